@@ -1,0 +1,57 @@
+# Each target sets up .venv by itself; nothing but Python (3.11 or later), pip and make is needed.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+
+.PHONY: demo test test-lowest lint format bench wheel clean
+
+demo: $(VENV)/.demo
+	$(BIN)/python examples/demo.py
+
+test: $(VENV)/.test
+	$(BIN)/python -m pytest
+
+lint: $(VENV)/.lint
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: $(VENV)/.lint
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: $(VENV)/.bench
+	$(BIN)/python benchmarks/throughput.py
+	$(BIN)/python benchmarks/memory.py
+
+# The lowest supported version of every dependency, in an environment of its own.
+test-lowest:
+	$(PYTHON) -m venv .venv-lowest
+	.venv-lowest/bin/python -m pip --disable-pip-version-check --quiet install -c tests/lowest.txt -e . \
+		pytest hypothesis pandas
+	.venv-lowest/bin/python -m pytest -W default
+
+# A wheel, installed into a new environment and used there.
+wheel: $(VENV)/.test
+	$(PIP) install build
+	rm -rf dist && $(BIN)/python -m build --outdir dist . > /dev/null
+	$(PYTHON) -m venv --clear .venv-wheel
+	.venv-wheel/bin/python -m pip --disable-pip-version-check --quiet install dist/*.whl
+	cd dist && ../.venv-wheel/bin/python -c "import bayesvm; print('installed wheel', bayesvm.__version__)"
+
+clean:
+	rm -rf .venv .venv-lowest .venv-wheel dist out .pytest_cache .mypy_cache .ruff_cache .hypothesis
+
+$(BIN)/python:
+	$(PYTHON) -m venv $(VENV)
+	$(PIP) install --upgrade "pip>=25.1"
+
+# Dependency groups are pip's way (25.1 and later) of naming what a developer needs and a user does not.
+$(VENV)/.demo: pyproject.toml | $(BIN)/python
+	$(PIP) install -e ".[plots,progress]"
+	touch $@
+
+$(VENV)/.test $(VENV)/.lint $(VENV)/.bench: $(VENV)/.%: pyproject.toml | $(BIN)/python
+	$(PIP) install -e . --group $*
+	touch $@

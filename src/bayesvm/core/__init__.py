@@ -1,0 +1,1 @@
+"""The mathematics: NumPy and SciPy only, no data access, no scikit-learn."""

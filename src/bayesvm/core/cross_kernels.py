@@ -1,0 +1,150 @@
+"""Core: the evaluation of kernels against fixed points, block after block (D2).
+
+Whatever depends only on the points is done once, in double precision; what a block needs is small,
+immutable and picklable. Only numbers come in here, never a kernel object.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from bayesvm.core.arena import Arena
+from bayesvm.core.linalg import Array
+
+# |x̃|² beyond which rounding in d² would be more than about 1e-5 in single, 1e-8 in double precision
+FAR = {np.dtype(np.float32): 100.0, np.dtype(np.float64): 1e8}
+OVERFLOWS = 1e100  # a scaled value whose square is near overflow; every kernel is zero long before
+
+
+class CrossKernel(Protocol):
+    """``k(·, Z)`` for a fixed Z; the matrix lies in the arena and is the caller's to overwrite."""
+
+    def __call__(self, X: Array, arena: Arena, /) -> Array:
+        """The matrix ``k(X, Z)``."""
+        ...
+
+
+@dataclass(frozen=True)
+class AffineDistances:
+    """``slope · d² + intercept`` between rows and fixed points, by one matrix product.
+
+    Rows become ``(x̃, |x̃|², 1)`` and points ``(-2 z̃, 1, |z̃|²)``. Centring on the points keeps the cancellation
+    small. Rows so far out that it would show are done again in double, and kept on the right side of d² = 0.
+    """
+
+    centre: Array
+    inverse_scale: Array
+    table: Array  # (D+2)×M in double, slope and intercept folded in
+    table_in_dtype: Array
+    slope: float
+    intercept: float
+
+    @classmethod
+    def between(
+        cls, Z: Array, inverse_scale: Array, slope: float, intercept: float, dtype: npt.DTypeLike
+    ) -> AffineDistances:
+        """Prepare the distances to the rows of ``Z``."""
+        points = np.asarray(Z, np.float64)
+        # Any centre will do; one that single precision can hold makes x - centre exact enough there.
+        centre = points.mean(axis=0).astype(np.float32).astype(np.float64)
+        scaled = np.clip((points - centre) * inverse_scale, -OVERFLOWS, OVERFLOWS)
+        norms = np.einsum("ij,ij->i", scaled, scaled)
+        table = np.vstack([-2 * slope * scaled.T, np.full(len(points), slope), slope * norms + intercept])
+        return cls(centre, inverse_scale, table, table.astype(dtype), slope, intercept)
+
+    def __call__(self, X: Array, arena: Arena) -> Array:
+        """The matrix for the rows of ``X``."""
+        table = self.table_in_dtype
+        width = X.shape[1]
+        rows: Array = arena.empty((len(X), width + 2), table.dtype)
+        centred = np.subtract(X, self.centre.astype(X.dtype), out=arena.empty(X.shape, X.dtype))
+        np.multiply(centred, self.inverse_scale.astype(centred.dtype), out=rows[:, :width], casting="same_kind")
+        norms: Array = np.einsum("ij,ij->i", rows[:, :width], rows[:, :width])
+        arena.release(centred)
+        rows[:, width] = norms
+        rows[:, width + 1] = 1
+        result: Array = np.matmul(rows, table, out=arena.empty((len(X), table.shape[1]), table.dtype))
+        arena.release(rows)
+        far = np.flatnonzero(~(norms < FAR[table.dtype]))  # an overflow to infinity or NaN counts as far
+        if len(far):
+            result[far] = self._carefully(X[far])
+        return result
+
+    def _carefully(self, X: Array) -> Array:
+        scaled = np.subtract(X, self.centre, dtype=np.float64) * self.inverse_scale
+        np.clip(scaled, -OVERFLOWS, OVERFLOWS, out=scaled)
+        norms = np.einsum("ij,ij->i", scaled, scaled)
+        values: Array = np.column_stack([scaled, norms, np.ones(len(X))]) @ self.table
+        return np.minimum(values, self.intercept) if self.slope < 0 else np.maximum(values, self.intercept)
+
+
+@dataclass(frozen=True)
+class RBFAgainst:
+    exponent: AffineDistances  # -d²/2 + log σ²
+
+    def __call__(self, X: Array, arena: Arena, /) -> Array:
+        result = self.exponent(X, arena)
+        return np.exp(result, out=result)
+
+
+@dataclass(frozen=True)
+class MaternAgainst:
+    squared: AffineDistances  # a² = 2ν d²
+    variance: float
+    nu: float
+
+    def __call__(self, X: Array, arena: Arena, /) -> Array:
+        a = self.squared(X, arena)
+        np.maximum(a, 0, out=a)
+        polynomial: Array = arena.empty(a.shape, a.dtype)
+        np.multiply(a, 1 / 3 if self.nu == 2.5 else 0, out=polynomial)
+        np.sqrt(a, out=a)
+        polynomial += a
+        polynomial += 1
+        np.negative(a, out=a)
+        np.exp(a, out=a)
+        a *= polynomial
+        a *= self.variance
+        arena.release(polynomial)
+        return a
+
+
+@dataclass(frozen=True)
+class LinearAgainst:
+    table: Array
+
+    def __call__(self, X: Array, arena: Arena, /) -> Array:
+        rows = np.asarray(X, self.table.dtype)
+        return np.matmul(rows, self.table, out=arena.empty((len(X), self.table.shape[1]), self.table.dtype))
+
+
+@dataclass(frozen=True)
+class ConstantAgainst:
+    variance: float
+    n_points: int
+    dtype: np.dtype[Any]
+
+    def __call__(self, X: Array, arena: Arena, /) -> Array:
+        result: Array = arena.empty((len(X), self.n_points), self.dtype)
+        result.fill(self.variance)
+        return result
+
+
+@dataclass(frozen=True)
+class SumAgainst:
+    parts: tuple[CrossKernel, ...]
+    weights: tuple[float, ...]
+
+    def __call__(self, X: Array, arena: Arena, /) -> Array:
+        total = self.parts[0](X, arena)
+        total *= self.weights[0]
+        for part, weight in zip(self.parts[1:], self.weights[1:], strict=True):
+            term = part(X, arena)
+            term *= weight
+            total += term
+            arena.release(term)
+        return total

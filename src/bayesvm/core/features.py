@@ -1,0 +1,114 @@
+"""Core: feature maps that turn a kernel or a linear model into one Bayesian linear model (D3).
+
+``f(x) = phi(x)ᵀ beta + residual`` with ``beta ~ N(0, I)``. A map is *prepared* in an orthogonal basis
+and a precision; what comes out of that is small, immutable and picklable, and sees only blocks of rows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from bayesvm.core.arena import Arena
+from bayesvm.core.cross_kernels import CrossKernel
+from bayesvm.core.kernels import Kernel
+from bayesvm.core.linalg import Array, cholesky, solve_lower_transposed
+
+# Relative jitter on Kmm: a whitened row's rounding error grows like eps / sqrt(jitter).
+JITTER = {np.dtype(np.float64): 1e-10, np.dtype(np.float32): 1e-6}
+
+
+class PreparedFeatures(Protocol):
+    """Features of a block in some orthogonal basis, in the arena, and the prior variance of f at each row."""
+
+    def __call__(self, X: Array, arena: Arena, /) -> tuple[Array, Array | None]:
+        """``(Phi, k(x,x))``; ``None`` says that k(x,x) = |phi|², so that the residual is zero."""
+        ...
+
+
+class Features(Protocol):
+    """A feature map: how many weights it has, and how to prepare it for blocks."""
+
+    @property
+    def n_weights(self) -> int: ...
+
+    def prepared(self, basis: Array | None, dtype: npt.DTypeLike) -> PreparedFeatures:
+        """The map ``x -> basisᵀ phi(x)``; no basis means the identity."""
+        ...
+
+
+@dataclass(frozen=True)
+class InducingFeatures:
+    """``phi(x) = L^-1 k(Z,x)`` with ``L Lᵀ = k(Z,Z)`` (D3)."""
+
+    kernel: Kernel
+    inducing_points: Array
+    whitening: Array  # L^-T, which every block is multiplied by, in some basis
+
+    @classmethod
+    def build(cls, kernel: Kernel, inducing_points: Array, dtype: npt.DTypeLike = np.float64) -> InducingFeatures:
+        """Factor ``k(Z,Z)`` with the jitter that the precision of the blocks asks for."""
+        factor, _ = cholesky(
+            kernel(inducing_points), what="the kernel matrix of the inducing points", jitter=JITTER[np.dtype(dtype)]
+        )
+        return cls(kernel, inducing_points, solve_lower_transposed(factor, np.eye(len(factor))))
+
+    @property
+    def n_weights(self) -> int:
+        return len(self.inducing_points)
+
+    def prepared(self, basis: Array | None, dtype: npt.DTypeLike) -> PreparedFeatures:
+        whitening = self.whitening if basis is None else self.whitening @ basis
+        return _PreparedInducing(self.kernel, self.kernel.against(self.inducing_points, dtype), whitening.astype(dtype))
+
+
+@dataclass(frozen=True)
+class LinearFeatures:
+    """``phi(x) = rootᵀ (x, 1)`` with ``root rootᵀ`` the prior covariance; the residual is zero."""
+
+    root: Array  # a vector stands for a diagonal matrix; the intercept comes last
+    intercept: bool
+
+    @property
+    def n_weights(self) -> int:
+        return self.root.shape[-1]
+
+    def prepared(self, basis: Array | None, dtype: npt.DTypeLike) -> PreparedFeatures:
+        if basis is None:
+            return _PreparedLinear(self.root.astype(dtype), self.intercept)
+        rotated = self.root[:, None] * basis if self.root.ndim == 1 else self.root @ basis
+        return _PreparedLinear(rotated.astype(dtype), self.intercept)
+
+
+@dataclass(frozen=True)
+class _PreparedInducing:
+    kernel: Kernel
+    cross: CrossKernel
+    whitening: Array
+
+    def __call__(self, X: Array, arena: Arena, /) -> tuple[Array, Array | None]:
+        kernel_matrix = self.cross(X, arena)
+        phi = np.matmul(kernel_matrix, self.whitening, out=arena.empty(kernel_matrix.shape, kernel_matrix.dtype))
+        arena.release(kernel_matrix)
+        return phi, self.kernel.diagonal(X)
+
+
+@dataclass(frozen=True)
+class _PreparedLinear:
+    root: Array  # a vector stands for a diagonal matrix
+    intercept: bool
+
+    def __call__(self, X: Array, arena: Arena, /) -> tuple[Array, Array | None]:
+        rows, width = np.asarray(X, self.root.dtype), X.shape[1]
+        phi: Array = arena.empty((len(X), self.root.shape[-1]), self.root.dtype)
+        if self.root.ndim == 1:
+            np.multiply(rows, self.root[:width], out=phi[:, :width])
+            phi[:, width:] = self.root[width:]
+        else:
+            np.matmul(rows, self.root[:width], out=phi)
+            if self.intercept:
+                phi += self.root[width]
+        return phi, None

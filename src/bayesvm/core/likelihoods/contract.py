@@ -1,0 +1,28 @@
+"""Core, likelihoods: what every bound offers. A bound sees (m, v, y), never X, K or θ (D5)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from bayesvm.core.linalg import Array
+
+
+@dataclass(frozen=True)
+class LocalUpdate:
+    """A row's part of the ELBO with its local variable optimised, and its Gaussian site (D5)."""
+
+    bound: Array  # B
+    precision: Array  # w = -2 ∂B/∂v
+    linear: Array  # g = ∂B/∂m + w m
+
+
+class Likelihood(Protocol):
+    """A lower bound B(m, v, y) of ``E log ℓ(y|f)`` under f ~ N(m, v)."""
+
+    @property
+    def full_steps_are_safe(self) -> bool:
+        """Whether a step with ρ = 1 never lowers the ELBO."""
+        ...
+
+    def update(self, m: Array, v: Array, y: Array) -> LocalUpdate: ...

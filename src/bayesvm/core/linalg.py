@@ -1,0 +1,66 @@
+"""Core: Cholesky factors that either succeed or explain themselves, and triangular solves.
+
+Everything here is in double precision and of size M×M; nothing here sees data.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy import linalg
+
+Array = npt.NDArray[np.floating[Any]]
+
+LARGEST_JITTER = 1e-2
+
+
+class NotPositiveDefiniteError(ValueError):
+    """A matrix that must be positive definite is not; the message names the cause."""
+
+
+class JitterWarning(UserWarning):
+    """A matrix needed more jitter than usual; results are those of a slightly noisier kernel."""
+
+
+def cholesky(matrix: Array, *, what: str, jitter: float = 0.0) -> tuple[Array, float]:
+    """Lower factor of ``matrix + jitter * mean(diag) * I``, with ten times the jitter until it exists.
+
+    Returns the factor and the jitter used, both relative to the mean of the diagonal.
+    """
+    scale = float(np.mean(np.diag(matrix))) if matrix.size else 1.0
+    if not np.isfinite(matrix).all():
+        raise NotPositiveDefiniteError(f"{what} holds NaN or infinity; a kernel parameter or an input is out of range")
+    tried = jitter
+    while tried <= LARGEST_JITTER:
+        try:
+            shifted = matrix + tried * scale * np.eye(len(matrix))
+            factor = linalg.cholesky(shifted, lower=True, check_finite=False)
+        except linalg.LinAlgError:
+            tried = max(10.0 * tried, 1e-12)
+            continue
+        if tried > max(jitter, 1e-10):
+            warnings.warn(
+                f"{what} is nearly singular: {tried:.0e} of its mean diagonal was added. "
+                "Inducing points too close together for the length-scale are the usual cause; "
+                "fewer of them, or a shorter length-scale, avoid it.",
+                JitterWarning,
+                stacklevel=2,
+            )
+        return factor, tried
+    raise NotPositiveDefiniteError(
+        f"{what} is not positive definite even with {LARGEST_JITTER:g} of its mean diagonal added; "
+        "is the kernel a covariance function with finite, positive parameters?"
+    )
+
+
+def solve_lower(factor: Array, right: Array) -> Array:
+    """``factor^-1 right`` for a lower triangular factor."""
+    return linalg.solve_triangular(factor, right, lower=True, check_finite=False)  # type: ignore[no-any-return]
+
+
+def solve_lower_transposed(factor: Array, right: Array) -> Array:
+    """``factor^-T right`` for a lower triangular factor."""
+    return linalg.solve_triangular(factor, right, lower=True, trans="T", check_finite=False)  # type: ignore[no-any-return]

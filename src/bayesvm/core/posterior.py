@@ -1,0 +1,129 @@
+"""Core: the Gaussian q(beta) in natural parameters, its step (D6), its KL term (D9), its coordinates.
+
+Two families share one interface: ``Gaussian`` with a full precision matrix, and ``DiagonalGaussian``
+for linear models so wide that an M×M matrix is out of the question.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from scipy import linalg
+
+from bayesvm.core.linalg import Array, cholesky, solve_lower, solve_lower_transposed
+
+DIAGONALISE_FROM = 20  # rows per weight from which an eigendecomposition per pass pays for itself
+
+
+@dataclass(frozen=True)
+class Coordinates:
+    """A basis of the weights in which a block sees the posterior.
+
+    With ``phi' = basisᵀ phi`` the posterior has mean ``mean``, and ``phiᵀ S phi`` is
+    ``Σ_j spread_j phi'_j²`` for a vector ``spread``, ``|phi'ᵀ spread|²`` for a matrix (D4).
+    """
+
+    basis: Array | None
+    mean: Array
+    spread: Array
+
+
+class Posterior(Protocol):
+    """What blocks and the objective need to know about q."""
+
+    @property
+    def mean(self) -> Array: ...
+
+    def kl_from_prior(self) -> float: ...
+
+    def coordinates(self, n_rows: int) -> Coordinates: ...
+
+
+@dataclass(frozen=True)
+class NaturalParameters:
+    """Precision ``P`` and ``h = P mu``; the target ``(P̂, ĥ)`` of a step is of this kind too."""
+
+    precision: Array
+    linear: Array
+
+
+@dataclass(frozen=True)
+class Gaussian:
+    """``N(mu, S)`` with ``P = S^-1 = factor factorᵀ``."""
+
+    natural: NaturalParameters
+    factor: Array
+    mean: Array
+
+    @classmethod
+    def from_natural(cls, natural: NaturalParameters) -> Gaussian:
+        """Factor the precision once; everything else follows by triangular solves."""
+        factor, _ = cholesky(natural.precision, what="the precision of the posterior")
+        return cls(natural, factor, solve_lower_transposed(factor, solve_lower(factor, natural.linear)))
+
+    @classmethod
+    def prior(cls, n_weights: int) -> Gaussian:
+        """``N(0, I)``."""
+        return cls.from_natural(NaturalParameters(np.eye(n_weights), np.zeros(n_weights)))
+
+    def root(self) -> Array:
+        """``F`` with ``S = F Fᵀ``."""
+        return solve_lower_transposed(self.factor, np.eye(len(self.mean)))
+
+    def covariance(self) -> Array:
+        """``S``, for users who want the matrix itself."""
+        root = self.root()
+        return root @ root.T
+
+    def kl_from_prior(self) -> float:
+        """``½ (tr S + |mu|² - M - log|S|)`` (D9)."""
+        log_det = -2 * np.log(np.diag(self.factor)).sum()
+        return float(0.5 * (np.sum(self.root() ** 2) + self.mean @ self.mean - len(self.mean) - log_det))
+
+    def moved(self, target: NaturalParameters, rho: float) -> Gaussian:
+        """``P ← (1-ρ)P + ρP̂`` and ``h ← (1-ρ)h + ρĥ`` (D6)."""
+        return Gaussian.from_natural(
+            NaturalParameters(
+                (1 - rho) * self.natural.precision + rho * target.precision,
+                (1 - rho) * self.natural.linear + rho * target.linear,
+            )
+        )
+
+    def slope_towards(self, target: NaturalParameters) -> float:
+        """``dELBO/dρ`` at ρ = 0 on the way to the target: ``gᵀSg + ½ tr (S(P̂-P))²`` (D12).
+
+        With ``g = ĥ - P̂ mu``. It is never negative, zero only at the optimum, and half of it
+        estimates what a full step gains, as half the Newton decrement does.
+        """
+        gradient = solve_lower(self.factor, target.linear - target.precision @ self.mean)
+        half = solve_lower(self.factor, target.precision - self.natural.precision)
+        change = solve_lower(self.factor, half.T)
+        return float(gradient @ gradient + 0.5 * np.sum(change**2))
+
+    def coordinates(self, n_rows: int) -> Coordinates:
+        """The eigenvectors of P when many rows follow, so that a row's variance costs O(M) (D4).
+
+        In that basis the sums of a pass are graded like P itself, which is what lets blocks in single
+        precision give a posterior that is accurate relative to its own spread.
+        """
+        if n_rows < DIAGONALISE_FROM * len(self.mean):
+            return Coordinates(None, self.mean, self.root())
+        values, vectors = linalg.eigh(self.natural.precision, check_finite=False, driver="evd")
+        return Coordinates(vectors, vectors.T @ self.mean, 1 / values)
+
+
+@dataclass(frozen=True)
+class DiagonalGaussian:
+    """``N(mean, diag(variance))``: mean field over weights."""
+
+    mean: Array
+    variance: Array
+
+    def kl_from_prior(self) -> float:
+        """D9 with a diagonal S."""
+        return float(0.5 * np.sum(self.variance + self.mean**2 - 1 - np.log(self.variance)))
+
+    def coordinates(self, n_rows: int) -> Coordinates:
+        return Coordinates(None, self.mean, self.variance)

@@ -1,0 +1,78 @@
+"""Data: column scaling, fitted as sums over blocks and applied to each block as it is read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import reduce
+from operator import iadd
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from bayesvm.core.arena import Arena
+from bayesvm.core.linalg import Array
+from bayesvm.core.statistics import Block
+
+
+@dataclass(frozen=True)
+class ColumnScaler:
+    """``(x - centre) / scale``; without them the identity."""
+
+    centre: Array | None = None
+    scale: Array | None = None
+
+    def __call__(self, X: npt.NDArray[Any], arena: Arena | None = None) -> Array:
+        """The scaled rows in double precision; the rows themselves if there is nothing to scale."""
+        if self.centre is None or self.scale is None:
+            return X
+        scaled: Array = (arena or Arena()).empty(X.shape, np.float64)
+        np.subtract(X, self.centre, out=scaled)
+        scaled /= self.scale
+        return scaled
+
+    def inverse(self, scaled: Array) -> Array:
+        """Back to the units of the columns."""
+        if self.centre is None or self.scale is None:
+            return scaled
+        return scaled * self.scale + self.centre
+
+
+@dataclass
+class ColumnMoments:
+    """Weighted mean and sum of squared deviations of every column; merges as in Chan et al. 1983."""
+
+    weight: float
+    mean: Array
+    squares: Array
+
+    @classmethod
+    def of(cls, blocks: Iterable[Block]) -> ColumnMoments:
+        """The moments of some blocks together."""
+        return reduce(iadd, map(cls._of_block, blocks))
+
+    @classmethod
+    def _of_block(cls, block: Block) -> ColumnMoments:
+        X = np.asarray(block.X, np.float64)
+        weight = np.ones(len(X)) if block.weight is None else block.weight
+        total = float(weight.sum())
+        mean = weight @ X / total
+        deviations = X - mean
+        correction = weight @ deviations / total  # the mean's own rounding, which matters at 1e12
+        squares = np.einsum("i,ij,ij->j", weight, deviations, deviations) - total * correction**2
+        return cls(total, mean + correction, np.maximum(squares, 0.0))
+
+    def __iadd__(self, other: Self) -> Self:
+        total = self.weight + other.weight
+        gap = other.mean - self.mean
+        self.mean = self.mean + gap * (other.weight / total)
+        self.squares = self.squares + other.squares + gap**2 * (self.weight * other.weight / total)
+        self.weight = total
+        return self
+
+    def scaler(self) -> ColumnScaler:
+        """To mean 0 and standard deviation 1; a column that does not vary is only centred."""
+        deviation = np.sqrt(self.squares / self.weight)
+        constant = deviation <= 8 * np.finfo(np.float64).eps * np.abs(self.mean)
+        return ColumnScaler(self.mean, np.where(constant | (deviation == 0), 1.0, deviation))

@@ -1,0 +1,53 @@
+"""Data: threads for blocks. One BLAS thread inside a block, many blocks side by side.
+
+Results come back in the order of the blocks, whatever the number of threads, so that sums have the
+same bits on one thread and on many.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from types import TracebackType
+from typing import TypeVar
+
+from threadpoolctl import ThreadpoolController
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+
+class Workers:
+    """A pool of threads, open for the length of a ``with`` statement."""
+
+    def __init__(self, n_jobs: int) -> None:
+        self.n_jobs = n_jobs
+        self._threads = ThreadpoolController()
+        self._pool: ThreadPoolExecutor | None = None
+
+    def __enter__(self) -> Workers:
+        if self.n_jobs > 1:
+            self._pool = ThreadPoolExecutor(self.n_jobs, thread_name_prefix="bayesvm")
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._pool is not None:
+            self._pool.shutdown(wait=True, cancel_futures=True)
+            self._pool = None
+
+    def map(self, function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
+        """``function`` of every item, in order, with at most two items per thread under way."""
+        with self._threads.limit(limits=1):
+            if self._pool is None:
+                yield from map(function, items)
+                return
+            waiting: deque[Future[Result]] = deque()
+            for item in items:
+                waiting.append(self._pool.submit(function, item))
+                if len(waiting) > 2 * self.n_jobs:
+                    yield waiting.popleft().result()
+            while waiting:
+                yield waiting.popleft().result()

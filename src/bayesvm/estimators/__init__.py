@@ -1,0 +1,6 @@
+"""The only room that knows scikit-learn's API."""
+
+from bayesvm.estimators.classifier import BayesianSVC
+from bayesvm.estimators.linear import BayesianLinearSVC
+
+__all__ = ["BayesianLinearSVC", "BayesianSVC"]

@@ -1,0 +1,64 @@
+"""Estimators: checks of constructor parameters, with errors that say what is allowed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+
+Check = tuple[Callable[[Any], bool], str]
+
+
+def one_of(*choices: Any) -> Check:
+    """Exactly one of these values."""
+    return (lambda value: any(value is c or (isinstance(c, str) and value == c) for c in choices)), (
+        "one of " + ", ".join(map(repr, choices))
+    )
+
+
+def whole(least: int, *also: Any) -> Check:
+    """A whole number from ``least``, or one of the other values."""
+    other, text = one_of(*also)
+    fits = lambda value: isinstance(value, Integral) and not isinstance(value, bool) and value >= least  # noqa: E731
+    return (lambda value: other(value) or fits(value)), _or(f"a whole number from {least}", text, also)
+
+
+def real(fits: Callable[[float], bool], words: str, *also: Any) -> Check:
+    """A finite number with a property, or one of the other values."""
+    other, text = one_of(*also)
+
+    def check(value: Any) -> bool:
+        return other(value) or (
+            isinstance(value, Real) and not isinstance(value, bool) and np.isfinite(value) and fits(float(value))
+        )
+
+    return check, _or(words, text, also)
+
+
+def _or(first: str, text: str, also: tuple[Any, ...]) -> str:
+    return f"{first}, or {text}" if also else first
+
+
+COMMON: Mapping[str, Check] = {
+    "bound": one_of("exact", "augmented"),
+    "inference": one_of("auto", "batch", "stochastic"),
+    "tune": one_of("auto", None),
+    "scale": one_of("auto", "standard", None),
+    "link": one_of("probit", "paper"),
+    "batch_size": whole(1, "auto"),
+    "learning_rate": real(lambda r: 0 < r <= 1, "a number in (0, 1]", "adaptive", "robbins_monro"),
+    "max_iter": whole(1),
+    "tol": real(lambda t: t >= 0, "a number from 0"),
+    "precision": one_of("auto", "single", "double"),
+    "verbose": real(lambda v: v >= 0, "a number from 0", True, False),
+}
+
+
+def check_parameters(estimator: Any, checks: Mapping[str, Check]) -> None:
+    """Raise ``ValueError`` for the first parameter that does not fit."""
+    for name, (fits, words) in checks.items():
+        value = getattr(estimator, name)
+        if not fits(value):
+            raise ValueError(f"{type(estimator).__name__}: {name} must be {words}; got {value!r}")

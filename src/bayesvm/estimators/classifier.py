@@ -1,0 +1,186 @@
+"""Estimators: the kernel model."""
+
+from __future__ import annotations
+
+import copy
+import warnings
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from sklearn.utils import check_array
+
+from bayesvm.core.features import Features, InducingFeatures
+from bayesvm.core.kernels import RBF, Kernel, Linear, Matern
+from bayesvm.data.memory import MemorySource
+from bayesvm.estimators._base import BaseBayesianSVC
+from bayesvm.estimators._parameters import COMMON, whole
+from bayesvm.inference import inducing as inducing_points
+
+AUTO_INDUCING = 300
+MOST_INDUCING = 20_000  # k(Z,Z) and a few matrices of its size must fit into memory
+
+KERNELS = {
+    "rbf": lambda d: RBF(np.sqrt(d), 4.0),
+    "matern32": lambda d: Matern(np.sqrt(d), 4.0, nu=1.5),
+    "matern52": lambda d: Matern(np.sqrt(d), 4.0, nu=2.5),
+    "linear": lambda d: Linear(4.0 / d),
+}
+
+
+class BayesianSVC(BaseBayesianSVC):
+    """Bayesian support vector machine with a kernel and inducing points.
+
+    Parameters
+    ----------
+    kernel : "rbf", "matern32", "matern52", "linear" or a kernel of ``bayesvm.kernels``
+        A name stands for that kernel with length-scale √D and variance 4 on the scaled inputs.
+    n_inducing : int, "auto" or None
+        Number of inducing points. "auto": 300, or every distinct row if there are fewer.
+        None: every distinct row, the full batch model of the paper.
+    inducing : "kmeans", "random" or array of shape (n_inducing, n_features)
+        How inducing points are chosen; an array gives them, in the units of X.
+    bound : "exact" or "augmented"
+        "exact" uses the expected hinge loss itself, "augmented" the paper's looser bound.
+    inference : "auto", "batch" or "stochastic"
+        "batch": updates over all rows. "stochastic": minibatches (the paper's algorithm 1), then at least
+        one pass over all rows. "auto": batch, after growing random subsets if there are many rows.
+    tune : "auto" or None
+        Reserved for automatic tuning; the kernel is used as given for now.
+    scale : "auto", "standard" or None
+        "auto" and "standard" bring each column to mean 0 and standard deviation 1.
+    link : "probit" or "paper"
+        From f to a probability; "paper" is the printed formula, for reproducing it.
+    batch_size : int or "auto"
+        Rows of a minibatch; "auto" is 4096.
+    learning_rate : "adaptive", "robbins_monro" or a number in (0, 1]
+        Step size of stochastic inference.
+    max_iter : int
+        Budget in passes over the data, rejected steps included.
+    tol : float
+        Stop when the ELBO that further updates could gain is estimated below this, in nats per row;
+        0 uses the whole budget.
+    class_weight : dict, "balanced" or None
+        Weights of classes, multiplied into the rows' weights; probabilities are then those of the
+        reweighted population.
+    precision : "auto", "single" or "double"
+        Of the arithmetic inside blocks; sums are always double. "auto": single when rows times
+        inducing points exceed five million.
+    n_jobs : int or None
+        Threads; None means all cores. The result does not depend on it, to the last bit.
+    random_state : int, RandomState or None
+    verbose : int
+        1 shows progress.
+
+    Attributes
+    ----------
+    classes_ : the two labels; the second is the positive class.
+    inducing_points_ : in the units of X.
+    kernel_ : the kernel used, on scaled inputs.
+    elbo_, elbo_trace_ : evidence lower bound, last and after each update.
+    n_iter_ : number of updates. n_passes_ : rows read over rows given. converged_ : whether tol was met.
+    n_features_in_, feature_names_in_
+
+    Examples
+    --------
+    >>> from bayesvm import BayesianSVC
+    >>> from bayesvm.datasets import waveform
+    >>> train, test = waveform(2000, random_state=0), waveform(1000, random_state=1)
+    >>> model = BayesianSVC(n_inducing=50, random_state=0).fit(train.X, train.y)
+    >>> bool(model.score(test.X, test.y) > 0.88)
+    True
+    """
+
+    _parameter_checks = COMMON | {"n_inducing": whole(1, "auto", None)}
+
+    def __init__(
+        self,
+        kernel: Any = "rbf",
+        n_inducing: Any = "auto",
+        inducing: Any = "kmeans",
+        bound: str = "exact",
+        inference: str = "auto",
+        tune: str | None = "auto",
+        scale: str | None = "auto",
+        link: str = "probit",
+        batch_size: Any = "auto",
+        learning_rate: Any = "adaptive",
+        max_iter: int = 100,
+        tol: float = 1e-5,
+        class_weight: Any = None,
+        precision: str = "auto",
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.kernel = kernel
+        self.n_inducing = n_inducing
+        self.inducing = inducing
+        self.bound = bound
+        self.inference = inference
+        self.tune = tune
+        self.scale = scale
+        self.link = link
+        self.batch_size = batch_size
+        self.learning_rate = learning_rate
+        self.max_iter = max_iter
+        self.tol = tol
+        self.class_weight = class_weight
+        self.precision = precision
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def _expected_weights(self, n_rows: int, n_features: int) -> int:
+        if not isinstance(self.inducing, str):
+            return len(self.inducing)
+        if self.n_inducing is None:
+            return n_rows
+        return min(n_rows, AUTO_INDUCING if self.n_inducing == "auto" else int(self.n_inducing))
+
+    def _build_features(self, source: MemorySource, dtype: Any, rng: np.random.Generator) -> Features:
+        Z = self._place_inducing_points(source, rng)
+        self.kernel_ = self._kernel(source.n_features)
+        features = InducingFeatures.build(self.kernel_, Z, dtype)
+        self.inducing_points_ = source.scaler.inverse(Z)
+        return features
+
+    def _kernel(self, n_features: int) -> Kernel:
+        if isinstance(self.kernel, Kernel):
+            return copy.deepcopy(self.kernel)
+        if not isinstance(self.kernel, str) or self.kernel not in KERNELS:
+            raise ValueError(
+                f"kernel must be one of {', '.join(map(repr, KERNELS))} or a kernel of bayesvm.kernels; "
+                f"got {self.kernel!r}"
+            )
+        return KERNELS[self.kernel](n_features)
+
+    def _place_inducing_points(self, source: MemorySource, rng: np.random.Generator) -> np.ndarray:
+        if not isinstance(self.inducing, str):
+            return source.scaler(self._given_points(source.n_features))
+        if self.inducing not in ("kmeans", "random"):
+            raise ValueError(f"inducing must be 'kmeans', 'random' or an array of points; got {self.inducing!r}")
+        wanted = self._expected_weights(source.n_rows, source.n_features)
+        if wanted > MOST_INDUCING:
+            raise ValueError(
+                f"{wanted} inducing points need {wanted}×{wanted} matrices; at most {MOST_INDUCING} are supported. "
+                "Give n_inducing, for example 1000."
+            )
+        if self.n_inducing is None:
+            return inducing_points.every_row(source)
+        points = inducing_points.select(source, self.inducing, wanted, rng)
+        if isinstance(self.n_inducing, Integral) and len(points) < self.n_inducing:
+            warnings.warn(
+                f"n_inducing={self.n_inducing}, but there are only {len(points)} distinct rows or clusters; "
+                f"{len(points)} inducing points are used.",
+                UserWarning,
+                stacklevel=4,
+            )
+        return points
+
+    def _given_points(self, n_features: int) -> np.ndarray:
+        points = check_array(self.inducing, dtype=np.float64, input_name="inducing")
+        if points.shape[1] != n_features:
+            raise ValueError(f"inducing has {points.shape[1]} columns, but X has {n_features}")
+        _, first = np.unique(points, axis=0, return_index=True)
+        return points[np.sort(first)]  # a point given twice adds nothing but a singular matrix

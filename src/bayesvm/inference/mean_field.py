@@ -1,0 +1,53 @@
+"""Inference: a diagonal covariance, for linear models too wide for a full one, by L-BFGS (D14).
+
+The ELBO is concave in the means and standard deviations together, so a quasi-Newton method finds the one
+optimum; coordinate updates of a mean field would crawl, or diverge, where features are correlated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from scipy import optimize
+
+from bayesvm.core.linalg import Array
+from bayesvm.core.posterior import DiagonalGaussian
+from bayesvm.core.statistics import block_gradient
+from bayesvm.data.blocks import BlockSource
+from bayesvm.inference.objective import Model, checked
+
+SMALLEST_DEVIATION = 1e-8
+
+
+def maximise(
+    model: Model, source: BlockSource, *, max_passes: int, tol: float, on_pass: Callable[[float], None]
+) -> tuple[DiagonalGaussian, float, bool]:
+    """The best mean field, its ELBO, and whether the optimiser's own stop rule was met.
+
+    One evaluation is one pass; ``on_pass`` hears the ELBO of each.
+    """
+    width = model.features.n_weights
+    per_row = 1 / model.total_weight
+
+    def loss(parameters: Array) -> tuple[float, Array]:
+        mean, deviation = parameters[:width], parameters[width:]
+        q = DiagonalGaussian(mean, deviation**2)
+        sums, _ = model.sums(source, q, block_gradient)
+        elbo = checked(sums.bound - q.kl_from_prior())
+        on_pass(elbo)
+        # D14: dELBO/dmu = Σ ∂B/∂m phi - mu;  dELBO/ds = -s Σ w phi² - s + 1/s
+        gradient = np.concatenate([sums.linear - mean, 1 / deviation - deviation * (1 + sums.curvature)])
+        return -elbo * per_row, -gradient * per_row
+
+    bounds = [(None, None)] * width + [(SMALLEST_DEVIATION, None)] * width
+    found = optimize.minimize(
+        loss,
+        np.concatenate([np.zeros(width), np.ones(width)]),
+        jac=True,
+        method="L-BFGS-B",
+        bounds=bounds,
+        options={"maxfun": max_passes, "maxiter": max_passes, "ftol": tol * 1e-2, "gtol": 0.0, "maxcor": 20},
+    )
+    q = DiagonalGaussian(found.x[:width], found.x[width:] ** 2)
+    return q, float(-found.fun / per_row), bool(found.status == 0)
