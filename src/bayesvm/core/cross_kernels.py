@@ -17,7 +17,7 @@ from bayesvm.core.linalg import Array
 
 # |x̃|² beyond which rounding in d² would be more than about 1e-5 in single, 1e-8 in double precision
 FAR = {np.dtype(np.float32): 100.0, np.dtype(np.float64): 1e8}
-OVERFLOWS = 1e100  # a scaled value whose square is near overflow; every kernel is zero long before
+FARTHEST = 1e15  # in length-scales; squares still fit into single precision, and doubles resolve nothing beyond
 
 
 class CrossKernel(Protocol):
@@ -49,9 +49,10 @@ class AffineDistances:
     ) -> AffineDistances:
         """Prepare the distances to the rows of ``Z``."""
         points = np.asarray(Z, np.float64)
-        # Any centre will do; one that single precision can hold makes x - centre exact enough there.
-        centre = points.mean(axis=0).astype(np.float32).astype(np.float64)
-        scaled = np.clip((points - centre) * inverse_scale, -OVERFLOWS, OVERFLOWS)
+        # Any centre will do. One that single precision can hold makes x - centre exact enough there, and the
+        # median keeps most points near it even if one is very far.
+        centre = np.median(points, axis=0).astype(np.float32).astype(np.float64)
+        scaled = np.clip((points - centre) * inverse_scale, -FARTHEST, FARTHEST)
         norms = np.einsum("ij,ij->i", scaled, scaled)
         table = np.vstack([-2 * slope * scaled.T, np.full(len(points), slope), slope * norms + intercept])
         return cls(centre, inverse_scale, table, table.astype(dtype), slope, intercept)
@@ -61,13 +62,16 @@ class AffineDistances:
         table = self.table_in_dtype
         width = X.shape[1]
         rows: Array = arena.empty((len(X), width + 2), table.dtype)
-        centred = np.subtract(X, self.centre.astype(X.dtype), out=arena.empty(X.shape, X.dtype))
-        np.multiply(centred, self.inverse_scale.astype(centred.dtype), out=rows[:, :width], casting="same_kind")
-        norms: Array = np.einsum("ij,ij->i", rows[:, :width], rows[:, :width])
+        centred = arena.empty(X.shape, X.dtype)
+        result: Array
+        with np.errstate(over="ignore", invalid="ignore"):  # such rows are far, and done again below
+            np.subtract(X, self.centre.astype(X.dtype), out=centred)
+            np.multiply(centred, self.inverse_scale.astype(X.dtype), out=rows[:, :width], casting="same_kind")
+            norms: Array = np.einsum("ij,ij->i", rows[:, :width], rows[:, :width])
+            rows[:, width] = norms
+            rows[:, width + 1] = 1
+            result = np.matmul(rows, table, out=arena.empty((len(X), table.shape[1]), table.dtype))
         arena.release(centred)
-        rows[:, width] = norms
-        rows[:, width + 1] = 1
-        result: Array = np.matmul(rows, table, out=arena.empty((len(X), table.shape[1]), table.dtype))
         arena.release(rows)
         far = np.flatnonzero(~(norms < FAR[table.dtype]))  # an overflow to infinity or NaN counts as far
         if len(far):
@@ -76,7 +80,7 @@ class AffineDistances:
 
     def _carefully(self, X: Array) -> Array:
         scaled = np.subtract(X, self.centre, dtype=np.float64) * self.inverse_scale
-        np.clip(scaled, -OVERFLOWS, OVERFLOWS, out=scaled)
+        np.clip(scaled, -FARTHEST, FARTHEST, out=scaled)
         norms = np.einsum("ij,ij->i", scaled, scaled)
         values: Array = np.column_stack([scaled, norms, np.ones(len(X))]) @ self.table
         return np.minimum(values, self.intercept) if self.slope < 0 else np.maximum(values, self.intercept)
@@ -84,6 +88,8 @@ class AffineDistances:
 
 @dataclass(frozen=True)
 class RBFAgainst:
+    """``σ² exp(-d²/2)``."""
+
     exponent: AffineDistances  # -d²/2 + log σ²
 
     def __call__(self, X: Array, arena: Arena, /) -> Array:
@@ -93,6 +99,8 @@ class RBFAgainst:
 
 @dataclass(frozen=True)
 class MaternAgainst:
+    """Matern 3/2 or 5/2 of ``a = √(2ν) d``."""
+
     squared: AffineDistances  # a² = 2ν d²
     variance: float
     nu: float
@@ -115,6 +123,8 @@ class MaternAgainst:
 
 @dataclass(frozen=True)
 class LinearAgainst:
+    """``σ² xᵀz``."""
+
     table: Array
 
     def __call__(self, X: Array, arena: Arena, /) -> Array:
@@ -124,6 +134,8 @@ class LinearAgainst:
 
 @dataclass(frozen=True)
 class ConstantAgainst:
+    """``σ²``."""
+
     variance: float
     n_points: int
     dtype: np.dtype[Any]
@@ -136,6 +148,8 @@ class ConstantAgainst:
 
 @dataclass(frozen=True)
 class SumAgainst:
+    """``Σ_j γ_j k_j``."""
+
     parts: tuple[CrossKernel, ...]
     weights: tuple[float, ...]
 

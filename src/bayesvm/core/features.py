@@ -74,7 +74,7 @@ class LinearFeatures:
 
     @property
     def n_weights(self) -> int:
-        return self.root.shape[-1]
+        return int(self.root.shape[-1])
 
     def prepared(self, basis: Array | None, dtype: npt.DTypeLike) -> PreparedFeatures:
         if basis is None:

@@ -62,16 +62,16 @@ class Kernel(ABC):
         return Sum([k for k, _ in left + right], [w for _, w in left + right])
 
     def __mul__(self, weight: float) -> Sum:
-        if not np.isscalar(weight):
+        if not isinstance(weight, int | float):  # NumPy's float64 is a float
             return NotImplemented
         return Sum([k for k, _ in _terms(self)], [w * weight for _, w in _terms(self)])
 
     __rmul__ = __mul__
 
     def __eq__(self, other: object) -> bool:
-        if type(self) is not type(other):
+        if not isinstance(other, Kernel) or type(self) is not type(other):
             return NotImplemented
-        mine, theirs = self.get_params(deep=False), other.get_params(deep=False)  # type: ignore[attr-defined]
+        mine, theirs = self.get_params(deep=False), other.get_params(deep=False)
         return all(np.array_equal(value, theirs[name]) for name, value in mine.items())
 
     __hash__ = None  # type: ignore[assignment]
@@ -138,7 +138,8 @@ class Linear(Kernel):
 
     def diagonal(self, X: Array) -> Array:
         rows = np.asarray(X, np.float64)
-        return positive("variance", self.variance) * np.einsum("ij,ij->i", rows, rows)
+        norms: Array = np.einsum("ij,ij->i", rows, rows)
+        return norms * float(positive("variance", self.variance))
 
 
 class Constant(Kernel):
@@ -164,7 +165,8 @@ class Sum(Kernel):
         self.kernels = kernels
         self.weights = weights
 
-    def _weights(self) -> Sequence[float]:
+    def checked_weights(self) -> Sequence[float]:
+        """The weights, one per kernel; all one if none were given."""
         weights = [1.0] * len(self.kernels) if self.weights is None else list(self.weights)
         if len(weights) != len(self.kernels) or not weights:
             raise ValueError(f"a sum of {len(self.kernels)} kernels has {len(weights)} weights; give one each")
@@ -172,11 +174,11 @@ class Sum(Kernel):
 
     def against(self, Z: Array, dtype: npt.DTypeLike = np.float64) -> CrossKernel:
         parts = tuple(kernel.against(Z, dtype) for kernel in self.kernels)
-        return SumAgainst(parts, tuple(self._weights()))
+        return SumAgainst(parts, tuple(self.checked_weights()))
 
     def diagonal(self, X: Array) -> Array:
-        parts = zip(self._weights(), self.kernels, strict=True)
-        return np.sum([weight * kernel.diagonal(X) for weight, kernel in parts], axis=0)
+        parts = zip(self.checked_weights(), self.kernels, strict=True)
+        return np.asarray(np.sum([weight * kernel.diagonal(X) for weight, kernel in parts], axis=0))
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         params: dict[str, Any] = {"kernels": self.kernels, "weights": self.weights}
@@ -208,7 +210,7 @@ def positive(name: str, value: Any) -> Any:
 
 def _terms(kernel: Kernel) -> list[tuple[Kernel, float]]:
     if isinstance(kernel, Sum):
-        return list(zip(kernel.kernels, kernel._weights(), strict=True))
+        return list(zip(kernel.kernels, kernel.checked_weights(), strict=True))
     return [(kernel, 1.0)]
 
 

@@ -58,9 +58,9 @@ def cholesky(matrix: Array, *, what: str, jitter: float = 0.0) -> tuple[Array, f
 
 def solve_lower(factor: Array, right: Array) -> Array:
     """``factor^-1 right`` for a lower triangular factor."""
-    return linalg.solve_triangular(factor, right, lower=True, check_finite=False)  # type: ignore[no-any-return]
+    return linalg.solve_triangular(factor, right, lower=True, check_finite=False)
 
 
 def solve_lower_transposed(factor: Array, right: Array) -> Array:
     """``factor^-T right`` for a lower triangular factor."""
-    return linalg.solve_triangular(factor, right, lower=True, trans="T", check_finite=False)  # type: ignore[no-any-return]
+    return linalg.solve_triangular(factor, right, lower=True, trans="T", check_finite=False)

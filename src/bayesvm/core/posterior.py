@@ -102,6 +102,13 @@ class Gaussian:
         change = solve_lower(self.factor, half.T)
         return float(gradient @ gradient + 0.5 * np.sum(change**2))
 
+    def divergence_from(self, other: Gaussian) -> float:
+        """``KL(self || other)``; near the optimum, half the slope towards the target of a full step (D12)."""
+        ratio = solve_lower(self.factor, other.factor)
+        gap = other.factor.T @ (self.mean - other.mean)
+        log_det = 2 * np.log(np.diag(self.factor) / np.diag(other.factor)).sum()
+        return float(0.5 * (np.sum(ratio**2) + gap @ gap - len(gap) + log_det))
+
     def coordinates(self, n_rows: int) -> Coordinates:
         """The eigenvectors of P when many rows follow, so that a row's variance costs O(M) (D4).
 

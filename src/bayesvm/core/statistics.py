@@ -56,7 +56,9 @@ class View:
     spread: Array
 
     @classmethod
-    def of(cls, features: Features, posterior: Posterior, n_rows: int, dtype: npt.DTypeLike) -> tuple[Self, Coordinates]:
+    def of(
+        cls, features: Features, posterior: Posterior, n_rows: int, dtype: npt.DTypeLike
+    ) -> tuple[Self, Coordinates]:
         """The view for a pass over about ``n_rows`` rows, and the coordinates its sums are in."""
         where = posterior.coordinates(n_rows)
         prepared = features.prepared(where.basis, dtype)
@@ -144,10 +146,10 @@ def block_gradient(blocks: Iterable[Block], *, view: View, likelihood: Likelihoo
         at = view.marginals(block.X, arena)
         local = likelihood.update(at.mean, at.variance, block.y)
         slope = local.linear - local.precision * at.mean  # ∂B/∂m = g - w m (D5)
-        bound, w, slope = _weighted(block.weight, local.bound, local.precision, slope)
+        bound, w, gradient = _weighted(block.weight, local.bound, local.precision, slope)
         phi = at.phi
         total.bound += float(bound.sum())
-        total.linear += slope.astype(phi.dtype) @ phi
+        total.linear += gradient.astype(phi.dtype) @ phi
         total.curvature += w.astype(phi.dtype) @ np.square(phi, out=phi)
         total.weight += block.total_weight
     return total

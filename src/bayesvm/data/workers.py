@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from types import TracebackType
-from typing import TypeVar
+from typing import Self, TypeVar
 
 from threadpoolctl import ThreadpoolController
 
@@ -26,7 +26,7 @@ class Workers:
         self._threads = ThreadpoolController()
         self._pool: ThreadPoolExecutor | None = None
 
-    def __enter__(self) -> Workers:
+    def __enter__(self) -> Self:
         if self.n_jobs > 1:
             self._pool = ThreadPoolExecutor(self.n_jobs, thread_name_prefix="bayesvm")
         return self

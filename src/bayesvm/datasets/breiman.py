@@ -53,13 +53,13 @@ def twonorm(n_rows: int, random_state: int | None = None) -> Problem:
 
 
 def ringnorm(n_rows: int, random_state: int | None = None) -> Problem:
-    """N(0, 4I) against N((a, …, a), I) in 20 dimensions, a = 1/√20; +1 is the wide one; Bayes error 1.2 %."""
+    """N((a, …, a), I), a = 2/√20, against N(0, 4I) in 20 dimensions; +1 is the narrow one; Bayes error 1.2 %."""
     rng = np.random.default_rng(random_state)
     y = rng.choice(np.array([-1, 1], np.int8), n_rows)
-    a = 1 / np.sqrt(20)
-    wide = (y == 1)[:, None]
+    a = 2 / np.sqrt(20)
+    wide = (y == -1)[:, None]
     X = np.where(wide, 2.0, 1.0) * rng.standard_normal((n_rows, 20)) + np.where(wide, 0.0, a)
-    log_ratio = -20 * np.log(2) - np.sum(X**2, axis=1) / 8 + np.sum((X - a) ** 2, axis=1) / 2
+    log_ratio = 20 * np.log(2) + np.sum(X**2, axis=1) / 8 - np.sum((X - a) ** 2, axis=1) / 2
     return Problem(X, y, expit(log_ratio))
 
 
@@ -80,4 +80,5 @@ def _log_segment_density(X: Array, a: Array, b: Array) -> Array:
     upper = np.where(along > length / 2, along, length - along)
     lower = upper - length
     log_mass = log_ndtr(upper) + np.log1p(-np.exp(log_ndtr(lower) - log_ndtr(upper)))
-    return -0.5 * across + log_mass - np.log(length)
+    density: Array = -0.5 * across + log_mass - np.log(length)
+    return density

@@ -105,7 +105,8 @@ class BaseBayesianSVC(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
 
     def predict(self, X: Any) -> np.ndarray:
         """The more probable class of each row."""
-        return self.classes_[(self.decision_function(X) > 0).astype(int)]
+        positive = self.decision_function(X) > 0
+        return self.classes_[positive.astype(int)]
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -21,8 +20,12 @@ def one_of(*choices: Any) -> Check:
 def whole(least: int, *also: Any) -> Check:
     """A whole number from ``least``, or one of the other values."""
     other, text = one_of(*also)
-    fits = lambda value: isinstance(value, Integral) and not isinstance(value, bool) and value >= least  # noqa: E731
-    return (lambda value: other(value) or fits(value)), _or(f"a whole number from {least}", text, also)
+
+    def check(value: Any) -> bool:
+        whole_number = isinstance(value, int | np.integer) and not isinstance(value, bool)
+        return other(value) or (whole_number and bool(value >= least))
+
+    return check, _or(f"a whole number from {least}", text, also)
 
 
 def real(fits: Callable[[float], bool], words: str, *also: Any) -> Check:
@@ -31,7 +34,10 @@ def real(fits: Callable[[float], bool], words: str, *also: Any) -> Check:
 
     def check(value: Any) -> bool:
         return other(value) or (
-            isinstance(value, Real) and not isinstance(value, bool) and np.isfinite(value) and fits(float(value))
+            isinstance(value, int | float | np.integer | np.floating)
+            and not isinstance(value, bool)
+            and bool(np.isfinite(value))
+            and fits(float(value))
         )
 
     return check, _or(words, text, also)
@@ -41,7 +47,7 @@ def _or(first: str, text: str, also: tuple[Any, ...]) -> str:
     return f"{first}, or {text}" if also else first
 
 
-COMMON: Mapping[str, Check] = {
+COMMON: dict[str, Check] = {
     "bound": one_of("exact", "augmented"),
     "inference": one_of("auto", "batch", "stochastic"),
     "tune": one_of("auto", None),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -10,13 +12,13 @@ from sklearn.utils.multiclass import check_classification_targets, type_of_targe
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 LARGEST_VALUE = 1e100
+_FLOATS = {"dtype": (np.float64, np.float32), "ensure_all_finite": False, "order": None}
 
 
 def training_data(estimator: Any, X: Any, y: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """``X`` as floats, ``y`` as ±1 and the two classes."""
-    X, y = validate_data(
-        estimator, X, y, dtype=(np.float64, np.float32), ensure_all_finite=False, ensure_min_samples=2, order=None
-    )
+    with _naming_text_columns(X):
+        X, y = validate_data(estimator, X, y, ensure_min_samples=2, **_FLOATS)
     _require_usable(estimator, X)
     check_classification_targets(y)
     kind = type_of_target(y, input_name="y")
@@ -35,7 +37,8 @@ def training_data(estimator: Any, X: Any, y: Any) -> tuple[np.ndarray, np.ndarra
 def new_data(estimator: Any, X: Any) -> np.ndarray:
     """``X`` for prediction, of the width seen in ``fit``."""
     check_is_fitted(estimator)
-    X = validate_data(estimator, X, dtype=(np.float64, np.float32), ensure_all_finite=False, reset=False, order=None)
+    with _naming_text_columns(X):
+        X = validate_data(estimator, X, reset=False, **_FLOATS)
     _require_usable(estimator, X)
     return X
 
@@ -60,6 +63,33 @@ def row_weights(
             factors = compute_class_weight(class_weight, classes=classes, y=labels)
         weight = factors[codes] * (1.0 if weight is None else weight)
     return weight
+
+
+@contextmanager
+def _naming_text_columns(X: Any) -> Iterator[None]:
+    """Say which column holds the text that could not be read as a number."""
+    try:
+        yield
+    except ValueError as error:
+        if "could not convert string" not in str(error):
+            raise
+        for column, values in enumerate(np.asarray(X, object).T):
+            name = X.columns[column] if hasattr(X, "columns") else column
+            for row, value in enumerate(values):
+                if isinstance(value, str) and not _is_number(value):
+                    raise ValueError(
+                        f"{error}: X has text at row {row}, column {name!r}. "
+                        "Encode such columns first, for example with sklearn.preprocessing.OneHotEncoder."
+                    ) from error
+        raise
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
 
 
 def _require_usable(estimator: Any, X: np.ndarray) -> None:

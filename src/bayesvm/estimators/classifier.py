@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import warnings
-from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -106,7 +105,7 @@ class BayesianSVC(BaseBayesianSVC):
         batch_size: Any = "auto",
         learning_rate: Any = "adaptive",
         max_iter: int = 100,
-        tol: float = 1e-5,
+        tol: float = 2e-5,
         class_weight: Any = None,
         precision: str = "auto",
         n_jobs: int | None = None,
@@ -169,7 +168,7 @@ class BayesianSVC(BaseBayesianSVC):
         if self.n_inducing is None:
             return inducing_points.every_row(source)
         points = inducing_points.select(source, self.inducing, wanted, rng)
-        if isinstance(self.n_inducing, Integral) and len(points) < self.n_inducing:
+        if self.n_inducing != "auto" and len(points) < self.n_inducing:
             warnings.warn(
                 f"n_inducing={self.n_inducing}, but there are only {len(points)} distinct rows or clusters; "
                 f"{len(points)} inducing points are used.",

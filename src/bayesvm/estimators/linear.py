@@ -9,7 +9,7 @@ import numpy as np
 from bayesvm.core.features import Features, LinearFeatures
 from bayesvm.core.kernels import positive
 from bayesvm.core.linalg import NotPositiveDefiniteError, cholesky
-from bayesvm.core.posterior import Gaussian
+from bayesvm.core.posterior import DiagonalGaussian, Gaussian
 from bayesvm.data.memory import MemorySource
 from bayesvm.estimators._base import BaseBayesianSVC
 from bayesvm.estimators._parameters import COMMON, one_of
@@ -65,7 +65,7 @@ class BayesianLinearSVC(BaseBayesianSVC):
         batch_size: Any = "auto",
         learning_rate: Any = "adaptive",
         max_iter: int = 100,
-        tol: float = 1e-5,
+        tol: float = 2e-5,
         class_weight: Any = None,
         precision: str = "auto",
         n_jobs: int | None = None,
@@ -131,7 +131,7 @@ class BayesianLinearSVC(BaseBayesianSVC):
             raise ValueError("covariance='diagonal' is fitted over all rows; use inference='auto' or 'batch'")
         return train_mean_field(model, source, plan, callback)
 
-    def _store(self, features: LinearFeatures, trained: Trained, dtype: Any) -> None:
+    def _store(self, features: Any, trained: Trained, dtype: Any) -> None:
         super()._store(features, trained, dtype)
         width = self.n_features_in_
         scale = np.ones(width) if self._scaler.scale is None else self._scaler.scale
@@ -142,7 +142,7 @@ class BayesianLinearSVC(BaseBayesianSVC):
             weights = root @ q.mean
             spread = root[:width] @ q.root()
             self.coef_covariance_ = (spread @ spread.T) / np.outer(scale, scale)
-        else:
+        elif isinstance(q, DiagonalGaussian):
             weights = features.root * q.mean
             self.coef_covariance_ = (features.root**2 * q.variance)[:width] / scale**2
         self.coef_ = (weights[:width] / scale)[None, :]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -15,22 +15,22 @@ SMALLEST_STEP = 1e-4
 
 @dataclass(frozen=True)
 class AscentState:
-    """The best q so far, the step to take from it, and what is still to be gained."""
+    """The best q so far, the step that is ready to be taken from it, and what is left after that."""
 
     best: Evaluation
+    proposal: Gaussian
     rho: float
-    slope: float  # D12 at the best q
-    contraction: float  # κ: the slope after a step, over the slope before it
+    distance: float  # D12: twice the gain that a full step from the best q promises
+    contraction: float  # κ: the distance after a step, over the distance before it
     rejected: bool = False
 
     @property
     def remaining(self) -> float:
-        """Estimated ELBO still missing *after* the step that is ready to be taken.
+        """Estimated ELBO still missing *after* the step that is ready.
 
-        Half the slope is what a full step gains; if slopes shrink by κ a step, all the steps
-        after it together gain κ/(1-κ) times as much.
+        If distances shrink by κ a step, all the steps after it together gain κ/(1-κ) times as much as it.
         """
-        return 0.5 * self.slope * self.contraction / (1 - self.contraction)
+        return 0.5 * self.distance * self.contraction / (1 - self.contraction)
 
     @property
     def stalled(self) -> bool:
@@ -38,28 +38,34 @@ class AscentState:
         return self.rho < SMALLEST_STEP
 
     def finished(self) -> Gaussian:
-        """q after the step whose target is already known; free, as it needs no pass."""
-        if self.rejected:
-            return self.best.posterior
-        return self.best.posterior.moved(self.best.target, self.rho)
+        """q after the step that is ready; free, as it needs no pass. After a rejection, the best q itself."""
+        return self.best.posterior if self.rejected else self.proposal
 
 
 def init(model: Model, source: BlockSource, posterior: Gaussian, contraction: float) -> AscentState:
     """One pass at the starting point; ``contraction`` is a guess, or that of an earlier stage."""
-    best = evaluate(model, source, posterior)
-    return AscentState(best, 1.0, posterior.slope_towards(best.target), contraction)
+    return _ready(evaluate(model, source, posterior), 1.0, contraction)
 
 
 def step(model: Model, source: BlockSource, state: AscentState) -> AscentState:
     """One pass: try the step; if the ELBO falls, go back and halve it."""
-    trial = evaluate(model, source, state.best.posterior.moved(state.best.target, state.rho))
+    trial = evaluate(model, source, state.proposal)
     # Sums are known to about one unit of the blocks' precision; a smaller fall means nothing.
     noise = np.finfo(model.dtype).eps * abs(state.best.elbo)
     if trial.elbo < state.best.elbo - noise and not model.likelihood.full_steps_are_safe:
-        return replace(state, rho=state.rho / 2, rejected=True)
-    slope = trial.posterior.slope_towards(trial.target)
-    ratio = slope / max(state.slope, 1e-300)
-    # The first steps from a cold start shrink the slope by orders of magnitude and promise too much:
+        return _ready(state.best, state.rho / 2, state.contraction, rejected=True)
+    ahead = _ready(trial, min(1.0, 1.3 * state.rho), state.contraction)
+    # The first steps from a cold start shrink the distance by orders of magnitude and promise too much:
     # believe in fast convergence only gradually.
-    contraction = float(np.clip(max(ratio, 0.1 * state.contraction), 0.01, 0.99))
-    return AscentState(trial, min(1.0, 1.3 * state.rho), slope, contraction)
+    ratio = ahead.distance / max(state.distance, 1e-300)
+    contraction = float(np.clip(max(ratio, 0.25 * state.contraction), 0.01, 0.99))
+    return AscentState(trial, ahead.proposal, ahead.rho, ahead.distance, contraction)
+
+
+def _ready(best: Evaluation, rho: float, contraction: float, *, rejected: bool = False) -> AscentState:
+    proposal = best.posterior.moved(best.target, rho)
+    # Near the optimum the two agree. Where they do not, the larger one says that the step is a leap:
+    # a q that is far too narrow has a small slope, but a step that would undo it.
+    leap = 2 * proposal.divergence_from(best.posterior) / rho**2
+    distance = max(best.posterior.slope_towards(best.target), leap)
+    return AscentState(best, proposal, rho, distance, contraction, rejected)

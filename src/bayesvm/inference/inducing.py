@@ -5,7 +5,6 @@ from __future__ import annotations
 import warnings
 
 import numpy as np
-import numpy.typing as npt
 from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
@@ -45,7 +44,7 @@ def _distinct(source: BlockSource) -> tuple[Array, Array]:
     return rows, weight
 
 
-def _kmeans(rows: Array, weight: npt.NDArray[np.float64], n_points: int, seed: int) -> Array:
+def _kmeans(rows: Array, weight: Array, n_points: int, seed: int) -> Array:
     # One thread: scikit-learn adds up partial sums in the order in which its threads finish.
     with threadpool_limits(limits=1), warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # fewer distinct clusters than asked: handled below

@@ -68,4 +68,3 @@ def checked(elbo: float) -> float:
             "scale the inputs (scale='standard') or use precision='double'"
         )
     return elbo
-

@@ -30,6 +30,7 @@ class StochasticInfo:
 
 
 def init(posterior: Gaussian, rate: LearningRate) -> StochasticState:
+    """The starting point, with nothing remembered."""
     return StochasticState(posterior, rate.init())
 
 

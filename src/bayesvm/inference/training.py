@@ -19,7 +19,7 @@ from bayesvm.inference.objective import Model
 
 FIRST_SUBSET = 16_384
 GROWTH = 4
-UNKNOWN_CONTRACTION = 0.5
+UNKNOWN_CONTRACTION = 0.9
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,96 @@
+"""Kernels against loops, scikit-learn and their own definition (D2)."""
+
+import pickle
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.gaussian_process import kernels as sk
+
+from bayesvm.core.arena import Arena
+from bayesvm.kernels import RBF, Constant, Kernel, Linear, Matern, Sum
+from tests import oracles
+
+rng = np.random.default_rng(0)
+A, B = rng.standard_normal((7, 3)), rng.standard_normal((5, 3))
+SCALES = np.array([0.5, 1.0, 3.0])
+
+CASES = {
+    "rbf": (RBF(1.7, 2.0), lambda a, b: 2 * np.exp(-0.5 * np.sum((a - b) ** 2) / 1.7**2)),
+    "rbf, one scale a feature": (RBF(SCALES, 2.0), lambda a, b: 2 * np.exp(-0.5 * np.sum(((a - b) / SCALES) ** 2))),
+    "matern 3/2": (Matern(1.3, 2.0, nu=1.5), lambda a, b: 2 * sk.Matern(1.3, nu=1.5)([a], [b])[0, 0]),
+    "matern 5/2": (Matern(SCALES, 2.0, nu=2.5), lambda a, b: 2 * sk.Matern(SCALES, nu=2.5)([a], [b])[0, 0]),
+    "linear": (Linear(0.3), lambda a, b: 0.3 * a @ b),
+    "constant": (Constant(1.5), lambda a, b: 1.5),
+    "sum": (0.5 * RBF(2.0) + Linear(0.1), lambda a, b: 0.5 * np.exp(-np.sum((a - b) ** 2) / 8) + 0.1 * a @ b),
+}
+every_kernel = pytest.mark.parametrize(("kernel", "definition"), CASES.values(), ids=CASES)
+
+
+def test_every_kernel_class_has_a_case():
+    def leaves(cls):
+        return {cls} if not cls.__subclasses__() else set().union(*map(leaves, cls.__subclasses__()))
+
+    assert leaves(Kernel) == {type(kernel) for kernel, _ in CASES.values()}
+
+
+@every_kernel
+def test_matrix_is_the_definition(kernel, definition):
+    np.testing.assert_allclose(kernel(A, B), oracles.kernel_matrix(definition, A, B), rtol=1e-10, atol=1e-12)
+    np.testing.assert_allclose(kernel.diagonal(A), np.diag(oracles.kernel_matrix(definition, A, A)), rtol=1e-10)
+
+
+@every_kernel
+def test_single_precision_is_close_and_picklable(kernel, definition):
+    prepared = pickle.loads(pickle.dumps(kernel.against(B, np.float32)))  # noqa: S301
+    found = prepared(A, Arena())
+    assert found.dtype == np.float32
+    np.testing.assert_allclose(found, oracles.kernel_matrix(definition, A, B), atol=3e-6)
+
+
+@every_kernel
+def test_clone_and_parameters_round_trip(kernel, definition):
+    copy = clone(kernel)
+    assert copy == kernel
+    assert copy is not kernel
+    assert type(kernel)(**kernel.get_params(deep=False)) == kernel
+
+
+@pytest.mark.parametrize("kernel", [RBF(1.0), Matern(1.0)])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_rows_far_away_are_as_accurate_as_near_ones(kernel, dtype):
+    points = np.array([[0.0, 0.0], [3e4, 1.0], [1e7, 1e7]])
+    rows = np.array([[3e4, 1.5], [1e7, 1e7], [1e90, 0.0], [-1e250, 1e250]])
+    found = kernel.against(points, dtype)(rows, Arena())
+    half = float(kernel([[0.0]], [[0.5]])[0, 0])
+    np.testing.assert_allclose(found, [[0, half, 0], [0, 0, 1], [0, 0, 0], [0, 0, 0]], atol=2e-3)
+
+
+def test_parts_of_a_sum_are_reached_by_name():
+    kernel = RBF(1.0) + Linear()
+    kernel.set_params(k0__length_scale=3.0, weights=[2.0, 0.5])
+    assert kernel.get_params()["k0__length_scale"] == 3.0
+    assert kernel == Sum([RBF(3.0), Linear()], [2.0, 0.5])
+
+
+@pytest.mark.parametrize(
+    ("kernel", "message"),
+    [
+        (RBF(-1.0), "length_scale must be positive"),
+        (RBF([1.0, 2.0]), "one number, or one per column"),
+        (RBF(variance=np.nan), "variance must be positive"),
+        (RBF("long"), "length_scale must be positive"),
+        (Matern(nu=0.7), "nu must be 1.5 or 2.5"),
+        (Sum([RBF()], [1.0, 2.0]), "give one each"),
+        (Sum([], []), "give one each"),
+        (-1.0 * RBF(), "weight must be positive"),
+    ],
+)
+def test_senseless_parameters_are_refused(kernel, message):
+    with pytest.raises(ValueError, match=message):
+        kernel(A, B)
+
+
+def test_unknown_parameter_is_refused():
+    with pytest.raises(ValueError, match="has no parameter 'gamma'"):
+        RBF().set_params(gamma=1.0)

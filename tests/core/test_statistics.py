@@ -1,0 +1,115 @@
+"""Sums over rows against loops; special cases that must coincide; blocks must not matter (D3-D6, D9)."""
+
+import numpy as np
+import pytest
+
+from bayesvm.core.arena import Arena
+from bayesvm.core.features import InducingFeatures, LinearFeatures
+from bayesvm.core.likelihoods import LIKELIHOODS
+from bayesvm.core.posterior import DiagonalGaussian, Gaussian, NaturalParameters
+from bayesvm.core.statistics import Block, View, block_gradient, block_statistics
+from bayesvm.kernels import RBF, Linear
+from tests import oracles
+
+rng = np.random.default_rng(2)
+N, D, M = 40, 3, 6
+X, y, omega = rng.standard_normal((N, D)), rng.choice([-1.0, 1.0], N), rng.random(N) * 2
+Z = rng.standard_normal((M, D))
+A = rng.standard_normal((M, M))
+Q = Gaussian.from_natural(NaturalParameters(np.eye(M) + A @ A.T, rng.standard_normal(M)))
+FEATURES = InducingFeatures.build(RBF(1.5, 2.0), Z)
+
+every_bound = pytest.mark.parametrize("likelihood", LIKELIHOODS.values(), ids=LIKELIHOODS)
+both_coordinates = pytest.mark.parametrize("n_rows", [1, 10_000], ids=["dense", "diagonal"])
+
+
+def sums(view, likelihood, cuts=(), weight=omega):
+    edges = [0, *cuts, N]
+    blocks = [Block(X[a:b], y[a:b], weight[a:b]) for a, b in zip(edges[:-1], edges[1:], strict=True)]
+    return block_statistics(blocks, view=view, likelihood=likelihood)
+
+
+@both_coordinates
+def test_marginals_are_those_of_the_unwhitened_model(n_rows):
+    view, _ = View.of(FEATURES, Q, n_rows, np.float64)
+    at = view.marginals(X, Arena())
+    K, k = RBF(1.5, 2.0)(Z), RBF(1.5, 2.0)(X, Z)
+    L = np.linalg.cholesky(K)
+    mu_u, S_u = L @ Q.mean, L @ Q.covariance() @ L.T
+    a = np.linalg.solve(K, k.T).T
+    np.testing.assert_allclose(at.mean, a @ mu_u, atol=1e-6)
+    np.testing.assert_allclose(at.residual, 2.0 - np.sum(a * k, 1), atol=1e-6)
+    np.testing.assert_allclose(at.explained, np.einsum("ij,jk,ik->i", a, S_u, a), atol=1e-6)
+
+
+@every_bound
+@both_coordinates
+def test_elbo_and_target_against_loops(likelihood, n_rows):
+    view, where = View.of(FEATURES, Q, n_rows, np.float64)
+    found = sums(view, likelihood)
+    K = RBF(1.5, 2.0)(Z)
+    L = np.linalg.cholesky(K + 2e-10 * np.eye(M))
+    bound = lambda m, v, label: float(likelihood.update(np.array([m]), np.array([v]), np.array([label])).bound[0])
+    naive = oracles.elbo(
+        bound, L @ L.T, RBF(1.5, 2.0)(X, Z), np.full(N, 2.0), y, L @ Q.mean, L @ Q.covariance() @ L.T, omega
+    )
+    np.testing.assert_allclose(found.bound - Q.kl_from_prior(), naive, rtol=1e-6)
+    phi = np.linalg.solve(L, RBF(1.5, 2.0)(Z, X)).T
+    m = phi @ Q.mean
+    v = np.einsum("ij,jk,ik->i", phi, Q.covariance(), phi) + 2.0 - np.sum(phi**2, 1)
+    local = likelihood.update(m, v, y)
+    target = found.target(where, 1.0)
+    np.testing.assert_allclose(
+        target.precision, np.eye(M) + (phi * (omega * local.precision)[:, None]).T @ phi, atol=1e-6
+    )
+    np.testing.assert_allclose(target.linear, phi.T @ (omega * local.linear), atol=1e-6)
+
+
+@every_bound
+@both_coordinates
+def test_how_rows_are_cut_into_blocks_does_not_matter(likelihood, n_rows):
+    view, _ = View.of(FEATURES, Q, n_rows, np.float64)
+    whole, cut = sums(view, likelihood), sums(view, likelihood, cuts=(1, 7, 30))
+    for name in ("bound", "curvature", "linear", "weight"):
+        np.testing.assert_allclose(getattr(cut, name), getattr(whole, name), rtol=1e-12, atol=1e-12)
+
+
+@every_bound
+def test_a_weight_of_two_is_the_row_twice(likelihood):
+    view, _ = View.of(FEATURES, Q, 1, np.float64)
+    times = rng.integers(0, 3, N)
+    weighted = sums(view, likelihood, weight=times.astype(float))
+    repeated = block_statistics(
+        [Block(np.repeat(X, times, 0), np.repeat(y, times), None)], view=view, likelihood=likelihood
+    )
+    for name in ("bound", "curvature", "linear", "weight"):
+        np.testing.assert_allclose(getattr(weighted, name), getattr(repeated, name), rtol=1e-10, atol=1e-10)
+
+
+@every_bound
+def test_mean_field_gradient_against_finite_differences(likelihood):
+    features = LinearFeatures(np.array([0.5, 1.0, 2.0, 3.0]), intercept=True)
+    mean, deviation = rng.standard_normal(4), rng.random(4) + 0.3
+
+    def elbo(parameters):
+        q = DiagonalGaussian(parameters[:4], parameters[4:] ** 2)
+        view, _ = View.of(features, q, N, np.float64)
+        return block_gradient([Block(X, y, omega)], view=view, likelihood=likelihood).bound - q.kl_from_prior()
+
+    view, _ = View.of(features, DiagonalGaussian(mean, deviation**2), N, np.float64)
+    found = block_gradient([Block(X, y, omega)], view=view, likelihood=likelihood)
+    gradient = np.concatenate([found.linear - mean, 1 / deviation - deviation * (1 + found.curvature)])
+    np.testing.assert_allclose(
+        gradient, oracles.numerical_gradient(elbo, np.concatenate([mean, deviation])), rtol=1e-5, atol=1e-5
+    )
+
+
+def test_linear_kernel_with_spanning_points_is_the_linear_model():
+    """Any D points that span the space make k(x,z) = xᵀz exact; the two posteriors must then agree."""
+    from bayesvm import BayesianLinearSVC, BayesianSVC
+
+    fixed = {"tune": None, "scale": None, "inference": "batch", "tol": 1e-12, "max_iter": 500}
+    kernel = BayesianSVC(kernel=Linear(0.7), inducing=np.eye(D), **fixed).fit(X, y)
+    linear = BayesianLinearSVC(prior_variance=0.7, fit_intercept=False, **fixed).fit(X, y)
+    for a, b in zip(kernel.latent_mean_and_variance(X), linear.latent_mean_and_variance(X), strict=True):
+        np.testing.assert_allclose(a, b, atol=1e-5)

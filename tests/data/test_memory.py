@@ -1,0 +1,59 @@
+"""Rows in memory: every row once, whatever the cut; weights and scaling go along."""
+
+import numpy as np
+import pytest
+
+from bayesvm.data.blocks import map_reduce
+from bayesvm.data.memory import MemorySource
+from bayesvm.data.scaling import ColumnMoments, ColumnScaler
+from bayesvm.data.workers import Workers
+
+rng = np.random.default_rng(0)
+X = rng.standard_normal((1000, 4))
+y = rng.choice(np.array([-1, 1], np.int8), 1000)
+weight = rng.random(1000)
+
+
+def source(rows_per_block=64, **changes):
+    arrays = {"X": X, "y": y, "weight": weight, "scaler": ColumnScaler()} | changes
+    return MemorySource(**arrays, workers=Workers(1), rows_per_block=rows_per_block)
+
+
+def copies(blocks):
+    return [(block.X.copy(), block.y.copy(), block.weight.copy()) for block in blocks]
+
+
+def all_rows(a_source):
+    parts = [block for stripe in a_source.map(copies) for block in stripe]
+    return tuple(np.concatenate(part) for part in zip(*parts, strict=True))
+
+
+@pytest.mark.parametrize("rows_per_block", [1, 7, 64, 5000])
+def test_blocks_hold_every_row_in_order(rows_per_block):
+    for found, given in zip(all_rows(source(rows_per_block)), (X, y, weight), strict=True):
+        np.testing.assert_array_equal(found, given)
+
+
+def test_minibatches_hold_every_row_once_in_another_order():
+    batches = [all_rows(batch)[0] for batch in source().minibatches(300, np.random.default_rng(1))]
+    assert [len(batch) for batch in batches] == [300, 300, 300, 100]
+    rows = np.concatenate(batches)
+    assert not np.array_equal(rows, X)
+    np.testing.assert_array_equal(np.sort(rows[:, 0]), np.sort(X[:, 0]))
+
+
+def test_heads_of_a_shuffled_source_are_nested():
+    shuffled = source().subset(1000, np.random.default_rng(2))
+    small, large = all_rows(shuffled.head(50))[0], all_rows(shuffled.head(200))[0]
+    np.testing.assert_array_equal(large[:50], small)
+    assert shuffled.head(50).total_weight == pytest.approx(all_rows(shuffled.head(50))[2].sum())
+
+
+def test_blocks_are_scaled_and_the_table_is_not():
+    before = X.copy()
+    scaler = map_reduce(source(), ColumnMoments.of).scaler()
+    scaled = all_rows(source(scaler=scaler))[0]
+    np.testing.assert_allclose(np.average(scaled, axis=0, weights=weight), 0, atol=1e-12)
+    np.testing.assert_allclose(np.average(scaled**2, axis=0, weights=weight), 1)
+    np.testing.assert_array_equal(X, before)
+    np.testing.assert_allclose(scaler.inverse(scaled), X)

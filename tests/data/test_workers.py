@@ -1,0 +1,52 @@
+"""Threads: order is kept, errors come through, little is under way at once."""
+
+import threading
+import time
+
+import numpy as np
+import pytest
+
+from bayesvm.data.workers import Workers
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2, 5])
+def test_results_come_in_order(n_jobs):
+    def slow_for_even(i):
+        time.sleep(0.003 * (i % 2 == 0))
+        return i
+
+    with Workers(n_jobs) as workers:
+        assert list(workers.map(slow_for_even, range(30))) == list(range(30))
+
+
+@pytest.mark.parametrize("n_jobs", [1, 3])
+def test_errors_come_through(n_jobs):
+    with Workers(n_jobs) as workers, pytest.raises(ZeroDivisionError):
+        list(workers.map(lambda i: 1 // (i - 5), range(20)))
+
+
+def test_items_are_taken_only_as_they_are_needed():
+    taken = []
+
+    def items():
+        for i in range(1000):
+            taken.append(i)
+            yield i
+
+    with Workers(2) as workers:
+        results = workers.map(lambda i: i, items())
+        next(results)
+        assert len(taken) < 10
+        results.close()
+
+
+def test_blas_uses_one_thread_inside_blocks():
+    from threadpoolctl import threadpool_info
+
+    np.ones((2, 2)) @ np.ones((2, 2))
+    with Workers(2) as workers:
+        inside = list(
+            workers.map(lambda _: [p["num_threads"] for p in threadpool_info() if p["user_api"] == "blas"], range(4))
+        )
+    assert all(n == 1 for threads in inside for n in threads)
+    assert threading.active_count() < 50

@@ -1,0 +1,174 @@
+"""Bad input: a clear error that names the place, or it simply works. Never a bare LinAlgError, never NaN out."""
+
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.exceptions import NotFittedError
+
+from bayesvm import BayesianLinearSVC, BayesianSVC
+from bayesvm.kernels import RBF, Linear
+
+rng = np.random.default_rng(0)
+X = rng.standard_normal((80, 3))
+y = (X[:, 0] + 0.3 * rng.standard_normal(80) > 0).astype(int)
+
+both = pytest.mark.parametrize("make", [lambda **p: BayesianSVC(random_state=0, **p), BayesianLinearSVC])
+
+
+def spoiled(row, column, value):
+    bad = X.copy()
+    bad[row, column] = value
+    return bad
+
+
+@both
+@pytest.mark.parametrize(
+    ("value", "word"), [(np.nan, "NaN"), (np.inf, "infinity"), (-np.inf, "infinity"), (1e200, "too large")]
+)
+def test_unusable_values_are_named_with_row_and_column(make, value, word):
+    with pytest.raises(ValueError, match=f"{word}.*row 7, column 2"):
+        make().fit(spoiled(7, 2, value), y)
+    with pytest.raises(ValueError, match=f"{word}.*row 0, column 1"):
+        make().fit(X, y).predict(spoiled(0, 1, value))
+
+
+def test_columns_of_frames_are_named():
+    pd = pytest.importorskip("pandas")
+    with pytest.raises(ValueError, match="row 7, column 2 .'height'"):
+        BayesianSVC().fit(pd.DataFrame(spoiled(7, 2, np.nan), columns=["age", "size", "height"]), y)
+
+
+@both
+@pytest.mark.parametrize(
+    ("rows", "labels", "message"),
+    [
+        (X, np.zeros(80), "one class: "),
+        (X, np.arange(80) % 3, "Only binary classification"),
+        (X, np.linspace(0, 1, 80), "Unknown label type"),
+        (X, y[:-1], "inconsistent numbers of samples"),
+        (X[:1], y[:1], "minimum of 2 is required"),
+        (X[:0], y[:0], "0 sample"),
+        (X[:, :0], y, "0 feature"),
+        (X[:, 0], y, "1D array"),
+        (np.array([["a", "b"]] * 80), y, "row 0, column 0.*OneHotEncoder"),
+    ],
+)
+def test_unusable_tables_are_refused(make, rows, labels, message):
+    with pytest.raises(ValueError, match=message):
+        make().fit(rows, labels)
+
+
+@both
+def test_prediction_wants_the_same_width_and_a_fitted_model(make):
+    with pytest.raises(ValueError, match="3 features"):
+        make().fit(X, y).predict_proba(X[:, :2])
+    with pytest.raises(NotFittedError):
+        make().predict_proba(X)
+
+
+@both
+@pytest.mark.parametrize(
+    ("weight", "message"),
+    [
+        (-np.ones(80), "[Nn]egative"),
+        (np.ones(79), "shape"),
+        (np.full(80, np.nan), "NaN"),
+        (np.zeros(80), "non-zero"),
+        (y.astype(float), "zero weight"),
+    ],
+)
+def test_senseless_weights_are_refused(make, weight, message):
+    with pytest.raises(ValueError, match=message):
+        make().fit(X, y, sample_weight=weight)
+
+
+@both
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("bound", "tight"), ("inference", "mcmc"), ("scale", "minmax"), ("link", "logit"), ("batch_size", 0),
+        ("learning_rate", 2.0), ("learning_rate", "fast"), ("max_iter", 0), ("tol", -1.0), ("precision", "half"), ("tune", "grid"),
+    ],
+)  # fmt: skip
+def test_senseless_parameters_are_refused_by_name(make, name, value):
+    with pytest.raises(ValueError, match=f"{name} must be .*{value}"):
+        make(**{name: value}).fit(X, y)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"kernel": "cosine"}, "kernel must be one of 'rbf'"),
+        ({"kernel": RBF(-1.0)}, "length_scale must be positive"),
+        ({"kernel": RBF([1.0, 2.0])}, "one number, or one per column"),
+        ({"n_inducing": 0}, "n_inducing must be"),
+        ({"n_inducing": 2.5}, "n_inducing must be"),
+        ({"inducing": "grid"}, "inducing must be"),
+        ({"inducing": X[:5, :2]}, "inducing has 2 columns, but X has 3"),
+        ({"inducing": np.full((2, 3), np.nan)}, "NaN"),
+    ],
+)
+def test_senseless_kernels_and_points_are_refused(changes, message):
+    with pytest.raises(ValueError, match=message):
+        BayesianSVC(**changes).fit(X, y)
+
+
+def test_every_row_of_a_long_table_is_refused_with_the_remedy():
+    with pytest.raises(ValueError, match="Give n_inducing"):
+        BayesianSVC(n_inducing=None).fit(np.zeros((20_001, 1)), np.arange(20_001) % 2)
+
+
+def test_more_points_than_rows_works_and_says_so():
+    with pytest.warns(UserWarning, match="80 inducing points are used"):
+        model = BayesianSVC(n_inducing=500, random_state=0).fit(X, y)
+    assert len(model.inducing_points_) == 80
+
+
+HARD_TABLES = {
+    "constant column": np.column_stack([X, np.full(80, 3.0)]),
+    "all columns constant": np.ones((80, 2)),
+    "every row four times": np.tile(X[:20], (4, 1)),
+    "values of 1e12": X * 1e12,
+    "values of 1e-12": X * 1e-12,
+    "1e12 plus noise": 1e12 + X,
+    "one outlier of 1e15": spoiled(3, 1, 1e15),
+    "more columns than rows": rng.standard_normal((80, 200)),
+    "two equal columns": X[:, [0, 0, 1]],
+    "integers": (10 * X).astype(int),
+    "booleans": X > 0,
+    "single precision": X.astype(np.float32),
+    "Fortran order": np.asfortranarray(X),
+    "read-only": np.broadcast_to(X[:, :1], (80, 3)),
+}
+
+
+@both
+@pytest.mark.parametrize("precision", ["single", "double"])
+@pytest.mark.parametrize("scale", ["auto", None])
+@pytest.mark.parametrize("table", HARD_TABLES.values(), ids=HARD_TABLES)
+def test_hard_tables_give_probabilities(make, precision, scale, table):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # ConvergenceWarning and JitterWarning are honest here
+        probability = make(precision=precision, scale=scale, max_iter=30).fit(table, y).predict_proba(table)
+    assert np.isfinite(probability).all()
+    np.testing.assert_allclose(probability.sum(axis=1), 1)
+
+
+@pytest.mark.parametrize("kernel", [RBF(1e-9), RBF(1e9), RBF(1.0, 1e-9), RBF(1.0, 1e9), Linear(1e9)], ids=repr)
+@pytest.mark.parametrize("bound", ["exact", "augmented"])
+def test_extreme_kernels_give_probabilities(kernel, bound):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        model = BayesianSVC(kernel=kernel, bound=bound, n_inducing=30, max_iter=30, random_state=0).fit(X, y)
+    assert np.isfinite(model.predict_proba(X)).all()
+
+
+def test_duplicate_inducing_points_are_merged():
+    model = BayesianSVC(inducing=np.repeat(X[:10], 3, axis=0)).fit(X, y)
+    np.testing.assert_allclose(model.inducing_points_, X[:10])
+
+
+def test_two_rows_are_enough():
+    probability = BayesianSVC().fit([[0.0], [1.0]], ["a", "b"]).predict_proba([[0.0], [1.0]])
+    assert probability[0, 0] > 0.5 > probability[1, 0]

@@ -1,0 +1,159 @@
+"""Inference reaches the optimum by every road, says so only when it is true, and never lowers the ELBO."""
+
+import numpy as np
+import pytest
+
+from bayesvm import BayesianLinearSVC, BayesianSVC
+from bayesvm.core.arena import Arena
+from bayesvm.core.features import InducingFeatures
+from bayesvm.core.likelihoods import LIKELIHOODS
+from bayesvm.data.memory import MemorySource
+from bayesvm.data.scaling import ColumnScaler
+from bayesvm.data.workers import Workers
+from bayesvm.datasets import waveform
+from bayesvm.inference import training
+from bayesvm.inference.learning_rates import AdaptiveRate, FixedRate, RobbinsMonro
+from bayesvm.inference.objective import Model, evaluate
+from bayesvm.inference.training import Plan, train
+from bayesvm.kernels import RBF
+from tests import oracles
+
+DATA = waveform(3000, random_state=0)
+POINTS = DATA.X[:20]
+KERNEL = RBF(5.0, 4.0)
+
+
+def problem(bound, n_rows=3000, dtype=np.float64, kernel=KERNEL):
+    source = MemorySource(DATA.X[:n_rows], DATA.y[:n_rows], None, ColumnScaler(), Workers(1), 512)
+    return Model(InducingFeatures.build(kernel, POINTS, dtype), LIKELIHOODS[bound], dtype, float(n_rows)), source
+
+
+def plan(inference="batch", **changes):
+    return Plan(
+        **({"max_passes": 300, "tol": 1e-10, "batch_size": 200, "learning_rate": AdaptiveRate()} | changes),
+        inference=inference,
+    )
+
+
+def run(bound, *, n_rows=3000, dtype=np.float64, kernel=KERNEL, callback=None, **how):
+    model, source = problem(bound, n_rows, dtype, kernel)
+    return model, source, train(model, source, plan(**how), np.random.default_rng(0), callback)
+
+
+every_bound = pytest.mark.parametrize("bound", LIKELIHOODS)
+
+
+@every_bound
+def test_elbo_never_falls(bound):
+    _, _, result = run(bound)
+    assert result.converged
+    assert len(result.trace) > 5
+    assert (np.diff(result.trace) >= -1e-9 * abs(result.elbo)).all()
+
+
+@every_bound
+def test_optimum_is_stationary(bound):
+    """A random change of q in any direction does not raise the ELBO."""
+    model, source, result = run(bound)
+    q, rng = result.posterior, np.random.default_rng(3)
+    best = evaluate(model, source, q).elbo
+    for _ in range(10):
+        A = rng.standard_normal(q.natural.precision.shape) * 0.01
+        natural = type(q.natural)(
+            q.factor @ (np.eye(len(A)) + A + A.T) @ q.factor.T,
+            q.natural.linear + q.factor @ (0.01 * rng.standard_normal(len(A))),
+        )
+        assert evaluate(model, source, type(q).from_natural(natural)).elbo < best
+
+
+def test_exact_bound_survives_a_kernel_on_which_undamped_steps_oscillate():
+    _, _, result = run("exact", n_rows=400, kernel=RBF(2.0, 1e4))
+    assert result.converged
+    assert (np.diff(result.trace) >= -1e-9 * abs(result.elbo)).all()
+
+
+@every_bound
+@pytest.mark.parametrize("rate", [AdaptiveRate(), RobbinsMonro(), FixedRate(0.05)])
+def test_minibatches_alone_come_near_the_batch_optimum(bound, rate):
+    model, source, batch = run(bound)
+    how = plan("stochastic", learning_rate=rate, max_passes=40, tol=0.0)
+    log = training._Log(source.n_rows, how, None)
+    start = type(batch.posterior).prior(model.features.n_weights)
+    q = training._minibatch_epochs(model, source, how, np.random.default_rng(1), log, start)
+    # The augmented bound needs some 200 full updates; 40 epochs of damped ones do not get all the way.
+    allowed = {"exact": 3e-4, "augmented": 0.06}[bound]
+    assert evaluate(model, source, q).elbo > batch.elbo - allowed * 3000
+
+
+@every_bound
+def test_stochastic_and_growing_subsets_end_at_the_batch_optimum(bound, monkeypatch):
+    monkeypatch.setattr(training, "FIRST_SUBSET", 200)
+    model, source, batch = run(bound)
+    for inference in ("stochastic", "auto"):
+        other = train(model, source, plan(inference), np.random.default_rng(0))
+        assert other.converged
+        np.testing.assert_allclose(other.posterior.mean, batch.posterior.mean, atol=2e-3)
+
+
+def test_growing_subsets_need_few_passes(monkeypatch):
+    monkeypatch.setattr(training, "FIRST_SUBSET", 100)
+    _, _, growing = run("exact", inference="auto", tol=1e-5)
+    _, _, batch = run("exact", tol=1e-5)
+    assert growing.passes < 0.75 * batch.passes
+    assert growing.elbo > batch.elbo - 3e-4 * 3000
+
+
+@every_bound
+@pytest.mark.parametrize("tol", [1e-3, 1e-4, 1e-6])
+def test_stop_rule_keeps_its_promise(bound, tol):
+    """What is still missing from the ELBO per row, after stopping, is below tol, times three."""
+    model, source, loose = run(bound, tol=tol)
+    _, _, tight = run(bound, tol=1e-13)
+    assert loose.converged
+    assert tight.elbo - evaluate(model, source, loose.posterior).elbo < 3 * tol * 3000
+
+
+def test_budget_is_counted_in_passes():
+    seen = []
+    _, _, result = run("augmented", max_passes=4, callback=seen.append)
+    assert not result.converged
+    assert len(result.trace) == 4
+    assert result.passes == 4.0
+    assert [p.update for p in seen] == [1, 2, 3, 4]
+    assert seen[-1].passes == 4.0
+    assert [p.elbo for p in seen] == list(result.trace)
+
+
+def test_single_precision_is_close_to_double():
+    means = []
+    for dtype in (np.float64, np.float32):
+        model, _, result = run("exact", dtype=dtype, max_passes=20, tol=0.0)
+        phi, _ = model.features.prepared(None, np.float64)(DATA.X, Arena())
+        means.append(phi @ result.posterior.mean)
+    assert np.abs(means[0] - means[1]).max() < 1e-4
+    assert np.abs(means[0]).max() > 1
+
+
+def test_every_row_as_inducing_point_is_the_papers_batch_model():
+    X, y = DATA.X[:60], DATA.y[:60].astype(float)
+    mu, zeta = oracles.dense_augmented_fixed_point(KERNEL(X) + 1e-9 * np.eye(60), y)
+    model = BayesianSVC(
+        kernel=KERNEL,
+        n_inducing=None,
+        bound="augmented",
+        inference="batch",
+        tune=None,
+        scale=None,
+        tol=1e-13,
+        max_iter=1000,
+    ).fit(X, y)
+    m, v = model.latent_mean_and_variance(X)
+    np.testing.assert_allclose(m, mu, atol=1e-4)
+    np.testing.assert_allclose(v, np.diag(zeta), atol=1e-4)
+
+
+def test_a_step_that_would_undo_everything_is_not_taken_on_trust():
+    """One class so heavy that all its rows leave the margin: the next step's slope is small, the step is not."""
+    X, y = DATA.X[:100, :2], DATA.y[:100]
+    model = BayesianLinearSVC(class_weight={-1: 1000.0, 1: 1e-4}).fit(X, y)
+    assert (model.predict(X) == -1).mean() > 0.95
