@@ -29,7 +29,7 @@ bench: $(VENV)/.bench
 test-lowest:
 	$(PYTHON) -m venv .venv-lowest
 	.venv-lowest/bin/python -m pip --disable-pip-version-check --quiet install -c tests/lowest.txt -e . \
-		pytest hypothesis pandas
+		pytest pandas
 	.venv-lowest/bin/python -m pytest -W default
 
 # A wheel, installed into a new environment and used there.

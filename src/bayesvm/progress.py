@@ -29,28 +29,25 @@ def progress_display(verbose: float, callback: Callback | None) -> Iterator[Call
 @contextmanager
 def _display() -> Iterator[Callback]:
     try:
+        from rich.console import Console
         from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
         from rich.progress import Progress as Bar
     except ImportError:
         yield PlainLines()
         return
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield PlainLines()
+        return
     columns = (
         TextColumn("{task.description:>14}"),
-        BarColumn(),
+        BarColumn(30),
         TimeElapsedColumn(),
         TextColumn("{task.fields[text]}"),
     )
-    with Bar(*columns) as bar:
-        if not bar.console.is_terminal:
-            bar.stop()
-            yield PlainLines()
-            return
+    with Bar(*columns, console=console) as bar:
         task = bar.add_task("starting", total=None, text="")
-
-        def show(progress: Progress) -> None:
-            bar.update(task, description=progress.phase, text=describe(progress))
-
-        yield show
+        yield lambda progress: bar.update(task, description=progress.phase, text=describe(progress))
 
 
 class PlainLines:

@@ -1,8 +1,11 @@
 """Contract of every likelihood bound: D5, D7, D8."""
 
+import inspect
+
 import numpy as np
 import pytest
 
+from bayesvm.core import likelihoods
 from bayesvm.core.likelihoods import LIKELIHOODS
 from tests import oracles
 
@@ -13,10 +16,6 @@ every_likelihood = pytest.mark.parametrize("likelihood", LIKELIHOODS.values(), i
 
 
 def test_every_likelihood_in_the_package_is_under_contract():
-    import inspect
-
-    from bayesvm.core import likelihoods
-
     classes = {c for _, c in inspect.getmembers(likelihoods, inspect.isclass) if c.__name__.endswith("Hinge")}
     assert classes == {type(likelihood) for likelihood in LIKELIHOODS.values()}
 

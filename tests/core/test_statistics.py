@@ -1,8 +1,11 @@
 """Sums over rows against loops; special cases that must coincide; blocks must not matter (D3-D6, D9)."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
+from bayesvm import BayesianLinearSVC, BayesianSVC
 from bayesvm.core.arena import Arena
 from bayesvm.core.features import InducingFeatures, LinearFeatures
 from bayesvm.core.likelihoods import LIKELIHOODS
@@ -25,7 +28,7 @@ both_coordinates = pytest.mark.parametrize("n_rows", [1, 10_000], ids=["dense", 
 
 def sums(view, likelihood, cuts=(), weight=omega):
     edges = [0, *cuts, N]
-    blocks = [Block(X[a:b], y[a:b], weight[a:b]) for a, b in zip(edges[:-1], edges[1:], strict=True)]
+    blocks = [Block(X[a:b], y[a:b], weight[a:b]) for a, b in pairwise(edges)]
     return block_statistics(blocks, view=view, likelihood=likelihood)
 
 
@@ -106,8 +109,6 @@ def test_mean_field_gradient_against_finite_differences(likelihood):
 
 def test_linear_kernel_with_spanning_points_is_the_linear_model():
     """Any D points that span the space make k(x,z) = xᵀz exact; the two posteriors must then agree."""
-    from bayesvm import BayesianLinearSVC, BayesianSVC
-
     fixed = {"tune": None, "scale": None, "inference": "batch", "tol": 1e-12, "max_iter": 500}
     kernel = BayesianSVC(kernel=Linear(0.7), inducing=np.eye(D), **fixed).fit(X, y)
     linear = BayesianLinearSVC(prior_variance=0.7, fit_intercept=False, **fixed).fit(X, y)

@@ -5,6 +5,7 @@ import time
 
 import numpy as np
 import pytest
+from threadpoolctl import threadpool_info
 
 from bayesvm.data.workers import Workers
 
@@ -41,8 +42,6 @@ def test_items_are_taken_only_as_they_are_needed():
 
 
 def test_blas_uses_one_thread_inside_blocks():
-    from threadpoolctl import threadpool_info
-
     np.ones((2, 2)) @ np.ones((2, 2))
     with Workers(2) as workers:
         inside = list(

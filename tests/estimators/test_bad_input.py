@@ -74,7 +74,7 @@ def test_prediction_wants_the_same_width_and_a_fitted_model(make):
         (-np.ones(80), "[Nn]egative"),
         (np.ones(79), "shape"),
         (np.full(80, np.nan), "NaN"),
-        (np.zeros(80), "non-zero"),
+        (np.zeros(80), "zero"),
         (y.astype(float), "zero weight"),
     ],
 )
@@ -88,7 +88,8 @@ def test_senseless_weights_are_refused(make, weight, message):
     ("name", "value"),
     [
         ("bound", "tight"), ("inference", "mcmc"), ("scale", "minmax"), ("link", "logit"), ("batch_size", 0),
-        ("learning_rate", 2.0), ("learning_rate", "fast"), ("max_iter", 0), ("tol", -1.0), ("precision", "half"), ("tune", "grid"),
+        ("learning_rate", 2.0), ("learning_rate", "fast"), ("max_iter", 0), ("tol", -1.0),
+        ("precision", "half"), ("tune", "grid"),
     ],
 )  # fmt: skip
 def test_senseless_parameters_are_refused_by_name(make, name, value):

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
-from scipy import linalg
 
 from bayesvm.core.linalg import Array, cholesky, solve_lower, solve_lower_transposed
 
@@ -112,12 +111,12 @@ class Gaussian:
     def coordinates(self, n_rows: int) -> Coordinates:
         """The eigenvectors of P when many rows follow, so that a row's variance costs O(M) (D4).
 
-        In that basis the sums of a pass are graded like P itself, which is what lets blocks in single
-        precision give a posterior that is accurate relative to its own spread.
+        In that basis the sums of a pass are graded like P itself, so that rounding them in single precision is
+        harmless; what is left is the rounding of the features, which whitening enlarges.
         """
         if n_rows < DIAGONALISE_FROM * len(self.mean):
             return Coordinates(None, self.mean, self.root())
-        values, vectors = linalg.eigh(self.natural.precision, check_finite=False, driver="evd")
+        values, vectors = np.linalg.eigh(self.natural.precision)
         return Coordinates(vectors, vectors.T @ self.mean, 1 / values)
 
 

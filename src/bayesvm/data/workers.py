@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack
 from types import TracebackType
 from typing import Self, TypeVar
 
@@ -19,14 +20,22 @@ Result = TypeVar("Result")
 
 
 class Workers:
-    """A pool of threads, open for the length of a ``with`` statement."""
+    """A pool of threads, open for the length of a ``with`` statement.
 
-    def __init__(self, n_jobs: int) -> None:
+    ``small_matrices`` keeps BLAS to one thread outside blocks, too: waking threads for a small factorisation
+    costs more than they save, and much more on a busy machine.
+    """
+
+    def __init__(self, n_jobs: int, *, small_matrices: bool = False) -> None:
         self.n_jobs = n_jobs
+        self._small_matrices = small_matrices
         self._threads = ThreadpoolController()
+        self._limits = ExitStack()
         self._pool: ThreadPoolExecutor | None = None
 
     def __enter__(self) -> Self:
+        if self._small_matrices:
+            self._limits.enter_context(self._threads.limit(limits=1))
         if self.n_jobs > 1:
             self._pool = ThreadPoolExecutor(self.n_jobs, thread_name_prefix="bayesvm")
         return self
@@ -37,6 +46,7 @@ class Workers:
         if self._pool is not None:
             self._pool.shutdown(wait=True, cancel_futures=True)
             self._pool = None
+        self._limits.close()
 
     def map(self, function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
         """``function`` of every item, in order, with at most two items per thread under way."""

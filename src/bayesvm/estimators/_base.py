@@ -29,6 +29,7 @@ from bayesvm.inference.training import Callback, Plan, Trained, train
 from bayesvm.progress import progress_display
 
 SINGLE_FROM = 5_000_000  # features in all, N·M, from which blocks are in single precision
+SMALL_MATRICES = 512  # weights below which factorisations are not worth several threads
 MANY_ROWS = 2**62  # prediction always sees the posterior in the coordinates made for many rows
 
 
@@ -68,7 +69,8 @@ class BaseBayesianSVC(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31))
         n_weights = self._expected_weights(*X.shape)
         dtype = self._block_dtype(len(X) * n_weights)
-        with Workers(_jobs(self.n_jobs)) as workers, progress_display(self.verbose, callback) as on_update:
+        workers = Workers(_jobs(self.n_jobs), small_matrices=n_weights < SMALL_MATRICES)
+        with workers, progress_display(self.verbose, callback) as on_update:
             rows = block_rows(n_weights)
             raw = MemorySource(X, sign, weight, ColumnScaler(), workers, rows)
             self._scaler = ColumnScaler() if self.scale is None else map_reduce(raw, ColumnMoments.of).scaler()

@@ -50,6 +50,8 @@ def row_weights(
     weight = None
     if sample_weight is not None:
         weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        if not weight.any():
+            raise ValueError("all sample weights are zero; some must be positive")
         for value, label in zip((-1, 1), classes, strict=True):
             if not weight[sign == value].any():
                 raise ValueError(f"all rows of class {label!r} have zero weight; two classes with weight are needed")

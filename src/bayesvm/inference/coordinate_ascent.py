@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -28,9 +29,10 @@ class AscentState:
     def remaining(self) -> float:
         """Estimated ELBO still missing *after* the step that is ready.
 
-        If distances shrink by κ a step, all the steps after it together gain κ/(1-κ) times as much as it.
+        If squared distances shrink by κ a step, errors shrink by √κ, and the steps after it together gain
+        κ/(1-√κ) of half the distance.
         """
-        return 0.5 * self.distance * self.contraction / (1 - self.contraction)
+        return 0.5 * self.distance * self.contraction / (1 - math.sqrt(self.contraction))
 
     @property
     def stalled(self) -> bool:
