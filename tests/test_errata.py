@@ -12,14 +12,14 @@ from sklearn.metrics.pairwise import rbf_kernel
 from bayesvm import BayesianLinearSVC, BayesianSVC
 from bayesvm.core.features import InducingFeatures
 from bayesvm.core.likelihoods import AugmentedHinge
-from bayesvm.core.links import paper, probit
+from bayesvm.core.links import Paper, Probit
 from bayesvm.core.posterior import Gaussian, NaturalParameters
 from bayesvm.data.memory import MemorySource
 from bayesvm.data.scaling import ColumnScaler
 from bayesvm.data.workers import Workers
 from bayesvm.inference import stochastic
 from bayesvm.inference.learning_rates import FixedRate
-from bayesvm.inference.objective import Model
+from bayesvm.inference.objective import Model, Task
 from bayesvm.kernels import RBF
 
 ROWS = [(0.3, 0.5, 1.0), (-1.2, 2.0, 1.0), (2.5, 0.1, -1.0)]  # m, v, y
@@ -81,8 +81,8 @@ def test_printed_predictive_variance_is_negative_ours_is_not(rng):
 @pytest.mark.parametrize(("m", "v"), [(0.5, 0.3), (-2.0, 3.0), (1.0, 8.0)])
 def test_probit_integral_needs_the_root(m, v):
     probability = normal_mean(stats.norm.cdf, m, v)
-    assert special.ndtr(probit(m, v)) == pytest.approx(probability, abs=1e-8)
-    assert abs(special.ndtr(paper(m, v)) - probability) > 0.01
+    assert special.ndtr(Probit().score(m, v)) == pytest.approx(probability, abs=1e-8)
+    assert abs(special.ndtr(Paper().score(m, v)) - probability) > 0.01
 
 
 def test_rbf_footnote_without_the_square_has_no_length_scale_and_no_smooth_functions(rng):
@@ -132,7 +132,7 @@ def test_log_determinant_of_kmm_is_part_of_the_elbo(rng):
     Z, root = np.array([[0.0], [0.7], [1.1]]), np.linalg.cholesky(np.cov(rng.normal(size=(3, 9))))
     mu = rng.normal(size=3)
     precision = np.linalg.inv(root @ root.T)
-    ours = Gaussian.from_natural(NaturalParameters(precision, precision @ mu)).kl_from_prior()
+    ours = Gaussian.from_natural(NaturalParameters(precision, precision @ mu)).divergence_from(Gaussian.prior(len(mu)))
     without_determinant = []
     for length_scale in (0.3, 1.0):
         K = RBF(length_scale)(Z)
@@ -227,12 +227,13 @@ def test_minibatch_sums_need_scaling(rng):
     Z, kernel = X[:5], RBF(1.0, 3.0)
     phi = np.linalg.solve(np.linalg.cholesky(kernel(Z)), kernel(Z, X)).T
     w = 1 / np.sqrt(1 + 3.0)  # at the prior m = 0 and v = k(x,x) in every row
-    source = MemorySource(X, y, None, ColumnScaler(), Workers(1), 16)
+    source = MemorySource(X, (y > 0).astype(np.int32), None, ColumnScaler(), Workers(1), 16)
     model = Model(InducingFeatures.build(kernel, Z), AugmentedHinge(), np.float64, 60.0)
-    start, full_step = stochastic.init(Gaussian.prior(5), FixedRate(1.0)), FixedRate(1.0)
+    prior, full_step = Gaussian.prior(5), FixedRate(1.0)
+    start = stochastic.init([Task(1, 0.0, prior, prior)], full_step)
     reached = [stochastic.step(model, batch, start, full_step)[0] for batch in source.minibatches(10, rng)]
-    ours = np.mean([state.posterior.natural.precision for state in reached], axis=0)
-    linear = np.mean([state.posterior.natural.linear for state in reached], axis=0)
+    ours = np.mean([state.task.posterior.natural.precision for state in reached], axis=0)
+    linear = np.mean([state.task.posterior.natural.linear for state in reached], axis=0)
     printed = np.mean([np.eye(5) + w * part.T @ part for part in np.split(phi, 6)], axis=0)
     np.testing.assert_allclose(ours, np.eye(5) + w * phi.T @ phi, rtol=1e-6, atol=1e-6)
     np.testing.assert_allclose(linear, phi.T @ (y * (1 + w)), rtol=1e-6, atol=1e-6)

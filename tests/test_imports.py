@@ -19,7 +19,8 @@ TABLE = {
     "progress": ({"inference"}, {"rich"}),
     "kernels": ({"core"}, set()),
     "datasets": ({"datasets"}, set()),
-    "estimators": ({"core", "data", "inference", "progress", "estimators"}, {"sklearn", "joblib"}),
+    "persistence": (set(), {"safetensors"}),
+    "estimators": ({"core", "data", "inference", "progress", "persistence", "estimators"}, {"sklearn", "joblib"}),
 }
 FILES = sorted(path for path in ROOT.rglob("*.py") if path != ROOT / "__init__.py")
 

@@ -24,8 +24,16 @@ def test_moments_and_kl_from_natural_parameters():
     S = np.linalg.inv(natural.precision)
     np.testing.assert_allclose(q.covariance(), S, atol=1e-12)
     np.testing.assert_allclose(q.mean, S @ natural.linear, atol=1e-12)
-    np.testing.assert_allclose(q.kl_from_prior(), kl_to_standard_normal(S @ natural.linear, S))
-    assert Gaussian.prior(M).kl_from_prior() == pytest.approx(0.0, abs=1e-12)
+    prior = Gaussian.prior(M)
+    np.testing.assert_allclose(q.divergence_from(prior), kl_to_standard_normal(S @ natural.linear, S))
+    assert prior.divergence_from(prior) == pytest.approx(0.0, abs=1e-12)
+
+
+def test_draws_have_the_covariance():
+    q = Gaussian.from_natural(random_natural())
+    np.testing.assert_allclose(q.spread(np.eye(M)).T @ q.spread(np.eye(M)), q.covariance(), atol=1e-12)
+    d = DiagonalGaussian(np.zeros(M), np.arange(1.0, M + 1))
+    np.testing.assert_allclose(d.spread(np.eye(M)) ** 2, np.diag(d.variance))
 
 
 def test_diagonal_family_agrees_with_the_full_one():

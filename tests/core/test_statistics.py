@@ -10,17 +10,21 @@ from bayesvm.core.arena import Arena
 from bayesvm.core.features import InducingFeatures, LinearFeatures
 from bayesvm.core.likelihoods import LIKELIHOODS
 from bayesvm.core.posterior import DiagonalGaussian, Gaussian, NaturalParameters
-from bayesvm.core.statistics import Block, View, block_gradient, block_statistics
+from bayesvm.core.statistics import Block, Machine, View, block_gradient, block_statistics
 from bayesvm.kernels import RBF, Linear
 from tests import oracles
 
 rng = np.random.default_rng(2)
 N, D, M = 40, 3, 6
-X, y, omega = rng.standard_normal((N, D)), rng.choice([-1.0, 1.0], N), rng.random(N) * 2
+X, codes, omega = rng.standard_normal((N, D)), rng.integers(0, 3, N), rng.random(N) * 2
+y = np.where(codes == 1, 1.0, -1.0)
 Z = rng.standard_normal((M, D))
 A = rng.standard_normal((M, M))
 Q = Gaussian.from_natural(NaturalParameters(np.eye(M) + A @ A.T, rng.standard_normal(M)))
 FEATURES = InducingFeatures.build(RBF(1.5, 2.0), Z)
+C = 0.4
+ONE = [Machine(1, C, Q)]
+PRIOR = Gaussian.prior(M)
 
 every_bound = pytest.mark.parametrize("likelihood", LIKELIHOODS.values(), ids=LIKELIHOODS)
 both_coordinates = pytest.mark.parametrize("n_rows", [1, 10_000], ids=["dense", "diagonal"])
@@ -28,19 +32,19 @@ both_coordinates = pytest.mark.parametrize("n_rows", [1, 10_000], ids=["dense", 
 
 def sums(view, likelihood, cuts=(), weight=omega):
     edges = [0, *cuts, N]
-    blocks = [Block(X[a:b], y[a:b], weight[a:b]) for a, b in pairwise(edges)]
-    return block_statistics(blocks, view=view, likelihood=likelihood)
+    blocks = [Block(X[a:b], codes[a:b], weight[a:b]) for a, b in pairwise(edges)]
+    return block_statistics(blocks, Arena(), view=view, likelihood=likelihood).each[0]
 
 
 @both_coordinates
 def test_marginals_are_those_of_the_unwhitened_model(n_rows):
-    view, _ = View.of(FEATURES, Q, n_rows, np.float64)
-    at = view.marginals(X, Arena())
+    view, _ = View.of(FEATURES, ONE, n_rows, np.float64)
+    (at,) = view.marginals(X, Arena())
     K, k = RBF(1.5, 2.0)(Z), RBF(1.5, 2.0)(X, Z)
     L = np.linalg.cholesky(K)
     mu_u, S_u = L @ Q.mean, L @ Q.covariance() @ L.T
     a = np.linalg.solve(K, k.T).T
-    np.testing.assert_allclose(at.mean, a @ mu_u, atol=1e-6)
+    np.testing.assert_allclose(at.mean, C + a @ mu_u, atol=1e-6)
     np.testing.assert_allclose(at.residual, 2.0 - np.sum(a * k, 1), atol=1e-6)
     np.testing.assert_allclose(at.explained, np.einsum("ij,jk,ik->i", a, S_u, a), atol=1e-6)
 
@@ -48,30 +52,30 @@ def test_marginals_are_those_of_the_unwhitened_model(n_rows):
 @every_bound
 @both_coordinates
 def test_elbo_and_target_against_loops(likelihood, n_rows):
-    view, where = View.of(FEATURES, Q, n_rows, np.float64)
+    view, (where,) = View.of(FEATURES, ONE, n_rows, np.float64)
     found = sums(view, likelihood)
     K = RBF(1.5, 2.0)(Z)
     L = np.linalg.cholesky(K + 2e-10 * np.eye(M))
-    bound = lambda m, v, label: float(likelihood.update(np.array([m]), np.array([v]), np.array([label])).bound[0])
+    bound = lambda m, v, label: float(likelihood.update(np.array([C + m]), np.array([v]), np.array([label])).bound[0])
     naive = oracles.elbo(
         bound, L @ L.T, RBF(1.5, 2.0)(X, Z), np.full(N, 2.0), y, L @ Q.mean, L @ Q.covariance() @ L.T, omega
     )
-    np.testing.assert_allclose(found.bound - Q.kl_from_prior(), naive, rtol=1e-6)
+    np.testing.assert_allclose(found.bound - Q.divergence_from(PRIOR), naive, rtol=1e-6)
     phi = np.linalg.solve(L, RBF(1.5, 2.0)(Z, X)).T
-    m = phi @ Q.mean
+    m = C + phi @ Q.mean
     v = np.einsum("ij,jk,ik->i", phi, Q.covariance(), phi) + 2.0 - np.sum(phi**2, 1)
     local = likelihood.update(m, v, y)
-    target = found.target(where, 1.0)
+    target = found.target(where, 1.0, PRIOR.natural)
     np.testing.assert_allclose(
         target.precision, np.eye(M) + (phi * (omega * local.precision)[:, None]).T @ phi, atol=1e-6
     )
-    np.testing.assert_allclose(target.linear, phi.T @ (omega * local.linear), atol=1e-6)
+    np.testing.assert_allclose(target.linear, phi.T @ (omega * (local.linear - local.precision * C)), atol=1e-6)
 
 
 @every_bound
 @both_coordinates
 def test_how_rows_are_cut_into_blocks_does_not_matter(likelihood, n_rows):
-    view, _ = View.of(FEATURES, Q, n_rows, np.float64)
+    view, _ = View.of(FEATURES, ONE, n_rows, np.float64)
     whole, cut = sums(view, likelihood), sums(view, likelihood, cuts=(1, 7, 30))
     for name in ("bound", "curvature", "linear", "weight"):
         np.testing.assert_allclose(getattr(cut, name), getattr(whole, name), rtol=1e-12, atol=1e-12)
@@ -79,12 +83,12 @@ def test_how_rows_are_cut_into_blocks_does_not_matter(likelihood, n_rows):
 
 @every_bound
 def test_a_weight_of_two_is_the_row_twice(likelihood):
-    view, _ = View.of(FEATURES, Q, 1, np.float64)
+    view, _ = View.of(FEATURES, ONE, 1, np.float64)
     times = rng.integers(0, 3, N)
     weighted = sums(view, likelihood, weight=times.astype(float))
     repeated = block_statistics(
-        [Block(np.repeat(X, times, 0), np.repeat(y, times), None)], view=view, likelihood=likelihood
-    )
+        [Block(np.repeat(X, times, 0), np.repeat(codes, times), None)], Arena(), view=view, likelihood=likelihood
+    ).each[0]
     for name in ("bound", "curvature", "linear", "weight"):
         np.testing.assert_allclose(getattr(weighted, name), getattr(repeated, name), rtol=1e-10, atol=1e-10)
 
@@ -94,17 +98,39 @@ def test_mean_field_gradient_against_finite_differences(likelihood):
     features = LinearFeatures(np.array([0.5, 1.0, 2.0, 3.0]), intercept=True)
     mean, deviation = rng.standard_normal(4), rng.random(4) + 0.3
 
+    def gradient_sums(q):
+        view, _ = View.of(features, [Machine(1, 0.0, q)], N, np.float64)
+        return block_gradient([Block(X, codes, omega)], Arena(), view=view, likelihood=likelihood).each[0]
+
     def elbo(parameters):
         q = DiagonalGaussian(parameters[:4], parameters[4:] ** 2)
-        view, _ = View.of(features, q, N, np.float64)
-        return block_gradient([Block(X, y, omega)], view=view, likelihood=likelihood).bound - q.kl_from_prior()
+        return gradient_sums(q).bound - q.kl_from_prior()
 
-    view, _ = View.of(features, DiagonalGaussian(mean, deviation**2), N, np.float64)
-    found = block_gradient([Block(X, y, omega)], view=view, likelihood=likelihood)
+    found = gradient_sums(DiagonalGaussian(mean, deviation**2))
     gradient = np.concatenate([found.linear - mean, 1 / deviation - deviation * (1 + found.curvature)])
     np.testing.assert_allclose(
         gradient, oracles.numerical_gradient(elbo, np.concatenate([mean, deviation])), rtol=1e-5, atol=1e-5
     )
+
+
+@every_bound
+@both_coordinates
+def test_machines_that_share_features_do_not_disturb_each_other(likelihood, n_rows):
+    other = Gaussian.from_natural(NaturalParameters(2 * np.eye(M), rng.standard_normal(M)))
+    machines = [Machine(0, -0.3, other), *ONE, Machine(2, 0.0, PRIOR)]
+    view, where = View.of(FEATURES, machines, n_rows, np.float64)
+    blocks = [Block(X[:25], codes[:25], omega[:25]), Block(X[25:], codes[25:], omega[25:])]
+    together = block_statistics(blocks, Arena(), view=view, likelihood=likelihood)
+    for machine, at, found in zip(machines, where, together.each, strict=True):
+        alone, (there,) = View.of(FEATURES, [machine], n_rows, np.float64)
+        expected = block_statistics(blocks, Arena(), view=alone, likelihood=likelihood).each[0]
+        np.testing.assert_allclose(found.bound, expected.bound)
+        for a, b in zip(
+            vars(found.target(at, 1.0, PRIOR.natural)).values(),
+            vars(expected.target(there, 1.0, PRIOR.natural)).values(),
+            strict=True,
+        ):
+            np.testing.assert_allclose(a, b, atol=1e-10)
 
 
 def test_linear_kernel_with_spanning_points_is_the_linear_model():

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy import sparse
 
 from bayesvm.data.blocks import map_reduce
 from bayesvm.data.memory import MemorySource
@@ -10,7 +11,7 @@ from bayesvm.data.workers import Workers
 
 rng = np.random.default_rng(0)
 X = rng.standard_normal((1000, 4))
-y = rng.choice(np.array([-1, 1], np.int8), 1000)
+y = rng.integers(0, 3, 1000)
 weight = rng.random(1000)
 
 
@@ -19,7 +20,7 @@ def source(rows_per_block=64, **changes):
     return MemorySource(**arrays, workers=Workers(1), rows_per_block=rows_per_block)
 
 
-def copies(blocks):
+def copies(blocks, arena):
     return [(block.X.copy(), block.y.copy(), block.weight.copy()) for block in blocks]
 
 
@@ -57,3 +58,9 @@ def test_blocks_are_scaled_and_the_table_is_not():
     np.testing.assert_allclose(np.average(scaled**2, axis=0, weights=weight), 1)
     np.testing.assert_array_equal(X, before)
     np.testing.assert_allclose(scaler.inverse(scaled), X)
+
+
+def test_sparse_rows_become_dense_block_by_block():
+    matrix = sparse.csr_matrix(np.where(X > 0, X, 0))
+    np.testing.assert_array_equal(all_rows(source(X=matrix))[0], matrix.toarray())
+    np.testing.assert_array_equal(source(X=matrix).head(3).gathered().X, matrix[:3].toarray())

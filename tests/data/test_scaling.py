@@ -11,7 +11,7 @@ rng = np.random.default_rng(0)
 
 def moments(X, weight=None, cuts=5):
     parts = np.array_split(np.arange(len(X)), cuts)
-    blocks = [Block(X[rows], np.ones(len(rows)), None if weight is None else weight[rows]) for rows in parts]
+    blocks = [Block(X[rows], np.ones(len(rows), int), None if weight is None else weight[rows]) for rows in parts]
     return ColumnMoments.of(blocks)
 
 

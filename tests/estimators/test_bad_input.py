@@ -44,7 +44,6 @@ def test_columns_of_frames_are_named():
     ("rows", "labels", "message"),
     [
         (X, np.zeros(80), "one class: "),
-        (X, np.arange(80) % 3, "Only binary classification"),
         (X, np.linspace(0, 1, 80), "Unknown label type"),
         (X, y[:-1], "inconsistent numbers of samples"),
         (X[:1], y[:1], "minimum of 2 is required"),

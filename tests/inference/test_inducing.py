@@ -13,7 +13,7 @@ X = rng.standard_normal((500, 3))
 
 
 def source(rows, weight=None):
-    return MemorySource(rows, np.ones(len(rows), np.int8), weight, ColumnScaler(), Workers(1), 100)
+    return MemorySource(rows, np.ones(len(rows), np.int32), weight, ColumnScaler(), Workers(1), 100)
 
 
 def pick(a_source, how, n, seed=0):

@@ -7,24 +7,28 @@ from bayesvm import BayesianLinearSVC, BayesianSVC
 from bayesvm.core.arena import Arena
 from bayesvm.core.features import InducingFeatures
 from bayesvm.core.likelihoods import LIKELIHOODS
+from bayesvm.core.posterior import Gaussian
 from bayesvm.data.memory import MemorySource
 from bayesvm.data.scaling import ColumnScaler
 from bayesvm.data.workers import Workers
 from bayesvm.datasets import waveform
 from bayesvm.inference import training
 from bayesvm.inference.learning_rates import AdaptiveRate, FixedRate, RobbinsMonro
-from bayesvm.inference.objective import Model, evaluate
+from bayesvm.inference.objective import Model, Task, evaluate
 from bayesvm.inference.training import Plan, train
 from bayesvm.kernels import RBF
 from tests import oracles
 
 DATA = waveform(3000, random_state=0)
+CODES = (DATA.y == 1).astype(np.int32)
 POINTS = DATA.X[:20]
+PRIOR = Gaussian.prior(20)
+TASKS = [Task(1, 0.0, PRIOR, PRIOR)]
 KERNEL = RBF(5.0, 4.0)
 
 
 def problem(bound, n_rows=3000, dtype=np.float64, kernel=KERNEL):
-    source = MemorySource(DATA.X[:n_rows], DATA.y[:n_rows], None, ColumnScaler(), Workers(1), 512)
+    source = MemorySource(DATA.X[:n_rows], CODES[:n_rows], None, ColumnScaler(), Workers(1), 512)
     return Model(InducingFeatures.build(kernel, POINTS, dtype), LIKELIHOODS[bound], dtype, float(n_rows)), source
 
 
@@ -35,9 +39,17 @@ def plan(inference="batch", **changes):
     )
 
 
+def elbo_at(model, source, q):
+    return evaluate(model, source, [TASKS[0].at(q)])[0].elbo
+
+
+def posterior(result):
+    return result.machines[0].posterior
+
+
 def run(bound, *, n_rows=3000, dtype=np.float64, kernel=KERNEL, callback=None, **how):
     model, source = problem(bound, n_rows, dtype, kernel)
-    return model, source, train(model, source, plan(**how), np.random.default_rng(0), callback)
+    return model, source, train(model, source, plan(**how), TASKS, np.random.default_rng(0), callback)
 
 
 every_bound = pytest.mark.parametrize("bound", LIKELIHOODS)
@@ -55,15 +67,15 @@ def test_elbo_never_falls(bound):
 def test_optimum_is_stationary(bound):
     """A random change of q in any direction does not raise the ELBO."""
     model, source, result = run(bound)
-    q, rng = result.posterior, np.random.default_rng(3)
-    best = evaluate(model, source, q).elbo
+    q, rng = posterior(result), np.random.default_rng(3)
+    best = elbo_at(model, source, q)
     for _ in range(10):
         A = rng.standard_normal(q.natural.precision.shape) * 0.01
         natural = type(q.natural)(
             q.factor @ (np.eye(len(A)) + A + A.T) @ q.factor.T,
             q.natural.linear + q.factor @ (0.01 * rng.standard_normal(len(A))),
         )
-        assert evaluate(model, source, type(q).from_natural(natural)).elbo < best
+        assert elbo_at(model, source, type(q).from_natural(natural)) < best
 
 
 def test_exact_bound_survives_a_kernel_on_which_undamped_steps_oscillate():
@@ -77,26 +89,25 @@ def test_exact_bound_survives_a_kernel_on_which_undamped_steps_oscillate():
 def test_minibatches_alone_come_near_the_batch_optimum(bound, rate):
     model, source, batch = run(bound)
     how = plan("stochastic", learning_rate=rate, max_passes=40, tol=0.0)
-    log = training._Log(source.n_rows, how, None)
-    start = type(batch.posterior).prior(model.features.n_weights)
-    q = training._minibatch_epochs(model, source, how, np.random.default_rng(1), log, start)
+    log = training.Log(source.n_rows, how, None)
+    (task,) = training.minibatch_epochs(model, source, how, TASKS, np.random.default_rng(1), log)
     # The augmented bound needs some 200 full updates; 40 epochs of damped ones do not get all the way.
     allowed = {"exact": 3e-4, "augmented": 0.06}[bound]
-    assert evaluate(model, source, q).elbo > batch.elbo - allowed * 3000
+    assert elbo_at(model, source, task.posterior) > batch.elbo - allowed * 3000
 
 
 @every_bound
 def test_stochastic_and_growing_subsets_end_at_the_batch_optimum(bound, monkeypatch):
-    monkeypatch.setattr(training, "FIRST_SUBSET", 200)
+    monkeypatch.setattr(training, "SMALLEST_SUBSET", 200)
     model, source, batch = run(bound)
     for inference in ("stochastic", "auto"):
-        other = train(model, source, plan(inference), np.random.default_rng(0))
+        other = train(model, source, plan(inference), TASKS, np.random.default_rng(0))
         assert other.converged
-        np.testing.assert_allclose(other.posterior.mean, batch.posterior.mean, atol=2e-3)
+        np.testing.assert_allclose(posterior(other).mean, posterior(batch).mean, atol=2e-3)
 
 
 def test_growing_subsets_need_few_passes(monkeypatch):
-    monkeypatch.setattr(training, "FIRST_SUBSET", 100)
+    monkeypatch.setattr(training, "SMALLEST_SUBSET", 100)
     _, _, growing = run("exact", inference="auto", tol=1e-5)
     _, _, batch = run("exact", tol=1e-5)
     assert growing.passes < 0.75 * batch.passes
@@ -110,7 +121,7 @@ def test_stop_rule_keeps_its_promise(bound, tol):
     model, source, loose = run(bound, tol=tol)
     _, _, tight = run(bound, tol=1e-13)
     assert loose.converged
-    assert tight.elbo - evaluate(model, source, loose.posterior).elbo < 3 * tol * 3000
+    assert tight.elbo - elbo_at(model, source, posterior(loose)) < 3 * tol * 3000
 
 
 def test_budget_is_counted_in_passes():
@@ -129,7 +140,7 @@ def test_single_precision_is_close_to_double():
     for dtype in (np.float64, np.float32):
         model, _, result = run("exact", dtype=dtype, max_passes=20, tol=0.0)
         phi, _ = model.features.prepared(None, np.float64)(DATA.X, Arena())
-        means.append(phi @ result.posterior.mean)
+        means.append(phi @ posterior(result).mean)
     assert np.abs(means[0] - means[1]).max() < 1e-4
     assert np.abs(means[0]).max() > 1
 

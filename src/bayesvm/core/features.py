@@ -15,7 +15,7 @@ import numpy.typing as npt
 from bayesvm.core.arena import Arena
 from bayesvm.core.cross_kernels import CrossKernel
 from bayesvm.core.kernels import Kernel
-from bayesvm.core.linalg import Array, cholesky, solve_lower_transposed
+from bayesvm.core.linalg import Array, cholesky, inverse_transposed
 
 # Relative jitter on Kmm: a whitened row's rounding error grows like eps / sqrt(jitter).
 JITTER = {np.dtype(np.float64): 1e-10, np.dtype(np.float32): 1e-6}
@@ -54,7 +54,7 @@ class InducingFeatures:
         factor, _ = cholesky(
             kernel(inducing_points), what="the kernel matrix of the inducing points", jitter=JITTER[np.dtype(dtype)]
         )
-        return cls(kernel, inducing_points, solve_lower_transposed(factor, np.eye(len(factor))))
+        return cls(kernel, inducing_points, inverse_transposed(factor))
 
     @property
     def n_weights(self) -> int:
@@ -62,7 +62,12 @@ class InducingFeatures:
 
     def prepared(self, basis: Array | None, dtype: npt.DTypeLike) -> PreparedFeatures:
         whitening = self.whitening if basis is None else self.whitening @ basis
-        return _PreparedInducing(self.kernel, self.kernel.against(self.inducing_points, dtype), whitening.astype(dtype))
+        return self.with_prepared(whitening.astype(dtype))
+
+    def with_prepared(self, whitening: Array) -> PreparedFeatures:
+        """The map that was prepared before, from its matrix; for models read from files."""
+        cross = self.kernel.against(self.inducing_points, whitening.dtype)
+        return _PreparedInducing(self.kernel, cross, whitening)
 
 
 @dataclass(frozen=True)
@@ -81,6 +86,10 @@ class LinearFeatures:
             return _PreparedLinear(self.root.astype(dtype), self.intercept)
         rotated = self.root[:, None] * basis if self.root.ndim == 1 else self.root @ basis
         return _PreparedLinear(rotated.astype(dtype), self.intercept)
+
+    def with_prepared(self, root: Array) -> PreparedFeatures:
+        """The map that was prepared before, from its matrix; for models read from files."""
+        return _PreparedLinear(root, self.intercept)
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Core: Cholesky factors that either succeed or explain themselves, and triangular solves.
+"""Core: Cholesky factors that either succeed or explain themselves, and their inverses.
 
 Everything here is in double precision and of size M×M; nothing here sees data.
 """
@@ -56,11 +56,7 @@ def cholesky(matrix: Array, *, what: str, jitter: float = 0.0) -> tuple[Array, f
     )
 
 
-def solve_lower(factor: Array, right: Array) -> Array:
-    """``factor^-1 right`` for a lower triangular factor."""
-    return linalg.solve_triangular(factor, right, lower=True, check_finite=False)
-
-
-def solve_lower_transposed(factor: Array, right: Array) -> Array:
-    """``factor^-T right`` for a lower triangular factor."""
-    return linalg.solve_triangular(factor, right, lower=True, trans="T", check_finite=False)
+def inverse_transposed(factor: Array) -> Array:
+    """``factor^-T`` for a lower triangular factor with a positive diagonal."""
+    inverse, _ = linalg.lapack.dtrtri(factor, lower=1)
+    return np.ascontiguousarray(np.tril(inverse).T)

@@ -1,24 +1,146 @@
-"""Core: from the marginal N(m, v) of f to P(y = +1), as the probit of that probability (D11)."""
+"""Core: from the marginal N(m, v) of f to class probabilities (D11).
+
+Two classes: a link's ``score`` is the probit of P(second class). More classes: ``logits``, whose softmax is the
+probabilities. With v = 0 both say what a *known* f would mean, which is what uncertainty is split by.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
+import numpy.typing as npt
+from scipy.optimize import minimize
+from scipy.special import expit, log_ndtr, log_softmax, logsumexp, ndtri, softmax
 
 from bayesvm.core.linalg import Array
 
-Link = Callable[[Array, Array], Array]
+# An even grid for the expectation over N(0, 1): with kinks in the integrand no rule of high order does better.
+_NODES = np.linspace(-7.0, 7.0, 141)
+_WEIGHTS = np.exp(-0.5 * _NODES**2) / np.exp(-0.5 * _NODES**2).sum()
 
 
-def probit(m: Array, v: Array) -> Array:
-    """``m / √(1+v)``: P(f + unit normal noise > 0)."""
-    return m / np.sqrt(1 + v)
+class BinaryLink(Protocol):
+    """For two classes."""
+
+    def score(self, m: Array, v: Array) -> Array:
+        """The probit of P(second class)."""
+        ...
 
 
-def paper(m: Array, v: Array) -> Array:
+class ManyClassLink(Protocol):
+    """For more classes; m and v have a column for each."""
+
+    def logits(self, m: Array, v: Array) -> Array:
+        """Logarithms of the probabilities, up to a constant a row."""
+        ...
+
+
+@dataclass(frozen=True)
+class Probit:
+    """``(a m + b) / √(1 + a² v)``: P(a f + b + unit normal noise > 0); a = 1, b = 0 is the plain probit link."""
+
+    scale: float = 1.0
+    bias: float = 0.0
+
+    def score(self, m: Array, v: Array) -> Array:
+        z: Array = (self.scale * m + self.bias) / np.sqrt(1 + self.scale**2 * v)
+        return z
+
+
+@dataclass(frozen=True)
+class Paper:
     """``m / (1+v)``: as printed in the paper, without the root; for reproducing it only."""
-    return m / (1 + v)
+
+    def score(self, m: Array, v: Array) -> Array:
+        return m / (1 + v)
 
 
-LINKS: dict[str, Link] = {"probit": probit, "paper": paper}
+@dataclass(frozen=True)
+class Hinge:
+    """The normalised pseudo-likelihood ``ℓ(+1|f) / (ℓ(+1|f) + ℓ(-1|f))``, averaged over f by quadrature."""
+
+    def score(self, m: Array, v: Array) -> Array:
+        total = np.zeros(np.shape(m))
+        for node, weight in zip(_NODES, _WEIGHTS, strict=True):
+            f = m + np.sqrt(v) * node
+            total += weight * expit(2 * (np.maximum(0, 1 + f) - np.maximum(0, 1 - f)))
+        return np.asarray(ndtri(np.clip(total, 1e-300, 1 - 1e-16)))
+
+
+@dataclass(frozen=True)
+class Softmax:
+    """``scale · m_k/√(1+v_k) + bias_k``, fitted jointly for all classes."""
+
+    scale: float
+    bias: tuple[float, ...]
+
+    def logits(self, m: Array, v: Array) -> Array:
+        logits: Array = self.scale * m / np.sqrt(1 + v) + np.array(self.bias)
+        return logits
+
+
+@dataclass(frozen=True)
+class Normalised:
+    """Each class against the rest by a binary link, then divided by the sum."""
+
+    binary: BinaryLink
+
+    def logits(self, m: Array, v: Array) -> Array:
+        return np.asarray(log_ndtr(self.binary.score(m, v)))
+
+
+PLAIN_LINKS: dict[str, BinaryLink] = {"probit": Probit(), "hinge": Hinge(), "paper": Paper()}
+
+
+def fit_probit(m: Array, v: Array, sign: Array, weight: Array, near: Probit | None = None) -> Probit:
+    """Maximum likelihood for (log a, b) with weak N(0, 1) priors, on leave-one-out marginals."""
+
+    def loss(parameters: Array) -> tuple[float, Array]:
+        a, b = np.exp(parameters[0]), parameters[1]
+        root = np.sqrt(1 + a * a * v)
+        z = sign * (a * m + b) / root
+        log_p = log_ndtr(z)
+        hazard = weight * np.exp(-0.5 * z * z - 0.5 * np.log(2 * np.pi) - log_p)  # d log ncdf / dz
+        dz_da = sign * (m / root - (a * m + b) * a * v / root**3)
+        gradient = np.array([-np.sum(hazard * dz_da) * a, -np.sum(hazard * sign / root)])
+        return float(-np.sum(weight * log_p) + 0.5 * parameters @ parameters), gradient + parameters
+
+    start = near or Probit()
+    found = minimize(loss, np.array([np.log(start.scale), start.bias]), jac=True, method="L-BFGS-B")
+    return Probit(float(np.exp(found.x[0])), float(found.x[1]))
+
+
+def fit_softmax(m: Array, v: Array, y: npt.NDArray[np.integer], weight: Array) -> Softmax:
+    """Maximum likelihood for one log scale and a bias per class, with weak N(0, 1) priors."""
+    z = m / np.sqrt(1 + v)
+    rows, one_hot = np.arange(len(y)), np.eye(z.shape[1])[y]
+
+    def loss(parameters: Array) -> tuple[float, Array]:
+        scale, bias = np.exp(parameters[0]), parameters[1:]
+        logits = scale * z + bias
+        excess = weight[:, None] * (softmax(logits, axis=1) - one_hot)
+        nll = float(np.sum(weight * (logsumexp(logits, axis=1) - logits[rows, y])))
+        gradient = np.concatenate([[np.sum(excess * z) * scale], excess.sum(axis=0)])
+        return nll + 0.5 * float(parameters @ parameters), gradient + parameters
+
+    found = minimize(loss, np.zeros(1 + z.shape[1]), jac=True, method="L-BFGS-B")
+    return Softmax(float(np.exp(found.x[0])), tuple(float(b) for b in found.x[1:]))
+
+
+def base_rate_offsets(rates: Array, prior_variance: float, link: BinaryLink | ManyClassLink | None) -> list[float]:
+    """Prior means c for which a row far from all data, with f ~ N(c, σ²), gets the base rates (D11).
+
+    One class rate for two classes, one per class for more. Without a fitted link, as for the plain probit.
+    """
+    root = float(np.sqrt(1 + prior_variance))
+    if isinstance(link, Softmax):
+        wanted = log_softmax(np.log(rates)) - np.array(link.bias)
+        plain = ndtri(rates)
+        shift = np.mean(wanted / link.scale - plain)  # softmax does not see a constant; stay near the plain values
+        return [float(c) for c in root * (wanted / link.scale - shift)]
+    if isinstance(link, Probit):
+        spread = np.sqrt(1 + link.scale**2 * prior_variance)
+        return [float(c) for c in (spread * ndtri(rates) - link.bias) / link.scale]
+    return [float(c) for c in root * ndtri(rates)]

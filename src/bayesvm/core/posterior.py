@@ -11,9 +11,9 @@ from typing import Protocol
 
 import numpy as np
 
-from bayesvm.core.linalg import Array, cholesky, solve_lower, solve_lower_transposed
+from bayesvm.core.linalg import Array, cholesky, inverse_transposed
 
-DIAGONALISE_FROM = 20  # rows per weight from which an eigendecomposition per pass pays for itself
+DIAGONALISE_FROM = 40  # rows per weight from which an eigendecomposition per pass pays for itself
 
 
 @dataclass(frozen=True)
@@ -35,9 +35,13 @@ class Posterior(Protocol):
     @property
     def mean(self) -> Array: ...
 
-    def kl_from_prior(self) -> float: ...
+    def coordinates(self, n_rows: int) -> Coordinates:
+        """A basis for a pass over about so many rows."""
+        ...
 
-    def coordinates(self, n_rows: int) -> Coordinates: ...
+    def spread(self, draws: Array) -> Array:
+        """Standard normal draws, a row each, turned into draws from N(0, S)."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -50,36 +54,31 @@ class NaturalParameters:
 
 @dataclass(frozen=True)
 class Gaussian:
-    """``N(mu, S)`` with ``P = S^-1 = factor factorᵀ``."""
+    """``N(mu, S)`` with ``P = S^-1 = factor factorᵀ`` and ``S = root rootᵀ``."""
 
     natural: NaturalParameters
     factor: Array
+    root: Array
     mean: Array
 
     @classmethod
     def from_natural(cls, natural: NaturalParameters) -> Gaussian:
-        """Factor the precision once; everything else follows by triangular solves."""
+        """Factor the precision once; everything else follows by matrix products."""
         factor, _ = cholesky(natural.precision, what="the precision of the posterior")
-        return cls(natural, factor, solve_lower_transposed(factor, solve_lower(factor, natural.linear)))
+        root = inverse_transposed(factor)
+        return cls(natural, factor, root, root @ (root.T @ natural.linear))
 
     @classmethod
     def prior(cls, n_weights: int) -> Gaussian:
         """``N(0, I)``."""
         return cls.from_natural(NaturalParameters(np.eye(n_weights), np.zeros(n_weights)))
 
-    def root(self) -> Array:
-        """``F`` with ``S = F Fᵀ``."""
-        return solve_lower_transposed(self.factor, np.eye(len(self.mean)))
+    def spread(self, draws: Array) -> Array:
+        return draws @ self.root.T
 
     def covariance(self) -> Array:
         """``S``, for users who want the matrix itself."""
-        root = self.root()
-        return root @ root.T
-
-    def kl_from_prior(self) -> float:
-        """``½ (tr S + |mu|² - M - log|S|)`` (D9)."""
-        log_det = -2 * np.log(np.diag(self.factor)).sum()
-        return float(0.5 * (np.sum(self.root() ** 2) + self.mean @ self.mean - len(self.mean) - log_det))
+        return self.root @ self.root.T
 
     def moved(self, target: NaturalParameters, rho: float) -> Gaussian:
         """``P ← (1-ρ)P + ρP̂`` and ``h ← (1-ρ)h + ρĥ`` (D6)."""
@@ -96,14 +95,13 @@ class Gaussian:
         With ``g = ĥ - P̂ mu``. It is never negative, zero only at the optimum, and half of it
         estimates what a full step gains, as half the Newton decrement does.
         """
-        gradient = solve_lower(self.factor, target.linear - target.precision @ self.mean)
-        half = solve_lower(self.factor, target.precision - self.natural.precision)
-        change = solve_lower(self.factor, half.T)
+        gradient = self.root.T @ (target.linear - target.precision @ self.mean)
+        change = self.root.T @ (target.precision - self.natural.precision) @ self.root
         return float(gradient @ gradient + 0.5 * np.sum(change**2))
 
     def divergence_from(self, other: Gaussian) -> float:
-        """``KL(self || other)``; near the optimum, half the slope towards the target of a full step (D12)."""
-        ratio = solve_lower(self.factor, other.factor)
+        """``KL(self || other)``: from the prior, the second part of the ELBO (D9); of a step, its size (D12)."""
+        ratio = self.root.T @ other.factor
         gap = other.factor.T @ (self.mean - other.mean)
         log_det = 2 * np.log(np.diag(self.factor) / np.diag(other.factor)).sum()
         return float(0.5 * (np.sum(ratio**2) + gap @ gap - len(gap) + log_det))
@@ -115,7 +113,7 @@ class Gaussian:
         harmless; what is left is the rounding of the features, which whitening enlarges.
         """
         if n_rows < DIAGONALISE_FROM * len(self.mean):
-            return Coordinates(None, self.mean, self.root())
+            return Coordinates(None, self.mean, self.root)
         values, vectors = np.linalg.eigh(self.natural.precision)
         return Coordinates(vectors, vectors.T @ self.mean, 1 / values)
 
@@ -126,6 +124,9 @@ class DiagonalGaussian:
 
     mean: Array
     variance: Array
+
+    def spread(self, draws: Array) -> Array:
+        return draws * np.sqrt(self.variance)
 
     def kl_from_prior(self) -> float:
         """D9 with a diagonal S."""

@@ -1,12 +1,13 @@
-"""Core: sums over rows (D4-D6), the only place where features, posterior and bound meet.
+"""Core: sums over rows (D4-D6), the only place where features, posteriors and bound meet.
 
-``View`` is q as a block of rows sees it; ``block_statistics`` is pure and picklable, so that arrays in memory,
-files and cluster workers all run this very function. Its results add up.
+A ``Machine`` tells one class from the rest. ``View`` is some machines as a block of rows sees them: they share one
+feature map. ``block_statistics`` is pure and picklable, so that arrays in memory, files and cluster workers all run
+this very function. Its results add up.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Self
 
@@ -21,16 +22,29 @@ from bayesvm.core.posterior import Coordinates, NaturalParameters, Posterior
 
 
 class Block(NamedTuple):
-    """Some rows: inputs, labels ±1, and weights unless all are one."""
+    """Some rows: inputs, the numbers of their classes, and weights unless all are one."""
 
     X: Array
-    y: Array
+    y: npt.NDArray[np.integer]
     weight: Array | None
 
     @property
     def total_weight(self) -> float:
         """The sum of the weights."""
         return float(len(self.y)) if self.weight is None else float(self.weight.sum())
+
+    def signs(self, label: int) -> Array:
+        """+1 for rows of that class, -1 for all others."""
+        return np.where(self.y == label, 1.0, -1.0)
+
+
+@dataclass(frozen=True)
+class Machine:
+    """One class against the rest: ``f = offset + phiᵀ beta + residual``, ``beta ~ posterior``."""
+
+    label: int
+    offset: float  # c, the prior mean of f (D11)
+    posterior: Posterior
 
 
 class Marginals(NamedTuple):
@@ -48,51 +62,87 @@ class Marginals(NamedTuple):
 
 
 @dataclass(frozen=True)
-class View:
-    """Features and posterior, in the coordinates in which a block is cheapest (D4)."""
+class Lens:
+    """A machine in the coordinates in which a block is cheapest; ``rotation`` leads there from the view's features."""
 
-    features: PreparedFeatures
+    label: int
+    offset: float
+    rotation: Array | None
     mean: Array
     spread: Array
 
+
+@dataclass(frozen=True)
+class View:
+    """One feature map and the machines that share it (D4)."""
+
+    features: PreparedFeatures
+    lenses: tuple[Lens, ...]
+
     @classmethod
     def of(
-        cls, features: Features, posterior: Posterior, n_rows: int, dtype: npt.DTypeLike
-    ) -> tuple[Self, Coordinates]:
-        """The view for a pass over about ``n_rows`` rows, and the coordinates its sums are in."""
-        where = posterior.coordinates(n_rows)
-        prepared = features.prepared(where.basis, dtype)
-        return cls(prepared, where.mean.astype(dtype), where.spread.astype(dtype)), where
+        cls, features: Features, machines: Sequence[Machine], n_rows: int, dtype: npt.DTypeLike
+    ) -> tuple[Self, list[Coordinates]]:
+        """The view for a pass over about ``n_rows`` rows, and the coordinates its sums are in.
 
-    def marginals(self, X: Array, arena: Arena) -> Marginals:
-        """``m = phiᵀ mu``, ``v = phiᵀ S phi + r``, ``r = k(x,x) - |phi|² ≥ 0`` (D3, D4)."""
-        phi, prior_variance = self.features(X, arena)
-        mean = phi @ self.mean
-        scratch: Array = arena.empty(phi.shape, phi.dtype)
-        if self.spread.ndim == 2:
-            np.matmul(phi, self.spread, out=scratch)
-            explained = np.einsum("ij,ij->i", scratch, scratch)
-            norms = np.einsum("ij,ij->i", phi, phi)
-        else:
-            np.square(phi, out=scratch)
-            explained, norms = (scratch @ np.column_stack([self.spread, np.ones_like(self.spread)])).T
-        residual = np.zeros(len(phi)) if prior_variance is None else np.maximum(prior_variance - norms, 0.0)
-        return Marginals(phi, mean.astype(np.float64), explained.astype(np.float64), residual)
+        A single machine has its rotation folded into the features, which saves it a matrix product.
+        """
+        where = [machine.posterior.coordinates(n_rows) for machine in machines]
+        alone = len(machines) == 1
+        prepared = features.prepared(where[0].basis if alone else None, dtype)
+        lenses = tuple(
+            Lens(
+                machine.label,
+                machine.offset,
+                None if alone or at.basis is None else at.basis.astype(dtype),
+                at.mean.astype(dtype),
+                at.spread.astype(dtype),
+            )
+            for machine, at in zip(machines, where, strict=True)
+        )
+        return cls(prepared, lenses), where
 
-    def moments(self, blocks: Iterable[Block]) -> tuple[Array, Array]:
-        """Mean and variance of f at every row of some blocks."""
-        arena, means, variances = Arena(), [], []
+    def marginals(self, X: Array, arena: Arena) -> Iterator[Marginals]:
+        """For each machine ``m = c + phiᵀ mu``, ``v = phiᵀ S phi + r``, ``r = k(x,x) - |phi|² ≥ 0`` (D3, D4).
+
+        The features of one machine are the caller's to overwrite, until the next is asked for.
+        """
+        shared, prior_variance = self.features(X, arena)
+        residual = np.zeros(len(X))
+        if prior_variance is not None:
+            np.maximum(prior_variance - np.einsum("ij,ij->i", shared, shared), 0.0, out=residual)
+        for lens in self.lenses:
+            phi, scratch = shared, arena.empty(shared.shape, shared.dtype)
+            if lens.rotation is not None:
+                phi = np.matmul(shared, lens.rotation, out=arena.empty(shared.shape, shared.dtype))
+            elif len(self.lenses) > 1:
+                phi = arena.empty(shared.shape, shared.dtype)
+                np.copyto(phi, shared)
+            mean = lens.offset + (phi @ lens.mean).astype(np.float64)
+            if lens.spread.ndim == 2:
+                np.matmul(phi, lens.spread, out=scratch)
+                explained = np.einsum("ij,ij->i", scratch, scratch)
+            else:
+                explained = np.square(phi, out=scratch) @ lens.spread
+            arena.release(scratch)
+            yield Marginals(phi, mean, explained.astype(np.float64), residual)
+            if phi is not shared:
+                arena.release(phi)
+
+    def moments(self, blocks: Iterable[Block], arena: Arena) -> tuple[Array, Array]:
+        """Mean and variance of f, a column for each machine, at every row of some blocks."""
+        means, variances = [], []
         for block in blocks:
             arena.reset()
-            at = self.marginals(block.X, arena)
-            means.append(at.mean)
-            variances.append(at.variance)
+            at = [(m.mean, m.variance) for m in self.marginals(block.X, arena)]
+            means.append(np.column_stack([mean for mean, _ in at]))
+            variances.append(np.column_stack([variance for _, variance in at]))
         return np.concatenate(means), np.concatenate(variances)
 
 
 @dataclass
 class Statistics:
-    """Sums over rows: of B, of ``w phi phiᵀ`` (its diagonal only, for a mean field) and of ``g phi``."""
+    """One machine's sums over rows: of B, ``w phi phiᵀ`` (for a mean field its diagonal) and ``(g - w c) phi``."""
 
     bound: float
     curvature: Array
@@ -106,52 +156,65 @@ class Statistics:
         self.weight += other.weight
         return self
 
-    def target(self, where: Coordinates, scale: float) -> NaturalParameters:
-        """``P̂ = I + Σ w phi phiᵀ`` and ``ĥ = Σ g phi`` in the weights' own coordinates (D6)."""
+    def target(self, where: Coordinates, scale: float, prior: NaturalParameters) -> NaturalParameters:
+        """``P̂ = P₀ + Σ w phi phiᵀ``, ``ĥ = h₀ + Σ (g - w c) phi`` in the weights' own coordinates (D6)."""
         precision, linear = self.curvature * scale, self.linear * scale
         if where.basis is not None:
             precision, linear = where.basis @ precision @ where.basis.T, where.basis @ linear
             precision = 0.5 * (precision + precision.T)
-        precision[np.diag_indices_from(precision)] += 1.0
+        precision += prior.precision
+        linear += prior.linear
         return NaturalParameters(precision, linear)
 
 
-def block_statistics(blocks: Iterable[Block], *, view: View, likelihood: Likelihood) -> Statistics:
+@dataclass
+class MachineSums:
+    """The statistics of several machines."""
+
+    each: list[Statistics]
+
+    def __iadd__(self, other: Self) -> Self:
+        for mine, theirs in zip(self.each, other.each, strict=True):
+            mine.__iadd__(theirs)
+        return self
+
+
+def block_statistics(blocks: Iterable[Block], arena: Arena, *, view: View, likelihood: Likelihood) -> MachineSums:
     """The sums of D6 over some blocks. A row's weight ω multiplies its B, w and g."""
-    width = len(view.mean)
-    total = Statistics(0.0, np.zeros((width, width)), np.zeros(width), 0.0)
-    arena = Arena()
+    widths = [len(lens.mean) for lens in view.lenses]
+    total = MachineSums([Statistics(0.0, np.zeros((width, width)), np.zeros(width), 0.0) for width in widths])
     for block in blocks:
         arena.reset()
-        at = view.marginals(block.X, arena)
-        local = likelihood.update(at.mean, at.variance, block.y)
-        bound, w, g = _weighted(block.weight, local.bound, local.precision, local.linear)
-        phi = at.phi
-        total.bound += float(bound.sum())
-        total.linear += g.astype(phi.dtype) @ phi
-        phi *= np.sqrt(w).astype(phi.dtype)[:, None]
-        # One buffer on both sides: NumPy calls SYRK, which is half the work.
-        total.curvature += np.matmul(phi.T, phi, out=arena.empty((width, width), phi.dtype))
-        total.weight += block.total_weight
+        for lens, at, sums in zip(view.lenses, view.marginals(block.X, arena), total.each, strict=True):
+            local = likelihood.update(at.mean, at.variance, block.signs(lens.label))
+            bound, w, g = _weighted(block.weight, local.bound, local.precision, local.linear)
+            phi = at.phi
+            sums.bound += float(bound.sum())
+            sums.linear += (g - w * lens.offset).astype(phi.dtype) @ phi
+            phi *= np.sqrt(w).astype(phi.dtype)[:, None]
+            # One buffer on both sides: NumPy calls SYRK, which is half the work.
+            square = np.matmul(phi.T, phi, out=arena.empty(sums.curvature.shape, phi.dtype))
+            sums.curvature += square
+            sums.weight += block.total_weight
+            arena.release(square)
     return total
 
 
-def block_gradient(blocks: Iterable[Block], *, view: View, likelihood: Likelihood) -> Statistics:
+def block_gradient(blocks: Iterable[Block], arena: Arena, *, view: View, likelihood: Likelihood) -> MachineSums:
     """The same for a mean field: ``Σ w phi²`` weight by weight, and ``Σ ∂B/∂m phi`` in place of ``Σ g phi``."""
-    width = len(view.mean)
-    total = Statistics(0.0, np.zeros(width), np.zeros(width), 0.0)
-    arena = Arena()
+    widths = [len(lens.mean) for lens in view.lenses]
+    total = MachineSums([Statistics(0.0, np.zeros(width), np.zeros(width), 0.0) for width in widths])
     for block in blocks:
         arena.reset()
-        at = view.marginals(block.X, arena)
-        local = likelihood.update(at.mean, at.variance, block.y)
-        slope = local.linear - local.precision * at.mean  # ∂B/∂m = g - w m (D5)
-        bound, w, gradient = _weighted(block.weight, local.bound, local.precision, slope)
-        phi = at.phi
-        total.bound += float(bound.sum())
-        total.linear += gradient.astype(phi.dtype) @ phi
-        total.curvature += w.astype(phi.dtype) @ np.square(phi, out=phi)
-        total.weight += block.total_weight
+        for lens, at, sums in zip(view.lenses, view.marginals(block.X, arena), total.each, strict=True):
+            local = likelihood.update(at.mean, at.variance, block.signs(lens.label))
+            slope = local.linear - local.precision * at.mean  # ∂B/∂m = g - w m (D5)
+            bound, w, gradient = _weighted(block.weight, local.bound, local.precision, slope)
+            phi = at.phi
+            sums.bound += float(bound.sum())
+            sums.linear += gradient.astype(phi.dtype) @ phi
+            sums.curvature += w.astype(phi.dtype) @ np.square(phi, out=phi)
+            sums.weight += block.total_weight
     return total
 
 

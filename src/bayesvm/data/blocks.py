@@ -13,6 +13,7 @@ from typing import Protocol, TypeVar
 
 import numpy as np
 
+from bayesvm.core.arena import Arena
 from bayesvm.core.statistics import Block
 
 Result = TypeVar("Result")
@@ -39,8 +40,11 @@ class BlockSource(Protocol):
         """Sum of the rows' weights; the number of rows if there are none."""
         ...
 
-    def map(self, function: Callable[[Iterable[Block]], Result]) -> Iterator[Result]:
-        """The function of every stripe, in the order of the rows; a block is valid until the next one."""
+    def map(self, function: Callable[[Iterable[Block], Arena], Result]) -> Iterator[Result]:
+        """The function of every stripe, in the order of the rows; a block is valid until the next one.
+
+        The arena is for the function's own arrays.
+        """
         ...
 
     def subset(self, n_rows: int, rng: np.random.Generator) -> BlockSource:
@@ -60,14 +64,15 @@ class BlockSource(Protocol):
         ...
 
 
-def map_reduce(source: BlockSource, function: Callable[[Iterable[Block]], Result]) -> Result:
+def map_reduce(source: BlockSource, function: Callable[[Iterable[Block], Arena], Result]) -> Result:
     """The sum of ``function`` over the stripes, added up in their order."""
     return reduce(iadd, source.map(function))
 
 
-def block_rows(n_weights: int) -> int:
-    """Rows in a block: as many as keep the features of a block near the processor's caches."""
-    return int(np.clip(2**19 // max(n_weights, 1), 2048, 8192))
+def block_rows(n_weights: int, n_features: int) -> int:
+    """Rows in a block: as many as keep its features near the processor's caches, fewer if rows are very wide."""
+    near_caches = int(np.clip(2**19 // max(n_weights, 1), 2048, 8192))
+    return int(np.clip(2**24 // max(n_features, 1), 16, near_caches))
 
 
 def stripe_blocks(n_rows: int, rows_per_block: int) -> int:

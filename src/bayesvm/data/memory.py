@@ -21,9 +21,12 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True)
 class MemorySource:
-    """Arrays, an optional choice of their rows, and the scaling that every block goes through."""
+    """Arrays, an optional choice of their rows, and the scaling that every block goes through.
 
-    X: npt.NDArray[Any]
+    A sparse X becomes dense block by block, never as a whole.
+    """
+
+    X: Any  # an array, or a SciPy matrix in CSR format
     y: npt.NDArray[Any]
     weight: Array | None
     scaler: ColumnScaler
@@ -34,7 +37,7 @@ class MemorySource:
     @property
     def n_rows(self) -> int:
         """Number of rows."""
-        return len(self.X) if self.chosen is None else len(self.chosen)
+        return int(self.X.shape[0]) if self.chosen is None else len(self.chosen)
 
     @property
     def n_features(self) -> int:
@@ -48,11 +51,14 @@ class MemorySource:
             return float(self.n_rows)
         return float(self.weight.sum() if self.chosen is None else self.weight[self.chosen].sum())
 
-    def map(self, function: Callable[[Iterable[Block]], Result]) -> Iterator[Result]:
+    def map(self, function: Callable[[Iterable[Block], Arena], Result]) -> Iterator[Result]:
         """The function of every stripe of blocks, in the order of the rows."""
         size = self.rows_per_block * stripe_blocks(self.n_rows, self.rows_per_block)
-        starts = range(0, self.n_rows, size)
-        return self.workers.map(lambda start: function(self._stripe(start, min(start + size, self.n_rows))), starts)
+
+        def work(start: int, arena: Arena) -> Result:
+            return function(self._stripe(start, min(start + size, self.n_rows)), arena)
+
+        return self.workers.map(work, range(0, self.n_rows, size))
 
     def subset(self, n_rows: int, rng: np.random.Generator) -> MemorySource:
         """A random choice of rows, in random order."""
@@ -81,8 +87,9 @@ class MemorySource:
 
     def _block(self, start: int, stop: int, arena: Arena) -> Block:
         rows: Any = slice(start, stop) if self.chosen is None else self.chosen[start:stop]
+        X = self.X[rows]
         return Block(
-            self.scaler(self.X[rows], arena),
-            self.y[rows].astype(np.float64),
+            self.scaler(X.toarray() if hasattr(X, "toarray") else X, arena),
+            self.y[rows],
             None if self.weight is None else self.weight[rows],
         )

@@ -48,7 +48,7 @@ class ColumnMoments:
     squares: Array
 
     @classmethod
-    def of(cls, blocks: Iterable[Block]) -> ColumnMoments:
+    def of(cls, blocks: Iterable[Block], arena: Arena | None = None) -> ColumnMoments:  # noqa: ARG003
         """The moments of some blocks together."""
         return reduce(iadd, map(cls._of_block, blocks))
 

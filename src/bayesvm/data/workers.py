@@ -10,10 +10,13 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
+from queue import Empty, SimpleQueue
 from types import TracebackType
 from typing import Self, TypeVar
 
 from threadpoolctl import ThreadpoolController
+
+from bayesvm.core.arena import Arena
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -31,7 +34,19 @@ class Workers:
         self._small_matrices = small_matrices
         self._threads = ThreadpoolController()
         self._limits = ExitStack()
+        self._arenas: SimpleQueue[Arena] = SimpleQueue()
         self._pool: ThreadPoolExecutor | None = None
+
+    def _run(self, function: Callable[[Item, Arena], Result], item: Item) -> Result:
+        try:
+            arena = self._arenas.get_nowait()
+        except Empty:
+            arena = Arena()
+        arena.reset()
+        try:
+            return function(item, arena)
+        finally:
+            self._arenas.put(arena)
 
     def __enter__(self) -> Self:
         if self._small_matrices:
@@ -48,15 +63,18 @@ class Workers:
             self._pool = None
         self._limits.close()
 
-    def map(self, function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
-        """``function`` of every item, in order, with at most two items per thread under way."""
+    def map(self, function: Callable[[Item, Arena], Result], items: Iterable[Item]) -> Iterator[Result]:
+        """``function`` of every item, in order, with at most two items per thread under way.
+
+        It also gets an arena, which serves one item after the other for as long as the workers live.
+        """
         with self._threads.limit(limits=1):
             if self._pool is None:
-                yield from map(function, items)
+                yield from (self._run(function, item) for item in items)
                 return
             waiting: deque[Future[Result]] = deque()
             for item in items:
-                waiting.append(self._pool.submit(function, item))
+                waiting.append(self._pool.submit(self._run, function, item))
                 if len(waiting) > 2 * self.n_jobs:
                     yield waiting.popleft().result()
             while waiting:

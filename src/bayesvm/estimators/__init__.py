@@ -1,6 +1,7 @@
 """The only room that knows scikit-learn's API."""
 
+from bayesvm.estimators._files import load
 from bayesvm.estimators.classifier import BayesianSVC
 from bayesvm.estimators.linear import BayesianLinearSVC
 
-__all__ = ["BayesianLinearSVC", "BayesianSVC"]
+__all__ = ["BayesianLinearSVC", "BayesianSVC", "load"]

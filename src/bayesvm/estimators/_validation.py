@@ -8,33 +8,45 @@ from typing import Any
 
 import numpy as np
 from sklearn.utils import assert_all_finite, compute_class_weight
-from sklearn.utils.multiclass import check_classification_targets, type_of_target
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, column_or_1d, validate_data
 
 LARGEST_VALUE = 1e100
-_FLOATS = {"dtype": (np.float64, np.float32), "ensure_all_finite": False, "order": None}
+_FLOATS = {"dtype": (np.float64, np.float32), "ensure_all_finite": False, "order": None, "accept_sparse": "csr"}
 
 
-def training_data(estimator: Any, X: Any, y: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """``X`` as floats, ``y`` as ±1 and the two classes."""
+def training_data(estimator: Any, X: Any, y: Any, *, first: bool = True) -> tuple[Any, np.ndarray]:
+    """``X`` as floats and ``y`` as a vector of labels; ``first`` is false for later parts of a stream."""
     with _naming_text_columns(X):
-        X, y = validate_data(estimator, X, y, ensure_min_samples=2, **_FLOATS)
+        X, y = validate_data(estimator, X, y, ensure_min_samples=2 if first else 1, reset=first, **_FLOATS)
     _require_usable(estimator, X)
     check_classification_targets(y)
-    kind = type_of_target(y, input_name="y")
+    return X, column_or_1d(y)
+
+
+def coded(estimator: Any, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The classes in ``y``, and the number of each row's class."""
     classes, codes = np.unique(y, return_inverse=True)
     if len(classes) == 1:
         raise ValueError(
             f"{type(estimator).__name__} needs two classes in y, but all {len(y)} rows have one class: {classes[0]!r}"
         )
-    if kind != "binary" or len(classes) > 2:
+    return classes, codes.astype(np.int32)
+
+
+def coded_as(classes: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """The number of each row's class among classes known before."""
+    unseen = ~np.isin(y, classes)
+    if unseen.any():
+        row = int(np.flatnonzero(unseen)[0])
         raise ValueError(
-            f"Only binary classification is supported. The type of the target is {kind}, with {len(classes)} classes."
+            f"y has the label {y[row]!r} at row {row}, which is not among the classes {classes.tolist()}; "
+            "give all labels in `classes` at the first call of partial_fit"
         )
-    return X, np.where(codes == 1, 1, -1).astype(np.int8), classes
+    return np.searchsorted(classes, y).astype(np.int32)
 
 
-def new_data(estimator: Any, X: Any) -> np.ndarray:
+def new_data(estimator: Any, X: Any) -> Any:
     """``X`` for prediction, of the width seen in ``fit``."""
     check_is_fitted(estimator)
     with _naming_text_columns(X):
@@ -44,7 +56,7 @@ def new_data(estimator: Any, X: Any) -> np.ndarray:
 
 
 def row_weights(
-    sample_weight: Any, class_weight: Any, X: np.ndarray, sign: np.ndarray, classes: np.ndarray
+    sample_weight: Any, class_weight: Any, X: Any, codes: np.ndarray, classes: np.ndarray
 ) -> np.ndarray | None:
     """Sample weights times class weights; ``None`` when every row counts one."""
     weight = None
@@ -52,17 +64,11 @@ def row_weights(
         weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
         if not weight.any():
             raise ValueError("all sample weights are zero; some must be positive")
-        for value, label in zip((-1, 1), classes, strict=True):
-            if not weight[sign == value].any():
-                raise ValueError(f"all rows of class {label!r} have zero weight; two classes with weight are needed")
     if class_weight is not None:
-        codes = (sign > 0).astype(int)
-        labels = classes[codes]
         if weight is not None and isinstance(class_weight, str):  # "balanced" means balanced as weighted
-            share = np.bincount(codes, weight)
-            factors = weight.sum() / (2 * share)
+            factors = weight.sum() / (len(classes) * np.bincount(codes, weight, minlength=len(classes)))
         else:
-            factors = compute_class_weight(class_weight, classes=classes, y=labels)
+            factors = compute_class_weight(class_weight, classes=classes, y=classes[codes])
         weight = factors[codes] * (1.0 if weight is None else weight)
     return weight
 
@@ -94,28 +100,36 @@ def _is_number(text: str) -> bool:
     return True
 
 
-def _require_usable(estimator: Any, X: np.ndarray) -> None:
+def _require_usable(estimator: Any, X: Any) -> None:
+    values = X.data if hasattr(X, "tocoo") else X  # of a sparse matrix, its entries
     try:
-        assert_all_finite(X)
-        usable = max(X.max(), -X.min()) <= LARGEST_VALUE if X.dtype == np.float64 else True
+        assert_all_finite(values)
+        usable = (
+            max(values.max(), -values.min()) <= LARGEST_VALUE if values.dtype == np.float64 and values.size else True
+        )
     except ValueError:
         usable = False
     if not usable:
         raise ValueError(_first_unusable(estimator, X))
 
 
-def _first_unusable(estimator: Any, X: np.ndarray) -> str:
-    bad = ~np.isfinite(X) | (np.abs(X) > LARGEST_VALUE)
-    row, column = np.argwhere(bad)[0]
+def _first_unusable(estimator: Any, X: Any) -> str:
+    if hasattr(X, "tocoo"):
+        entries = X.tocoo()
+        bad = np.flatnonzero(~np.isfinite(entries.data) | (np.abs(entries.data) > LARGEST_VALUE))
+        row, column = entries.row[bad[0]], entries.col[bad[0]]
+        value, more = entries.data[bad[0]], len(np.unique(entries.row[bad])) - 1
+    else:
+        bad = ~np.isfinite(X) | (np.abs(X) > LARGEST_VALUE)
+        row, column = np.argwhere(bad)[0]
+        value, more = X[row, column], int(bad.any(axis=1).sum()) - 1
     names = getattr(estimator, "feature_names_in_", None)
     where = f"row {row}, column {column}" + ("" if names is None else f" ({names[column]!r})")
-    value = X[row, column]
     if np.isnan(value):
         what, remedy = "NaN", "impute it (sklearn.impute.SimpleImputer) or drop the row"
     elif np.isinf(value):
         what, remedy = "infinity", "replace infinite values or drop the row"
     else:
         what, remedy = f"a value too large ({value:g}; at most {LARGEST_VALUE:g})", "rescale the column"
-    more = int(bad.any(axis=1).sum()) - 1
     also = f"; {more} more rows are affected" if more else ""
     return f"Input X contains {what} at {where}{also}. {type(estimator).__name__} cannot use it: {remedy}."

@@ -11,6 +11,7 @@ from sklearn.utils import check_array
 
 from bayesvm.core.features import Features, InducingFeatures
 from bayesvm.core.kernels import RBF, Kernel, Linear, Matern
+from bayesvm.core.links import base_rate_offsets
 from bayesvm.data.memory import MemorySource
 from bayesvm.estimators._base import BaseBayesianSVC
 from bayesvm.estimators._parameters import COMMON, whole
@@ -64,7 +65,7 @@ class BayesianSVC(BaseBayesianSVC):
         reweighted population.
     precision : "auto", "single" or "double"
         Of the arithmetic inside blocks; sums are always double. "auto": single when rows times
-        inducing points exceed five million.
+        inducing points exceed two million.
     n_jobs : int or None
         Threads; None means all cores. The result does not depend on it, to the last bit.
     random_state : int, RandomState or None
@@ -101,11 +102,13 @@ class BayesianSVC(BaseBayesianSVC):
         inference: str = "auto",
         tune: str | None = "auto",
         scale: str | None = "auto",
-        link: str = "probit",
+        link: str = "calibrated",
         batch_size: Any = "auto",
         learning_rate: Any = "adaptive",
         max_iter: int = 100,
-        tol: float = 2e-5,
+        tol: float = 5e-5,
+        time_limit: float | None = None,
+        warm_start: bool = False,
         class_weight: Any = None,
         precision: str = "auto",
         n_jobs: int | None = None,
@@ -124,6 +127,8 @@ class BayesianSVC(BaseBayesianSVC):
         self.learning_rate = learning_rate
         self.max_iter = max_iter
         self.tol = tol
+        self.time_limit = time_limit
+        self.warm_start = warm_start
         self.class_weight = class_weight
         self.precision = precision
         self.n_jobs = n_jobs
@@ -143,6 +148,10 @@ class BayesianSVC(BaseBayesianSVC):
         features = InducingFeatures.build(self.kernel_, Z, dtype)
         self.inducing_points_ = source.scaler.inverse(Z)
         return features
+
+    def _offsets(self, rates: np.ndarray, link: Any) -> list[float]:
+        far = float(np.mean(self.kernel_.diagonal(self._scaler(self.inducing_points_))))
+        return base_rate_offsets(rates, far, link)
 
     def _kernel(self, n_features: int) -> Kernel:
         if isinstance(self.kernel, Kernel):

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from bayesvm.core.features import Features, LinearFeatures
 from bayesvm.core.kernels import positive
+from bayesvm.core.leave_one_out import Cavities
 from bayesvm.core.linalg import NotPositiveDefiniteError, cholesky
 from bayesvm.core.posterior import DiagonalGaussian, Gaussian
+from bayesvm.core.statistics import View
 from bayesvm.data.memory import MemorySource
 from bayesvm.estimators._base import BaseBayesianSVC
 from bayesvm.estimators._parameters import COMMON, one_of
-from bayesvm.inference.objective import Model
-from bayesvm.inference.training import Callback, Plan, Trained, train_mean_field
+from bayesvm.inference.objective import Model, Task
+from bayesvm.inference.training import Plan, Trained, train_mean_field
 
 WIDEST_FULL_COVARIANCE = 5_000
 INTERCEPT_VARIANCE = 100.0
@@ -61,11 +64,13 @@ class BayesianLinearSVC(BaseBayesianSVC):
         inference: str = "auto",
         tune: str | None = "auto",
         scale: str | None = "auto",
-        link: str = "probit",
+        link: str = "calibrated",
         batch_size: Any = "auto",
         learning_rate: Any = "adaptive",
         max_iter: int = 100,
-        tol: float = 2e-5,
+        tol: float = 5e-5,
+        time_limit: float | None = None,
+        warm_start: bool = False,
         class_weight: Any = None,
         precision: str = "auto",
         n_jobs: int | None = None,
@@ -84,6 +89,8 @@ class BayesianLinearSVC(BaseBayesianSVC):
         self.learning_rate = learning_rate
         self.max_iter = max_iter
         self.tol = tol
+        self.time_limit = time_limit
+        self.warm_start = warm_start
         self.class_weight = class_weight
         self.precision = precision
         self.n_jobs = n_jobs
@@ -124,27 +131,61 @@ class BayesianLinearSVC(BaseBayesianSVC):
         padded[width, width] = np.sqrt(INTERCEPT_VARIANCE)
         return padded
 
-    def _train(self, model: Model, source: MemorySource, plan: Plan, rng: Any, callback: Callback | None) -> Trained:
+    def _offsets(self, rates: np.ndarray, link: Any) -> list[float]:
+        return [0.0] * len(rates)  # far away a linear f goes on rising; the intercept has the base rate near the data
+
+    def _train(
+        self, model: Model, source: MemorySource, plan: Plan, tasks: list[Task], rng: Any, callback: Any
+    ) -> Trained:
         if self.covariance == "full":
-            return super()._train(model, source, plan, rng, callback)
+            return super()._train(model, source, plan, tasks, rng, callback)
         if self.inference == "stochastic":
             raise ValueError("covariance='diagonal' is fitted over all rows; use inference='auto' or 'batch'")
-        return train_mean_field(model, source, plan, callback)
+        return train_mean_field(model, source, plan, [task.label for task in tasks], callback)
 
-    def _store(self, features: Any, trained: Trained, dtype: Any) -> None:
-        super()._store(features, trained, dtype)
-        width = self.n_features_in_
+    def _leave_out(self, model: Model, source: MemorySource, trained: Trained, rng: Any) -> tuple[Cavities, np.ndarray]:
+        if self.covariance == "full":
+            return super()._leave_out(model, source, trained, rng)
+        # A mean field has no cavities: its variances do not know what a row contributed. So each half of the rows is
+        # predicted by a fit to the other. Halves go by a projection, which equal rows share.
+        direction = rng.standard_normal(source.n_features)
+        parts = source.map(lambda blocks, _: np.concatenate([block.X @ direction for block in blocks]))
+        half = np.floor(np.concatenate(list(parts)) * 1e6).astype(np.int64) % 2
+        labels = [machine.label for machine in trained.machines]
+        mean, variance = np.empty((source.n_rows, len(labels))), np.empty((source.n_rows, len(labels)))
+        for side in (0, 1):
+            inside, outside = np.flatnonzero(half == side), np.flatnonzero(half != side)
+            if len(inside) and len(outside):
+                other = replace(source, chosen=outside)
+                fit = train_mean_field(
+                    replace(model, total_weight=other.total_weight), other, self._plan(other), labels
+                )
+                view, _ = View.of(model.features, fit.machines, len(inside), model.dtype)
+            else:
+                view, _ = View.of(model.features, trained.machines, source.n_rows, model.dtype)
+            if len(inside):
+                moments = list(replace(source, chosen=inside).map(view.moments))
+                mean[inside], variance[inside] = (np.concatenate(column) for column in zip(*moments, strict=True))
+        weight = np.ones(source.n_rows) if source.weight is None else source.weight
+        return Cavities(mean, variance, source.y, weight), np.arange(source.n_rows)
+
+    def _store(self, model: Model, trained: Trained) -> None:
+        super()._store(model, trained)
+        width, root = self.n_features_in_, self._features.root
         scale = np.ones(width) if self._scaler.scale is None else self._scaler.scale
         centre = np.zeros(width) if self._scaler.centre is None else self._scaler.centre
-        q = trained.posterior
-        if isinstance(q, Gaussian):
-            root = np.diag(features.root) if features.root.ndim == 1 else features.root
-            weights = root @ q.mean
-            spread = root[:width] @ q.root()
-            self.coef_covariance_ = (spread @ spread.T) / np.outer(scale, scale)
-        elif isinstance(q, DiagonalGaussian):
-            weights = features.root * q.mean
-            self.coef_covariance_ = (features.root**2 * q.variance)[:width] / scale**2
-        self.coef_ = (weights[:width] / scale)[None, :]
-        bias = weights[width:].sum()  # the intercept's weight, if there is one
-        self.intercept_ = np.array([bias - self.coef_[0] @ centre])
+        weights, covariances = [], []
+        for machine in trained.machines:
+            q = machine.posterior
+            weights.append(root * q.mean if root.ndim == 1 else root @ q.mean)
+            if isinstance(q, Gaussian):
+                factor = q.root
+                spread = root[:width, None] * factor[:width] if root.ndim == 1 else root[:width] @ factor
+                covariances.append((spread @ spread.T) / np.outer(scale, scale))
+            elif isinstance(q, DiagonalGaussian):
+                covariances.append((root**2 * q.variance)[:width] / scale**2)
+        stacked = np.stack(weights)
+        self.coef_ = stacked[:, :width] / scale
+        self.coef_covariance_ = covariances[0] if len(covariances) == 1 else np.stack(covariances)
+        bias = stacked[:, width:].sum(axis=1)  # the intercept's weight, if there is one
+        self.intercept_ = bias - self.coef_ @ centre

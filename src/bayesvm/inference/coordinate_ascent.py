@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from bayesvm.core.posterior import Gaussian
 from bayesvm.data.blocks import BlockSource
-from bayesvm.inference.objective import Evaluation, Model, evaluate
+from bayesvm.inference.objective import Evaluation, Model, Task, evaluate
 
 SMALLEST_STEP = 1e-4
 
@@ -39,19 +40,31 @@ class AscentState:
         """Whether even tiny steps lower the ELBO: the end of what the precision allows."""
         return self.rho < SMALLEST_STEP
 
-    def finished(self) -> Gaussian:
-        """q after the step that is ready; free, as it needs no pass. After a rejection, the best q itself."""
-        return self.best.posterior if self.rejected else self.proposal
+    def finished(self) -> Task:
+        """The task after the step that is ready; free, as it needs no pass. After a rejection, the best q itself."""
+        return self.best.task if self.rejected else self.best.task.at(self.proposal)
+
+    def settled(self) -> Task:
+        """The task after a full step, so that q is the prior times the sites at the q before (D10).
+
+        For a q that is as good as converged, where a full step is small whatever ρ had to be on the way.
+        """
+        return self.best.task.at(self.best.task.posterior.moved(self.best.target, 1.0))
 
 
-def init(model: Model, source: BlockSource, posterior: Gaussian, contraction: float) -> AscentState:
-    """One pass at the starting point; ``contraction`` is a guess, or that of an earlier stage."""
-    return _ready(evaluate(model, source, posterior), 1.0, contraction)
+def init(model: Model, source: BlockSource, tasks: Sequence[Task], contraction: Sequence[float]) -> list[AscentState]:
+    """One pass at the starting points; ``contraction`` is a guess for each, or that of an earlier stage."""
+    found = evaluate(model, source, tasks)
+    return [_ready(best, 1.0, kappa) for best, kappa in zip(found, contraction, strict=True)]
 
 
-def step(model: Model, source: BlockSource, state: AscentState) -> AscentState:
-    """One pass: try the step; if the ELBO falls, go back and halve it."""
-    trial = evaluate(model, source, state.proposal)
+def step(model: Model, source: BlockSource, states: Sequence[AscentState]) -> list[AscentState]:
+    """One pass: try the steps; where the ELBO falls, go back and halve it."""
+    trials = evaluate(model, source, [state.best.task.at(state.proposal) for state in states])
+    return [_judged(model, state, trial) for state, trial in zip(states, trials, strict=True)]
+
+
+def _judged(model: Model, state: AscentState, trial: Evaluation) -> AscentState:
     # Sums are known to about one unit of the blocks' precision; a smaller fall means nothing.
     noise = np.finfo(model.dtype).eps * abs(state.best.elbo)
     if trial.elbo < state.best.elbo - noise and not model.likelihood.full_steps_are_safe:
@@ -65,9 +78,10 @@ def step(model: Model, source: BlockSource, state: AscentState) -> AscentState:
 
 
 def _ready(best: Evaluation, rho: float, contraction: float, *, rejected: bool = False) -> AscentState:
-    proposal = best.posterior.moved(best.target, rho)
+    q = best.task.posterior
+    proposal = q.moved(best.target, rho)
     # Near the optimum the two agree. Where they do not, the larger one says that the step is a leap:
     # a q that is far too narrow has a small slope, but a step that would undo it.
-    leap = 2 * proposal.divergence_from(best.posterior) / rho**2
-    distance = max(best.posterior.slope_towards(best.target), leap)
+    leap = 2 * proposal.divergence_from(q) / rho**2
+    distance = max(q.slope_towards(best.target), leap)
     return AscentState(best, proposal, rho, distance, contraction, rejected)

@@ -12,8 +12,8 @@ from threadpoolctl import threadpool_limits
 from bayesvm.core.linalg import Array
 from bayesvm.data.blocks import BlockSource
 
-SAMPLE_ROWS = 10_000  # k-means sees at most this many rows, or
-SAMPLE_ROWS_PER_POINT = 20  # this many per inducing point, whichever is more
+SAMPLE_ROWS = 4_000  # k-means sees at most this many rows, or
+SAMPLE_ROWS_PER_POINT = 8  # this many per inducing point, whichever is more
 
 
 def select(source: BlockSource, how: str, n_points: int, rng: np.random.Generator) -> Array:
@@ -48,5 +48,6 @@ def _kmeans(rows: Array, weight: Array, n_points: int, seed: int) -> Array:
     # One thread: scikit-learn adds up partial sums in the order in which its threads finish.
     with threadpool_limits(limits=1), warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # fewer distinct clusters than asked: handled below
-        found = KMeans(n_points, n_init=1, max_iter=20, random_state=seed).fit(rows, sample_weight=weight)
+        # Few iterations: points need to cover the data, not to be the best clustering.
+        found = KMeans(n_points, n_init=1, max_iter=5, random_state=seed).fit(rows, sample_weight=weight)
     return np.unique(np.asarray(found.cluster_centers_, np.float64), axis=0)

@@ -13,7 +13,7 @@ from scipy import optimize
 
 from bayesvm.core.linalg import Array
 from bayesvm.core.posterior import DiagonalGaussian
-from bayesvm.core.statistics import block_gradient
+from bayesvm.core.statistics import Machine, block_gradient
 from bayesvm.data.blocks import BlockSource
 from bayesvm.inference.objective import Model, checked
 
@@ -21,9 +21,9 @@ SMALLEST_DEVIATION = 1e-8
 
 
 def maximise(
-    model: Model, source: BlockSource, *, max_passes: int, tol: float, on_pass: Callable[[float], None]
+    model: Model, source: BlockSource, label: int, *, max_passes: int, tol: float, on_pass: Callable[[float], None]
 ) -> tuple[DiagonalGaussian, float, bool]:
-    """The best mean field, its ELBO, and whether the optimiser's own stop rule was met.
+    """The best mean field for one class against the rest, its ELBO, and whether the optimiser's own stop rule was met.
 
     One evaluation is one pass; ``on_pass`` hears the ELBO of each.
     """
@@ -33,7 +33,7 @@ def maximise(
     def loss(parameters: Array) -> tuple[float, Array]:
         mean, deviation = parameters[:width], parameters[width:]
         q = DiagonalGaussian(mean, deviation**2)
-        sums, _ = model.sums(source, q, block_gradient)
+        ((sums, _),) = model.sums(source, [Machine(label, 0.0, q)], block_gradient)
         elbo = checked(sums.bound - q.kl_from_prior())
         on_pass(elbo)
         # D14: dELBO/dmu = Σ ∂B/∂m phi - mu;  dELBO/ds = -s Σ w phi² - s + 1/s

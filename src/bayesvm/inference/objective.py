@@ -1,26 +1,27 @@
-"""Inference: one pass over a source at a given q: the ELBO (D9) there, and where D6 wants to go."""
+"""Inference: one pass over a source at given posteriors: the ELBO (D9) there, and where D6 wants to go."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 
+from bayesvm.core.arena import Arena
 from bayesvm.core.features import Features
 from bayesvm.core.likelihoods import Likelihood
-from bayesvm.core.posterior import Coordinates, Gaussian, NaturalParameters, Posterior
-from bayesvm.core.statistics import Block, Statistics, View, block_statistics
+from bayesvm.core.posterior import Coordinates, Gaussian, NaturalParameters
+from bayesvm.core.statistics import Block, Machine, MachineSums, Statistics, View, block_statistics
 from bayesvm.data.blocks import BlockSource, map_reduce
 
 
 class BlockFunction(Protocol):
     """``block_statistics`` or ``block_gradient``."""
 
-    def __call__(self, blocks: Iterable[Block], *, view: View, likelihood: Likelihood) -> Statistics:
+    def __call__(self, blocks: Iterable[Block], arena: Arena, *, view: View, likelihood: Likelihood) -> MachineSums:
         """Sums over some blocks."""
         ...
 
@@ -37,27 +38,53 @@ class Model:
     dtype: npt.DTypeLike
     total_weight: float
 
-    def sums(self, source: BlockSource, posterior: Posterior, work: BlockFunction) -> tuple[Statistics, Coordinates]:
-        """Sums over the source at q, unscaled, and the coordinates they are in."""
-        view, where = View.of(self.features, posterior, source.n_rows, self.dtype)
-        return map_reduce(source, partial(work, view=view, likelihood=self.likelihood)), where
+    def sums(
+        self, source: BlockSource, machines: Sequence[Machine], work: BlockFunction
+    ) -> list[tuple[Statistics, Coordinates]]:
+        """Each machine's sums over the source, unscaled, and the coordinates they are in."""
+        view, where = View.of(self.features, machines, source.n_rows, self.dtype)
+        total = map_reduce(source, partial(work, view=view, likelihood=self.likelihood))
+        return list(zip(total.each, where, strict=True))
+
+
+@dataclass(frozen=True)
+class Task:
+    """A machine to be trained: its class, its prior mean, the prior of its weights, and its q so far."""
+
+    label: int
+    offset: float
+    prior: Gaussian
+    posterior: Gaussian
+
+    @property
+    def machine(self) -> Machine:
+        """What a block sees of it."""
+        return Machine(self.label, self.offset, self.posterior)
+
+    def at(self, posterior: Gaussian) -> Task:
+        """The same with another q."""
+        return replace(self, posterior=posterior)
 
 
 @dataclass(frozen=True)
 class Evaluation:
-    """q, its ELBO and the target of the step from it, from one pass."""
+    """A task at its q, the ELBO there and the target of the step from it, from one pass."""
 
-    posterior: Gaussian
+    task: Task
     elbo: float
     target: NaturalParameters
 
 
-def evaluate(model: Model, source: BlockSource, posterior: Gaussian) -> Evaluation:
-    """One pass. On a part of the rows, ELBO and target estimate those of all rows."""
-    sums, where = model.sums(source, posterior, block_statistics)
-    scale = model.total_weight / sums.weight
-    elbo = checked(scale * sums.bound - posterior.kl_from_prior())
-    return Evaluation(posterior, elbo, sums.target(where, scale))
+def evaluate(model: Model, source: BlockSource, tasks: Sequence[Task]) -> list[Evaluation]:
+    """One pass for all. On a part of the rows, ELBO and target estimate those of all rows."""
+    found = []
+    for task, (sums, where) in zip(
+        tasks, model.sums(source, [task.machine for task in tasks], block_statistics), strict=True
+    ):
+        scale = model.total_weight / sums.weight
+        elbo = checked(scale * sums.bound - task.posterior.divergence_from(task.prior))
+        found.append(Evaluation(task, elbo, sums.target(where, scale, task.prior.natural)))
+    return found
 
 
 def checked(elbo: float) -> float:

@@ -2,45 +2,42 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from bayesvm.core.posterior import Gaussian
 from bayesvm.data.blocks import BlockSource
 from bayesvm.inference.learning_rates import LearningRate
-from bayesvm.inference.objective import Model, evaluate
+from bayesvm.inference.objective import Model, Task, evaluate
 
 
 @dataclass(frozen=True)
 class StochasticState:
-    """q, and what the learning rate remembers."""
+    """A task, what the learning rate remembers, and of the last step its size and the ELBO estimated before it."""
 
-    posterior: Gaussian
-    rate: Any
-
-
-@dataclass(frozen=True)
-class StochasticInfo:
-    """Of one step: its size, and the minibatch's estimate of the ELBO before it."""
-
-    rho: float
-    elbo: float
+    task: Task
+    memory: Any
+    rho: float = 0.0
+    elbo: float = -np.inf
 
 
-def init(posterior: Gaussian, rate: LearningRate) -> StochasticState:
-    """The starting point, with nothing remembered."""
-    return StochasticState(posterior, rate.init())
+def init(tasks: Sequence[Task], rate: LearningRate) -> list[StochasticState]:
+    """The starting points, with nothing remembered."""
+    return [StochasticState(task, rate.init()) for task in tasks]
 
 
 def step(
-    model: Model, batch: BlockSource, state: StochasticState, rate: LearningRate
-) -> tuple[StochasticState, StochasticInfo]:
+    model: Model, batch: BlockSource, states: Sequence[StochasticState], rate: LearningRate
+) -> list[StochasticState]:
     """One minibatch: D6 with its sums times N/|batch|, at the learning rate's ρ."""
-    here = evaluate(model, batch, state.posterior)
-    now = state.posterior.natural
-    towards = np.concatenate([(here.target.precision - now.precision).ravel(), here.target.linear - now.linear])
-    rho, memory = rate.next(state.rate, towards)
-    posterior = state.posterior.moved(here.target, rho) if rho > 0 else state.posterior
-    return StochasticState(posterior, memory), StochasticInfo(rho, here.elbo)
+    moved = []
+    for state, here in zip(states, evaluate(model, batch, [state.task for state in states]), strict=True):
+        q = state.task.posterior
+        now = q.natural
+        towards = np.concatenate([(here.target.precision - now.precision).ravel(), here.target.linear - now.linear])
+        rho, memory = rate.next(state.memory, towards)
+        task = state.task.at(q.moved(here.target, rho)) if rho > 0 else state.task
+        moved.append(StochasticState(task, memory, rho, here.elbo))
+    return moved

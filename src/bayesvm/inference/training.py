@@ -1,23 +1,27 @@
-"""Inference: from the prior to the fitted posterior: which updates, on which rows, until when.
+"""Inference: from the prior to the fitted posteriors: which updates, on which rows, until when.
 
 All roads end in coordinate ascent over all rows, whose stop rule (D12) can be trusted: ``batch`` starts
-there, ``stochastic`` after epochs of minibatches, ``auto`` after growing subsets of the rows.
+there, ``stochastic`` after epochs of minibatches, ``auto`` after growing subsets of the rows. The machines of several
+classes go together, one pass serving all that are not finished.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from bayesvm.core.posterior import DiagonalGaussian, Gaussian, Posterior
+from bayesvm.core.statistics import Machine
 from bayesvm.data.blocks import BlockSource
 from bayesvm.inference import coordinate_ascent, mean_field, stochastic
+from bayesvm.inference.coordinate_ascent import AscentState
 from bayesvm.inference.learning_rates import LearningRate
-from bayesvm.inference.objective import Model
+from bayesvm.inference.objective import Model, Task
 
-FIRST_SUBSET = 16_384
+FIRST_SUBSET = 16  # rows per weight in the smallest subset, but
+SMALLEST_SUBSET, LARGEST_FIRST_SUBSET = 2_048, 16_384
 GROWTH = 4
 UNKNOWN_CONTRACTION = 0.9
 
@@ -30,7 +34,7 @@ class Progress:
     update: int
     passes: float  # rows read so far, over the rows there are
     max_passes: float
-    elbo: float  # of all rows; an estimate while only some are read
+    elbo: float  # of all rows and classes; an estimate while only some rows are read
     rho: float
     remaining: float  # estimated ELBO per row still to be gained; NaN where unknown
 
@@ -40,7 +44,7 @@ Callback = Callable[[Progress], None]
 
 @dataclass(frozen=True)
 class Plan:
-    """How to train: the inference, its budget in passes, and when it is good enough.
+    """How to train: the inference, its budget in passes and seconds, and when it is good enough.
 
     ``tol`` is in nats of ELBO per row, the unit of the log loss; zero means: use the whole budget.
     """
@@ -50,13 +54,16 @@ class Plan:
     tol: float
     batch_size: int
     learning_rate: LearningRate
+    deadline: float = np.inf  # on the clock of time.monotonic
 
 
 @dataclass(frozen=True)
 class Trained:
-    """The posterior and how it was reached."""
+    """The machines, how they were reached, and the machines one step before, at which the rows' sites were taken."""
 
-    posterior: Posterior
+    machines: tuple[Machine, ...]
+    before: tuple[Machine, ...]
+    tasks: tuple[Task, ...]
     elbo: float
     trace: tuple[float, ...]
     passes: float
@@ -64,8 +71,8 @@ class Trained:
 
 
 @dataclass
-class _Log:
-    """Counts rows, keeps the trace, calls back."""
+class Log:
+    """Counts rows, keeps the trace, calls back; knows when the budget is spent."""
 
     n_rows: int
     plan: Plan
@@ -75,10 +82,12 @@ class _Log:
 
     @property
     def passes(self) -> float:
+        """Rows read over the rows there are."""
         return self.rows / self.n_rows
 
     def spent(self, next_rows: int = 0) -> bool:
-        return self.rows + next_rows > self.plan.max_passes * self.n_rows
+        """Whether there is no room for reading so many more rows."""
+        return self.rows + next_rows > self.plan.max_passes * self.n_rows or time.monotonic() > self.plan.deadline
 
     def __call__(self, phase: str, rows: int, elbo: float, rho: float, remaining: float = np.nan) -> None:
         self.rows += rows
@@ -88,58 +97,93 @@ class _Log:
                 Progress(phase, len(self.trace), self.passes, self.plan.max_passes, elbo, rho, remaining / self.n_rows)
             )
 
+    def states(self, phase: str, rows: int, states: Sequence[AscentState]) -> None:
+        """Note a pass of coordinate ascent."""
+        elbo, left = sum(s.best.elbo for s in states), sum(s.remaining for s in states)
+        self(phase, rows, elbo, min(s.rho for s in states), left)
+
 
 def train(
-    model: Model, source: BlockSource, plan: Plan, rng: np.random.Generator, callback: Callback | None = None
+    model: Model,
+    source: BlockSource,
+    plan: Plan,
+    tasks: Sequence[Task],
+    rng: np.random.Generator,
+    callback: Callback | None = None,
 ) -> Trained:
-    """Fit a full covariance."""
-    log = _Log(source.n_rows, plan, callback)
-    posterior, contraction = Gaussian.prior(model.features.n_weights), UNKNOWN_CONTRACTION
+    """Fit a full covariance for every task."""
+    log = Log(source.n_rows, plan, callback)
+    contraction: Sequence[float] = [UNKNOWN_CONTRACTION] * len(tasks)
     if plan.inference == "stochastic":
-        posterior = _minibatch_epochs(model, source, plan, rng, log, posterior)
-    elif plan.inference == "auto" and source.n_rows > 2 * FIRST_SUBSET:
-        posterior, contraction = _growing_subsets(model, source, plan, rng, log, posterior)
+        tasks = minibatch_epochs(model, source, plan, tasks, rng, log)
+    elif plan.inference == "auto":
+        tasks, contraction = _growing_subsets(model, source, plan, tasks, rng, log)
     good_enough = plan.tol * model.total_weight
-    state = _ascend(model, source, posterior, contraction, log, "all rows", good_enough)
-    converged = state.remaining <= good_enough and not state.rejected
-    return Trained(state.finished(), state.best.elbo, tuple(log.trace), log.passes, converged)
-
-
-def train_mean_field(model: Model, source: BlockSource, plan: Plan, callback: Callback | None = None) -> Trained:
-    """Fit a diagonal covariance."""
-    log = _Log(source.n_rows, plan, callback)
-    posterior: DiagonalGaussian
-    posterior, elbo, converged = mean_field.maximise(
-        model,
-        source,
-        max_passes=plan.max_passes,
-        tol=plan.tol,
-        on_pass=lambda elbo: log("mean field", source.n_rows, elbo, 1.0),
+    states = _ascend(model, source, tasks, contraction, log, "all rows", good_enough)
+    done = [not state.rejected and state.remaining <= good_enough for state in states]
+    final = [s.settled() if good else s.finished() for s, good in zip(states, done, strict=True)]
+    return Trained(
+        machines=tuple(task.machine for task in final),
+        before=tuple(state.best.task.machine for state in states),
+        tasks=tuple(final),
+        elbo=float(sum(state.best.elbo for state in states)),
+        trace=tuple(log.trace),
+        passes=log.passes,
+        converged=all(done),
     )
-    return Trained(posterior, elbo, tuple(log.trace), log.passes, converged)
+
+
+def train_mean_field(
+    model: Model, source: BlockSource, plan: Plan, labels: Sequence[int], callback: Callback | None = None
+) -> Trained:
+    """Fit a diagonal covariance for every class, one after the other."""
+    log = Log(source.n_rows * len(labels), plan, callback)
+    fits = [
+        mean_field.maximise(
+            model,
+            source,
+            label,
+            max_passes=plan.max_passes,
+            tol=plan.tol,
+            on_pass=lambda elbo: log("mean field", source.n_rows, elbo, 1.0),
+        )
+        for label in labels
+    ]
+    machines = tuple(Machine(label, 0.0, q) for label, (q, _, _) in zip(labels, fits, strict=True))
+    elbo, done = sum(elbo for _, elbo, _ in fits), all(done for _, _, done in fits)
+    return Trained(machines, machines, (), elbo, tuple(log.trace), log.passes, done)
 
 
 def _ascend(
     model: Model,
     source: BlockSource,
-    posterior: Gaussian,
-    contraction: float,
-    log: _Log,
+    tasks: Sequence[Task],
+    contraction: Sequence[float],
+    log: Log,
     phase: str,
     good_enough: float,
-) -> coordinate_ascent.AscentState:
-    """Coordinate ascent until the ELBO that is left after the next step is good enough."""
-    state = coordinate_ascent.init(model, source, posterior, contraction)
-    log(phase, source.n_rows, state.best.elbo, state.rho, state.remaining)
-    while (state.rejected or state.remaining > good_enough) and not state.stalled and not log.spent(source.n_rows):
-        state = coordinate_ascent.step(model, source, state)
-        log(phase, source.n_rows, state.best.elbo, state.rho, state.remaining)
-    return state
+) -> list[AscentState]:
+    """Coordinate ascent until, for every task, the ELBO that is left after the next step is good enough."""
+    states = coordinate_ascent.init(model, source, tasks, contraction)
+    log.states(phase, source.n_rows, states)
+    while not log.spent(source.n_rows):
+        going = [i for i, s in enumerate(states) if (s.rejected or s.remaining > good_enough) and not s.stalled]
+        if not going:
+            break
+        for i, state in zip(going, coordinate_ascent.step(model, source, [states[i] for i in going]), strict=True):
+            states[i] = state
+        log.states(phase, source.n_rows, states)
+    return states
+
+
+def first_subset(n_weights: int) -> int:
+    """Rows in the smallest subset that says something about so many weights."""
+    return int(np.clip(FIRST_SUBSET * n_weights, SMALLEST_SUBSET, LARGEST_FIRST_SUBSET))
 
 
 def _growing_subsets(
-    model: Model, source: BlockSource, plan: Plan, rng: np.random.Generator, log: _Log, posterior: Gaussian
-) -> tuple[Gaussian, float]:
+    model: Model, source: BlockSource, plan: Plan, tasks: Sequence[Task], rng: np.random.Generator, log: Log
+) -> tuple[Sequence[Task], Sequence[float]]:
     """Nested random subsets, each four times the last, their sums scaled to all rows.
 
     From a cold start a posterior concentrated by all N rows moves slowly, since only rows near its margin
@@ -147,35 +191,35 @@ def _growing_subsets(
     weights only to about M·N/n nats, so there is no use in converging it much further than that.
     """
     order = source.subset(source.n_rows, rng)
-    contraction, n_rows = UNKNOWN_CONTRACTION, FIRST_SUBSET
-    while n_rows < source.n_rows // 2:
+    contraction, n_rows = [UNKNOWN_CONTRACTION] * len(tasks), first_subset(model.features.n_weights)
+    while n_rows < source.n_rows // 2 and not log.spent(source.n_rows):
         part = order.head(n_rows)
         sampling_noise = 0.1 * model.features.n_weights * source.n_rows / n_rows
         good_enough = max(sampling_noise, plan.tol * model.total_weight)
-        state = _ascend(model, part, posterior, contraction, log, f"{n_rows:,} rows", good_enough)
-        posterior, contraction = state.finished(), state.contraction
+        states = _ascend(model, part, tasks, contraction, log, f"{n_rows:,} rows", good_enough)
+        tasks, contraction = [s.finished() for s in states], [s.contraction for s in states]
         n_rows *= GROWTH
-    return posterior, contraction
+    return tasks, contraction
 
 
-def _minibatch_epochs(
-    model: Model, source: BlockSource, plan: Plan, rng: np.random.Generator, log: _Log, posterior: Gaussian
-) -> Gaussian:
+def minibatch_epochs(
+    model: Model, source: BlockSource, plan: Plan, tasks: Sequence[Task], rng: np.random.Generator, log: Log
+) -> list[Task]:
     """Epochs of minibatches until their mean ELBO no longer rises beyond its own noise, twice in a row.
 
     At least one pass of the budget is left for the coordinate ascent that follows and gives the verdict.
     """
-    state = stochastic.init(posterior, plan.learning_rate)
+    states = stochastic.init(tasks, plan.learning_rate)
     best, flat = -np.inf, 0
     while flat < 2 and not log.spent(2 * source.n_rows):
         estimates = []
         for batch in source.minibatches(plan.batch_size, rng):
-            state, info = stochastic.step(model, batch, state, plan.learning_rate)
-            log("minibatches", batch.n_rows, info.elbo, info.rho)
-            estimates.append(info.elbo)
+            states = stochastic.step(model, batch, states, plan.learning_rate)
+            estimates.append(sum(state.elbo for state in states))
+            log("minibatches", batch.n_rows, estimates[-1], min(state.rho for state in states))
         mean = float(np.mean(estimates))
         noise = float(np.std(estimates)) / np.sqrt(len(estimates))
         risen = mean > best + max(noise, plan.tol * model.total_weight)
         flat = 0 if risen or plan.tol == 0 else flat + 1
         best = max(best, mean)
-    return state.posterior
+    return [state.task for state in states]

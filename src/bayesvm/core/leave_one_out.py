@@ -1,0 +1,55 @@
+"""Core: what a fit would say of a training row had it not seen it, from that one fit (D10)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from bayesvm.core.arena import Arena
+from bayesvm.core.likelihoods.contract import Likelihood
+from bayesvm.core.linalg import Array
+from bayesvm.core.statistics import Block, View
+
+SMALLEST_SHARE = 1e-3  # of a row's precision that the others must have given; 1 - wt is at least this
+
+
+class Cavities(NamedTuple):
+    """Leave-one-out marginals of f, a column for each machine, with the rows' classes and weights."""
+
+    mean: Array
+    variance: Array
+    y: npt.NDArray[np.integer]
+    weight: Array
+
+
+def block_cavities(
+    blocks: Iterable[Block], arena: Arena, *, sites: View, final: View, likelihood: Likelihood
+) -> Cavities:
+    """``t₋ = t/(1-wt)``, ``m₋ = (m - tg)/(1-wt)``, ``v₋ = t₋ + r`` (D10).
+
+    The final q contains each row's site as it was at the q before, seen through ``sites``. A row of weight ω stands
+    for ω rows: of its site, the share of one row is removed.
+    """
+    parts = []
+    for block in blocks:
+        arena.reset()
+        unit = 1.0 if block.weight is None else np.minimum(block.weight, 1.0)
+        means, variances = [], []
+        pairs = zip(final.lenses, sites.marginals(block.X, arena), final.marginals(block.X, arena), strict=True)
+        for lens, before, after in pairs:
+            local = likelihood.update(before.mean, before.variance, block.signs(lens.label))
+            w, g, t = unit * local.precision, unit * local.linear, after.explained
+            others = np.maximum(1 - w * t, SMALLEST_SHARE)
+            means.append((after.mean - t * g) / others)
+            variances.append(t / others + after.residual)
+        weight = np.ones(len(block.y)) if block.weight is None else block.weight.copy()
+        parts.append(Cavities(np.column_stack(means), np.column_stack(variances), block.y.copy(), weight))
+    return joined(parts)
+
+
+def joined(parts: Iterable[Cavities]) -> Cavities:
+    """Several one after the other."""
+    return Cavities(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))

@@ -1,0 +1,156 @@
+"""Estimators: what a fitted model says of new rows: probabilities, uncertainty, samples. All in blocks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from joblib import effective_n_jobs
+from scipy.special import entr, log_ndtr, log_softmax, ndtr, softmax
+from scipy.stats import norm, qmc
+from sklearn.utils import check_random_state
+
+from bayesvm.core.arena import Arena
+from bayesvm.core.linalg import cholesky
+from bayesvm.core.statistics import Machine, View
+from bayesvm.data.blocks import block_rows
+from bayesvm.data.memory import MemorySource
+from bayesvm.data.scaling import ColumnScaler
+from bayesvm.data.workers import Workers
+from bayesvm.estimators._validation import new_data
+
+DRAWS = 64  # quasi-random points of the latent functions, for uncertainty with many classes
+MOST_JOINT_ROWS = 5_000  # whose joint covariance is factored for sample_latent
+INTERVAL = 0.95
+
+
+class PredictionMixin:
+    """Prediction from the parts of a fitted estimator."""
+
+    classes_: np.ndarray
+    n_jobs: int | None
+    link: str
+    _scaler: ColumnScaler
+    _features: Any
+    _machines: tuple[Machine, ...]
+    _view: View
+    _link: Any
+
+    def _latent(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Mean and variance of f, a column for each machine."""
+        X = new_data(self, X)
+        with Workers(jobs(self.n_jobs)) as workers:
+            rows = block_rows(len(self._view.lenses[0].mean), X.shape[1])
+            source = MemorySource(X, np.zeros(X.shape[0], np.int32), None, self._scaler, workers, rows)
+            parts = list(source.map(self._view.moments))
+        return np.concatenate([m for m, _ in parts]), np.concatenate([v for _, v in parts])
+
+    def latent_mean_and_variance(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Posterior mean and variance of the latent function f at each row; with many classes a column for each."""
+        m, v = self._latent(X)
+        return (m[:, 0], v[:, 0]) if len(self.classes_) == 2 else (m, v)
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Ordered like the probabilities: the probit of P(second class); with more classes their logits, in columns."""
+        m, v = self.latent_mean_and_variance(X)
+        return self._link.score(m, v) if len(self.classes_) == 2 else self._link.logits(m, v)
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Probabilities of the classes, columns in the order of ``classes_``."""
+        return probabilities(self.decision_function(X))
+
+    def predict_log_proba(self, X: Any) -> np.ndarray:
+        """Logarithms of the probabilities, accurate where those round to zero or one."""
+        z = self.decision_function(X)
+        return np.column_stack([log_ndtr(-z), log_ndtr(z)]) if z.ndim == 1 else log_softmax(z, axis=1)
+
+    def predict(self, X: Any) -> np.ndarray:
+        """The most probable class of each row."""
+        z = self.decision_function(X)
+        return self.classes_[(z > 0).astype(int) if z.ndim == 1 else z.argmax(axis=1)]
+
+    def predict_uncertainty(self, X: Any) -> dict[str, np.ndarray]:
+        """How uncertain each prediction is, and why.
+
+        Returns
+        -------
+        dict of arrays of shape (n_rows,)
+            ``total``: entropy of the class probabilities, in nats. ``aleatoric``: the entropy expected if f were known;
+            more data would not remove it. ``epistemic``: the difference; more data would. With two classes also
+            ``lower`` and ``upper``: a 95 % credible interval for the probability of the second class.
+        """
+        m, v = self.latent_mean_and_variance(X)
+        s = np.sqrt(v)
+        if m.ndim == 2:
+            return self._many_class_uncertainty(m, s)
+        nodes, weights = np.polynomial.hermite_e.hermegauss(48)
+        mean, aleatoric = np.zeros(len(m)), np.zeros(len(m))
+        for node, weight in zip(nodes, weights / weights.sum(), strict=True):
+            z = self._link.score(m + s * node, np.zeros(len(m)))
+            mean += weight * ndtr(z)
+            aleatoric += weight * (entr(ndtr(z)) + entr(ndtr(-z)))
+        # The paper's formula is no average over f, and the hinge link is one already: the average itself, then.
+        stated = mean if self.link in ("paper", "hinge") else np.asarray(ndtr(self._link.score(m, v)))
+        total = entr(stated) + entr(1 - stated)
+        aleatoric = np.minimum(aleatoric, total)
+        reach = norm.ppf(0.5 + INTERVAL / 2) * s
+        lower, upper = (ndtr(self._link.score(m + sign * reach, np.zeros(len(m)))) for sign in (-1, 1))
+        return {
+            "total": total,
+            "aleatoric": aleatoric,
+            "epistemic": total - aleatoric,
+            "lower": np.minimum(lower, stated),
+            "upper": np.maximum(upper, stated),
+        }
+
+    def _many_class_uncertainty(self, m: np.ndarray, s: np.ndarray) -> dict[str, np.ndarray]:
+        points = qmc.Sobol(m.shape[1], rng=np.random.default_rng(0)).random(DRAWS)
+        mean, aleatoric = np.zeros(m.shape), np.zeros(len(m))
+        for draw in norm.ppf(points):
+            p = softmax(self._link.logits(m + s * draw, np.zeros(m.shape)), axis=1)
+            mean += p / DRAWS
+            aleatoric += entr(p).sum(axis=1) / DRAWS
+        total = entr(mean).sum(axis=1)
+        aleatoric = np.minimum(aleatoric, total)
+        return {"total": total, "aleatoric": aleatoric, "epistemic": total - aleatoric}
+
+    def sample_latent(self, X: Any, n: int = 1, random_state: Any = None) -> np.ndarray:
+        """Joint posterior samples of f at some rows, of shape (n, n_rows), with a last axis for many classes.
+
+        At most 5,000 rows, since their joint covariance is factored.
+        """
+        X = new_data(self, X)
+        if X.shape[0] > MOST_JOINT_ROWS:
+            raise ValueError(
+                f"sample_latent factors a joint covariance: at most {MOST_JOINT_ROWS} rows, got {X.shape[0]}"
+            )
+        rng = np.random.default_rng(check_random_state(random_state).randint(2**31))
+        rows = self._scaler(X.toarray() if hasattr(X, "toarray") else X)
+        phi, prior_variance = self._features.prepared(None, np.float64)(rows, Arena())
+        residual = None
+        if prior_variance is not None:
+            covariance = self._features.kernel(rows) - phi @ phi.T
+            scale = float(np.mean(prior_variance))
+            residual, _ = cholesky(covariance / scale + 1e-9 * np.eye(len(rows)), what="the residual covariance")
+            residual *= np.sqrt(scale)
+        samples = []
+        for machine in self._machines:
+            q = machine.posterior
+            weights = q.mean + q.spread(rng.standard_normal((n, len(q.mean))))
+            draws = machine.offset + weights @ phi.T
+            if residual is not None:
+                draws += rng.standard_normal((n, len(rows))) @ residual.T
+            samples.append(draws)
+        return samples[0] if len(samples) == 1 else np.stack(samples, axis=-1)
+
+
+def probabilities(decision: np.ndarray) -> np.ndarray:
+    """Class probabilities from the scores of two classes or the logits of more."""
+    if decision.ndim == 1:
+        return np.column_stack([ndtr(-decision), ndtr(decision)])
+    return softmax(decision, axis=1)
+
+
+def jobs(n_jobs: int | None) -> int:
+    """``None`` means all cores (and one inside a parallel search, as joblib says)."""
+    return int(effective_n_jobs(-1 if n_jobs is None else n_jobs))
