@@ -40,7 +40,7 @@ def coded_as(classes: np.ndarray, y: np.ndarray) -> np.ndarray:
     if unseen.any():
         row = int(np.flatnonzero(unseen)[0])
         raise ValueError(
-            f"y has the label {y[row]!r} at row {row}, which is not among the classes {classes.tolist()}; "
+            f"y has the label {y[row : row + 1].tolist()[0]!r} at row {row}, not among the classes {classes.tolist()}; "
             "give all labels in `classes` at the first call of partial_fit"
         )
     return np.searchsorted(classes, y).astype(np.int32)

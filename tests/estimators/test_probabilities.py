@@ -1,0 +1,169 @@
+"""Leave-one-out, calibration, uncertainty and many classes, as users meet them."""
+
+import numpy as np
+import pytest
+from scipy import integrate, stats
+from scipy.special import entr, ndtr
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.datasets import load_breast_cancer, load_iris, load_wine, make_blobs
+from sklearn.ensemble import StackingClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import log_loss
+from sklearn.model_selection import StratifiedKFold, cross_val_predict, train_test_split
+
+from bayesvm import BayesianLinearSVC, BayesianSVC
+from bayesvm.datasets import ringnorm, waveform
+from bayesvm.estimators import _calibration
+
+X, y = load_breast_cancer(return_X_y=True)
+Xw, yw = load_wine(return_X_y=True)
+
+
+@pytest.mark.parametrize("make", [lambda: BayesianSVC(n_inducing=50, random_state=0), BayesianLinearSVC])
+@pytest.mark.parametrize(("rows", "labels"), [(X, y), (Xw, yw)], ids=["two classes", "three classes"])
+def test_leave_one_out_agrees_with_cross_validation(make, rows, labels):
+    folds = StratifiedKFold(10, shuffle=True, random_state=0)
+    crossed = log_loss(labels, cross_val_predict(make(), rows, labels, cv=folds, method="predict_proba"))
+    model = make().fit(rows, labels)
+    assert model.loo_log_loss_ == pytest.approx(crossed, abs=0.03)
+    assert model.loo_log_loss_ == pytest.approx(log_loss(labels, model.loo_proba_))
+    assert model.loo_error_ == pytest.approx(np.mean(model.classes_[model.loo_proba_.argmax(1)] != labels))
+    np.testing.assert_array_equal(model.loo_indices_, np.arange(len(labels)))
+
+
+def test_large_tables_leave_out_a_random_choice_of_rows(monkeypatch):
+    monkeypatch.setattr(_calibration, "LOO_ROWS", 100)
+    weight = np.ones(len(y))
+    weight[:50] = 0
+    model = BayesianSVC(n_inducing=30, random_state=0).fit(X, y, sample_weight=weight)
+    assert model.loo_proba_.shape == (100, 2)
+    assert len(set(model.loo_indices_)) == 100
+    assert model.loo_indices_.min() >= 50
+    right = model.loo_proba_[np.arange(100), y[model.loo_indices_]]
+    assert model.loo_log_loss_ == pytest.approx(-np.log(right).mean())
+
+
+def test_calibration_improves_on_the_plain_probit():
+    train, test = ringnorm(3000, random_state=0), ringnorm(3000, random_state=1)
+    plain, calibrated = (
+        BayesianSVC(n_inducing=80, link=link, random_state=0).fit(train.X, train.y) for link in ("probit", "calibrated")
+    )
+    loss = {m.link: log_loss(test.y, m.predict_proba(test.X)) for m in (plain, calibrated)}
+    assert loss["calibrated"] < loss["probit"] - 0.005
+    assert calibrated.loo_log_loss_ == pytest.approx(loss["calibrated"], abs=0.02)
+    assert calibrated.calibration_scale_ > 1
+    assert calibrated.calibration_bias_.shape == (1,)
+
+
+@pytest.mark.parametrize("share", [1.0, 0.04])
+def test_far_from_the_data_the_probability_is_the_base_rate(share):
+    data = waveform(4000, random_state=0)
+    keep = (data.y == -1) | (np.random.default_rng(0).random(4000) < share)
+    model = BayesianSVC(n_inducing=60, random_state=0).fit(data.X[keep], data.y[keep])
+    base = (data.y[keep] == 1).mean()
+    assert model.predict_proba(np.full((1, 21), 1e4))[0, 1] == pytest.approx(base, abs=0.03)
+
+
+def test_far_from_the_data_many_classes_have_their_base_rates():
+    rows, labels = make_blobs([400, 200, 50], random_state=0, cluster_std=2.0)
+    model = BayesianSVC(random_state=0).fit(rows, labels)
+    np.testing.assert_allclose(model.predict_proba([[1e4, 1e4]])[0], np.bincount(labels) / 650, atol=0.06)
+
+
+def test_uncertainty_is_entropy_split_by_what_is_known_of_f():
+    model = BayesianSVC(n_inducing=40, random_state=0).fit(X, y)
+    m, v = model.latent_mean_and_variance(X[:5])
+    found = model.predict_uncertainty(X[:5])
+    a, b = model.calibration_scale_, model.calibration_bias_[0]
+    for i in range(5):
+        f = stats.norm(m[i], np.sqrt(v[i]))
+        entropy = lambda t, f=f: (entr(ndtr(a * t + b)) + entr(ndtr(-a * t - b))) * f.pdf(t)
+        expected = integrate.quad(entropy, *f.interval(1 - 1e-12), limit=200)[0]
+        assert found["aleatoric"][i] == pytest.approx(expected, abs=1e-4)
+        assert found["lower"][i] == pytest.approx(ndtr(a * f.ppf(0.025) + b), abs=1e-9)
+    p = model.predict_proba(X[:5])
+    np.testing.assert_allclose(found["total"], entr(p).sum(axis=1), atol=1e-9)
+    np.testing.assert_allclose(found["total"], found["aleatoric"] + found["epistemic"])
+
+
+@pytest.mark.parametrize("link", ["calibrated", "probit", "hinge", "paper"])
+@pytest.mark.parametrize(("rows", "labels"), [(X, y), (Xw, yw)], ids=["two classes", "three classes"])
+def test_epistemic_part_is_never_negative_and_grows_far_away(link, rows, labels):
+    model = BayesianSVC(n_inducing=40, link=link, random_state=0).fit(rows, labels)
+    found = model.predict_uncertainty(np.vstack([rows, rows[:1] * 50]))
+    assert (found["epistemic"] >= 0).all()
+    assert found["epistemic"][-1] >= np.quantile(found["epistemic"][:-1], 0.9)
+    assert (found["total"] <= np.log(len(model.classes_)) + 1e-9).all()
+
+
+@pytest.mark.parametrize("model", [BayesianSVC(n_inducing=20, random_state=0), BayesianLinearSVC()], ids=repr)
+@pytest.mark.parametrize(("rows", "labels"), [(X, y), (Xw, yw)], ids=["two classes", "three classes"])
+def test_samples_have_the_moments_of_the_marginals(model, rows, labels):
+    model.fit(rows, labels)
+    m, v = model.latent_mean_and_variance(rows[:6])
+    draws = model.sample_latent(rows[:6], 20_000, random_state=0)
+    assert draws.shape == (20_000, *m.shape)
+    np.testing.assert_allclose(draws.mean(axis=0), m, atol=0.05 * np.sqrt(v.max()))
+    np.testing.assert_allclose(draws.var(axis=0), v, rtol=0.06)
+    same = model.sample_latent(rows[[0, 0]], 5, random_state=1)
+    np.testing.assert_allclose(same[:, 0], same[:, 1], atol=1e-2)
+
+
+def test_many_rows_are_too_many_for_joint_samples():
+    model = BayesianLinearSVC().fit(X, y)
+    with pytest.raises(ValueError, match="at most 5000 rows"):
+        model.sample_latent(np.zeros((5001, X.shape[1])))
+
+
+@pytest.mark.parametrize("link", ["calibrated", "probit", "hinge", "paper"])
+@pytest.mark.parametrize("bound", ["exact", "augmented"])
+def test_many_classes(link, bound):
+    Xa, Xb, ya, yb = train_test_split(*load_iris(return_X_y=True), random_state=0, stratify=load_iris().target)
+    names = np.array(["setosa", "versicolor", "virginica"])
+    model = BayesianSVC(link=link, bound=bound, random_state=0).fit(Xa, names[ya])
+    p = model.predict_proba(Xb)
+    assert model.score(Xb, names[yb]) > 0.9
+    np.testing.assert_allclose(p.sum(axis=1), 1)
+    np.testing.assert_array_equal(model.classes_[p.argmax(axis=1)], model.predict(Xb))
+    np.testing.assert_allclose(model.predict_log_proba(Xb), np.log(p), atol=1e-10)
+    np.testing.assert_array_equal(model.decision_function(Xb).argmax(axis=1), p.argmax(axis=1))
+
+
+def test_many_classes_are_one_against_the_rest_each():
+    """With everything fixed, the machine of a class is the binary model of that class."""
+    how = {"inducing": Xw[:30], "tune": None, "inference": "batch", "tol": 1e-10, "max_iter": 500}
+    m, v = BayesianSVC(**how).fit(Xw, yw).latent_mean_and_variance(Xw)
+    for k in range(3):
+        one_m, one_v = BayesianSVC(**how).fit(Xw, yw == k).latent_mean_and_variance(Xw)
+        np.testing.assert_allclose(m[:, k], one_m, atol=1e-4)
+        np.testing.assert_allclose(v[:, k], one_v, atol=1e-4)
+
+
+def test_linear_model_with_many_classes_has_a_row_of_coefficients_each():
+    for covariance, shape in (("full", (3, 13, 13)), ("diagonal", (3, 13))):
+        model = BayesianLinearSVC(covariance=covariance, max_iter=300).fit(Xw, yw)
+        assert model.coef_.shape == (3, 13)
+        assert model.coef_covariance_.shape == shape
+        np.testing.assert_allclose(
+            Xw @ model.coef_.T + model.intercept_, model.latent_mean_and_variance(Xw)[0], atol=1e-6
+        )
+        assert model.score(Xw, yw) > 0.95
+
+
+@pytest.mark.parametrize("inference", ["auto", "stochastic"])
+def test_many_classes_same_bits_on_any_number_of_threads(inference):
+    rows, labels = make_blobs(6000, centers=4, n_features=5, cluster_std=3.0, random_state=0)
+    one, three = (
+        BayesianSVC(n_inducing=40, inference=inference, n_jobs=n, random_state=0, max_iter=6, tol=0).fit(rows, labels)
+        for n in (1, 3)
+    )
+    np.testing.assert_array_equal(one.predict_proba(rows), three.predict_proba(rows))
+
+
+def test_other_tools_of_scikit_learn_accept_it():
+    base = BayesianSVC(n_inducing=20, random_state=0)
+    calibrated = CalibratedClassifierCV(base, cv=3).fit(Xw, yw)
+    stacked = StackingClassifier([("svm", base), ("linear", BayesianLinearSVC())], LogisticRegression(), cv=3).fit(
+        Xw, yw
+    )
+    assert min(calibrated.score(Xw, yw), stacked.score(Xw, yw)) > 0.95
