@@ -24,6 +24,7 @@ format: $(VENV)/.lint
 bench: $(VENV)/.bench
 	$(BIN)/python benchmarks/throughput.py
 	$(BIN)/python benchmarks/memory.py
+	$(BIN)/python benchmarks/calibration.py
 
 # The lowest supported version of every dependency, in an environment of its own.
 test-lowest:

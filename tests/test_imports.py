@@ -18,7 +18,7 @@ TABLE = {
     "inference": ({"core", "data", "inference"}, {"sklearn", "threadpoolctl"}),
     "progress": ({"inference"}, {"rich"}),
     "kernels": ({"core"}, set()),
-    "datasets": ({"datasets"}, set()),
+    "datasets": ({"datasets"}, {"pyarrow"}),
     "persistence": (set(), {"safetensors"}),
     "estimators": ({"core", "data", "inference", "progress", "persistence", "estimators"}, {"sklearn", "joblib"}),
 }

@@ -22,7 +22,7 @@ def test_moments_and_kl_from_natural_parameters():
     natural = random_natural()
     q = Gaussian.from_natural(natural)
     S = np.linalg.inv(natural.precision)
-    np.testing.assert_allclose(q.covariance(), S, atol=1e-12)
+    np.testing.assert_allclose(q.covariance, S, atol=1e-12)
     np.testing.assert_allclose(q.mean, S @ natural.linear, atol=1e-12)
     prior = Gaussian.prior(M)
     np.testing.assert_allclose(q.divergence_from(prior), kl_to_standard_normal(S @ natural.linear, S))
@@ -31,7 +31,7 @@ def test_moments_and_kl_from_natural_parameters():
 
 def test_draws_have_the_covariance():
     q = Gaussian.from_natural(random_natural())
-    np.testing.assert_allclose(q.spread(np.eye(M)).T @ q.spread(np.eye(M)), q.covariance(), atol=1e-12)
+    np.testing.assert_allclose(q.spread(np.eye(M)).T @ q.spread(np.eye(M)), q.covariance, atol=1e-12)
     d = DiagonalGaussian(np.zeros(M), np.arange(1.0, M + 1))
     np.testing.assert_allclose(d.spread(np.eye(M)) ** 2, np.diag(d.variance))
 
@@ -51,7 +51,7 @@ def test_coordinates_describe_the_same_posterior(n_rows):
     rotated = phi if where.basis is None else phi @ where.basis
     explained = (rotated**2) @ where.spread if where.spread.ndim == 1 else np.sum((rotated @ where.spread) ** 2, 1)
     np.testing.assert_allclose(rotated @ where.mean, phi @ q.mean)
-    np.testing.assert_allclose(explained, np.einsum("ij,jk,ik->i", phi, q.covariance(), phi))
+    np.testing.assert_allclose(explained, np.einsum("ij,jk,ik->i", phi, q.covariance, phi))
 
 
 def test_slope_is_the_derivative_of_the_elbo_along_a_step():
@@ -62,7 +62,7 @@ def test_slope_is_the_derivative_of_the_elbo_along_a_step():
     def elbo(rho):
         p = q.moved(target, rho)
         gap = p.mean - T.mean
-        ratio = target.precision @ p.covariance()
+        ratio = target.precision @ p.covariance
         return -0.5 * (np.trace(ratio) + gap @ target.precision @ gap - M - np.linalg.slogdet(ratio)[1])
 
     h = 1e-5
@@ -72,7 +72,7 @@ def test_slope_is_the_derivative_of_the_elbo_along_a_step():
 
 def test_divergence_between_two_posteriors():
     a, b = Gaussian.from_natural(random_natural()), Gaussian.from_natural(random_natural())
-    P, S = b.natural.precision, a.covariance()
+    P, S = b.natural.precision, a.covariance
     gap = a.mean - b.mean
     expected = 0.5 * (np.trace(P @ S) + gap @ P @ gap - M - np.linalg.slogdet(P @ S)[1])
     np.testing.assert_allclose(a.divergence_from(b), expected)

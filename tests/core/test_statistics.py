@@ -42,7 +42,7 @@ def test_marginals_are_those_of_the_unwhitened_model(n_rows):
     (at,) = view.marginals(X, Arena())
     K, k = RBF(1.5, 2.0)(Z), RBF(1.5, 2.0)(X, Z)
     L = np.linalg.cholesky(K)
-    mu_u, S_u = L @ Q.mean, L @ Q.covariance() @ L.T
+    mu_u, S_u = L @ Q.mean, L @ Q.covariance @ L.T
     a = np.linalg.solve(K, k.T).T
     np.testing.assert_allclose(at.mean, C + a @ mu_u, atol=1e-6)
     np.testing.assert_allclose(at.residual, 2.0 - np.sum(a * k, 1), atol=1e-6)
@@ -58,12 +58,12 @@ def test_elbo_and_target_against_loops(likelihood, n_rows):
     L = np.linalg.cholesky(K + 2e-10 * np.eye(M))
     bound = lambda m, v, label: float(likelihood.update(np.array([C + m]), np.array([v]), np.array([label])).bound[0])
     naive = oracles.elbo(
-        bound, L @ L.T, RBF(1.5, 2.0)(X, Z), np.full(N, 2.0), y, L @ Q.mean, L @ Q.covariance() @ L.T, omega
+        bound, L @ L.T, RBF(1.5, 2.0)(X, Z), np.full(N, 2.0), y, L @ Q.mean, L @ Q.covariance @ L.T, omega
     )
     np.testing.assert_allclose(found.bound - Q.divergence_from(PRIOR), naive, rtol=1e-6)
     phi = np.linalg.solve(L, RBF(1.5, 2.0)(Z, X)).T
     m = C + phi @ Q.mean
-    v = np.einsum("ij,jk,ik->i", phi, Q.covariance(), phi) + 2.0 - np.sum(phi**2, 1)
+    v = np.einsum("ij,jk,ik->i", phi, Q.covariance, phi) + 2.0 - np.sum(phi**2, 1)
     local = likelihood.update(m, v, y)
     target = found.target(where, 1.0, PRIOR.natural)
     np.testing.assert_allclose(

@@ -93,6 +93,12 @@ def test_warm_start_goes_on_from_where_it_was():
     np.testing.assert_allclose(warm.predict_proba(data.X), cold.predict_proba(data.X), atol=5e-3)
 
 
+def test_warm_start_of_a_mean_field_starts_anew():
+    model = BayesianLinearSVC(covariance="diagonal", warm_start=True, max_iter=300, random_state=0).fit(Xw, yw)
+    first = model.predict_proba(Xw)
+    np.testing.assert_allclose(model.fit(Xw, yw).predict_proba(Xw), first)
+
+
 def test_time_limit_stops_and_says_so():
     data = waveform(5000, random_state=0)
     with pytest.warns(ConvergenceWarning, match="time_limit"):

@@ -39,3 +39,12 @@ def test_many_correlated_columns_still_converge():
     model = BayesianLinearSVC(covariance="diagonal", max_iter=300, tol=1e-4).fit(wide, label)
     assert model.converged_
     assert model.score(wide, label) > 0.85
+
+
+def test_rows_left_out_are_predicted_by_the_other_half():
+    """A mean field has no cavities; its out-of-sample figures must come from rows that a fit did not see."""
+    noise = np.random.default_rng(0).standard_normal((200, 300))
+    label = np.random.default_rng(1).choice([-1, 1], 200)
+    model = BayesianLinearSVC(covariance="diagonal", max_iter=300, random_state=0).fit(noise, label)
+    assert model.score(noise, label) > 0.9  # it fits pure noise,
+    assert model.loo_log_loss_ > 0.65  # and knows that it learned nothing

@@ -43,7 +43,8 @@ def block_cavities(
             local = likelihood.update(before.mean, before.variance, block.signs(lens.label))
             w, g, t = unit * local.precision, unit * local.linear, after.explained
             others = np.maximum(1 - w * t, SMALLEST_SHARE)
-            means.append((after.mean - t * g) / others)
+            c = lens.offset  # it cancels unless the floor was needed, where m₋ is then drawn to c and not to zero
+            means.append(c + (after.mean - c - t * (g - w * c)) / others)
             variances.append(t / others + after.residual)
         weight = np.ones(len(block.y)) if block.weight is None else block.weight.copy()
         parts.append(Cavities(np.column_stack(means), np.column_stack(variances), block.y.copy(), weight))

@@ -12,7 +12,7 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 from scipy.optimize import minimize
-from scipy.special import expit, log_ndtr, log_softmax, logsumexp, ndtri, softmax
+from scipy.special import expit, log_ndtr, log_softmax, ndtri
 
 from bayesvm.core.linalg import Array
 
@@ -115,14 +115,18 @@ def fit_probit(m: Array, v: Array, sign: Array, weight: Array, near: Probit | No
 def fit_softmax(m: Array, v: Array, y: npt.NDArray[np.integer], weight: Array) -> Softmax:
     """Maximum likelihood for one log scale and a bias per class, with weak N(0, 1) priors."""
     z = m / np.sqrt(1 + v)
-    rows, one_hot = np.arange(len(y)), np.eye(z.shape[1])[y]
+    rows = np.arange(len(y))
 
     def loss(parameters: Array) -> tuple[float, Array]:
         scale, bias = np.exp(parameters[0]), parameters[1:]
         logits = scale * z + bias
-        excess = weight[:, None] * (softmax(logits, axis=1) - one_hot)
-        nll = float(np.sum(weight * (logsumexp(logits, axis=1) - logits[rows, y])))
-        gradient = np.concatenate([[np.sum(excess * z) * scale], excess.sum(axis=0)])
+        logits -= logits.max(axis=1, keepdims=True)
+        excess = np.exp(logits)
+        sums = excess.sum(axis=1)
+        nll = float(weight @ (np.log(sums) - logits[rows, y]))
+        excess *= (weight / sums)[:, None]
+        excess[rows, y] -= weight
+        gradient = np.concatenate([[np.vdot(excess, z) * scale], excess.sum(axis=0)])
         return nll + 0.5 * float(parameters @ parameters), gradient + parameters
 
     found = minimize(loss, np.zeros(1 + z.shape[1]), jac=True, method="L-BFGS-B")

@@ -59,6 +59,7 @@ class Gaussian:
     natural: NaturalParameters
     factor: Array
     root: Array
+    covariance: Array
     mean: Array
 
     @classmethod
@@ -66,7 +67,7 @@ class Gaussian:
         """Factor the precision once; everything else follows by matrix products."""
         factor, _ = cholesky(natural.precision, what="the precision of the posterior")
         root = inverse_transposed(factor)
-        return cls(natural, factor, root, root @ (root.T @ natural.linear))
+        return cls(natural, factor, root, root @ root.T, root @ (root.T @ natural.linear))
 
     @classmethod
     def prior(cls, n_weights: int) -> Gaussian:
@@ -75,10 +76,6 @@ class Gaussian:
 
     def spread(self, draws: Array) -> Array:
         return draws @ self.root.T
-
-    def covariance(self) -> Array:
-        """``S``, for users who want the matrix itself."""
-        return self.root @ self.root.T
 
     def moved(self, target: NaturalParameters, rho: float) -> Gaussian:
         """``P ← (1-ρ)P + ρP̂`` and ``h ← (1-ρ)h + ρĥ`` (D6)."""
@@ -96,15 +93,15 @@ class Gaussian:
         estimates what a full step gains, as half the Newton decrement does.
         """
         gradient = self.root.T @ (target.linear - target.precision @ self.mean)
-        change = self.root.T @ (target.precision - self.natural.precision) @ self.root
-        return float(gradient @ gradient + 0.5 * np.sum(change**2))
+        change = self.covariance @ (target.precision - self.natural.precision)
+        return float(gradient @ gradient + 0.5 * np.sum(change * change.T))
 
     def divergence_from(self, other: Gaussian) -> float:
         """``KL(self || other)``: from the prior, the second part of the ELBO (D9); of a step, its size (D12)."""
-        ratio = self.root.T @ other.factor
+        trace = np.sum(other.natural.precision * self.covariance)
         gap = other.factor.T @ (self.mean - other.mean)
         log_det = 2 * np.log(np.diag(self.factor) / np.diag(other.factor)).sum()
-        return float(0.5 * (np.sum(ratio**2) + gap @ gap - len(gap) + log_det))
+        return float(0.5 * (trace + gap @ gap - len(gap) + log_det))
 
     def coordinates(self, n_rows: int) -> Coordinates:
         """The eigenvectors of P when many rows follow, so that a row's variance costs O(M) (D4).

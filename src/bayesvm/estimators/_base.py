@@ -32,11 +32,12 @@ from bayesvm.estimators._prediction import PredictionMixin, jobs, probabilities
 from bayesvm.estimators._validation import coded, coded_as, row_weights, training_data
 from bayesvm.inference.learning_rates import AdaptiveRate, FixedRate, LearningRate, RobbinsMonro
 from bayesvm.inference.objective import Model, Task
-from bayesvm.inference.training import LARGEST_FIRST_SUBSET, Callback, Plan, Trained, train
+from bayesvm.inference.training import Callback, Plan, Trained, train
 from bayesvm.progress import progress_display
 
 SINGLE_FROM = 2_000_000  # features in all, N·M, from which blocks are in single precision
 SMALL_MATRICES = 512  # weights below which factorisations are not worth several threads
+PRIOR_MEAN_ROWS = 4_096  # of which a first fit tells what the prior mean must be
 MANY_ROWS = 2**62  # prediction always sees the posterior in the coordinates made for many rows
 
 
@@ -82,7 +83,7 @@ class BaseBayesianSVC(PredictionMixin, ClassifierMixin, BaseEstimator, metaclass
                 raise ValueError(
                     f"all rows of class {classes[empty[0]]!r} have zero weight; leave them out of y instead"
                 )
-        again = self.warm_start and hasattr(self, "_machines") and list(classes) == list(self.classes_)
+        again = self.warm_start and self._can_go_on(classes)
         self.classes_ = classes
         rng = self._generator()
         with self._session(X, codes, weight, callback, rng, keep=again) as (model, source, on_update):
@@ -122,7 +123,7 @@ class BaseBayesianSVC(PredictionMixin, ClassifierMixin, BaseEstimator, metaclass
             tasks = self._first_tasks(source, again=False) if first else self._tasks_from_here()
             trained = self._train(model, source, replace(self._plan(source), inference="batch"), tasks, rng, on_update)
             self._store(model, trained)
-            cavity, _ = cavities(model, source, trained, rng)
+            cavity, _ = self._leave_out(model, source, trained, rng)
             seen = cavity if first else joined([self._cavities, cavity])
             self._calibrate(capped(seen, rng), None)
         return self
@@ -152,6 +153,12 @@ class BaseBayesianSVC(PredictionMixin, ClassifierMixin, BaseEstimator, metaclass
             if not keep:
                 self._features = self._build_features(source, dtype, rng)
             yield Model(self._features, LIKELIHOODS[self.bound], dtype, source.total_weight), source, on_update
+
+    def _can_go_on(self, classes: np.ndarray) -> bool:
+        """Whether there is an earlier fit of the same classes to start from."""
+        machines: Any = getattr(self, "_machines", None)
+        full = machines is not None and isinstance(machines[0].posterior, Gaussian)
+        return full and list(classes) == list(self.classes_)
 
     def _generator(self) -> np.random.Generator:
         return np.random.default_rng(check_random_state(self.random_state).randint(2**31))
@@ -183,13 +190,14 @@ class BaseBayesianSVC(PredictionMixin, ClassifierMixin, BaseEstimator, metaclass
         self, model: Model, source: MemorySource, tasks: list[Task], rng: Any, on_update: Any
     ) -> list[Task]:
         """Fit some rows, calibrate, and move the prior mean: far away the *calibrated* probability is the base rate."""
-        if self.link != "calibrated" or not any(task.offset for task in tasks):
+        if self.link != "calibrated":
             return tasks
-        part = source if source.n_rows <= LARGEST_FIRST_SUBSET else source.subset(LARGEST_FIRST_SUBSET, rng)
+        part = source if source.n_rows <= PRIOR_MEAN_ROWS else source.subset(PRIOR_MEAN_ROWS, rng)
         plan = replace(self._plan(source), inference="auto", tol=1e-3)
         hear = on_update and (lambda progress: on_update(replace(progress, phase="prior mean")))
-        trained = train(model, part, plan, tasks, rng, hear)
-        link = fitted_link("calibrated", cavities(model, part, trained, rng)[0])
+        small = replace(model, total_weight=part.total_weight)  # each row's site is in q once, as cavities need it
+        trained = train(small, part, plan, tasks, rng, hear)
+        link = fitted_link("calibrated", cavities(small, part, trained, rng)[0])
         moved = self._offsets(self._rates, link)
         return [replace(task, offset=offset) for task, offset in zip(trained.tasks, moved, strict=True)]
 
@@ -200,7 +208,7 @@ class BaseBayesianSVC(PredictionMixin, ClassifierMixin, BaseEstimator, metaclass
 
     def _leave_out(self, model: Model, source: MemorySource, trained: Trained, rng: Any) -> tuple[Cavities, np.ndarray]:
         """What the fit would say of its rows had it not seen them, and which rows those are."""
-        return cavities(model, source, trained, rng)
+        return cavities(model, source, trained, rng, self._view)
 
     def _plan(self, source: MemorySource) -> Plan:
         size = min(source.n_rows, 4096 if self.batch_size == "auto" else int(self.batch_size))

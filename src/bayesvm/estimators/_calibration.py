@@ -18,12 +18,16 @@ LOO_ROWS = 20_000  # a random choice of so many rows stands for all, beyond that
 
 
 def cavities(
-    model: Model, source: MemorySource, trained: Trained, rng: np.random.Generator
+    model: Model, source: MemorySource, trained: Trained, rng: np.random.Generator, final: View | None = None
 ) -> tuple[Cavities, np.ndarray]:
-    """Leave-one-out marginals of all rows, or of a random choice, and which rows of the source they are."""
+    """Leave-one-out marginals of all rows, or of a random choice, and which rows of the source they are.
+
+    ``final`` is a view of the trained machines, if there is one already.
+    """
     part = source if source.n_rows <= LOO_ROWS else source.subset(LOO_ROWS, rng)
     sites, _ = View.of(model.features, trained.before, part.n_rows, model.dtype)
-    final, _ = View.of(model.features, trained.machines, part.n_rows, model.dtype)
+    if final is None:
+        final, _ = View.of(model.features, trained.machines, part.n_rows, model.dtype)
     work = partial(block_cavities, sites=sites, final=final, likelihood=model.likelihood)
     return joined(part.map(work)), np.arange(part.n_rows) if part.chosen is None else part.chosen
 

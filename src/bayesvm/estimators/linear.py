@@ -131,8 +131,11 @@ class BayesianLinearSVC(BaseBayesianSVC):
         padded[width, width] = np.sqrt(INTERCEPT_VARIANCE)
         return padded
 
+    def _moves_the_mean(self) -> bool:
+        return False  # far away a linear f goes on rising; near the data the intercept has the base rate
+
     def _offsets(self, rates: np.ndarray, link: Any) -> list[float]:
-        return [0.0] * len(rates)  # far away a linear f goes on rising; the intercept has the base rate near the data
+        return [0.0] * len(rates)
 
     def _train(
         self, model: Model, source: MemorySource, plan: Plan, tasks: list[Task], rng: Any, callback: Any
@@ -150,7 +153,7 @@ class BayesianLinearSVC(BaseBayesianSVC):
         # predicted by a fit to the other. Halves go by a projection, which equal rows share.
         direction = rng.standard_normal(source.n_features)
         parts = source.map(lambda blocks, _: np.concatenate([block.X @ direction for block in blocks]))
-        half = np.floor(np.concatenate(list(parts)) * 1e6).astype(np.int64) % 2
+        half = np.floor(np.concatenate(list(parts)) * 1e6) % 2
         labels = [machine.label for machine in trained.machines]
         mean, variance = np.empty((source.n_rows, len(labels))), np.empty((source.n_rows, len(labels)))
         for side in (0, 1):
