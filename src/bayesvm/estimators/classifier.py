@@ -29,7 +29,7 @@ KERNELS = {
 
 
 class BayesianSVC(BaseBayesianSVC):
-    """Bayesian support vector machine with a kernel and inducing points.
+    """Bayesian support vector machine with a kernel and inducing points, for two classes or more.
 
     Parameters
     ----------
@@ -46,11 +46,15 @@ class BayesianSVC(BaseBayesianSVC):
         "batch": updates over all rows. "stochastic": minibatches (the paper's algorithm 1), then at least
         one pass over all rows. "auto": batch, after growing random subsets if there are many rows.
     tune : "auto" or None
-        Reserved for automatic tuning; the kernel is used as given for now.
+        "auto" sets the prior mean of f so that far from the data the probability is the training base rate; the
+        kernel is used as given for now. None leaves everything fixed, at prior mean zero.
     scale : "auto", "standard" or None
         "auto" and "standard" bring each column to mean 0 and standard deviation 1.
-    link : "probit" or "paper"
-        From f to a probability; "paper" is the printed formula, for reproducing it.
+    link : "calibrated", "probit", "hinge" or "paper"
+        From f to a probability. "calibrated": a probit whose scale and bias are fitted to leave-one-out marginals
+        (more classes: a softmax with one scale and a bias each). "probit": P(f + unit noise > 0). "hinge": the
+        normalised pseudo-likelihood. "paper": the printed formula, for reproducing it. All but "calibrated" divide by
+        the sum when there are more than two classes.
     batch_size : int or "auto"
         Rows of a minibatch; "auto" is 4096.
     learning_rate : "adaptive", "robbins_monro" or a number in (0, 1]
@@ -60,6 +64,10 @@ class BayesianSVC(BaseBayesianSVC):
     tol : float
         Stop when the ELBO that further updates could gain is estimated below this, in nats per row;
         0 uses the whole budget.
+    time_limit : float or None
+        Budget in seconds; the update under way is finished.
+    warm_start : bool
+        Whether a further ``fit`` keeps scaling and inducing points and starts from the posterior so far.
     class_weight : dict, "balanced" or None
         Weights of classes, multiplied into the rows' weights; probabilities are then those of the
         reweighted population.
@@ -74,7 +82,10 @@ class BayesianSVC(BaseBayesianSVC):
 
     Attributes
     ----------
-    classes_ : the two labels; the second is the positive class.
+    classes_ : the labels, sorted; of two, the second is the positive class.
+    loo_proba_, loo_log_loss_, loo_error_ : leave-one-out probabilities and figures from this one fit; the rows
+        ``loo_indices_`` of X, all of them up to 20,000, a random choice beyond.
+    calibration_scale_, calibration_bias_ : parameters of the calibrated link.
     inducing_points_ : in the units of X.
     kernel_ : the kernel used, on scaled inputs.
     elbo_, elbo_trace_ : evidence lower bound, last and after each update.

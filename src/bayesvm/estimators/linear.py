@@ -24,7 +24,7 @@ INTERCEPT_VARIANCE = 100.0
 
 
 class BayesianLinearSVC(BaseBayesianSVC):
-    """Bayesian support vector machine with ``f(x) = xᵀβ + b``; cost grows with columns, not with rows squared.
+    """Bayesian support vector machine with ``f(x) = xᵀβ + b``, for two classes or more, in primal space.
 
     Parameters
     ----------
@@ -34,14 +34,16 @@ class BayesianLinearSVC(BaseBayesianSVC):
         Whether there is a b, with prior N(0, 100).
     covariance : "full" or "diagonal"
         "full" keeps a D×D posterior covariance, up to 5,000 columns; "diagonal" any number of columns,
-        with batch inference only.
+        with batch inference only, no ``partial_fit``, and two-fold predictions in the place of leave-one-out.
 
     The other parameters are those of ``BayesianSVC``.
 
     Attributes
     ----------
-    coef_ : of shape (1, D), in the units of X. intercept_ : of shape (1,).
-    coef_covariance_ : posterior covariance of ``coef_``, D×D; for a diagonal one, the D variances.
+    coef_ : of shape (1, D), or (K, D) for K > 2 classes, in the units of X. intercept_ : of shape (1,) or (K,).
+    coef_covariance_ : posterior covariance of ``coef_``, D×D; for a diagonal one, the D variances; for K > 2 classes
+        one after the other along a first axis.
+    loo_proba_, loo_log_loss_, loo_error_, loo_indices_, calibration_scale_, calibration_bias_,
     classes_, elbo_, elbo_trace_, n_iter_, n_passes_, converged_, n_features_in_, feature_names_in_
 
     Examples
