@@ -94,7 +94,7 @@ class Normalised:
 PLAIN_LINKS: dict[str, BinaryLink] = {"probit": Probit(), "hinge": Hinge(), "paper": Paper()}
 
 
-def fit_probit(m: Array, v: Array, sign: Array, weight: Array, near: Probit | None = None) -> Probit:
+def fit_probit(m: Array, v: Array, sign: Array, weight: Array) -> Probit:
     """Maximum likelihood for (log a, b) with weak N(0, 1) priors, on leave-one-out marginals."""
 
     def loss(parameters: Array) -> tuple[float, Array]:
@@ -107,8 +107,7 @@ def fit_probit(m: Array, v: Array, sign: Array, weight: Array, near: Probit | No
         gradient = np.array([-np.sum(hazard * dz_da) * a, -np.sum(hazard * sign / root)])
         return float(-np.sum(weight * log_p) + 0.5 * parameters @ parameters), gradient + parameters
 
-    start = near or Probit()
-    found = minimize(loss, np.array([np.log(start.scale), start.bias]), jac=True, method="L-BFGS-B")
+    found = minimize(loss, np.zeros(2), jac=True, method="L-BFGS-B")
     return Probit(float(np.exp(found.x[0])), float(found.x[1]))
 
 
