@@ -35,7 +35,7 @@ from bayesvm.inference.objective import Model, Task
 from bayesvm.inference.training import Callback, Plan, Trained, train
 from bayesvm.progress import progress_display
 
-SINGLE_FROM = 2_000_000  # features in all, N·M, from which blocks are in single precision
+SINGLE_FROM = 1_000_000  # features in all, N·M, from which blocks are in single precision
 SMALL_MATRICES = 512  # weights below which factorisations are not worth several threads
 PRIOR_MEAN_ROWS = 4_096  # of which a first fit tells what the prior mean must be
 MANY_ROWS = 2**62  # prediction always sees the posterior in the coordinates made for many rows

@@ -73,7 +73,7 @@ class BayesianSVC(BaseBayesianSVC):
         reweighted population.
     precision : "auto", "single" or "double"
         Of the arithmetic inside blocks; sums are always double. "auto": single when rows times
-        inducing points exceed two million.
+        inducing points exceed one million.
     n_jobs : int or None
         Threads; None means all cores. The result does not depend on it, to the last bit.
     random_state : int, RandomState or None
