@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from bayesvm.inference.training import Callback, Progress
+from bayesvm.inference.tuning import HEADER, Trial
 
 
 @contextmanager
@@ -68,3 +69,11 @@ def describe(progress: Progress) -> str:
     """One line of figures."""
     left = "" if progress.remaining != progress.remaining else f"  to gain {progress.remaining:.1e} a row"
     return f"update {progress.update:3d}  {progress.passes:5.2f} passes  ELBO {progress.elbo:.6g}{left}"
+
+
+def trial_display(verbose: float) -> Callable[[Trial], None] | None:
+    """What tuning should call after every trial: the report's table, line by line, or nothing."""
+    if not verbose:
+        return None
+    print(f"bayesvm: {HEADER}", file=sys.stderr, flush=True)
+    return lambda trial: print(f"bayesvm: {trial}", file=sys.stderr, flush=True)

@@ -36,3 +36,22 @@ def test_a_constant_column_becomes_zero(value):
     scaler = moments(np.full((1000, 1), value)).scaler()
     assert scaler.scale[0] == 1.0
     np.testing.assert_allclose(scaler(np.full((3, 1), value)), 0, atol=1e-3)
+
+
+def test_a_common_scale_keeps_the_columns_in_proportion():
+    X = rng.standard_normal((500, 3)) * [1, 10, 0] + [5, -3, 7]
+    scaler = moments(X).common_scaler()
+    np.testing.assert_allclose(scaler.centre, X.mean(axis=0))
+    np.testing.assert_allclose(scaler.scale, np.sqrt(X.var(axis=0).mean()))
+
+
+@pytest.mark.parametrize("values", [[0.0, 0.0], [0.1, 1e12]])
+def test_a_table_that_does_not_vary_has_the_common_scale_one(values):
+    np.testing.assert_array_equal(moments(np.tile(values, (1000, 1))).common_scaler().scale, 1)
+
+
+def test_rows_of_weight_zero_do_not_count_though_they_fill_whole_blocks():
+    X, weight = rng.standard_normal((500, 2)), np.repeat([0.0, 0.0, 1.0, 0.0, 2.0], 100)
+    scaler, expected = moments(X, weight).scaler(), moments(X[weight > 0], weight[weight > 0], cuts=1).scaler()
+    np.testing.assert_allclose(scaler.centre, expected.centre)
+    np.testing.assert_allclose(scaler.scale, expected.scale)

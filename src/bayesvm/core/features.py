@@ -1,19 +1,21 @@
-"""Core: feature maps that turn a kernel or a linear model into one Bayesian linear model (D3).
+"""Core: feature maps that turn a kernel or a linear model into a Bayesian linear model (D3), and their adjoints (D16).
 
 ``f(x) = phi(x)ᵀ beta + residual`` with ``beta ~ N(0, I)``. A map is *prepared* in an orthogonal basis
-and a precision; what comes out of that is small, immutable and picklable, and sees only blocks of rows.
+and a precision; what comes out of that is small, immutable and picklable, and sees only blocks of rows. To learn what a
+map depends on, the features of a block are *recorded*, as kernels are.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from bayesvm.core.arena import Arena
 from bayesvm.core.cross_kernels import CrossKernel
+from bayesvm.core.kernel_adjoints import KernelGradient, Recorded, added
 from bayesvm.core.kernels import Kernel
 from bayesvm.core.linalg import Array, cholesky, inverse_transposed
 
@@ -40,6 +42,34 @@ class Features(Protocol):
         ...
 
 
+@dataclass
+class FeatureGradient:
+    """Sums over rows of what an objective's derivative by Phi and k(x,x) means for what is learned (D16)."""
+
+    gram: Array  # Σ phī phiᵀ
+    kernel: KernelGradient | None = None
+
+    def __iadd__(self, other: Self) -> Self:
+        self.gram = self.gram + other.gram
+        if self.kernel is not None and other.kernel is not None:
+            self.kernel += other.kernel
+        return self
+
+
+class RecordedFeatures(Protocol):
+    """``Phi`` and ``k(x,x)`` of one block in double precision, and their adjoint."""
+
+    @property
+    def phi(self) -> Array: ...
+
+    @property
+    def prior_variance(self) -> Array | None: ...
+
+    def pull(self, phi_bar: Array, variance_bar: Array) -> FeatureGradient:
+        """Given the derivatives by every entry of Phi and of k(x,x)."""
+        ...
+
+
 @dataclass(frozen=True)
 class InducingFeatures:
     """``phi(x) = L^-1 k(Z,x)`` with ``L Lᵀ = k(Z,Z)`` (D3)."""
@@ -47,14 +77,15 @@ class InducingFeatures:
     kernel: Kernel
     inducing_points: Array
     whitening: Array  # L^-T, which every block is multiplied by, in some basis
+    jitter: float = 0.0  # of the mean diagonal, that k(Z,Z) was given
 
     @classmethod
     def build(cls, kernel: Kernel, inducing_points: Array, dtype: npt.DTypeLike = np.float64) -> InducingFeatures:
         """Factor ``k(Z,Z)`` with the jitter that the precision of the blocks asks for."""
-        factor, _ = cholesky(
+        factor, jitter = cholesky(
             kernel(inducing_points), what="the kernel matrix of the inducing points", jitter=JITTER[np.dtype(dtype)]
         )
-        return cls(kernel, inducing_points, inverse_transposed(factor))
+        return cls(kernel, inducing_points, inverse_transposed(factor), jitter)
 
     @property
     def n_weights(self) -> int:
@@ -68,6 +99,27 @@ class InducingFeatures:
         """The map that was prepared before, from its matrix; for models read from files."""
         cross = self.kernel.against(self.inducing_points, whitening.dtype)
         return _PreparedInducing(self.kernel, cross, whitening)
+
+    def recorded(self, X: Array) -> RecordedFeatures:
+        rows = np.asarray(X, np.float64)
+        cross = self.kernel.recorded(rows, self.inducing_points)
+        return _RecordedInducing(self, rows, cross, cross.value @ self.whitening, self.kernel.diagonal(rows))
+
+    def gradient(self, total: FeatureGradient) -> tuple[Array, Array]:
+        """Derivatives by the kernel's θ and by Z: the sums over rows, and the way through ``k(Z,Z) = L Lᵀ`` (D16).
+
+        ``K̄mm = -½ L^-T (F + Fᵀ) L^-1``, F the lower triangle of the Gram sum with half its diagonal.
+        """
+        if total.kernel is None:
+            raise TypeError("these sums are not those of inducing points")
+        Z, kernel = self.inducing_points, self.kernel
+        lower = np.tril(total.gram)
+        lower[np.diag_indices_from(lower)] *= 0.5
+        adjoint = -0.5 * self.whitening @ (lower + lower.T) @ self.whitening.T
+        among = kernel.recorded(Z, Z).pull(adjoint)
+        jitter = kernel.pull_diagonal(Z, np.full(len(Z), self.jitter * np.trace(adjoint) / len(Z)))
+        parameters = added(added(total.kernel.parameters, among.parameters), jitter)
+        return kernel.by_theta(parameters), total.kernel.points + 2 * among.points
 
 
 @dataclass(frozen=True)
@@ -90,6 +142,18 @@ class LinearFeatures:
     def with_prepared(self, root: Array) -> PreparedFeatures:
         """The map that was prepared before, from its matrix; for models read from files."""
         return _PreparedLinear(root, self.intercept)
+
+    def recorded(self, X: Array) -> RecordedFeatures:
+        phi, _ = self.prepared(None, np.float64)(X, Arena())
+        return _RecordedLinear(phi)
+
+    def gradient(self, total: FeatureGradient) -> Array:
+        """Derivatives by the logarithms of the prior variances, one per feature without the intercept (D16).
+
+        For a prior covariance that is no diagonal they are those by factors on the rows of ``root``.
+        """
+        width = self.n_weights - self.intercept
+        return 0.5 * np.diag(total.gram)[:width]
 
 
 @dataclass(frozen=True)
@@ -121,3 +185,27 @@ class _PreparedLinear:
             if self.intercept:
                 phi += self.root[width]
         return phi, None
+
+
+@dataclass(frozen=True)
+class _RecordedInducing:
+    features: InducingFeatures
+    X: Array
+    cross: Recorded
+    phi: Array
+    prior_variance: Array
+
+    def pull(self, phi_bar: Array, variance_bar: Array) -> FeatureGradient:
+        kernel = self.cross.pull(phi_bar @ self.features.whitening.T)
+        diagonal = self.features.kernel.pull_diagonal(self.X, variance_bar)
+        kernel.parameters = added(kernel.parameters, diagonal)
+        return FeatureGradient(phi_bar.T @ self.phi, kernel)
+
+
+@dataclass(frozen=True)
+class _RecordedLinear:
+    phi: Array
+    prior_variance: None = None
+
+    def pull(self, phi_bar: Array, variance_bar: Array) -> FeatureGradient:
+        return FeatureGradient(phi_bar.T @ self.phi)

@@ -14,6 +14,7 @@ import numpy.typing as npt
 from scipy.optimize import minimize
 from scipy.special import expit, log_ndtr, log_softmax, ndtri
 
+from bayesvm.core.leave_one_out import Cavities
 from bayesvm.core.linalg import Array
 
 # An even grid for the expectation over N(0, 1): with kinks in the integrand no rule of high order does better.
@@ -130,6 +131,32 @@ def fit_softmax(m: Array, v: Array, y: npt.NDArray[np.integer], weight: Array) -
 
     found = minimize(loss, np.zeros(1 + z.shape[1]), jac=True, method="L-BFGS-B")
     return Softmax(float(np.exp(found.x[0])), tuple(float(b) for b in found.x[1:]))
+
+
+def calibrated(cavity: Cavities) -> Probit | Softmax:
+    """The link fitted to leave-one-out marginals: a probit for two classes, a softmax for more."""
+    if cavity.mean.shape[1] > 1:
+        return fit_softmax(cavity.mean, cavity.variance, cavity.y, cavity.weight)
+    sign = np.where(cavity.y == 1, 1.0, -1.0)
+    return fit_probit(cavity.mean[:, 0], cavity.variance[:, 0], sign, cavity.weight)
+
+
+def log_loss(
+    link: Probit | Softmax, m: Array, v: Array, y: npt.NDArray[np.integer], weight: Array
+) -> tuple[float, Array, Array]:
+    """``-Σ ω log p(y)`` at marginals with a column for each machine, and its derivatives by m and v (D17)."""
+    if isinstance(link, Probit):
+        sign = np.where(y == 1, 1.0, -1.0)[:, None]
+        a, root = link.scale, np.sqrt(1 + link.scale**2 * v)
+        z = sign * link.score(m, v)
+        log_p = log_ndtr(z)
+        hazard = weight[:, None] * np.exp(-0.5 * z * z - 0.5 * np.log(2 * np.pi) - log_p)
+        return -float(weight @ log_p[:, 0]), -hazard * sign * a / root, 0.5 * hazard * z * (a / root) ** 2
+    logits = log_softmax(link.logits(m, v), axis=1)
+    excess = weight[:, None] * np.exp(logits)
+    excess[np.arange(len(y)), y] -= weight
+    excess *= link.scale / np.sqrt(1 + v)  # ∂logit/∂m
+    return -float(weight @ logits[np.arange(len(y)), y]), excess, -0.5 * excess * m / (1 + v)
 
 
 def base_rate_offsets(rates: Array, prior_variance: float, link: BinaryLink | ManyClassLink | None) -> list[float]:

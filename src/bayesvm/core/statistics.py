@@ -200,6 +200,38 @@ def block_statistics(blocks: Iterable[Block], arena: Arena, *, view: View, likel
     return total
 
 
+def block_transfer(
+    blocks: Iterable[Block],
+    arena: Arena,
+    *,
+    view: View,
+    likelihood: Likelihood,
+    features: PreparedFeatures,
+    width: int,
+    offsets: Sequence[float],
+) -> MachineSums:
+    """The sums of D6 in *other* features, of ``width`` weights, with the sites that rows have in this view (D18).
+
+    The q they make is a start for the other features, and prior means, that knows what the old ones had learned.
+    """
+    total = MachineSums([Statistics(0.0, np.zeros((width, width)), np.zeros(width), 0.0) for _ in view.lenses])
+    for block in blocks:
+        arena.reset()
+        phi, _ = features(block.X, arena)
+        seen = zip(view.lenses, offsets, view.marginals(block.X, arena), total.each, strict=True)
+        for lens, offset, at, sums in seen:
+            local = likelihood.update(at.mean, at.variance, block.signs(lens.label))
+            w, g = _weighted(block.weight, local.precision, local.linear)
+            scaled = np.multiply(
+                phi, np.sqrt(w).astype(phi.dtype)[:, None], out=arena.empty((len(phi), width), phi.dtype)
+            )
+            sums.linear += (g - w * offset).astype(phi.dtype) @ phi
+            sums.curvature += np.matmul(scaled.T, scaled)
+            sums.weight += block.total_weight
+            arena.release(scaled)
+    return total
+
+
 def block_gradient(blocks: Iterable[Block], arena: Arena, *, view: View, likelihood: Likelihood) -> MachineSums:
     """The same for a mean field: ``Σ w phi²`` weight by weight, and ``Σ ∂B/∂m phi`` in place of ``Σ g phi``."""
     widths = [len(lens.mean) for lens in view.lenses]

@@ -13,7 +13,7 @@ from bayesvm.core.arena import Arena
 from bayesvm.core.linalg import Array
 from bayesvm.core.statistics import Block
 from bayesvm.data.blocks import stripe_blocks
-from bayesvm.data.scaling import ColumnScaler
+from bayesvm.data.scaling import Scaler
 from bayesvm.data.workers import Workers
 
 Result = TypeVar("Result")
@@ -29,7 +29,7 @@ class MemorySource:
     X: Any  # an array, or a SciPy matrix in CSR format
     y: npt.NDArray[Any]
     weight: Array | None
-    scaler: ColumnScaler
+    scaler: Scaler
     workers: Workers
     rows_per_block: int
     chosen: npt.NDArray[np.intp] | None = None

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import reduce
 from operator import iadd
-from typing import Any, Self
+from typing import Any, Protocol, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +14,20 @@ import numpy.typing as npt
 from bayesvm.core.arena import Arena
 from bayesvm.core.linalg import Array
 from bayesvm.core.statistics import Block
+
+ROUNDING = 8 * float(np.finfo(np.float64).eps)  # a column that varies by less, relative to its size, is constant
+
+
+class Scaler(Protocol):
+    """A strictly monotone map of every column."""
+
+    def __call__(self, X: npt.NDArray[Any], arena: Arena | None = None) -> Array:
+        """The scaled rows, in double precision and in memory of the arena; valid until its reset."""
+        ...
+
+    def inverse(self, scaled: Array) -> Array:
+        """Back to the units of the columns."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -57,22 +71,33 @@ class ColumnMoments:
         X = np.asarray(block.X, np.float64)
         weight = np.ones(len(X)) if block.weight is None else block.weight
         total = float(weight.sum())
-        mean = weight @ X / total
+        divisor = total or 1.0  # all rows of a block may have weight zero
+        mean = weight @ X / divisor
         deviations = X - mean
-        correction = weight @ deviations / total  # the mean's own rounding, which matters at 1e12
+        correction = weight @ deviations / divisor  # the mean's own rounding, which matters at 1e12
         squares = np.einsum("i,ij,ij->j", weight, deviations, deviations) - total * correction**2
         return cls(total, mean + correction, np.maximum(squares, 0.0))
 
     def __iadd__(self, other: Self) -> Self:
         total = self.weight + other.weight
         gap = other.mean - self.mean
-        self.mean = self.mean + gap * (other.weight / total)
-        self.squares = self.squares + other.squares + gap**2 * (self.weight * other.weight / total)
+        divisor = total or 1.0
+        self.mean = self.mean + gap * (other.weight / divisor)
+        self.squares = self.squares + other.squares + gap**2 * (self.weight * other.weight / divisor)
         self.weight = total
         return self
 
     def scaler(self) -> ColumnScaler:
         """To mean 0 and standard deviation 1; a column that does not vary is only centred."""
+        deviation = self._deviation()
+        return ColumnScaler(self.mean, np.where(deviation == 0, 1.0, deviation))
+
+    def common_scaler(self) -> ColumnScaler:
+        """To mean 0, and all columns divided by the root of their mean variance: for columns that share a unit."""
+        common = np.sqrt(np.mean(self._deviation() ** 2))
+        return ColumnScaler(self.mean, np.full_like(self.mean, common or 1.0))
+
+    def _deviation(self) -> Array:
+        """The standard deviations; zero where the mean's own rounding would explain them."""
         deviation = np.sqrt(self.squares / self.weight)
-        constant = deviation <= 8 * np.finfo(np.float64).eps * np.abs(self.mean)
-        return ColumnScaler(self.mean, np.where(constant | (deviation == 0), 1.0, deviation))
+        return np.where(deviation <= ROUNDING * np.abs(self.mean), 0.0, deviation)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
 from queue import Empty, SimpleQueue
 from types import TracebackType
 from typing import Self, TypeVar
@@ -62,6 +62,11 @@ class Workers:
             self._pool.shutdown(wait=True, cancel_futures=True)
             self._pool = None
         self._limits.close()
+
+    def small_matrices(self) -> AbstractContextManager[object]:
+        """BLAS kept to one thread for the length of a ``with`` statement, as ``small_matrices`` does for all of it."""
+        limit: AbstractContextManager[object] = self._threads.limit(limits=1)
+        return limit
 
     def map(self, function: Callable[[Item, Arena], Result], items: Iterable[Item]) -> Iterator[Result]:
         """``function`` of every item, in order, with at most two items per thread under way.

@@ -8,7 +8,7 @@ from abc import ABCMeta, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
@@ -22,13 +22,14 @@ from bayesvm.core.likelihoods import LIKELIHOODS
 from bayesvm.core.links import Probit, Softmax
 from bayesvm.core.posterior import Gaussian
 from bayesvm.core.statistics import View
-from bayesvm.data.blocks import block_rows, map_reduce
+from bayesvm.data.blocks import block_rows
 from bayesvm.data.memory import MemorySource
-from bayesvm.data.scaling import ColumnMoments, ColumnScaler
+from bayesvm.data.scaling import ColumnScaler
 from bayesvm.data.workers import Workers
-from bayesvm.estimators._calibration import capped, cavities, decision, fitted_link
+from bayesvm.estimators._calibration import capped, cavities, decision, fitted_link, mean_log_loss
 from bayesvm.estimators._parameters import COMMON, check_parameters
 from bayesvm.estimators._prediction import PredictionMixin, jobs, probabilities
+from bayesvm.estimators._scaling import fitted_scaler
 from bayesvm.estimators._validation import coded, coded_as, row_weights, training_data
 from bayesvm.inference.learning_rates import AdaptiveRate, FixedRate, LearningRate, RobbinsMonro
 from bayesvm.inference.objective import Model, Task
@@ -37,8 +38,19 @@ from bayesvm.progress import progress_display
 
 SINGLE_FROM = 1_000_000  # features in all, N·M, from which blocks are in single precision
 SMALL_MATRICES = 512  # weights below which factorisations are not worth several threads
-PRIOR_MEAN_ROWS = 4_096  # of which a first fit tells what the prior mean must be
 MANY_ROWS = 2**62  # prediction always sees the posterior in the coordinates made for many rows
+
+
+Prepared = tuple[Model, MemorySource, list[Task]]
+
+
+class Fitted(NamedTuple):
+    """A trained model, and what it would say of its rows had it not seen them."""
+
+    model: Model
+    trained: Trained
+    cavities: Cavities
+    which: np.ndarray
 
 
 class BaseBayesianSVC(PredictionMixin, ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
@@ -53,10 +65,6 @@ class BaseBayesianSVC(PredictionMixin, ClassifierMixin, BaseEstimator, metaclass
     @abstractmethod
     def _build_features(self, source: MemorySource, dtype: Any, rng: np.random.Generator) -> Features:
         """The feature map, and fitted attributes that belong to it."""
-
-    @abstractmethod
-    def _offsets(self, rates: np.ndarray, link: Any) -> list[float]:
-        """The prior means of f, for which a row far away gets the base rates."""
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, *, callback: Callback | None = None) -> Any:
         """Fit to rows ``X`` and labels ``y``.
@@ -86,15 +94,17 @@ class BaseBayesianSVC(PredictionMixin, ClassifierMixin, BaseEstimator, metaclass
         again = self.warm_start and self._can_go_on(classes)
         self.classes_ = classes
         rng = self._generator()
-        with self._session(X, codes, weight, callback, rng, keep=again) as (model, source, on_update):
-            tasks = self._first_tasks(source, again=again)
-            if self._moves_the_mean() and not again:
-                tasks = self._with_prior_mean(model, source, tasks, rng, on_update)
-            trained = self._train(model, source, self._plan(source), tasks, rng, on_update)
-            self._store(model, trained)
-            cavity, which = self._leave_out(model, source, trained, rng)
-            self._calibrate(cavity, given[which])
-        self._warn_if_unfinished(trained)
+        with self._session(X, codes, weight, callback) as (raw, on_update):
+            model, source, tasks = self._continued(raw) if again else self._prepared(raw, rng, on_update)
+            plan = self._plan(source)
+            if self._starts_warm(source) and plan.inference == "auto":
+                plan = replace(plan, inference="batch")
+            trained = self._train(model, source, plan, tasks, rng, on_update)
+            fitted = Fitted(model, trained, *self._leave_out(model, source, trained, rng))
+            fitted = fitted if again else self._improved(fitted, source, rng, on_update)
+            self._store(fitted.model, fitted.trained)
+            self._calibrate(fitted.cavities, given[fitted.which])
+        self._warn_if_unfinished(fitted.trained)
         return self
 
     @available_if(lambda self: getattr(self, "covariance", "full") == "full")
@@ -119,8 +129,8 @@ class BaseBayesianSVC(PredictionMixin, ClassifierMixin, BaseEstimator, metaclass
         codes = coded_as(self.classes_, y)
         weight = row_weights(sample_weight, self.class_weight, X, codes, self.classes_)
         rng = self._generator()
-        with self._session(X, codes, weight, None, rng, keep=not first) as (model, source, on_update):
-            tasks = self._first_tasks(source, again=False) if first else self._tasks_from_here()
+        with self._session(X, codes, weight, None) as (raw, on_update):
+            model, source, tasks = self._prepared(raw, rng, on_update) if first else self._continued(raw, as_prior=True)
             trained = self._train(model, source, replace(self._plan(source), inference="batch"), tasks, rng, on_update)
             self._store(model, trained)
             cavity, _ = self._leave_out(model, source, trained, rng)
@@ -136,23 +146,45 @@ class BaseBayesianSVC(PredictionMixin, ClassifierMixin, BaseEstimator, metaclass
 
     @contextmanager
     def _session(
-        self, X: Any, codes: Any, weight: Any, callback: Any, rng: Any, *, keep: bool
-    ) -> Iterator[tuple[Model, MemorySource, Callback | None]]:
-        """Threads, progress, a source of scaled blocks and the model to be trained, for the length of a ``with``.
-
-        Scaling and features are made anew, or kept when a model goes on learning.
-        """
+        self, X: Any, codes: Any, weight: Any, callback: Any
+    ) -> Iterator[tuple[MemorySource, Callback | None]]:
+        """Threads, progress and a source of blocks, not yet scaled, for the length of a ``with``."""
         n_weights = self._expected_weights(*X.shape)
-        dtype = _block_dtype(self.precision, X.shape[0] * n_weights)
         workers = Workers(jobs(self.n_jobs), small_matrices=n_weights < SMALL_MATRICES)
         with workers, progress_display(self.verbose, callback) as on_update:
-            raw = MemorySource(X, codes, weight, ColumnScaler(), workers, block_rows(n_weights, X.shape[1]))
-            if not keep:
-                self._scaler = ColumnScaler() if self.scale is None else map_reduce(raw, ColumnMoments.of).scaler()
-            source = replace(raw, scaler=self._scaler)
-            if not keep:
-                self._features = self._build_features(source, dtype, rng)
-            yield Model(self._features, LIKELIHOODS[self.bound], dtype, source.total_weight), source, on_update
+            rows = block_rows(n_weights, X.shape[1])
+            yield MemorySource(X, codes, weight, ColumnScaler(), workers, rows), on_update
+
+    def _prepared(self, raw: MemorySource, rng: np.random.Generator, on_update: Any) -> Prepared:
+        """Scaling, features and first machines, all made anew, with everything fixed but the prior mean."""
+        self._scaler = fitted_scaler("standard" if self.scale == "auto" else self.scale, raw)
+        source = replace(raw, scaler=self._scaler)
+        model = self._model(self._build_features(source, self._dtype(raw), rng), source)
+        return model, source, self._first_tasks(source)
+
+    def _continued(self, raw: MemorySource, *, as_prior: bool = False) -> Prepared:
+        """The scaling, features and machines of an earlier fit, which are the start, or the prior too."""
+        source = replace(raw, scaler=self._scaler)
+        tasks = self._tasks_from_here()
+        if not as_prior:
+            prior = Gaussian.prior(self._features.n_weights)
+            tasks = [replace(task, prior=prior) for task in tasks]
+        return self._model(self._features, source), source, tasks
+
+    def _improved(self, fitted: Fitted, source: MemorySource, rng: np.random.Generator, on_update: Any) -> Fitted:
+        """What a fit is after another look; here, itself."""
+        return fitted
+
+    def _starts_warm(self, source: MemorySource) -> bool:
+        """Whether the first machines are so near their end that subsets of the rows would be a detour."""
+        return False
+
+    def _dtype(self, source: MemorySource) -> Any:
+        return _block_dtype(self.precision, source.n_rows * self._expected_weights(source.n_rows, source.n_features))
+
+    def _model(self, features: Features, source: MemorySource) -> Model:
+        self._features = features
+        return Model(features, LIKELIHOODS[self.bound], self._dtype(source), source.total_weight)
 
     def _can_go_on(self, classes: np.ndarray) -> bool:
         """Whether there is an earlier fit of the same classes to start from."""
@@ -166,17 +198,10 @@ class BaseBayesianSVC(PredictionMixin, ClassifierMixin, BaseEstimator, metaclass
     def _labels(self) -> list[int]:
         return [1] if len(self.classes_) == 2 else list(range(len(self.classes_)))
 
-    def _moves_the_mean(self) -> bool:
-        """Whether the prior mean is set from the data; ``tune=None`` leaves everything fixed, at zero mean."""
-        return self.tune is not None and self.link != "paper"
-
-    def _first_tasks(self, source: MemorySource, *, again: bool) -> list[Task]:
+    def _first_tasks(self, source: MemorySource) -> list[Task]:
         prior = Gaussian.prior(self._features.n_weights)
-        if again:
-            return [replace(task, prior=prior) for task in self._tasks_from_here()]
         self._rates = self._base_rates(source)
-        offsets = self._offsets(self._rates, None) if self._moves_the_mean() else [0.0] * len(self._labels())
-        return [Task(label, offset, prior, prior) for label, offset in zip(self._labels(), offsets, strict=True)]
+        return [Task(label, 0.0, prior, prior) for label in self._labels()]
 
     def _tasks_from_here(self) -> list[Task]:
         machines = [(m, m.posterior) for m in self._machines]
@@ -186,21 +211,6 @@ class BaseBayesianSVC(PredictionMixin, ClassifierMixin, BaseEstimator, metaclass
         share = np.bincount(source.y, source.weight, minlength=len(self.classes_)) + 0.5
         return (share / share.sum())[self._labels()]
 
-    def _with_prior_mean(
-        self, model: Model, source: MemorySource, tasks: list[Task], rng: Any, on_update: Any
-    ) -> list[Task]:
-        """Fit some rows, calibrate, and move the prior mean: far away the *calibrated* probability is the base rate."""
-        if self.link != "calibrated":
-            return tasks
-        part = source if source.n_rows <= PRIOR_MEAN_ROWS else source.subset(PRIOR_MEAN_ROWS, rng)
-        plan = replace(self._plan(source), inference="auto", tol=1e-3)
-        hear = on_update and (lambda progress: on_update(replace(progress, phase="prior mean")))
-        small = replace(model, total_weight=part.total_weight)  # each row's site is in q once, as cavities need it
-        trained = train(small, part, plan, tasks, rng, hear)
-        link = fitted_link("calibrated", cavities(small, part, trained, rng)[0])
-        moved = self._offsets(self._rates, link)
-        return [replace(task, offset=offset) for task, offset in zip(trained.tasks, moved, strict=True)]
-
     def _train(
         self, model: Model, source: MemorySource, plan: Plan, tasks: list[Task], rng: Any, callback: Any
     ) -> Trained:
@@ -208,7 +218,7 @@ class BaseBayesianSVC(PredictionMixin, ClassifierMixin, BaseEstimator, metaclass
 
     def _leave_out(self, model: Model, source: MemorySource, trained: Trained, rng: Any) -> tuple[Cavities, np.ndarray]:
         """What the fit would say of its rows had it not seen them, and which rows those are."""
-        return cavities(model, source, trained, rng, self._view)
+        return cavities(model, source, trained, rng)
 
     def _plan(self, source: MemorySource) -> Plan:
         size = min(source.n_rows, 4096 if self.batch_size == "auto" else int(self.batch_size))
@@ -235,8 +245,7 @@ class BaseBayesianSVC(PredictionMixin, ClassifierMixin, BaseEstimator, metaclass
         self.loo_proba_ = probabilities(decision(self._link, cavity))
         if indices is not None:
             self.loo_indices_ = indices
-        right = self.loo_proba_[np.arange(len(cavity.y)), cavity.y]
-        self.loo_log_loss_ = float(np.average(-np.log(np.maximum(right, 1e-300)), weights=cavity.weight))
+        self.loo_log_loss_ = mean_log_loss(self._link, cavity)
         self.loo_error_ = float(np.average(self.loo_proba_.argmax(axis=1) != cavity.y, weights=cavity.weight))
 
     def _warn_if_unfinished(self, trained: Trained) -> None:

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from bayesvm.core.leave_one_out import Cavities, block_cavities, joined
-from bayesvm.core.links import PLAIN_LINKS, Normalised, fit_probit, fit_softmax
+from bayesvm.core.links import PLAIN_LINKS, Normalised, calibrated
 from bayesvm.core.statistics import View
 from bayesvm.data.memory import MemorySource
+from bayesvm.estimators._prediction import probabilities
 from bayesvm.inference.objective import Model
 from bayesvm.inference.training import Trained
 
@@ -18,29 +19,21 @@ LOO_ROWS = 20_000  # a random choice of so many rows stands for all, beyond that
 
 
 def cavities(
-    model: Model, source: MemorySource, trained: Trained, rng: np.random.Generator, final: View | None = None
+    model: Model, source: MemorySource, trained: Trained, rng: np.random.Generator
 ) -> tuple[Cavities, np.ndarray]:
-    """Leave-one-out marginals of all rows, or of a random choice, and which rows of the source they are.
-
-    ``final`` is a view of the trained machines, if there is one already.
-    """
+    """Leave-one-out marginals of all rows, or of a random choice, and which rows of the source they are."""
     part = source if source.n_rows <= LOO_ROWS else source.subset(LOO_ROWS, rng)
     sites, _ = View.of(model.features, trained.before, part.n_rows, model.dtype)
-    if final is None:
-        final, _ = View.of(model.features, trained.machines, part.n_rows, model.dtype)
+    final, _ = View.of(model.features, trained.machines, part.n_rows, model.dtype)
     work = partial(block_cavities, sites=sites, final=final, likelihood=model.likelihood)
     return joined(part.map(work)), np.arange(part.n_rows) if part.chosen is None else part.chosen
 
 
 def fitted_link(name: str, cavity: Cavities) -> Any:
     """The link by that name; ``calibrated`` is fitted to the leave-one-out marginals."""
-    many = cavity.mean.shape[1] > 1
-    if name != "calibrated":
-        return Normalised(PLAIN_LINKS[name]) if many else PLAIN_LINKS[name]
-    if many:
-        return fit_softmax(cavity.mean, cavity.variance, cavity.y, cavity.weight)
-    sign = np.where(cavity.y == 1, 1.0, -1.0)
-    return fit_probit(cavity.mean[:, 0], cavity.variance[:, 0], sign, cavity.weight)
+    if name == "calibrated":
+        return calibrated(cavity)
+    return Normalised(PLAIN_LINKS[name]) if cavity.mean.shape[1] > 1 else PLAIN_LINKS[name]
 
 
 def decision(link: Any, cavity: Cavities) -> np.ndarray:
@@ -48,6 +41,12 @@ def decision(link: Any, cavity: Cavities) -> np.ndarray:
     if cavity.mean.shape[1] > 1:
         return link.logits(cavity.mean, cavity.variance)
     return link.score(cavity.mean[:, 0], cavity.variance[:, 0])
+
+
+def mean_log_loss(link: Any, cavity: Cavities) -> float:
+    """Of the leave-one-out marginals under a link."""
+    right = probabilities(decision(link, cavity))[np.arange(len(cavity.y)), cavity.y]
+    return float(np.average(-np.log(np.maximum(right, 1e-300)), weights=cavity.weight))
 
 
 def capped(cavity: Cavities, rng: np.random.Generator) -> Cavities:

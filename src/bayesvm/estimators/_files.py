@@ -14,12 +14,15 @@ from bayesvm.core.features import InducingFeatures, LinearFeatures
 from bayesvm.core.leave_one_out import Cavities
 from bayesvm.core.posterior import DiagonalGaussian, Gaussian, NaturalParameters
 from bayesvm.core.statistics import Lens, Machine, View
+from bayesvm.data.quantiles import QuantileScaler
 from bayesvm.data.scaling import ColumnScaler
 from bayesvm.estimators.classifier import BayesianSVC
 from bayesvm.estimators.linear import BayesianLinearSVC
+from bayesvm.inference.tuning import Report
 
 ESTIMATORS = {cls.__name__: cls for cls in (BayesianSVC, BayesianLinearSVC)}
 KERNELS = {cls.__name__: cls for cls in (kernels.RBF, kernels.Matern, kernels.Linear, kernels.Constant)}
+SCALERS = {cls.__name__: cls for cls in (ColumnScaler, QuantileScaler)}
 LINKS = {cls.__name__: cls for cls in (links.Probit, links.Paper, links.Hinge, links.Softmax)}
 
 
@@ -29,11 +32,12 @@ def save(model: Any, path: str | Path) -> None:
         raise ValueError(f"this {type(model).__name__} is not fitted; call fit before save")
     public = {name: value for name, value in vars(model).items() if name.endswith("_") and not name.startswith("_")}
     public.pop("kernel_", None)
+    report = public.pop("tuning_report_", None)
     lenses = [vars(lens) for lens in model._view.lenses]
     state = {
         "parameters": {name: _plain(value) for name, value in model.get_params(deep=False).items()},
         "attributes": public,
-        "scaler": vars(model._scaler),
+        "scaler": {"name": type(model._scaler).__name__} | vars(model._scaler),
         "features": _features_state(model._features),
         "prepared": model._view.features.whitening
         if isinstance(model._features, InducingFeatures)
@@ -43,6 +47,7 @@ def save(model: Any, path: str | Path) -> None:
         "link": _link_state(model._link),
         "rates": model._rates,
         "leave_one_out": list(model._cavities),
+        "tuning": None if report is None else report.state(),
     }
     persistence.write(path, type(model).__name__, state)
 
@@ -55,7 +60,8 @@ def load(path: str | Path) -> Any:
     model = ESTIMATORS[kind](**{name: _from_plain(value) for name, value in state["parameters"].items()})
     for name, value in state["attributes"].items():
         setattr(model, name, value)
-    model._scaler = ColumnScaler(**state["scaler"])
+    scaler = dict(state["scaler"])
+    model._scaler = SCALERS[scaler.pop("name", "ColumnScaler")](**scaler)  # the first files had but one kind
     model._features = _features_from(state["features"])
     if isinstance(model._features, InducingFeatures):
         model.kernel_ = model._features.kernel
@@ -65,6 +71,8 @@ def load(path: str | Path) -> Any:
     )
     model._link = _link_from(state["link"])
     model._rates = state["rates"]
+    if state.get("tuning") is not None:
+        model.tuning_report_ = Report.from_state(state["tuning"])
     model._cavities = Cavities(*state["leave_one_out"])
     return model
 

@@ -15,7 +15,7 @@ from bayesvm.core.linalg import cholesky
 from bayesvm.core.statistics import Machine, View
 from bayesvm.data.blocks import block_rows
 from bayesvm.data.memory import MemorySource
-from bayesvm.data.scaling import ColumnScaler
+from bayesvm.data.scaling import Scaler
 from bayesvm.data.workers import Workers
 from bayesvm.estimators._validation import new_data
 
@@ -30,7 +30,7 @@ class PredictionMixin:
     classes_: np.ndarray
     n_jobs: int | None
     link: str
-    _scaler: ColumnScaler
+    _scaler: Scaler
     _features: Any
     _machines: tuple[Machine, ...]
     _view: View

@@ -9,18 +9,17 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_array
 
-from bayesvm.core.features import Features, InducingFeatures
+from bayesvm.core.features import Features
 from bayesvm.core.kernels import RBF, Kernel, Linear, Matern
-from bayesvm.core.links import base_rate_offsets
 from bayesvm.data.memory import MemorySource
-from bayesvm.estimators._base import BaseBayesianSVC
-from bayesvm.estimators._parameters import COMMON, whole
+from bayesvm.estimators._parameters import COMMON, one_of, whole
+from bayesvm.estimators._tuning import TuningMixin
 from bayesvm.inference import inducing as inducing_points
 
-AUTO_INDUCING = 300
 MOST_INDUCING = 20_000  # k(Z,Z) and a few matrices of its size must fit into memory
 
 KERNELS = {
+    "auto": lambda d: RBF(np.sqrt(d), 4.0),  # unless there is tuning, which tries several
     "rbf": lambda d: RBF(np.sqrt(d), 4.0),
     "matern32": lambda d: Matern(np.sqrt(d), 4.0, nu=1.5),
     "matern52": lambda d: Matern(np.sqrt(d), 4.0, nu=2.5),
@@ -28,7 +27,7 @@ KERNELS = {
 }
 
 
-class BayesianSVC(BaseBayesianSVC):
+class BayesianSVC(TuningMixin):
     """Bayesian support vector machine with a kernel and inducing points, for two classes or more.
 
     Parameters
@@ -102,12 +101,18 @@ class BayesianSVC(BaseBayesianSVC):
     True
     """
 
-    _parameter_checks = COMMON | {"n_inducing": whole(1, "auto", None)}
+    _parameter_checks = COMMON | {
+        "n_inducing": whole(1, "auto", None),
+        "max_inducing": whole(1),
+        "scale": one_of("auto", "standard", "common", "quantile", None),
+        "tune": one_of("auto", "loo", None),
+    }
 
     def __init__(
         self,
-        kernel: Any = "rbf",
+        kernel: Any = "auto",
         n_inducing: Any = "auto",
+        max_inducing: int = 1000,
         inducing: Any = "kmeans",
         bound: str = "exact",
         inference: str = "auto",
@@ -128,6 +133,7 @@ class BayesianSVC(BaseBayesianSVC):
     ) -> None:
         self.kernel = kernel
         self.n_inducing = n_inducing
+        self.max_inducing = max_inducing
         self.inducing = inducing
         self.bound = bound
         self.inference = inference
@@ -147,53 +153,42 @@ class BayesianSVC(BaseBayesianSVC):
         self.verbose = verbose
 
     def _expected_weights(self, n_rows: int, n_features: int) -> int:
-        if not isinstance(self.inducing, str):
-            return len(self.inducing)
-        if self.n_inducing is None:
-            return n_rows
-        return min(n_rows, AUTO_INDUCING if self.n_inducing == "auto" else int(self.n_inducing))
+        return max(self._sizes(n_rows))
 
     def _build_features(self, source: MemorySource, dtype: Any, rng: np.random.Generator) -> Features:
-        Z = self._place_inducing_points(source, rng)
-        self.kernel_ = self._kernel(source.n_features)
-        features = InducingFeatures.build(self.kernel_, Z, dtype)
-        self.inducing_points_ = source.scaler.inverse(Z)
-        return features
+        self.kernel_ = self._kernel(self.kernel, source.n_features)
+        size = self._sizes(source.n_rows)[0]
+        return self._features_at(source, self._place_inducing_points(source, rng, size))
 
-    def _offsets(self, rates: np.ndarray, link: Any) -> list[float]:
-        far = float(np.mean(self.kernel_.diagonal(self._scaler(self.inducing_points_))))
-        return base_rate_offsets(rates, far, link)
-
-    def _kernel(self, n_features: int) -> Kernel:
-        if isinstance(self.kernel, Kernel):
-            return copy.deepcopy(self.kernel)
-        if not isinstance(self.kernel, str) or self.kernel not in KERNELS:
+    def _kernel(self, wanted: Any, n_features: int) -> Kernel:
+        if isinstance(wanted, Kernel):
+            return copy.deepcopy(wanted)
+        if not isinstance(wanted, str) or wanted not in KERNELS:
             raise ValueError(
-                f"kernel must be one of {', '.join(map(repr, KERNELS))} or a kernel of bayesvm.kernels; "
-                f"got {self.kernel!r}"
+                f"kernel must be one of {', '.join(map(repr, KERNELS))} or a kernel of bayesvm.kernels; got {wanted!r}"
             )
-        return KERNELS[self.kernel](n_features)
+        return KERNELS[wanted](n_features)
 
-    def _place_inducing_points(self, source: MemorySource, rng: np.random.Generator) -> np.ndarray:
+    def _place_inducing_points(self, source: MemorySource, rng: np.random.Generator, size: int) -> np.ndarray:
         if not isinstance(self.inducing, str):
             return source.scaler(self._given_points(source.n_features))
-        if self.inducing not in ("kmeans", "random"):
-            raise ValueError(f"inducing must be 'kmeans', 'random' or an array of points; got {self.inducing!r}")
-        wanted = self._expected_weights(source.n_rows, source.n_features)
-        if wanted > MOST_INDUCING:
+        if self.inducing not in inducing_points.HOW:
+            choices = ", ".join(map(repr, inducing_points.HOW))
+            raise ValueError(f"inducing must be {choices} or an array of points; got {self.inducing!r}")
+        if size > MOST_INDUCING:
             raise ValueError(
-                f"{wanted} inducing points need {wanted}×{wanted} matrices; at most {MOST_INDUCING} are supported. "
+                f"{size} inducing points need {size}×{size} matrices; at most {MOST_INDUCING} are supported. "
                 "Give n_inducing, for example 1000."
             )
         if self.n_inducing is None:
             return inducing_points.every_row(source)
-        points = inducing_points.select(source, self.inducing, wanted, rng)
+        points = inducing_points.select(source, self.inducing, size, rng, self.kernel_)
         if self.n_inducing != "auto" and len(points) < self.n_inducing:
             warnings.warn(
                 f"n_inducing={self.n_inducing}, but there are only {len(points)} distinct rows or clusters; "
                 f"{len(points)} inducing points are used.",
                 UserWarning,
-                stacklevel=4,
+                stacklevel=5,
             )
         return points
 

@@ -133,12 +133,6 @@ class BayesianLinearSVC(BaseBayesianSVC):
         padded[width, width] = np.sqrt(INTERCEPT_VARIANCE)
         return padded
 
-    def _moves_the_mean(self) -> bool:
-        return False  # far away a linear f goes on rising; near the data the intercept has the base rate
-
-    def _offsets(self, rates: np.ndarray, link: Any) -> list[float]:
-        return [0.0] * len(rates)
-
     def _train(
         self, model: Model, source: MemorySource, plan: Plan, tasks: list[Task], rng: Any, callback: Any
     ) -> Trained:

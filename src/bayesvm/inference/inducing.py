@@ -5,31 +5,61 @@ from __future__ import annotations
 import warnings
 
 import numpy as np
+import numpy.typing as npt
 from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.mixture import GaussianMixture
 from threadpoolctl import threadpool_limits
 
+from bayesvm.core.arena import Arena
+from bayesvm.core.kernels import Kernel, Sum
 from bayesvm.core.linalg import Array
 from bayesvm.data.blocks import BlockSource
 
-SAMPLE_ROWS = 4_000  # k-means sees at most this many rows, or
+HOW = ("kmeans", "random", "greedy", "gmm")
+
+SAMPLE_ROWS = 4_000  # a choice is made among at most this many rows, or
 SAMPLE_ROWS_PER_POINT = 8  # this many per inducing point, whichever is more
 
+# Of AFK-MC²: seeds are then within 1 % of exact k-means++; 10 steps can be 16 % worse, 200 are no better.
+CHAIN_STEPS = 50
+LLOYD_STEPS = 5  # few: points need to cover the data, not to be the best clustering
+EM_STEPS = 5
+LEAST_SPREAD = 1e-3  # of a component of the mixture, relative to the extent of the rows
+LEAST_VARIANCE = 1e-10  # of the largest k(x,x); points that would explain less only make k(Z,Z) singular
 
-def select(source: BlockSource, how: str, n_points: int, rng: np.random.Generator) -> Array:
+
+def select(
+    source: BlockSource, how: str, n_points: int, rng: np.random.Generator, kernel: Kernel | None = None
+) -> Array:
     """``n_points`` inducing points from a bounded random sample; fewer if the sample has fewer distinct rows.
 
-    Repeated rows are merged first and counted by weight, so that a weight of two and a row given twice
-    lead to the same points.
+    - ``"kmeans"``: centres of clusters, from AFK-MC² seeds.
+    - ``"random"``: rows drawn without regard to their weights.
+    - ``"greedy"``: each the row at which the points before it leave most variance; fewer if they leave none.
+    - ``"gmm"``: means of a Gaussian mixture.
+
+    k-means and the mixture measure distances in the kernel's length-scales, if it has any. Repeated rows are
+    merged first and counted by weight, so that a weight of two and a row given twice lead to the same points.
     """
+    if how not in HOW:
+        raise ValueError(f"inducing points are chosen by one of {', '.join(map(repr, HOW))}; got {how!r}")
+    if how == "greedy" and kernel is None:
+        raise ValueError("'greedy' chooses inducing points by the kernel's variances; give select the kernel")
     limit = max(SAMPLE_ROWS, SAMPLE_ROWS_PER_POINT * n_points)
-    sample = source.subset(limit, rng) if source.n_rows > limit else source
-    rows, weight = _distinct(sample)
+    rows, weight = _distinct(source.subset(limit, rng) if source.n_rows > limit else source)
     if n_points >= len(rows):
         return rows
     if how == "random":
         return rows[rng.choice(len(rows), n_points, replace=False)]
-    return _kmeans(rows, weight, n_points, int(rng.integers(2**31)))
+    # One thread: sums, and with them the points, would otherwise depend on the number of threads and their timing.
+    with threadpool_limits(limits=1):
+        if kernel is not None and how == "greedy":
+            return rows[greedy_rows(rows, n_points, kernel)]
+        origin, unit = rows.mean(axis=0), _unit(rows, kernel)
+        given = (rows - origin) / unit, weight, n_points, rng
+        points = clusters(*given).cluster_centers_ if how == "kmeans" else mixture_means(*given)
+        return np.unique(points * unit + origin, axis=0)
 
 
 def every_row(source: BlockSource) -> Array:
@@ -37,17 +67,120 @@ def every_row(source: BlockSource) -> Array:
     return _distinct(source)[0]
 
 
+def afk_mc2_seeds(rows: Array, weight: Array, n_seeds: int, rng: np.random.Generator) -> npt.NDArray[np.intp]:
+    """Which rows to start k-means from, by AFK-MC² (Bachem, Lucic, Hassani and Krause, 2016).
+
+    k-means++ draws each seed with ``p(x) ∝ ω d(x, seeds)²``. Here it is the last state of a Markov chain with that
+    limit and with proposals from ``q(x) = ½ ω d(x, c₁)² / Σ ω d(x, c₁)² + ½ ω / Σ ω``, c₁ the first seed: a chain
+    moves to a proposal if ``d²/(q/ω)`` there exceeds a uniform number times its present value.
+    """
+    first = rng.choice(len(rows), p=weight / weight.sum())
+    shifted = rows - rows[first]
+    norms = np.einsum("ij,ij->i", shifted, shifted)  # d(x, c₁)²
+    odds = (norms / (weight @ norms) + 1 / weight.sum()) / 2  # q/ω
+    chains = rng.choice(len(rows), (n_seeds - 1, CHAIN_STEPS), p=weight * odds)
+    bars = rng.random(chains.shape)
+
+    # d² = |x|² + (-2x, 1)·(c, |c|²), so that a chain needs one matrix product; the first seed is the origin.
+    lifted_rows = np.column_stack([-2 * shifted, np.ones(len(rows))])
+    lifted_seeds = np.zeros((n_seeds, lifted_rows.shape[1]))
+    seeds = [first]
+    free = np.arange(len(rows)) != first
+    for chain, bar in zip(chains, bars.tolist(), strict=True):
+        squares = norms[chain] + np.min(lifted_seeds[: len(seeds)] @ lifted_rows[chain].T, axis=0)
+        merit = (squares * free[chain] / odds[chain]).tolist()  # a seed's own square may be rounded to above zero
+        here = 0
+        for there in range(1, CHAIN_STEPS):
+            if merit[there] > bar[there] * merit[here]:
+                here = there
+        if merit[here] > 0:  # not so if the chain met only seeds
+            seed = chain[here]
+            lifted_seeds[len(seeds)] = *shifted[seed], norms[seed]
+            seeds.append(seed)
+            free[seed] = False
+    others = rng.choice(np.flatnonzero(free), n_seeds - len(seeds), replace=False)
+    return np.array([*seeds, *others], np.intp)
+
+
+def clusters(rows: Array, weight: Array, n_clusters: int, rng: np.random.Generator) -> KMeans:
+    """Weighted k-means: a few of Lloyd's steps from AFK-MC² seeds. A centre that loses all rows moves to a far one."""
+    seeds = rows[afk_mc2_seeds(rows, weight, n_clusters, rng)]
+    kmeans = KMeans(n_clusters, init=seeds, n_init=1, max_iter=LLOYD_STEPS, random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # rows closer than rounding may share a centre
+        return kmeans.fit(rows, sample_weight=weight)
+
+
+def mixture_means(rows: Array, weight: Array, n_points: int, rng: np.random.Generator) -> Array:
+    """Means of a Gaussian mixture with diagonal covariances: a few EM steps from the k-means centres.
+
+    scikit-learn's mixture knows no weights. It is fitted to as many rows, taken in proportion to their weights at
+    even steps of the summed weight; equal weights take every row once.
+    """
+    kmeans = clusters(rows, weight, n_points, rng)
+    centres = kmeans.cluster_centers_
+    variance = LEAST_SPREAD**2 + kmeans.inertia_ / (weight.sum() * rows.shape[1])
+    summed = np.cumsum(weight)
+    taken = np.searchsorted(summed, (np.arange(len(rows)) + 0.5) * (summed[-1] / len(rows)))
+    mixture = GaussianMixture(
+        n_points,
+        covariance_type="diag",
+        reg_covar=LEAST_SPREAD**2,
+        max_iter=EM_STEPS,
+        random_state=0,
+        weights_init=np.full(n_points, 1 / n_points),
+        means_init=centres,
+        precisions_init=np.full(centres.shape, 1 / variance),
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # few steps are meant
+        mixture.fit(rows[taken])
+    # A component whose rows weigh too little to be taken has no mean of its own.
+    return np.where(mixture.weights_[:, None] > 1e-9, mixture.means_, centres)
+
+
+def greedy_rows(rows: Array, n_points: int, kernel: Kernel) -> list[int]:
+    """Rows of largest conditional variance ``k(x,x) - |φ(x)|²``, one after the other (Burt et al., 2020).
+
+    This is the pivoted Cholesky factorisation of ``k(rows, rows)``; φ are the factor's rows so far. Weights do not
+    matter; of equal variances the first row's is taken.
+    """
+    against_rows = kernel.against(rows)
+    variance = kernel.diagonal(rows)
+    least = LEAST_VARIANCE * variance.max()
+    factor = np.empty((n_points, len(rows)))
+    chosen: list[int] = []
+    for i in range(n_points):
+        pivot = int(variance.argmax())
+        if variance[pivot] <= least:
+            break
+        covariance = against_rows(rows[[pivot]], Arena())[0] - factor[:i, pivot] @ factor[:i]
+        factor[i] = covariance / np.sqrt(variance[pivot])
+        variance -= factor[i] ** 2
+        variance[pivot] = 0  # but for rounding
+        chosen.append(pivot)
+    return chosen
+
+
 def _distinct(source: BlockSource) -> tuple[Array, Array]:
+    """Rows in the order of their numbers, and their weights."""
     block = source.gathered()
     rows, which = np.unique(np.asarray(block.X, np.float64), axis=0, return_inverse=True)
     weight = np.bincount(which.ravel(), block.weight, minlength=len(rows)).astype(np.float64)
-    return rows, weight
+    given = weight > 0
+    return rows[given], weight[given]
 
 
-def _kmeans(rows: Array, weight: Array, n_points: int, seed: int) -> Array:
-    # One thread: scikit-learn adds up partial sums in the order in which its threads finish.
-    with threadpool_limits(limits=1), warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # fewer distinct clusters than asked: handled below
-        # Few iterations: points need to cover the data, not to be the best clustering.
-        found = KMeans(n_points, n_init=1, max_iter=5, random_state=seed).fit(rows, sample_weight=weight)
-    return np.unique(np.asarray(found.cluster_centers_, np.float64), axis=0)
+def _unit(rows: Array, kernel: Kernel | None) -> Array:
+    """The kernel's length-scales, times the extent of the rows in them, so that squares neither over- nor underflow."""
+    if kernel is not None:
+        kernel.against(rows[:1])  # complains if there are not as many length-scales as columns
+    scale = np.asarray(1.0 if (found := _length_scale(kernel)) is None else found, np.float64)
+    return scale * np.ptp(rows / scale, axis=0).max()
+
+
+def _length_scale(kernel: Kernel | None) -> npt.ArrayLike | None:
+    """The length-scales, those of the first part that has any for a sum."""
+    if isinstance(kernel, Sum):
+        return next((scale for part in kernel.kernels if (scale := _length_scale(part)) is not None), None)
+    return getattr(kernel, "length_scale", None)

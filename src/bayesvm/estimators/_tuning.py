@@ -1,0 +1,158 @@
+"""Estimators: how the kernel model tunes itself: the recipe of ``inference.tuning``, then more inducing points."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from bayesvm.core.features import InducingFeatures
+from bayesvm.core.kernels import Kernel
+from bayesvm.core.likelihoods import LIKELIHOODS
+from bayesvm.core.links import base_rate_offsets
+from bayesvm.data.memory import MemorySource
+from bayesvm.estimators._base import BaseBayesianSVC, Fitted, Prepared
+from bayesvm.estimators._calibration import fitted_link, mean_log_loss
+from bayesvm.estimators._scaling import fitted_scaler, worth_trying
+from bayesvm.inference import inducing as inducing_points
+from bayesvm.inference.hyperparameters import Judgement, moved
+from bayesvm.inference.objective import Model, Task
+from bayesvm.inference.tuning import MOST_ROWS, Candidates, Entry, Report, Trial, Tuner
+from bayesvm.progress import trial_display
+
+GROWTH = (300, 1_000)  # numbers of inducing points that "auto" tries one after the other,
+PASS_BUDGET = 2e10  # as long as rows × points² is at most this; the first one always
+GROWN_TOLERANCE = 5e-4  # nats per row; a larger model starts near its end
+WORTH_GROWING = 0.002  # log loss that a larger number must gain
+AUTO_KERNELS = ("matern32", "rbf")
+MOST_SAMPLE_ENTRIES = 20_000_000  # of a table to tune on
+TRANSFER_ROWS = 16_384  # that show enough of the sites for a start
+
+
+class TuningMixin(BaseBayesianSVC):
+    """Scaling, kernel and number of inducing points chosen by leave-one-out."""
+
+    def _kernel(self, wanted: Any, n_features: int) -> Kernel:
+        raise NotImplementedError
+
+    def _place_inducing_points(self, source: MemorySource, rng: np.random.Generator, size: int) -> np.ndarray:
+        raise NotImplementedError
+
+    def _sizes(self, n_rows: int) -> list[int]:
+        """Numbers of inducing points to try; one, unless ``n_inducing="auto"``."""
+        if not isinstance(self.inducing, str):
+            return [len(self.inducing)]
+        if self.n_inducing != "auto":
+            return [n_rows if self.n_inducing is None else min(n_rows, int(self.n_inducing))]
+        most = min(n_rows, self.max_inducing)
+        affordable = [m for m in GROWTH[1:] if m * m * n_rows <= PASS_BUDGET and self.tune is not None]
+        return [min(GROWTH[0], most), *(min(m, most) for m in affordable if most > GROWTH[0])]
+
+    def _features_at(self, source: MemorySource, points: np.ndarray) -> InducingFeatures:
+        self.inducing_points_ = source.scaler.inverse(points)
+        return InducingFeatures.build(self.kernel_, points, self._dtype(source))
+
+    def _prepared(self, raw: MemorySource, rng: np.random.Generator, on_update: Any) -> Prepared:
+        if self.tune is None:
+            return super()._prepared(raw, rng, on_update)
+        self.tuning_report_ = Report(hear=trial_display(self.verbose))
+        self._rates = self._base_rates(raw)
+        entry = self._tuned(raw, rng)
+        self._scaler = fitted_scaler(entry.scale, raw)
+        source = replace(raw, scaler=self._scaler)
+        self.kernel_ = entry.judgement.kernel
+        points = self._place_inducing_points(source, rng, self._sizes(raw.n_rows)[0])
+        features = self._features_at(source, points)
+        judged = entry.judgement
+        tasks = self._moved(judged.model, judged.tasks, source, features, self._offsets(judged), rng)
+        return self._model(features, source), source, tasks
+
+    def _tuned(self, raw: MemorySource, rng: np.random.Generator) -> Entry:
+        largest = int(np.clip(MOST_SAMPLE_ENTRIES // raw.n_features, 100, MOST_ROWS))
+        part = raw if raw.n_rows <= largest else raw.subset(largest, rng)
+        tuner = Tuner(
+            part.gathered(),
+            raw.total_weight,
+            LIKELIHOODS[self.bound],
+            tuple(self._labels()),
+            self._rates if self.link != "paper" else None,
+            raw.workers,
+            rng,
+            self.tuning_report_,
+            self._plan(raw).deadline,
+        )
+        with raw.workers.small_matrices():
+            return tuner.tune(self._candidates(raw))
+
+    def _candidates(self, raw: MemorySource) -> Candidates:
+        if self.scale == "auto" and self.tune == "auto":
+            scalers = worth_trying(raw)
+        else:
+            scale = "standard" if self.scale == "auto" else self.scale
+            scalers = {scale: fitted_scaler(scale, raw)}
+        names = AUTO_KERNELS if isinstance(self.kernel, str) and self.kernel == "auto" else (self.kernel,)
+        kernels = {
+            name if isinstance(name, str) else type(name).__name__: self._kernel(name, raw.n_features) for name in names
+        }
+        return Candidates(scalers, kernels, relevance=self.tune == "auto" and isinstance(self.kernel, str))
+
+    def _starts_warm(self, source: MemorySource) -> bool:
+        return self.tune is not None and source.n_rows <= 4 * TRANSFER_ROWS
+
+    def _offsets(self, judged: Judgement) -> list[float]:
+        """Prior means for which a row far away gets the base rates (D11)."""
+        if self.link == "paper":
+            return [0.0] * len(self._rates)
+        far = float(np.mean(judged.kernel.diagonal(judged.features.inducing_points)))
+        return base_rate_offsets(self._rates, far, judged.link if self.link == "calibrated" else None)
+
+    def _moved(
+        self,
+        model: Model,
+        tasks: Sequence[Task],
+        source: MemorySource,
+        features: InducingFeatures,
+        offsets: Sequence[float],
+        rng: np.random.Generator,
+    ) -> list[Task]:
+        """A start from the sites of another fit, as some rows show them (D18)."""
+        enough = max(TRANSFER_ROWS, 8 * features.n_weights)
+        part = source if source.n_rows <= enough else source.subset(enough, rng)
+        return moved(replace(model, total_weight=source.total_weight), tasks, part, features, offsets)
+
+    def _improved(self, fitted: Fitted, source: MemorySource, rng: np.random.Generator, on_update: Any) -> Fitted:
+        """More inducing points for as long as leave-one-out says that they pay."""
+        if self.tune is None:
+            return fitted
+        sizes, began = self._sizes(source.n_rows), time.monotonic()
+        loss = self._noted(fitted, 0.0)
+        for size in sizes[1:]:
+            points = inducing_points.select(source, self.inducing, size, rng, self.kernel_)
+            if len(points) < 1.2 * fitted.model.features.n_weights:
+                break
+            features = self._features_at(source, points)
+            model = replace(fitted.model, features=features)
+            old = fitted.trained.tasks
+            tasks = self._moved(fitted.model, old, source, features, [task.offset for task in old], rng)
+            plan = replace(self._plan(source), inference="batch", tol=max(self.tol, GROWN_TOLERANCE))
+            trained = self._train(model, source, plan, tasks, rng, on_update)
+            larger = Fitted(model, trained, *self._leave_out(model, source, trained, rng))
+            gained = loss - self._noted(larger, time.monotonic() - began)
+            if gained < WORTH_GROWING:
+                break
+            fitted, loss = larger, loss - gained
+        self._features = fitted.model.features
+        self.inducing_points_ = source.scaler.inverse(self._features.inducing_points)
+        return fitted
+
+    def _noted(self, fitted: Fitted, seconds: float) -> float:
+        """A line of the report for the whole fit; its leave-one-out log loss."""
+        link = fitted_link(self.link, fitted.cavities)
+        loss = mean_log_loss(link, fitted.cavities)
+        last = self.tuning_report_.trials[-1]
+        n_points = fitted.model.features.n_weights
+        self.tuning_report_.add(Trial("fit", last.scale, last.kernel, len(fitted.which), n_points, loss, 0.0, seconds))
+        return loss

@@ -1,0 +1,58 @@
+"""The registry of experiments: true probabilities, scikit-learn's metrics, and a store that survives being stopped."""
+
+import numpy as np
+import pytest
+from sklearn.metrics import brier_score_loss, log_loss
+
+pytest.importorskip("experiments", reason="experiments do not come with the source distribution")
+
+from experiments.registry import QUICK, SETS, metrics, problems
+from experiments.runs.measure import measure
+from experiments.runs.store import Store
+from experiments.runs.sweep import sweep
+
+PROBLEMS = [f for f in vars(problems).values() if getattr(f, "__module__", "") == problems.__name__ and f.__doc__]
+
+
+@pytest.mark.parametrize("problem", PROBLEMS, ids=lambda problem: problem.__name__)
+def test_generated_labels_follow_the_stated_probability(problem):
+    data = problem(10_000, 0)
+    residuals = (data.y == 1) - data.probability
+    noise = data.probability * (1 - data.probability)
+    for part in np.array_split(np.argsort(data.probability), 10):
+        assert abs(residuals[part].sum()) < 4 * np.sqrt(noise[part].sum()) + 0.5
+
+
+def test_there_are_problems_to_test_and_the_quick_sets_exist():
+    assert len(PROBLEMS) == 9
+    assert set(QUICK) <= set(SETS)
+
+
+def test_metrics_are_those_of_scikit_learn():
+    rng = np.random.default_rng(0)
+    for classes in (np.array([-1, 1]), np.arange(4)):
+        y, P = rng.choice(classes, 50), rng.dirichlet(np.ones(len(classes)), 50)
+        found = metrics.score(y, P, classes)
+        brier = brier_score_loss(y, P[:, 1]) if len(classes) == 2 else np.sum((P - (y[:, None] == classes)) ** 2) / 50
+        expected = {"log_loss": log_loss(y, P, labels=classes), "brier": brier}
+        expected["error"] = np.mean(classes[P.argmax(axis=1)] != y)
+        assert found == pytest.approx(expected)
+
+
+def test_a_failure_is_a_record():
+    split = SETS["iris"].split(0)
+    split.X_train[0, 0] = np.nan
+    record = measure("logistic", split, 0)
+    assert "NaN" in record["failure"]
+    assert "log_loss" not in record
+
+
+def test_a_stopped_sweep_goes_on_where_it_stopped(tmp_path, capsys):
+    path = tmp_path / "runs.jsonl"
+    sweep(["logistic"], ["iris"], 1, Store(path))
+    whole = path.read_text()
+    assert len(whole.splitlines()) == SETS["iris"].repeats
+    path.write_text(whole[:-20])
+    sweep(["logistic"], ["iris"], 1, Store(path))
+    assert "1/1" in capsys.readouterr().out
+    assert len(Store(path).records) == SETS["iris"].repeats
