@@ -56,7 +56,7 @@ def augmented(m, v, y):
 def test_printed_predictive_variance_is_negative_ours_is_not(rng):
     X, y = toy(rng, 80)
     Z, new, kernel = X[:12], X[40:60], RBF(2.0, 2.0)
-    model = BayesianSVC(kernel, inducing=Z, bound="augmented", scale=None, tol=1e-6, max_iter=1000, n_jobs=1)
+    model = BayesianSVC(kernel, inducing=Z, bound="augmented", tune=None, scale=None, tol=1e-6, max_iter=1000, n_jobs=1)
     _, ours = model.fit(X, y).latent_mean_and_variance(new)
 
     Kmm_inverse = np.linalg.inv(kernel(Z))
@@ -193,7 +193,9 @@ def test_quadratic_term_of_the_mean_gradient_has_a_minus(rng):
 def test_batch_update_of_zeta_uses_the_expected_inverse(rng):
     X, y = toy(rng, 5)
     kernel = RBF(1.0, 2.0)
-    model = BayesianSVC(kernel, n_inducing=None, bound="augmented", scale=None, tol=1e-9, max_iter=2000, n_jobs=1)
+    model = BayesianSVC(
+        kernel, n_inducing=None, bound="augmented", tune=None, scale=None, tol=1e-9, max_iter=2000, n_jobs=1
+    )
     m, v = model.fit(X, y).latent_mean_and_variance(X)
     K_inverse, alpha = np.linalg.inv(kernel(X)), (1 - y * m) ** 2 + v
     right = np.linalg.inv(np.diag(alpha**-0.5) + K_inverse)

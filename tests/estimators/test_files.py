@@ -14,15 +14,16 @@ from bayesvm.kernels import RBF, Constant, Linear, Matern
 X, y = load_wine(return_X_y=True)
 NAMES = np.array(["barolo", "grignolino", "barbera"])
 MODELS = {
-    "kernel": BayesianSVC(n_inducing=20, random_state=0),
-    "single precision": BayesianSVC(n_inducing=20, random_state=0, precision="single"),
+    "tuned": BayesianSVC(n_inducing=20, random_state=0),
+    "kernel": BayesianSVC(n_inducing=20, tune=None, random_state=0),
+    "single precision": BayesianSVC(n_inducing=20, tune=None, random_state=0, precision="single"),
     "sum of kernels": BayesianSVC(
-        0.5 * RBF(np.full(13, 3.0)) + Matern(2.0, nu=2.5) + Linear(0.1) + Constant(), n_inducing=20
+        0.5 * RBF(np.full(13, 3.0)) + Matern(2.0, nu=2.5) + Linear(0.1) + Constant(), n_inducing=20, tune=None
     ),
-    "given points, class weights": BayesianSVC(inducing=X[:9], class_weight={0: 2.0, 2: 0.5}, link="hinge"),
+    "given points, class weights": BayesianSVC(inducing=X[:9], tune=None, class_weight={0: 2.0, 2: 0.5}, link="hinge"),
     "linear": BayesianLinearSVC(prior_variance=np.full(13, 0.5)),
     "diagonal": BayesianLinearSVC(covariance="diagonal", scale=None, prior_variance=1e-4, max_iter=500),
-    "paper": BayesianSVC(n_inducing=20, link="paper", random_state=np.random.RandomState(0)),
+    "paper": BayesianSVC(n_inducing=20, link="paper", tune=None, random_state=np.random.RandomState(0)),
 }
 
 
@@ -54,7 +55,7 @@ def test_same_bits_after_loading(model, labels, tmp_path):
 def test_names_of_columns_survive(tmp_path):
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame(X, columns=[f"c{i}" for i in range(13)])
-    BayesianSVC(n_inducing=20, random_state=0).fit(frame, y).save(tmp_path / "m")
+    BayesianSVC(n_inducing=20, tune=None, random_state=0).fit(frame, y).save(tmp_path / "m")
     with pytest.raises(ValueError, match="feature names"):
         bayesvm.load(tmp_path / "m").predict(frame[frame.columns[::-1]])
 

@@ -17,7 +17,7 @@ from bayesvm.datasets import waveform
 X, y = load_breast_cancer(return_X_y=True)
 Xw, yw = load_wine(return_X_y=True)
 SHUFFLED = np.random.default_rng(0).permutation(len(y))
-MODELS = [BayesianSVC(n_inducing=25, random_state=0), BayesianLinearSVC()]
+MODELS = [BayesianSVC(n_inducing=25, tune=None, random_state=0), BayesianLinearSVC()]
 
 
 def streamed(model, rows, labels, parts, **how):
@@ -44,7 +44,7 @@ def test_one_part_is_one_fit():
 
 def test_a_stream_may_follow_a_fit():
     first, rest = SHUFFLED[:200], SHUFFLED[200:]
-    model = BayesianSVC(n_inducing=40, random_state=0).fit(X[first], y[first])
+    model = BayesianSVC(n_inducing=40, tune=None, random_state=0).fit(X[first], y[first])
     points, before = model.inducing_points_, log_loss(y[rest], model.predict_proba(X[rest]))
     _, v = model.latent_mean_and_variance(X[rest])
     model.partial_fit(X[rest], y[rest])
@@ -69,7 +69,8 @@ def test_labels_that_were_not_announced_are_refused():
 
 
 def test_a_part_may_hold_one_class_only_and_a_class_one_row():
-    model = BayesianSVC(n_inducing=20, random_state=0).partial_fit(Xw[yw == 0], yw[yw == 0], classes=[0, 1, 2])
+    model = BayesianSVC(n_inducing=20, tune=None, random_state=0)
+    model.partial_fit(Xw[yw == 0], yw[yw == 0], classes=[0, 1, 2])
     model.partial_fit(Xw[yw > 0], yw[yw > 0])
     assert np.isfinite(model.predict_proba(Xw)).all()
     rare = np.concatenate([np.flatnonzero(yw == 0), np.flatnonzero(yw == 1), np.flatnonzero(yw == 2)[:1]])
@@ -102,7 +103,7 @@ def test_warm_start_of_a_mean_field_starts_anew():
 def test_time_limit_stops_and_says_so():
     data = waveform(5000, random_state=0)
     with pytest.warns(ConvergenceWarning, match="time_limit"):
-        model = BayesianSVC(time_limit=1e-6, bound="augmented", random_state=0).fit(data.X, data.y)
+        model = BayesianSVC(time_limit=1e-6, bound="augmented", tune=None, random_state=0).fit(data.X, data.y)
     assert not model.converged_
     assert model.score(data.X, data.y) > 0.8
 
@@ -127,7 +128,7 @@ def test_sparse_nan_is_named():
 def test_polars_frames_have_names():
     polars = pytest.importorskip("polars")
     frame = polars.DataFrame(Xw[:, :3], schema=["a", "b", "c"])
-    model = BayesianSVC(n_inducing=20, random_state=0).fit(frame, yw)
+    model = BayesianSVC(n_inducing=20, tune=None, random_state=0).fit(frame, yw)
     assert list(model.feature_names_in_) == ["a", "b", "c"]
     assert model.predict(frame).shape == yw.shape
 

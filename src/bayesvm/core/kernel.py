@@ -24,7 +24,7 @@ from bayesvm.core.linalg import Array
 
 Bounds = tuple[float, float] | Literal["fixed"]
 LENGTH_SCALES: Bounds = (1e-2, 1e4)
-VARIANCES: Bounds = (1e-2, 1e4)
+VARIANCES: Bounds = (1e-2, 1e2)
 
 
 @dataclass(frozen=True)

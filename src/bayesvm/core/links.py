@@ -141,6 +141,15 @@ def calibrated(cavity: Cavities) -> Probit | Softmax:
     return fit_probit(cavity.mean[:, 0], cavity.variance[:, 0], sign, cavity.weight)
 
 
+def row_losses(link: Probit | Softmax, cavity: Cavities) -> Array:
+    """``-log p(y)`` of every row at leave-one-out marginals."""
+    if isinstance(link, Probit):
+        sign = np.where(cavity.y == 1, 1.0, -1.0)
+        return np.asarray(-log_ndtr(sign * link.score(cavity.mean[:, 0], cavity.variance[:, 0])))
+    logits = log_softmax(link.logits(cavity.mean, cavity.variance), axis=1)
+    return np.asarray(-logits[np.arange(len(cavity.y)), cavity.y])
+
+
 def log_loss(
     link: Probit | Softmax, m: Array, v: Array, y: npt.NDArray[np.integer], weight: Array
 ) -> tuple[float, Array, Array]:

@@ -50,8 +50,6 @@ def _or(first: str, text: str, also: tuple[Any, ...]) -> str:
 COMMON: dict[str, Check] = {
     "bound": one_of("exact", "augmented"),
     "inference": one_of("auto", "batch", "stochastic"),
-    "tune": one_of("auto", None),
-    "scale": one_of("auto", "standard", None),
     "link": one_of("calibrated", "probit", "hinge", "paper"),
     "batch_size": whole(1, "auto"),
     "learning_rate": real(lambda r: 0 < r <= 1, "a number in (0, 1]", "adaptive", "robbins_monro"),

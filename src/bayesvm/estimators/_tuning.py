@@ -18,15 +18,17 @@ from bayesvm.estimators._base import BaseBayesianSVC, Fitted, Prepared
 from bayesvm.estimators._calibration import fitted_link, mean_log_loss
 from bayesvm.estimators._scaling import fitted_scaler, worth_trying
 from bayesvm.inference import inducing as inducing_points
-from bayesvm.inference.hyperparameters import Judgement, moved
+from bayesvm.inference.hyperparameters import moved
 from bayesvm.inference.objective import Model, Task
-from bayesvm.inference.tuning import MOST_ROWS, Candidates, Entry, Report, Trial, Tuner
+from bayesvm.inference.training import Trained
+from bayesvm.inference.tuning import MOST_ROWS, Candidates, Entry, Report, Tuner
 from bayesvm.progress import trial_display
 
 GROWTH = (300, 1_000)  # numbers of inducing points that "auto" tries one after the other,
 PASS_BUDGET = 2e10  # as long as rows × points² is at most this; the first one always
 GROWN_TOLERANCE = 5e-4  # nats per row; a larger model starts near its end
 WORTH_GROWING = 0.002  # log loss that a larger number must gain
+EVIDENCE_POINTS = 150  # inducing points while the ELBO is climbed
 AUTO_KERNELS = ("matern32", "rbf")
 MOST_SAMPLE_ENTRIES = 20_000_000  # of a table to tune on
 TRANSFER_ROWS = 16_384  # that show enough of the sites for a start
@@ -48,8 +50,9 @@ class TuningMixin(BaseBayesianSVC):
         if self.n_inducing != "auto":
             return [n_rows if self.n_inducing is None else min(n_rows, int(self.n_inducing))]
         most = min(n_rows, self.max_inducing)
-        affordable = [m for m in GROWTH[1:] if m * m * n_rows <= PASS_BUDGET and self.tune is not None]
-        return [min(GROWTH[0], most), *(min(m, most) for m in affordable if most > GROWTH[0])]
+        grows = self.tune is not None and not self.learn_inducing and most >= 2 * GROWTH[0]
+        affordable = [m for m in GROWTH[1:] if m * m * n_rows <= PASS_BUDGET and grows]
+        return [min(GROWTH[0], most), *(min(m, most) for m in affordable)]
 
     def _features_at(self, source: MemorySource, points: np.ndarray) -> InducingFeatures:
         self.inducing_points_ = source.scaler.inverse(points)
@@ -60,20 +63,25 @@ class TuningMixin(BaseBayesianSVC):
             return super()._prepared(raw, rng, on_update)
         self.tuning_report_ = Report(hear=trial_display(self.verbose))
         self._rates = self._base_rates(raw)
-        entry = self._tuned(raw, rng)
+        tuner, size = self._tuner(raw, rng), self._sizes(raw.n_rows)[0]
+        with raw.workers.small_matrices():
+            entry = self._tuned(tuner, raw, size)
         self._scaler = fitted_scaler(entry.scale, raw)
         source = replace(raw, scaler=self._scaler)
-        self.kernel_ = entry.judgement.kernel
-        points = self._place_inducing_points(source, rng, self._sizes(raw.n_rows)[0])
+        self.kernel_ = entry.kernel
+        points = self._place_inducing_points(source, rng, size)
+        if self.learn_inducing:
+            entry = tuner.with_points(entry, points)
+            self.kernel_, points = entry.kernel, entry.features.inducing_points
+        self._chosen, judged = entry.trial, entry.judgement
         features = self._features_at(source, points)
-        judged = entry.judgement
-        tasks = self._moved(judged.model, judged.tasks, source, features, self._offsets(judged), rng)
+        tasks = self._moved(judged.model, judged.tasks, source, features, self._offsets(entry), rng)
         return self._model(features, source), source, tasks
 
-    def _tuned(self, raw: MemorySource, rng: np.random.Generator) -> Entry:
+    def _tuner(self, raw: MemorySource, rng: np.random.Generator) -> Tuner:
         largest = int(np.clip(MOST_SAMPLE_ENTRIES // raw.n_features, 100, MOST_ROWS))
         part = raw if raw.n_rows <= largest else raw.subset(largest, rng)
-        tuner = Tuner(
+        return Tuner(
             part.gathered(),
             raw.total_weight,
             LIKELIHOODS[self.bound],
@@ -84,8 +92,18 @@ class TuningMixin(BaseBayesianSVC):
             self.tuning_report_,
             self._plan(raw).deadline,
         )
-        with raw.workers.small_matrices():
-            return tuner.tune(self._candidates(raw))
+
+    def _tuned(self, tuner: Tuner, raw: MemorySource, size: int) -> Entry:
+        candidates = self._candidates(raw)
+        if self.tune != "elbo":
+            return tuner.tune(candidates)
+        plan = self._plan(raw)
+        return tuner.evidence(
+            candidates,
+            min(size, EVIDENCE_POINTS),
+            self.tune_interval,
+            plan.batch_size if plan.inference == "stochastic" else None,
+        )
 
     def _candidates(self, raw: MemorySource) -> Candidates:
         if self.scale == "auto" and self.tune == "auto":
@@ -102,12 +120,12 @@ class TuningMixin(BaseBayesianSVC):
     def _starts_warm(self, source: MemorySource) -> bool:
         return self.tune is not None and source.n_rows <= 4 * TRANSFER_ROWS
 
-    def _offsets(self, judged: Judgement) -> list[float]:
+    def _offsets(self, entry: Entry) -> list[float]:
         """Prior means for which a row far away gets the base rates (D11)."""
         if self.link == "paper":
             return [0.0] * len(self._rates)
-        far = float(np.mean(judged.kernel.diagonal(judged.features.inducing_points)))
-        return base_rate_offsets(self._rates, far, judged.link if self.link == "calibrated" else None)
+        far = float(np.mean(entry.kernel.diagonal(entry.features.inducing_points)))
+        return base_rate_offsets(self._rates, far, entry.judgement.link if self.link == "calibrated" else None)
 
     def _moved(
         self,
@@ -152,7 +170,15 @@ class TuningMixin(BaseBayesianSVC):
         """A line of the report for the whole fit; its leave-one-out log loss."""
         link = fitted_link(self.link, fitted.cavities)
         loss = mean_log_loss(link, fitted.cavities)
-        last = self.tuning_report_.trials[-1]
-        n_points = fitted.model.features.n_weights
-        self.tuning_report_.add(Trial("fit", last.scale, last.kernel, len(fitted.which), n_points, loss, 0.0, seconds))
+        rows, points = len(fitted.which), fitted.model.features.n_weights
+        trial = replace(self._chosen, what="fit", n_rows=rows, n_inducing=points, loo=loss, price=0.0, seconds=seconds)
+        self.tuning_report_.add(trial)
         return loss
+
+    def _store(self, model: Model, trained: Trained) -> None:
+        super()._store(model, trained)
+        scales = inducing_points.length_scales(self.kernel_)
+        if scales is not None:
+            spread = np.var(self._features.inducing_points, axis=0)
+            share = (spread + np.finfo(float).tiny) / np.broadcast_to(scales, spread.shape) ** 2
+            self.relevance_ = share / share.sum()

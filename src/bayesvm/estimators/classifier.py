@@ -105,7 +105,9 @@ class BayesianSVC(TuningMixin):
         "n_inducing": whole(1, "auto", None),
         "max_inducing": whole(1),
         "scale": one_of("auto", "standard", "common", "quantile", None),
-        "tune": one_of("auto", "loo", None),
+        "tune": one_of("auto", "loo", "elbo", None),
+        "tune_interval": whole(1),
+        "learn_inducing": one_of(True, False),
     }
 
     def __init__(
@@ -114,9 +116,11 @@ class BayesianSVC(TuningMixin):
         n_inducing: Any = "auto",
         max_inducing: int = 1000,
         inducing: Any = "kmeans",
+        learn_inducing: bool = False,
         bound: str = "exact",
         inference: str = "auto",
         tune: str | None = "auto",
+        tune_interval: int = 10,
         scale: str | None = "auto",
         link: str = "calibrated",
         batch_size: Any = "auto",
@@ -135,9 +139,11 @@ class BayesianSVC(TuningMixin):
         self.n_inducing = n_inducing
         self.max_inducing = max_inducing
         self.inducing = inducing
+        self.learn_inducing = learn_inducing
         self.bound = bound
         self.inference = inference
         self.tune = tune
+        self.tune_interval = tune_interval
         self.scale = scale
         self.link = link
         self.batch_size = batch_size

@@ -14,12 +14,18 @@ from bayesvm.core.linalg import NotPositiveDefiniteError, cholesky
 from bayesvm.core.posterior import DiagonalGaussian, Gaussian
 from bayesvm.core.statistics import View
 from bayesvm.data.memory import MemorySource
-from bayesvm.estimators._base import BaseBayesianSVC
-from bayesvm.estimators._parameters import COMMON, one_of
+from bayesvm.estimators._base import BaseBayesianSVC, Prepared
+from bayesvm.estimators._parameters import COMMON, one_of, whole
+from bayesvm.inference.evidence import maximise
+from bayesvm.inference.families import LinearFamily
+from bayesvm.inference.hyperparameters import Rows, moved, search
 from bayesvm.inference.objective import Model, Task
 from bayesvm.inference.training import Plan, Trained, train_mean_field
 
 WIDEST_FULL_COVARIANCE = 5_000
+WIDEST_TUNED = 500  # columns up to which the prior variance is learned,
+TUNING_ROWS = 8_000  # from at most so many rows
+TUNING_JUDGEMENTS = 8  # and so many trials
 INTERCEPT_VARIANCE = 100.0
 
 
@@ -55,7 +61,13 @@ class BayesianLinearSVC(BaseBayesianSVC):
     (1, 20)
     """
 
-    _parameter_checks = COMMON | {"fit_intercept": one_of(True, False), "covariance": one_of("full", "diagonal")}
+    _parameter_checks = COMMON | {
+        "fit_intercept": one_of(True, False),
+        "covariance": one_of("full", "diagonal"),
+        "tune_interval": whole(1),
+        "tune": one_of("auto", "loo", "elbo", None),
+        "scale": one_of("auto", "standard", "common", None),  # coefficients of ranks would mean nothing
+    }
 
     def __init__(
         self,
@@ -65,6 +77,7 @@ class BayesianLinearSVC(BaseBayesianSVC):
         bound: str = "exact",
         inference: str = "auto",
         tune: str | None = "auto",
+        tune_interval: int = 10,
         scale: str | None = "auto",
         link: str = "calibrated",
         batch_size: Any = "auto",
@@ -85,6 +98,7 @@ class BayesianLinearSVC(BaseBayesianSVC):
         self.bound = bound
         self.inference = inference
         self.tune = tune
+        self.tune_interval = tune_interval
         self.scale = scale
         self.link = link
         self.batch_size = batch_size
@@ -133,6 +147,26 @@ class BayesianLinearSVC(BaseBayesianSVC):
         padded[width, width] = np.sqrt(INTERCEPT_VARIANCE)
         return padded
 
+    def _prepared(self, raw: MemorySource, rng: np.random.Generator, on_update: Any) -> Prepared:
+        model, source, tasks = super()._prepared(raw, rng, on_update)
+        learns = self.tune is not None and self.covariance == "full" and source.n_features <= WIDEST_TUNED
+        if not learns or np.ndim(self.prior_variance) == 2:
+            return model, source, tasks
+        part = source if source.n_rows <= TUNING_ROWS else source.subset(TUNING_ROWS, rng)
+        labels = tuple(self._labels())
+        rows = Rows(part, model.likelihood, labels, (0.0,) * len(labels))
+        intercept = np.full(int(self.fit_intercept), np.sqrt(INTERCEPT_VARIANCE))
+        prior = np.atleast_1d(np.asarray(self.prior_variance, np.float64))
+        family = LinearFamily(prior, source.n_features, intercept)
+        if self.tune == "elbo":
+            best, _ = maximise(rows, family, self.tune_interval, None, rng)
+        else:
+            best = search(rows, family, None, TUNING_JUDGEMENTS).best
+        self._features = best.features
+        start = replace(best.model, total_weight=source.total_weight)
+        tasks = moved(start, best.tasks, part, best.features, rows.offsets)
+        return self._model(best.features, source), source, tasks
+
     def _train(
         self, model: Model, source: MemorySource, plan: Plan, tasks: list[Task], rng: Any, callback: Any
     ) -> Trained:
@@ -171,8 +205,11 @@ class BayesianLinearSVC(BaseBayesianSVC):
     def _store(self, model: Model, trained: Trained) -> None:
         super()._store(model, trained)
         width, root = self.n_features_in_, self._features.root
-        scale = np.ones(width) if self._scaler.scale is None else self._scaler.scale
-        centre = np.zeros(width) if self._scaler.centre is None else self._scaler.centre
+        weights = root[:width] ** 2 if root.ndim == 1 else np.diag(root[:width] @ root[:width].T)
+        self.prior_variance_ = float(weights[0]) if np.ndim(self.prior_variance) == 0 else weights
+        scaler: Any = self._scaler  # one of columns: ranks are refused above
+        scale = np.ones(width) if scaler.scale is None else scaler.scale
+        centre = np.zeros(width) if scaler.centre is None else scaler.centre
         weights, covariances = [], []
         for machine in trained.machines:
             q = machine.posterior

@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -23,14 +23,17 @@ from bayesvm.core.statistics import Block
 from bayesvm.data.memory import MemorySource
 from bayesvm.data.scaling import ColumnScaler, Scaler
 from bayesvm.data.workers import Workers
-from bayesvm.inference.hyperparameters import Judgement, Rows, judge, search
+from bayesvm.inference.evidence import maximise
+from bayesvm.inference.families import KernelFamily
+from bayesvm.inference.hyperparameters import FIRST_UPDATES, Judgement, Rows, judge, search
 from bayesvm.inference.inducing import select
 
 # Rows, inducing points and judgements of each stage.
-FIRST = (1_500, 80, 8)
+FIRST = (1_000, 80, 8)
 RELEVANCE = (2_000, 80, 16)
 OTHER = (2_000, 80, 6)
-REFINED = ((4_000, 120, 10), (8_000, 150, 6))
+REFINED = ((4_000, 120, 8), (8_000, 150, 5))
+POINTS = 20  # judgements for inducing points that are learned
 MOST_ROWS = REFINED[-1][0]
 WORTH_RELEVANCE = 0.05  # log loss by which a scaling may be behind before relevance is learned
 RELEVANCE_FROM = 1_000  # rows below which a length-scale for every feature was never reliably better
@@ -113,6 +116,18 @@ class Entry:
     trial: Trial
 
     @property
+    def features(self) -> InducingFeatures:
+        """Those of the judgement."""
+        if not isinstance(self.judgement.features, InducingFeatures):
+            raise TypeError("a tuned kernel has inducing points")
+        return self.judgement.features
+
+    @property
+    def kernel(self) -> Kernel:
+        """As it was learned."""
+        return self.features.kernel
+
+    @property
     def score(self) -> float:
         """Leave-one-out log loss with the price of what was learned on the same rows."""
         return self.trial.loo + self.trial.price
@@ -137,38 +152,76 @@ class Tuner:
         first = next(iter(candidates.kernels))
         tried = [self._first(scale, candidates, first) for scale in candidates.scalers]
         best = self._best(tried)
-        n_features = self.sample.X.shape[1]
-        if (
-            candidates.relevance
-            and self.weight >= max(RELEVANCE_FROM, ROWS_PER_FEATURE * n_features)
-            and n_features > 1
-        ):
+        if candidates.relevance and self._many_rows():
             close = [entry for entry in tried if entry.score < best.score + WORTH_RELEVANCE]
-            best = self._best([best, *(self._relevance(entry, candidates) for entry in close)])
+            if len({entry.scale for entry in close} & {"standard", "common"}) == 2:
+                # With a length-scale for every column they are the same model.
+                close.remove(max((e for e in close if e.scale != "quantile"), key=lambda entry: entry.score))
+            learned = [self._relevance(entry, candidates) for entry in close]
+            best = self._best([self._seen_anew(entry, candidates) for entry in (best, *learned)])
         others = [self._other(best, name, candidates) for name in candidates.kernels if name != best.name]
-        best = self._best([best, *others])
+        best = self._best([best, *(self._seen_anew(entry, candidates) for entry in others)])
         for stage in REFINED:
             enough = len(self.sample.y) >= 1.5 * best.trial.n_rows
-            if enough and best.judgement.kernel.learned() and time.monotonic() < self.deadline:
-                best = self._search("more rows", best, best.judgement.kernel, candidates, stage)
+            if enough and best.kernel.learned() and time.monotonic() < self.deadline:
+                best = self._search("more rows", best, best.kernel, candidates, stage)
         self.report.chosen.append(
             f"Chosen: scale {best.scale!r}, kernel {best.trial.kernel}: lowest leave-one-out log loss plus price, "
-            f"or within {CLEARLY} of the lowest and tried earlier."
+            "or not clearly above the lowest and tried earlier."
         )
         return best
 
+    def evidence(self, candidates: Candidates, n_points: int, updates: int, batch_size: int | None) -> Entry:
+        """The paper's way, for the first scaling and kernel: ML-II on the sample, all at once or in minibatches."""
+        began = time.monotonic()
+        scale, scaler = next(iter(candidates.scalers.items()))
+        name, kernel = next(iter(candidates.kernels.items()))
+        rows = self._rows(scaler, slice(None), None)
+        points = select(rows.source, "kmeans", n_points, self.rng, kernel)
+        found, _ = maximise(rows, KernelFamily(kernel, points), updates, batch_size, self.rng)
+        seconds = time.monotonic() - began
+        trial = Trial("evidence", scale, name, rows.source.n_rows, len(points), found.loo, 0.0, seconds)
+        self.report.chosen.append("Chosen: the kernel whose ELBO is highest (tune='elbo').")
+        return Entry(scale, name, rows, found, self.report.add(trial))
+
+    def with_points(self, entry: Entry, points: Array) -> Entry:
+        """The kernel and these inducing points learned together."""
+        began = time.monotonic()
+        found = search(entry.rows, KernelFamily(entry.kernel, points, learn_points=True), entry.judgement, POINTS)
+        self.report.failed += found.failed
+        seconds = time.monotonic() - began
+        trial = replace(entry.trial, what="learned points", n_inducing=len(points), loo=found.best.loo, seconds=seconds)
+        return replace(entry, judgement=found.best, trial=self.report.add(trial))
+
     def _first(self, scale: str, candidates: Candidates, name: str) -> Entry:
         """One length-scale for all features, from the usual start."""
-        rows = self._rows(candidates.scalers[scale], FIRST[0], None)
+        rows = self._rows(candidates.scalers[scale], self._first_rows(FIRST[0]), None)
         return self._searched("first", scale, name, rows, candidates.kernels[name], None, FIRST)
 
     def _relevance(self, entry: Entry, candidates: Candidates) -> Entry:
-        kernel = entry.judgement.kernel.per_feature(self.sample.X.shape[1])
+        kernel = entry.kernel.per_feature(self.sample.X.shape[1])
         return self._search("relevance", entry, kernel, candidates, RELEVANCE)
+
+    def _many_rows(self) -> bool:
+        n_features = self.sample.X.shape[1]
+        return bool(n_features > 1 and self.weight >= max(RELEVANCE_FROM, ROWS_PER_FEATURE * n_features))
+
+    def _seen_anew(self, entry: Entry, candidates: Candidates) -> Entry:
+        """The candidate scored on rows that its kernel was not learned on, if enough are left; else it pays a price."""
+        n_rows, n_points, _ = RELEVANCE
+        if len(self.sample.y) < 2 * n_rows:
+            return entry
+        kernel = entry.kernel
+        rows = self._rows(candidates.scalers[entry.scale], slice(n_rows, 2 * n_rows), entry)
+        points = select(rows.source, "kmeans", n_points, self.rng, kernel)
+        features = InducingFeatures.build(kernel, points, np.float32)
+        found = judge(rows, features, entry.judgement, FIRST_UPDATES)
+        trial = replace(entry.trial, what="on fresh rows", loo=found.loo, price=0.0, seconds=0.0)
+        return replace(entry, judgement=replace(entry.judgement, losses=found.losses), trial=self.report.add(trial))
 
     def _other(self, entry: Entry, name: str, candidates: Candidates) -> Entry:
         """Another family with the length-scales found."""
-        found = entry.judgement.kernel.get_params()
+        found = entry.kernel.get_params()
         kernel = copy.deepcopy(candidates.kernels[name])
         kernel.set_params(length_scale=found["length_scale"], variance=found["variance"])
         return self._searched("kernel", entry.scale, name, entry.rows, kernel, entry.judgement, OTHER)
@@ -176,7 +229,7 @@ class Tuner:
     def _search(
         self, what: str, entry: Entry, kernel: Kernel, candidates: Candidates, stage: tuple[int, int, int]
     ) -> Entry:
-        rows = self._rows(candidates.scalers[entry.scale], stage[0], entry.judgement)
+        rows = self._rows(candidates.scalers[entry.scale], self._first_rows(stage[0]), entry)
         return self._searched(what, entry.scale, entry.name, rows, kernel, entry.judgement, stage)
 
     def _searched(
@@ -192,7 +245,7 @@ class Tuner:
         began = time.monotonic()
         _, n_points, most = stage
         points = select(rows.source, "kmeans", n_points, self.rng, kernel)
-        found = search(rows, judge(rows, InducingFeatures.build(kernel, points, np.float32), start), most)
+        found = search(rows, KernelFamily(kernel, points), start, most)
         self.report.failed += found.failed
         n_learned = len(kernel.log_parameters())
         trial = Trial(
@@ -208,25 +261,30 @@ class Tuner:
         return Entry(scale, name, rows, found.best, self.report.add(trial))
 
     def _best(self, entries: Sequence[Entry]) -> Entry:
-        """The lowest score, but the first one unless another is clearly lower."""
-        best = min(entries, key=lambda entry: entry.score)
-        return best if best.score < entries[0].score - CLEARLY else entries[0]
+        """The lowest score, but the first one unless another is clearly lower.
 
-    def _rows(self, scaler: Scaler, n_rows: int, judged: Judgement | None) -> Rows:
-        """The first rows of the sample, more where a class is rare, scaled; prior means from the link found so far."""
-        n_rows = min(len(self.sample.y), int(n_rows * self._rarity()))
+        On the same rows, clearly means by more than the standard error of the mean difference.
+        """
+        first, best = entries[0], min(entries, key=lambda entry: entry.score)
+        mine, other = first.judgement.losses, best.judgement.losses
+        noise = float(np.std(mine - other) / np.sqrt(len(mine))) if len(mine) == len(other) else 0.0
+        return best if best.score < first.score - max(CLEARLY, noise) else first
+
+    def _rows(self, scaler: Scaler, which: slice, entry: Entry | None) -> Rows:
+        """Rows of the sample, scaled; prior means from the link found so far."""
         X, y, weight = self.sample
-        chosen = None if weight is None else weight[:n_rows]
-        source = MemorySource(scaler(X[:n_rows]), y[:n_rows], chosen, ColumnScaler(), self.workers, BLOCK_ROWS)
-        return Rows(source, self.likelihood, self.labels, self.offsets(judged))
+        chosen = None if weight is None else weight[which]
+        source = MemorySource(scaler(X[which]), y[which], chosen, ColumnScaler(), self.workers, BLOCK_ROWS)
+        return Rows(source, self.likelihood, self.labels, self.offsets(entry))
 
-    def _rarity(self) -> float:
+    def _first_rows(self, n_rows: int) -> slice:
+        """So many, more where a class is rare."""
         rarest = np.bincount(self.sample.y, minlength=2).min() / len(self.sample.y)
-        return float(np.clip(RARE_ROWS / (FIRST[0] * max(rarest, 1e-9)), 1.0, 10.0))
+        return slice(0, max(n_rows, int(RARE_ROWS / max(rarest, 1e-9))))
 
-    def offsets(self, judged: Judgement | None) -> tuple[float, ...]:
+    def offsets(self, entry: Entry | None) -> tuple[float, ...]:
         """Prior means for which a row far away gets the base rates (D11); zero before anything is known."""
-        if self.rates is None or judged is None:
+        if self.rates is None or entry is None:
             return (0.0,) * len(self.labels)
-        far = float(np.mean(judged.kernel.diagonal(judged.features.inducing_points)))
-        return tuple(base_rate_offsets(self.rates, far, judged.link))
+        far = float(np.mean(entry.kernel.diagonal(entry.features.inducing_points)))
+        return tuple(base_rate_offsets(self.rates, far, entry.judgement.link))

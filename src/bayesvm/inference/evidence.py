@@ -1,0 +1,93 @@
+"""Inference: the paper's way to hyperparameters: variational updates and gradient steps of the ELBO in turn (ML-II).
+
+The ELBO of a pseudo-likelihood is only a pseudo-evidence, so leave-one-out (``tuning``) is the default; this is for
+those who want the paper's method, on all rows or on minibatches.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from bayesvm.core.linalg import Array
+from bayesvm.core.posterior import Gaussian
+from bayesvm.data.blocks import BlockSource
+from bayesvm.inference import coordinate_ascent, stochastic
+from bayesvm.inference.families import Family
+from bayesvm.inference.hyperparameters import UNKNOWN_CONTRACTION, Judgement, Rows, elbo_gradient, judge
+from bayesvm.inference.learning_rates import RobbinsMonro
+from bayesvm.inference.objective import Task
+
+RATE = 0.1  # of Adam, in logarithms
+MOST_STEPS = 60
+SETTLED = 1e-4  # nats per row that the last steps together must gain, or it ends
+LOOK_BACK = 5
+
+
+@dataclass(frozen=True)
+class Adam:
+    """Steps of Kingma and Ba 2015 upwards, with the moments so far."""
+
+    mean: Array
+    square: Array
+    steps: int = 0
+
+    @classmethod
+    def init(cls, size: int) -> Adam:
+        """Nothing seen yet."""
+        return cls(np.zeros(size), np.zeros(size))
+
+    def step(self, gradient: Array) -> tuple[Array, Adam]:
+        """What to add, and the moments after that."""
+        t = self.steps + 1
+        mean, square = 0.9 * self.mean + 0.1 * gradient, 0.99 * self.square + 0.01 * gradient**2
+        unbiased = mean / (1 - 0.9**t), square / (1 - 0.99**t)
+        return RATE * unbiased[0] / (np.sqrt(unbiased[1]) + 1e-12), Adam(mean, square, t)
+
+
+def maximise(
+    rows: Rows, family: Family, updates: int, batch_size: int | None, rng: np.random.Generator
+) -> tuple[Judgement, tuple[float, ...]]:
+    """``updates`` variational updates, then one step of the family, until the ELBO settles; its trace.
+
+    q stays where it is in whitened weights when the features move. On minibatches the gradient is taken before q has
+    seen the batch; after it, a batch would only speak of its own noise.
+    """
+    x, adam, trace = family.start(), Adam.init(len(family.start())), [-np.inf]
+    low, high = (np.array([limit[i] for limit in family.bounds()], np.float64) for i in (0, 1))  # None becomes NaN
+    features = family.features(x)
+    prior = Gaussian.prior(features.n_weights)
+    tasks = [Task(label, offset, prior, prior) for label, offset in zip(rows.labels, rows.offsets, strict=True)]
+    batches = None if batch_size is None else _endless(rows.source, batch_size, rng)
+    while len(trace) <= MOST_STEPS and len(x):
+        model = rows.model(features)
+        if batches is None:
+            source = rows.source
+            states = coordinate_ascent.init(model, source, tasks, [UNKNOWN_CONTRACTION] * len(tasks))
+            for _ in range(updates - 1):
+                states = coordinate_ascent.step(model, source, states)
+            tasks, elbo = [state.finished() for state in states], sum(state.best.elbo for state in states)
+        else:
+            rate = RobbinsMonro()
+            walk = stochastic.init(tasks, rate)
+            for source in itertools.islice(batches, updates):
+                walk = stochastic.step(model, source, walk, rate)
+            tasks, elbo = [state.task for state in walk], sum(state.elbo for state in walk)
+            source = next(batches)
+        trace.append(elbo)
+        if len(trace) > LOOK_BACK and elbo - trace[-LOOK_BACK] < SETTLED * model.total_weight and batches is None:
+            break
+        scale = model.total_weight / source.total_weight
+        total = elbo_gradient(source, features, [task.machine for task in tasks], rows.likelihood)
+        step, adam = adam.step(scale * family.gradient(features, total))
+        x = np.fmin(np.fmax(x + step, low), high)
+        features = family.features(x)
+    return judge(rows, features), tuple(trace[1:])
+
+
+def _endless(source: BlockSource, size: int, rng: np.random.Generator) -> Iterator[BlockSource]:
+    while True:
+        yield from source.minibatches(size, rng)

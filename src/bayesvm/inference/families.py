@@ -1,0 +1,127 @@
+"""Inference: what can be learned about features, as points of a vector space: kernels, inducing points, linear priors.
+
+A family says where a search starts, which features a vector stands for, what it is believed to be before any data are
+seen (D19), and how sums over rows become its gradient (D16).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from bayesvm.core.features import FeatureGradient, InducingFeatures, LinearFeatures
+from bayesvm.core.kernels import Kernel
+from bayesvm.core.linalg import Array
+
+# D19: means and deviations of logarithms.
+USUAL_VARIANCE, VARIANCE_DEVIATION = float(np.log(4.0)), 1.5
+LENGTH_DEVIATION = 1.0  # of the mean over the features, around log √D
+RELEVANCE_DEVIATION = 1.0  # of a feature around that mean
+PRIOR_VARIANCES = (1e-4, 1e4)  # of linear weights
+
+Bounds = list[tuple[float | None, float | None]]
+Features = InducingFeatures | LinearFeatures
+
+
+class Family(Protocol):
+    """Features that depend on a vector."""
+
+    def start(self) -> Array:
+        """Where a search begins."""
+        ...
+
+    def bounds(self) -> Bounds:
+        """Of every entry."""
+        ...
+
+    def features(self, x: Array) -> Features:
+        """The features at a vector."""
+        ...
+
+    def gradient(self, features: Features, total: FeatureGradient) -> Array:
+        """The derivative by the vector from sums over rows (D16)."""
+        ...
+
+    def penalty(self, x: Array) -> tuple[float, Array]:
+        """``-log`` of the prior, and its derivative (D19)."""
+        ...
+
+
+@dataclass(frozen=True)
+class KernelFamily:
+    """The learned parameters of a kernel, in logarithms, and the inducing points if they are learned too."""
+
+    kernel: Kernel
+    points: Array
+    learn_points: bool = False
+
+    def start(self) -> Array:
+        theta = self.kernel.log_parameters()
+        return np.concatenate([theta, self.points.ravel()]) if self.learn_points else theta
+
+    def bounds(self) -> Bounds:
+        of_theta: Bounds = [(float(low), float(high)) for low, high in self.kernel.log_bounds()]
+        return of_theta + [(None, None)] * (self.points.size if self.learn_points else 0)
+
+    def features(self, x: Array) -> InducingFeatures:
+        n_theta = len(self.kernel.log_parameters())
+        points = x[n_theta:].reshape(self.points.shape) if self.learn_points else self.points
+        return InducingFeatures.build(self.kernel.at(x[:n_theta]), points, np.float32)
+
+    def gradient(self, features: Features, total: FeatureGradient) -> Array:
+        if not isinstance(features, InducingFeatures):
+            raise TypeError("a kernel's features are those of inducing points")
+        theta, points = features.gradient(total)
+        return np.concatenate([theta, points.ravel()]) if self.learn_points else theta
+
+    def penalty(self, x: Array) -> tuple[float, Array]:
+        """Normal in the logs: variances around 4, the mean length-scale around √D, features around their mean."""
+        value, parts = 0.0, [np.zeros(0)]
+        for parameter in self.kernel.at(x[: len(self.kernel.log_parameters())]).learned():
+            theta = np.log(parameter.value)
+            if parameter.name.endswith("length_scale"):
+                mean = theta.mean()
+                away, apart = mean - 0.5 * np.log(self.points.shape[1]), theta - mean
+                value += 0.5 * (away / LENGTH_DEVIATION) ** 2 + 0.5 * float(apart @ apart) / RELEVANCE_DEVIATION**2
+                parts.append(away / LENGTH_DEVIATION**2 / len(theta) + apart / RELEVANCE_DEVIATION**2)
+            else:
+                beyond = theta - USUAL_VARIANCE
+                value += 0.5 * float(beyond @ beyond) / VARIANCE_DEVIATION**2
+                parts.append(beyond / VARIANCE_DEVIATION**2)
+        slope = np.concatenate(parts)
+        return float(value), np.concatenate([slope, np.zeros(len(x) - len(slope))])
+
+
+@dataclass(frozen=True)
+class LinearFamily:
+    """The prior variances of a linear model's weights, in logarithms: one for all, or one for every feature."""
+
+    prior: Array  # of length 1 or D
+    n_features: int
+    intercept: Array  # its prior deviation, or nothing
+
+    def start(self) -> Array:
+        return np.log(self.prior)
+
+    def bounds(self) -> Bounds:
+        low, high = np.log(PRIOR_VARIANCES)
+        return [(float(low), float(high))] * len(self.prior)
+
+    def features(self, x: Array) -> LinearFeatures:
+        root = np.broadcast_to(np.exp(0.5 * x), self.n_features)
+        return LinearFeatures(np.concatenate([root, self.intercept]), bool(len(self.intercept)))
+
+    def gradient(self, features: Features, total: FeatureGradient) -> Array:
+        if not isinstance(features, LinearFeatures):
+            raise TypeError("these features are not those of a linear model")
+        each = features.gradient(total)
+        return each if len(self.prior) > 1 else np.atleast_1d(each.sum())
+
+    def penalty(self, x: Array) -> tuple[float, Array]:
+        """Normal around their mean, and that around 1."""
+        mean = float(x.mean())
+        apart = x - mean
+        value = 0.5 * (mean / VARIANCE_DEVIATION) ** 2 + 0.5 * float(apart @ apart) / RELEVANCE_DEVIATION**2
+        return value, mean / VARIANCE_DEVIATION**2 / len(x) + apart / RELEVANCE_DEVIATION**2
