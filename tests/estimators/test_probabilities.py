@@ -44,21 +44,26 @@ def test_large_tables_leave_out_a_random_choice_of_rows(monkeypatch):
 
 
 def test_calibration_improves_on_the_plain_probit():
-    train, test = ringnorm(3000, random_state=0), ringnorm(3000, random_state=1)
-    plain, calibrated = (
-        BayesianSVC(n_inducing=80, link=link, random_state=0).fit(train.X, train.y) for link in ("probit", "calibrated")
-    )
-    loss = {m.link: log_loss(test.y, m.predict_proba(test.X)) for m in (plain, calibrated)}
-    assert loss["calibrated"] < loss["probit"] - 0.005
-    assert calibrated.loo_log_loss_ == pytest.approx(loss["calibrated"], abs=0.02)
-    assert calibrated.calibration_scale_ > 1
-    assert calibrated.calibration_bias_.shape == (1,)
+    gains, gaps = [], []
+    for seed in range(3):
+        train, test = ringnorm(2000, random_state=2 * seed), ringnorm(3000, random_state=2 * seed + 1)
+        plain, calibrated = (
+            BayesianSVC(n_inducing=80, link=link, tune=None, random_state=seed).fit(train.X, train.y)
+            for link in ("probit", "calibrated")
+        )
+        loss = {m.link: log_loss(test.y, m.predict_proba(test.X)) for m in (plain, calibrated)}
+        gains.append(loss["probit"] - loss["calibrated"])
+        gaps.append(calibrated.loo_log_loss_ - loss["calibrated"])
+        assert calibrated.calibration_scale_ > 1
+        assert calibrated.calibration_bias_.shape == (1,)
+    assert np.mean(gains) > 0.005
+    assert np.mean(gaps) == pytest.approx(0, abs=0.02)
 
 
 @pytest.mark.parametrize("share", [1.0, 0.04])
 def test_far_from_the_data_the_probability_is_the_base_rate(share):
-    data = waveform(4000, random_state=0)
-    keep = (data.y == -1) | (np.random.default_rng(0).random(4000) < share)
+    data = waveform(1000, random_state=0)
+    keep = (data.y == -1) | (np.random.default_rng(0).random(1000) < share)
     model = BayesianSVC(n_inducing=60, random_state=0).fit(data.X[keep], data.y[keep])
     base = (data.y[keep] == 1).mean()
     assert model.predict_proba(np.full((1, 21), 1e4))[0, 1] == pytest.approx(base, abs=0.03)
@@ -66,7 +71,7 @@ def test_far_from_the_data_the_probability_is_the_base_rate(share):
 
 def test_far_from_the_data_many_classes_have_their_base_rates():
     rows, labels = make_blobs([400, 200, 50], random_state=0, cluster_std=2.0)
-    model = BayesianSVC(random_state=0).fit(rows, labels)
+    model = BayesianSVC(n_inducing=60, random_state=0).fit(rows, labels)
     np.testing.assert_allclose(model.predict_proba([[1e4, 1e4]])[0], np.bincount(labels) / 650, atol=0.06)
 
 

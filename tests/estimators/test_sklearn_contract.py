@@ -23,7 +23,6 @@ X, y = load_breast_cancer(return_X_y=True)
     [
         BayesianSVC(tune=None),
         BayesianLinearSVC(),
-        BayesianLinearSVC(tune=None),
         BayesianLinearSVC(covariance="diagonal"),
     ]
 )
@@ -35,7 +34,6 @@ def test_scikit_learn_checks(estimator, check):
     "check",
     [
         estimator_checks.check_classifiers_train,
-        estimator_checks.check_estimator_sparse_array,
         estimator_checks.check_fit_idempotent,
         estimator_checks.check_fit2d_1feature,
         estimator_checks.check_sample_weights_not_an_array,

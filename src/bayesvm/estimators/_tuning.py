@@ -50,9 +50,9 @@ class TuningMixin(BaseBayesianSVC):
         if self.n_inducing != "auto":
             return [n_rows if self.n_inducing is None else min(n_rows, int(self.n_inducing))]
         most = min(n_rows, self.max_inducing)
-        grows = self.tune is not None and not self.learn_inducing and most >= 2 * GROWTH[0]
+        grows = self.tune is not None and not self.learn_inducing and min(most, n_rows // 2) >= 2 * GROWTH[0]
         affordable = [m for m in GROWTH[1:] if m * m * n_rows <= PASS_BUDGET and grows]
-        return [min(GROWTH[0], most), *(min(m, most) for m in affordable)]
+        return [min(GROWTH[0], most), *(min(m, most, n_rows // 2) for m in affordable)]
 
     def _features_at(self, source: MemorySource, points: np.ndarray) -> InducingFeatures:
         self.inducing_points_ = source.scaler.inverse(points)

@@ -159,8 +159,11 @@ class Tuner:
                 close.remove(max((e for e in close if e.scale != "quantile"), key=lambda entry: entry.score))
             learned = [self._relevance(entry, candidates) for entry in close]
             best = self._best([self._seen_anew(entry, candidates) for entry in (best, *learned)])
-        others = [self._other(best, name, candidates) for name in candidates.kernels if name != best.name]
-        best = self._best([best, *(self._seen_anew(entry, candidates) for entry in others)])
+            others = [self._other(best, name, candidates) for name in candidates.kernels if name != best.name]
+            best = self._best([best, *(self._seen_anew(entry, candidates) for entry in others)])
+        else:
+            others = [self._other(best, name, candidates) for name in candidates.kernels if name != best.name]
+            best = self._best([best, *others])
         for stage in REFINED:
             enough = len(self.sample.y) >= 1.5 * best.trial.n_rows
             if enough and best.kernel.learned() and time.monotonic() < self.deadline:
@@ -200,17 +203,20 @@ class Tuner:
 
     def _relevance(self, entry: Entry, candidates: Candidates) -> Entry:
         kernel = entry.kernel.per_feature(self.sample.X.shape[1])
-        return self._search("relevance", entry, kernel, candidates, RELEVANCE)
+        _, n_points, most = RELEVANCE
+        return self._search("relevance", entry, kernel, candidates, (self._half(), n_points, most))
+
+    def _half(self) -> int:
+        """Rows that many parameters are learned on; as many are left to judge them."""
+        return min(RELEVANCE[0], len(self.sample.y) // 2)
 
     def _many_rows(self) -> bool:
         n_features = self.sample.X.shape[1]
         return bool(n_features > 1 and self.weight >= max(RELEVANCE_FROM, ROWS_PER_FEATURE * n_features))
 
     def _seen_anew(self, entry: Entry, candidates: Candidates) -> Entry:
-        """The candidate scored on rows that its kernel was not learned on, if enough are left; else it pays a price."""
-        n_rows, n_points, _ = RELEVANCE
-        if len(self.sample.y) < 2 * n_rows:
-            return entry
+        """The candidate scored on rows that its kernel was not learned on."""
+        n_rows, n_points, _ = self._half(), *RELEVANCE[1:]
         kernel = entry.kernel
         rows = self._rows(candidates.scalers[entry.scale], slice(n_rows, 2 * n_rows), entry)
         points = select(rows.source, "kmeans", n_points, self.rng, kernel)
