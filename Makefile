@@ -25,6 +25,7 @@ bench: $(VENV)/.bench
 	$(BIN)/python benchmarks/throughput.py
 	$(BIN)/python benchmarks/memory.py
 	$(BIN)/python benchmarks/calibration.py
+	$(BIN)/python benchmarks/tuning.py
 
 # The lowest supported version of every dependency, in an environment of its own.
 test-lowest:

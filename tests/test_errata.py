@@ -217,7 +217,7 @@ def test_linear_conditional_mean_needs_the_signed_data_matrix(rng):
     assert not np.allclose(B @ (1 / latent + 1), mode, atol=0.1)
 
     model = BayesianLinearSVC(
-        prior_variance, fit_intercept=False, bound="augmented", scale=None, tol=1e-9, max_iter=2000, n_jobs=1
+        prior_variance, fit_intercept=False, bound="augmented", tune=None, scale=None, tol=1e-9, max_iter=2000, n_jobs=1
     ).fit(X, y)
     m, v = model.latent_mean_and_variance(X)
     latent = np.sqrt((1 - y * m) ** 2 + v)  # 1/E[1/λ] in the place of λ

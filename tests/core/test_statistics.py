@@ -1,4 +1,4 @@
-"""Sums over rows against loops; special cases that must coincide; blocks must not matter (D3-D6, D9)."""
+"""Sums over rows against loops; special cases that must coincide; blocks must not matter (D3-D6, D9, D18)."""
 
 from itertools import pairwise
 
@@ -10,8 +10,8 @@ from bayesvm.core.arena import Arena
 from bayesvm.core.features import InducingFeatures, LinearFeatures
 from bayesvm.core.likelihoods import LIKELIHOODS
 from bayesvm.core.posterior import DiagonalGaussian, Gaussian, NaturalParameters
-from bayesvm.core.statistics import Block, Machine, View, block_gradient, block_statistics
-from bayesvm.kernels import RBF, Linear
+from bayesvm.core.statistics import Block, Machine, View, block_gradient, block_statistics, block_transfer
+from bayesvm.kernels import RBF, Linear, Matern
 from tests import oracles
 
 rng = np.random.default_rng(2)
@@ -131,6 +131,70 @@ def test_machines_that_share_features_do_not_disturb_each_other(likelihood, n_ro
             strict=True,
         ):
             np.testing.assert_allclose(a, b, atol=1e-10)
+
+
+OTHER = InducingFeatures.build(Matern([0.7, 1.5, 3.0], 0.5), rng.standard_normal((9, D)))
+
+
+def transferred(machines, likelihood, features, offsets, n_rows=1, cuts=(15,), weight=omega):
+    view, _ = View.of(FEATURES, machines, n_rows, np.float64)
+    parts = [slice(a, b) for a, b in pairwise([0, *cuts, N])]
+    blocks = [Block(X[part], codes[part], None if weight is None else weight[part]) for part in parts]
+    return block_transfer(
+        blocks,
+        Arena(),
+        view=view,
+        likelihood=likelihood,
+        features=features.prepared(None, np.float64),
+        width=features.n_weights,
+        offsets=offsets,
+    ).each
+
+
+@every_bound
+def test_at_the_optimum_the_sites_of_the_rows_make_the_same_posterior_again(likelihood):
+    """The start that they give is the optimum, and no pass is lost by moving."""
+    view = lambda q: View.of(FEATURES, [Machine(1, C, q)], 1, np.float64)
+    q = PRIOR
+    for _ in range(300):
+        at, (where,) = view(q)
+        q = q.moved(sums(at, likelihood).target(where, 1.0, PRIOR.natural), 0.5)
+    (found,) = transferred([Machine(1, C, q)], likelihood, FEATURES, [C])
+    assert found.weight == pytest.approx(omega.sum())
+    np.testing.assert_allclose(np.eye(M) + found.curvature, q.natural.precision, rtol=1e-6, atol=1e-6)
+    np.testing.assert_allclose(found.linear, q.natural.linear, rtol=1e-6, atol=1e-6)
+
+
+@every_bound
+@both_coordinates
+@pytest.mark.parametrize("weight", [omega, None], ids=["weights", "no weights"])
+def test_sites_moved_to_other_features_and_prior_means_against_loops(likelihood, n_rows, weight):
+    other_q = Gaussian.from_natural(NaturalParameters(2 * np.eye(M), rng.standard_normal(M)))
+    machines, offsets = [Machine(0, -0.3, other_q), *ONE, Machine(2, 0.0, PRIOR)], (1.5, -0.7, 0.2)
+    found = transferred(machines, likelihood, OTHER, offsets, n_rows, weight=weight)
+    old = np.linalg.solve(np.linalg.cholesky(FEATURES.kernel(Z)), FEATURES.kernel(Z, X)).T
+    points = OTHER.inducing_points
+    new = np.linalg.solve(np.linalg.cholesky(OTHER.kernel(points)), OTHER.kernel(points, X)).T
+    for machine, offset, each in zip(machines, offsets, found, strict=True):
+        q, curvature, linear = machine.posterior, np.zeros((9, 9)), np.zeros(9)
+        for i in range(N):
+            m = machine.offset + old[i] @ q.mean
+            v = old[i] @ q.covariance @ old[i] + 2.0 - old[i] @ old[i]
+            site = likelihood.update(m, v, 1.0 if codes[i] == machine.label else -1.0)
+            row_weight = 1.0 if weight is None else weight[i]
+            curvature += row_weight * site.precision * np.outer(new[i], new[i])
+            linear += row_weight * (site.linear - site.precision * offset) * new[i]
+        np.testing.assert_allclose(each.curvature, curvature, atol=1e-6)
+        np.testing.assert_allclose(each.linear, linear, atol=1e-6)
+        assert each.weight == pytest.approx(N if weight is None else omega.sum())
+
+
+@every_bound
+def test_how_rows_are_cut_does_not_matter_to_sites_that_move(likelihood):
+    (whole,) = transferred(ONE, likelihood, OTHER, [0.3], cuts=())
+    (cut,) = transferred(ONE, likelihood, OTHER, [0.3], cuts=(1, 7, 30))
+    for name in ("curvature", "linear", "weight"):
+        np.testing.assert_allclose(getattr(cut, name), getattr(whole, name), rtol=1e-12, atol=1e-12)
 
 
 def test_linear_kernel_with_spanning_points_is_the_linear_model():

@@ -24,7 +24,7 @@ def test_coefficients_are_in_the_units_of_the_data(covariance, scale):
 
 
 def test_number_vector_and_matrix_are_one_prior():
-    how = {"tol": 1e-10, "max_iter": 300}
+    how = {"tune": None, "tol": 1e-10, "max_iter": 300}
     fits = [BayesianLinearSVC(prior, **how).fit(X, y) for prior in (0.3, np.full(6, 0.3), 0.3 * np.eye(6))]
     for other in fits[1:]:
         np.testing.assert_allclose(other.predict_proba(X), fits[0].predict_proba(X), atol=1e-6)

@@ -27,9 +27,10 @@ from bayesvm.progress import trial_display
 GROWTH = (300, 1_000)  # numbers of inducing points that "auto" tries one after the other,
 PASS_BUDGET = 2e10  # as long as rows × points² is at most this; the first one always
 GROWN_TOLERANCE = 5e-4  # nats per row; a larger model starts near its end
+WORTH_TRYING = 0.003  # log loss that the last points of tuning must have gained for more to be tried
 WORTH_GROWING = 0.002  # log loss that a larger number must gain
 EVIDENCE_POINTS = 150  # inducing points while the ELBO is climbed
-AUTO_KERNELS = ("matern32", "rbf")
+AUTO_KERNELS = ("rbf", "matern32")
 MOST_SAMPLE_ENTRIES = 20_000_000  # of a table to tune on
 TRANSFER_ROWS = 16_384  # that show enough of the sites for a start
 
@@ -74,6 +75,7 @@ class TuningMixin(BaseBayesianSVC):
             entry = tuner.with_points(entry, points)
             self.kernel_, points = entry.kernel, entry.features.inducing_points
         self._chosen, judged = entry.trial, entry.judgement
+        self._grows = entry.gained > WORTH_TRYING  # if 300 were no better than 120, a thousand will not be
         features = self._features_at(source, points)
         tasks = self._moved(judged.model, judged.tasks, source, features, self._offsets(entry), rng)
         return self._model(features, source), source, tasks
@@ -145,7 +147,7 @@ class TuningMixin(BaseBayesianSVC):
         """More inducing points for as long as leave-one-out says that they pay."""
         if self.tune is None:
             return fitted
-        sizes, began = self._sizes(source.n_rows), time.monotonic()
+        sizes, began = self._sizes(source.n_rows)[: 2 if self._grows else 1], time.monotonic()
         loss = self._noted(fitted, 0.0)
         for size in sizes[1:]:
             points = inducing_points.select(source, self.inducing, size, rng, self.kernel_)

@@ -35,18 +35,20 @@ class BayesianLinearSVC(BaseBayesianSVC):
     Parameters
     ----------
     prior_variance : number, vector of length D or D×D matrix
-        Prior covariance of β on the scaled inputs: the paper's Σ.
+        Prior covariance of β on the scaled inputs: the paper's Σ. Tuning (up to 500 columns) starts there and learns
+        one variance or one for every feature, as given; a matrix stays.
     fit_intercept : bool
         Whether there is a b, with prior N(0, 100).
     covariance : "full" or "diagonal"
         "full" keeps a D×D posterior covariance, up to 5,000 columns; "diagonal" any number of columns,
         with batch inference only, no ``partial_fit``, and two-fold predictions in the place of leave-one-out.
 
-    The other parameters are those of ``BayesianSVC``.
+    The other parameters are those of ``BayesianSVC``; "auto" and "loo" tune alike, and ``scale="auto"`` is "standard".
 
     Attributes
     ----------
     coef_ : of shape (1, D), or (K, D) for K > 2 classes, in the units of X. intercept_ : of shape (1,) or (K,).
+    prior_variance_ : as it was learned.
     coef_covariance_ : posterior covariance of ``coef_``, D×D; for a diagonal one, the D variances; for K > 2 classes
         one after the other along a first axis.
     loo_proba_, loo_log_loss_, loo_error_, loo_indices_, calibration_scale_, calibration_bias_,

@@ -29,10 +29,10 @@ from bayesvm.inference.hyperparameters import FIRST_UPDATES, Judgement, Rows, ju
 from bayesvm.inference.inducing import select
 
 # Rows, inducing points and judgements of each stage.
-FIRST = (1_000, 80, 8)
+FIRST = (1_000, 100, 8)
 RELEVANCE = (2_000, 80, 16)
 OTHER = (2_000, 80, 6)
-REFINED = ((4_000, 120, 8), (8_000, 150, 5))
+REFINED = ((4_000, 120, 8), (5_000, 300, 4))
 POINTS = 20  # judgements for inducing points that are learned
 MOST_ROWS = REFINED[-1][0]
 WORTH_RELEVANCE = 0.05  # log loss by which a scaling may be behind before relevance is learned
@@ -114,6 +114,7 @@ class Entry:
     rows: Rows
     judgement: Judgement
     trial: Trial
+    gained: float = 0.0  # log loss by which the last stage, with more rows and points, was better on the rows before
 
     @property
     def features(self) -> InducingFeatures:
@@ -151,7 +152,7 @@ class Tuner:
         """The recipe: scaling, relevance, kernel, then more rows."""
         first = next(iter(candidates.kernels))
         tried = [self._first(scale, candidates, first) for scale in candidates.scalers]
-        best = self._best(tried)
+        best = self._best(tried, errors=2.0)
         if candidates.relevance and self._many_rows():
             close = [entry for entry in tried if entry.score < best.score + WORTH_RELEVANCE]
             if len({entry.scale for entry in close} & {"standard", "common"}) == 2:
@@ -161,13 +162,14 @@ class Tuner:
             best = self._best([self._seen_anew(entry, candidates) for entry in (best, *learned)])
             others = [self._other(best, name, candidates) for name in candidates.kernels if name != best.name]
             best = self._best([best, *(self._seen_anew(entry, candidates) for entry in others)])
-        else:
-            others = [self._other(best, name, candidates) for name in candidates.kernels if name != best.name]
-            best = self._best([best, *others])
         for stage in REFINED:
-            enough = len(self.sample.y) >= 1.5 * best.trial.n_rows
-            if enough and best.kernel.learned() and time.monotonic() < self.deadline:
-                best = self._search("more rows", best, best.kernel, candidates, stage)
+            more_rows = min(len(self.sample.y), stage[0]) >= 1.5 * best.trial.n_rows
+            more_points = min(len(self.sample.y), stage[1]) >= 2 * best.trial.n_inducing and self._many_rows()
+            if (more_rows or more_points) and best.kernel.learned() and time.monotonic() < self.deadline:
+                before = best.judgement.losses if best.trial.what == "refined" else np.zeros(0)
+                best = self._search("refined", best, best.kernel, candidates, stage)
+                if len(before):
+                    best = replace(best, gained=float(np.mean(before - best.judgement.losses[: len(before)])))
         self.report.chosen.append(
             f"Chosen: scale {best.scale!r}, kernel {best.trial.kernel}: lowest leave-one-out log loss plus price, "
             "or not clearly above the lowest and tried earlier."
@@ -266,14 +268,14 @@ class Tuner:
         )
         return Entry(scale, name, rows, found.best, self.report.add(trial))
 
-    def _best(self, entries: Sequence[Entry]) -> Entry:
-        """The lowest score, but the first one unless another is clearly lower.
+    def _best(self, entries: Sequence[Entry], errors: float = 0.0) -> Entry:
+        """The lowest score, but the first one unless another is lower by ``CLEARLY`` and so many standard errors.
 
-        On the same rows, clearly means by more than the standard error of the mean difference.
+        Relevance need not be significantly better on the few rows of its trial: it gains most from more rows.
         """
         first, best = entries[0], min(entries, key=lambda entry: entry.score)
-        mine, other = first.judgement.losses, best.judgement.losses
-        noise = float(np.std(mine - other) / np.sqrt(len(mine))) if len(mine) == len(other) else 0.0
+        difference = first.judgement.losses - best.judgement.losses
+        noise = errors * float(np.std(difference) / np.sqrt(len(difference)))
         return best if best.score < first.score - max(CLEARLY, noise) else first
 
     def _rows(self, scaler: Scaler, which: slice, entry: Entry | None) -> Rows:

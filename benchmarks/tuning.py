@@ -1,0 +1,67 @@
+"""The price of self-tuning, as ratios in one run. Run with `make bench`; uses `magic` if BAYESVM_DATA names its folder.
+
+- at 10,000 rows: against one SVM with fixed parameters, calibrated by cross-validation (aim: at most 1);
+- at 500 rows: against three times the fit with a fixed kernel plus half a second (aim: at most 1);
+- at a million rows: what tuning adds, in passes over the data (aim: less than 2).
+"""
+
+import time
+
+import numpy as np
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.metrics import log_loss
+from sklearn.model_selection import train_test_split
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC
+
+from bayesvm import BayesianSVC
+from bayesvm.datasets import load_table, waveform
+
+
+def seconds_of(work):
+    start = time.perf_counter()
+    result = work()
+    return result, time.perf_counter() - start
+
+
+def ten_thousand():
+    try:
+        name, (X, y) = "magic", load_table("magic")
+    except (FileNotFoundError, OSError, ImportError, ValueError):
+        name, data = "waveform", waveform(20_000, random_state=0)
+        X, y = data.X, data.y
+    Xa, Xb, ya, yb = train_test_split(X, y, train_size=10_000, random_state=0, stratify=y)
+    svc = make_pipeline(StandardScaler(), CalibratedClassifierCV(SVC(), ensemble=False))
+    peer, theirs = seconds_of(lambda: svc.fit(Xa, ya))
+    model, ours = seconds_of(lambda: BayesianSVC(random_state=0).fit(Xa, ya))
+    mine, other = (log_loss(yb, m.predict_proba(Xb)) for m in (model, peer))
+    print(f"10,000 rows of {name}: self-tuned {ours / theirs:.2f} of SVC + sigmoid; log loss {mine:.4f} v {other:.4f}")
+    print(model.tuning_report_)
+
+
+def five_hundred():
+    data = waveform(500, random_state=0)
+    fixed = min(seconds_of(lambda: BayesianSVC(tune=None, random_state=0).fit(data.X, data.y))[1] for _ in range(3))
+    tuned = min(seconds_of(lambda: BayesianSVC(random_state=0).fit(data.X, data.y))[1] for _ in range(3))
+    print(f"500 rows: self-tuned {tuned / (3 * fixed + 0.5):.2f} of (3 × fixed kernel + half a second)")
+
+
+def a_million():
+    data = waveform(1_000_000, random_state=0)
+    model, tuned = seconds_of(lambda: BayesianSVC(random_state=0).fit(data.X, data.y))
+    spent = sum(trial.seconds for trial in model.tuning_report_.trials)
+    how = {"kernel": model.kernel_, "n_inducing": len(model.inducing_points_), "tune": None, "inference": "batch"}
+    one, two = (
+        seconds_of(lambda n=n: BayesianSVC(**how, tol=0, max_iter=n, random_state=0).fit(data.X, data.y))[1]
+        for n in (1, 3)
+    )
+    one_pass = (two - one) / 2
+    print(f"1,000,000 rows: tuning took {spent / one_pass:.2f} passes, the whole fit {tuned / one_pass:.2f}")
+
+
+if __name__ == "__main__":
+    np.set_printoptions(precision=3)
+    five_hundred()
+    ten_thousand()
+    a_million()

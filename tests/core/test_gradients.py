@@ -1,0 +1,338 @@
+"""Derivatives of the ELBO (D16) and of the leave-one-out log loss (D17) against finite differences of dense forms."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from scipy.special import log_ndtr
+from sklearn import metrics
+
+from bayesvm.core.arena import Arena
+from bayesvm.core.features import InducingFeatures, LinearFeatures
+from bayesvm.core.gradients import Learner, Response, block_elbo_gradient, block_loss, block_loss_gradient
+from bayesvm.core.likelihoods import LIKELIHOODS, LocalUpdate
+from bayesvm.core.links import Probit, Softmax, log_loss
+from bayesvm.core.posterior import Gaussian, NaturalParameters
+from bayesvm.core.statistics import Block
+from bayesvm.kernels import RBF, Matern
+from tests.oracles import numerical_gradient
+
+rng = np.random.default_rng(0)
+N, D, M = 50, 3, 8
+X, Z, OMEGA = rng.standard_normal((N, D)), rng.standard_normal((M, D)), rng.uniform(0.3, 3, N)
+KERNEL = 2.0 * RBF([1.0, 1.5, 2.0]) + Matern(1.2, nu=2.5)
+THETA = KERNEL.log_parameters()
+ROOT = np.array([0.5, 1.0, 2.0, 3.0])  # of the linear model's prior, the intercept's last
+LINEAR = LinearFeatures(ROOT, intercept=True)
+CASES = {  # the rows' classes, the machines' labels and prior means, the link
+    "two classes": (rng.integers(0, 2, N), (1,), (0.4,), Probit(1.3, -0.2)),
+    "three classes": (rng.integers(0, 3, N), (0, 1, 2), (0.1, -0.2, 0.3), Softmax(1.3, (0.1, -0.2, 0.3))),
+}
+every_case = pytest.mark.parametrize(("y", "labels", "offsets", "link"), CASES.values(), ids=CASES)
+every_bound = pytest.mark.parametrize("bound", LIKELIHOODS.values(), ids=LIKELIHOODS)
+both_features = pytest.mark.parametrize(
+    "features", [InducingFeatures.build(KERNEL, Z), LINEAR], ids=["kernel", "linear"]
+)
+
+
+class Damped:
+    """Sites of a twentieth of their size, so that no cavity needs its floor, where the loss has no derivative."""
+
+    full_steps_are_safe = False
+
+    def update(self, m, v, y):
+        found = LIKELIHOODS["exact"].update(m, v, y)
+        return LocalUpdate(found.bound, found.precision / 20, found.linear / 20)
+
+
+def some_posteriors(seed, width, how_many):
+    generator = np.random.default_rng(seed)
+    roots = generator.standard_normal((how_many, width, width))
+    return [
+        Gaussian.from_natural(NaturalParameters(np.eye(width) + A @ A.T, 3 * generator.standard_normal(width)))
+        for A in roots
+    ]
+
+
+def signs(y, label):
+    return np.where(y == label, 1.0, -1.0)
+
+
+def in_blocks(y, weight=OMEGA, cuts=(20,)):
+    parts = [slice(a, b) for a, b in pairwise((0, *cuts, N))]
+    return [Block(X[part], y[part], None if weight is None else weight[part]) for part in parts]
+
+
+# ---- dense forms ----
+
+
+def kernel_model(theta, points):
+    """``phi`` and ``k(x,x)`` by explicit factors, at the jitter that the library uses."""
+    kernel = KERNEL.at(theta)
+    K = kernel(points)
+    L = np.linalg.cholesky(K + 1e-10 * np.mean(np.diag(K)) * np.eye(M))
+    return np.linalg.solve(L, kernel(points, X)).T, kernel.diagonal(X)
+
+
+def linear_model(log_variances):
+    phi = np.column_stack([X, np.ones(N)]) * np.append(np.exp(0.5 * log_variances), ROOT[-1])
+    return phi, np.sum(phi**2, axis=1)
+
+
+def moments(phi, prior_variance, offset, q):
+    explained = np.array([row @ q.covariance @ row for row in phi])
+    return offset + phi @ q.mean, explained, prior_variance - np.sum(phi**2, axis=1)
+
+
+def dense_bound(model, y, labels, offsets, posteriors, bound, weight):
+    total = 0.0
+    for label, offset, q in zip(labels, offsets, posteriors, strict=True):
+        m, t, r = moments(*model, offset, q)
+        total += weight @ bound.update(m, t + r, signs(y, label)).bound
+    return total
+
+
+def sites(model, y, labels, offsets, before):
+    """Each machine's (w, g) of every row, seen by the q before."""
+    found = []
+    for label, offset, q in zip(labels, offsets, before, strict=True):
+        m, t, r = moments(*model, offset, q)
+        local = Damped().update(m, t + r, signs(y, label))
+        found.append((local.precision, local.linear))
+    return found
+
+
+def followed(phi, offsets, held, weight):
+    """The posteriors that these sites make with these features."""
+    return [
+        Gaussian.from_natural(
+            NaturalParameters(
+                np.eye(phi.shape[1]) + (phi * (weight * w)[:, None]).T @ phi, phi.T @ (weight * (g - w * c))
+            )
+        )
+        for c, (w, g) in zip(offsets, held, strict=True)
+    ]
+
+
+def dense_loss(model, y, offsets, posteriors, held, link, weight):
+    """The loss of cavities, from the sites' own precision and mean: one unit of the row's weight is taken out."""
+    means, variances = [], []
+    for c, q, (w, g) in zip(offsets, posteriors, held, strict=True):
+        m, t, r = moments(*model, c, q)
+        unit = np.minimum(weight, 1.0)
+        precision, linear = 1 / t - unit * w, (m - c) / t - unit * (g - w * c)
+        assert (precision * t > 0.01).all()
+        means.append(c + linear / precision)
+        variances.append(1 / precision + r)
+    means, variances = np.column_stack(means), np.column_stack(variances)
+    if isinstance(link, Probit):
+        return -weight @ log_ndtr(signs(y, 1) * link.score(means[:, 0], variances[:, 0]))
+    logits = link.logits(means, variances)
+    return -weight @ (logits[np.arange(N), y] - np.log(np.exp(logits).sum(axis=1)))
+
+
+# ---- the ELBO ----
+
+
+@every_case
+@every_bound
+def test_elbo_by_kernel_parameters_and_points(y, labels, offsets, link, bound):
+    posteriors = some_posteriors(1, M, len(labels))
+    learners = [Learner(label, c, q, q) for label, c, q in zip(labels, offsets, posteriors, strict=True)]
+    features = InducingFeatures.build(KERNEL, Z)
+    sums = block_elbo_gradient(in_blocks(y), Arena(), features=features, machines=learners, likelihood=bound)
+    by_theta, by_points = features.gradient(sums)
+    elbo = lambda theta, points: dense_bound(
+        kernel_model(theta, points), y, labels, offsets, posteriors, bound, OMEGA
+    )  # at fixed q the KL term does not move
+    np.testing.assert_allclose(by_theta, numerical_gradient(lambda t: elbo(t, Z), THETA), rtol=1e-5, atol=1e-4)
+    np.testing.assert_allclose(by_points, numerical_gradient(lambda p: elbo(THETA, p), Z), rtol=1e-5, atol=1e-4)
+
+
+@every_case
+@every_bound
+def test_elbo_by_prior_variances_of_the_linear_model(y, labels, offsets, link, bound):
+    posteriors = some_posteriors(1, D + 1, len(labels))
+    learners = [Learner(label, c, q, q) for label, c, q in zip(labels, offsets, posteriors, strict=True)]
+    sums = block_elbo_gradient(in_blocks(y), Arena(), features=LINEAR, machines=learners, likelihood=bound)
+    elbo = lambda theta: dense_bound(linear_model(theta), y, labels, offsets, posteriors, bound, OMEGA)
+    truth = numerical_gradient(elbo, 2 * np.log(ROOT[:D]))
+    np.testing.assert_allclose(LINEAR.gradient(sums), truth, rtol=1e-5, atol=1e-5)
+
+
+def test_points_on_top_of_rows_and_of_each_other_nearly_have_the_jitter_in_their_gradient():
+    """At fixed q, with points so close that the jitter is most of what tells them apart."""
+    y, labels, offsets, _ = CASES["two classes"]
+    kernel, points = RBF(2.0, 3.0), np.vstack([X[:5], X[:3] + 1e-3])
+    (q,) = some_posteriors(1, M, 1)
+
+    def elbo(theta, points):
+        features = InducingFeatures.build(kernel.at(theta), points, np.float32)
+        phi, k_xx = kernel.at(theta)(X, points) @ features.whitening, kernel.at(theta).diagonal(X)
+        return dense_bound((phi, k_xx), y, labels, offsets, [q], LIKELIHOODS["exact"], OMEGA)
+
+    features = InducingFeatures.build(kernel, points, np.float32)
+    learner = Learner(1, offsets[0], q, q)
+    sums = block_elbo_gradient(
+        in_blocks(y), Arena(), features=features, machines=[learner], likelihood=LIKELIHOODS["exact"]
+    )
+    by_theta, by_points = features.gradient(sums)
+    theta = kernel.log_parameters()
+    np.testing.assert_allclose(by_theta, numerical_gradient(lambda t: elbo(t, points), theta), rtol=1e-4, atol=1e-2)
+    truth = numerical_gradient(lambda p: elbo(theta, p), points, step=1e-7)
+    np.testing.assert_allclose(by_points, truth, rtol=1e-3, atol=1e-2 * np.abs(truth).max())
+
+
+# ---- the leave-one-out loss ----
+
+
+@every_case
+@pytest.mark.parametrize("weight", [OMEGA, None], ids=["weights", "no weights"])
+@pytest.mark.parametrize("follow", [False, True], ids=["q held", "q following"])
+def test_loss_by_kernel_parameters_and_points(y, labels, offsets, link, weight, follow):
+    features, omega = InducingFeatures.build(KERNEL, Z), np.ones(N) if weight is None else weight
+    before = some_posteriors(2, M, len(labels))
+    model = kernel_model(THETA, Z)
+    held = sites(model, y, labels, offsets, before)
+    fixed = followed(model[0], offsets, held, omega) if follow else some_posteriors(1, M, len(labels))
+
+    def loss(theta, points):
+        there = kernel_model(theta, points)
+        posteriors = followed(there[0], offsets, held, omega) if follow else fixed
+        return dense_loss(there, y, offsets, posteriors, held, link, omega)
+
+    learners = [Learner(*each) for each in zip(labels, offsets, fixed, before, strict=True)]
+    how = {"features": features, "machines": learners, "likelihood": Damped(), "link": link}
+    sums = block_loss(in_blocks(y, weight), Arena(), **how)
+    assert sums.loss == pytest.approx(loss(THETA, Z), rel=1e-7)
+    responses = [
+        Response.of(learner.posterior, by_mean, by_covariance)
+        for learner, by_mean, by_covariance in zip(learners, sums.by_mean, sums.by_covariance, strict=True)
+    ]
+    total = block_loss_gradient(in_blocks(y, weight), Arena(), **how, responses=responses if follow else None)
+    by_theta, by_points = features.gradient(total)
+    np.testing.assert_allclose(by_theta, numerical_gradient(lambda t: loss(t, Z), THETA), rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(by_points, numerical_gradient(lambda p: loss(THETA, p), Z), rtol=1e-4, atol=1e-4)
+
+
+@every_case
+def test_loss_by_prior_variances_of_the_linear_model(y, labels, offsets, link):
+    theta, before = 2 * np.log(ROOT[:D]), some_posteriors(2, D + 1, len(labels))
+    held = sites(linear_model(theta), y, labels, offsets, before)
+
+    def loss(theta):
+        model = linear_model(theta)
+        return dense_loss(model, y, offsets, followed(model[0], offsets, held, OMEGA), held, link, OMEGA)
+
+    posteriors = followed(linear_model(theta)[0], offsets, held, OMEGA)
+    learners = [Learner(*each) for each in zip(labels, offsets, posteriors, before, strict=True)]
+    how = {"features": LINEAR, "machines": learners, "likelihood": Damped(), "link": link}
+    sums = block_loss(in_blocks(y), Arena(), **how)
+    responses = list(map(Response.of, posteriors, sums.by_mean, sums.by_covariance))
+    found = LINEAR.gradient(block_loss_gradient(in_blocks(y), Arena(), **how, responses=responses))
+    np.testing.assert_allclose(found, numerical_gradient(loss, theta), rtol=1e-5, atol=1e-6)
+
+
+@every_case
+def test_loss_by_mean_and_covariance(y, labels, offsets, link):
+    """What the response of q to the features is multiplied with."""
+    model = kernel_model(THETA, Z)
+    before, posteriors = some_posteriors(2, M, len(labels)), some_posteriors(1, M, len(labels))
+    held = sites(model, y, labels, offsets, before)
+    learners = [Learner(*each) for each in zip(labels, offsets, posteriors, before, strict=True)]
+    features = InducingFeatures.build(KERNEL, Z)
+    sums = block_loss(in_blocks(y), Arena(), features=features, machines=learners, likelihood=Damped(), link=link)
+
+    class Moments:
+        def __init__(self, mean, covariance):
+            self.mean, self.covariance = mean, covariance
+
+    for i, q in enumerate(posteriors):
+
+        def loss(mean, covariance, i=i):
+            moved = [*posteriors[:i], Moments(mean, covariance), *posteriors[i + 1 :]]
+            return dense_loss(model, y, offsets, moved, held, link, OMEGA)
+
+        by_mean = numerical_gradient(lambda mean, loss=loss, q=q: loss(mean, q.covariance), q.mean)
+        by_covariance = numerical_gradient(lambda S, loss=loss, q=q: loss(q.mean, S), q.covariance)
+        np.testing.assert_allclose(sums.by_mean[i], by_mean, rtol=1e-5, atol=1e-6)
+        np.testing.assert_allclose(sums.by_covariance[i], by_covariance, rtol=1e-5, atol=1e-5)
+
+
+# ---- blocks ----
+
+
+def all_numbers(gradient):
+    numbers = [gradient.gram]
+    if gradient.kernel is not None:
+        numbers += [gradient.kernel.points, *gradient.kernel.parameters.values()]
+    return numbers
+
+
+@every_case
+@both_features
+def test_how_rows_are_cut_into_blocks_does_not_matter(y, labels, offsets, link, features):
+    width, n = features.n_weights, len(labels)
+    posteriors, before = some_posteriors(1, width, n), some_posteriors(2, width, n)
+    learners = [Learner(*each) for each in zip(labels, offsets, posteriors, before, strict=True)]
+    how = {"features": features, "machines": learners, "likelihood": Damped()}
+    whole, cut = in_blocks(y, cuts=()), in_blocks(y, cuts=(1, 7, 30))
+    responses = [Response(q.mean, q.covariance) for q in before]
+    works = [
+        lambda blocks: all_numbers(block_elbo_gradient(blocks, Arena(), **how)),
+        lambda blocks: all_numbers(block_loss_gradient(blocks, Arena(), **how, link=link, responses=responses)),
+        lambda blocks: (s := block_loss(blocks, Arena(), **how, link=link)) and [s.loss, *s.by_mean, *s.by_covariance],
+    ]
+    for work in works:
+        for a, b in zip(work(whole), work(cut), strict=True):
+            np.testing.assert_allclose(a, b, rtol=1e-10, atol=1e-10)
+
+
+@every_case
+def test_a_weight_of_two_is_the_row_twice(y, labels, offsets, link):
+    """Of the ELBO exactly; of the loss as well, since one unit of a row's weight is left out."""
+    times = rng.integers(1, 4, N)
+    repeated = [Block(np.repeat(X, times, 0), np.repeat(y, times), None)]
+    posteriors, before = some_posteriors(1, M, len(labels)), some_posteriors(2, M, len(labels))
+    learners = [Learner(*each) for each in zip(labels, offsets, posteriors, before, strict=True)]
+    how = {"features": InducingFeatures.build(KERNEL, Z), "machines": learners, "likelihood": Damped()}
+    responses = [Response(q.mean, q.covariance) for q in before]
+    pairs = [
+        (
+            block_elbo_gradient(blocks, Arena(), **how),
+            block_loss_gradient(blocks, Arena(), **how, link=link, responses=responses),
+        )
+        for blocks in (in_blocks(y, times.astype(float)), repeated)
+    ]
+    for weighted, twice in zip(*pairs, strict=True):
+        for a, b in zip(all_numbers(weighted), all_numbers(twice), strict=True):
+            np.testing.assert_allclose(a, b, rtol=1e-8, atol=1e-8)
+
+
+# ---- the loss of a link ----
+
+
+@every_case
+def test_log_loss_is_that_of_scikit_learn_and_its_derivatives_are_right(y, labels, offsets, link):
+    m, v = 2 * rng.standard_normal((N, len(labels))), rng.uniform(0.1, 3, (N, len(labels)))
+    loss, by_mean, by_variance = log_loss(link, m, v, y, OMEGA)
+    if isinstance(link, Probit):
+        positive = np.exp(log_ndtr(link.score(m, v)))
+        probability = np.column_stack([1 - positive, positive])
+    else:
+        logits = link.logits(m, v)
+        probability = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
+    expected = metrics.log_loss(y, probability, sample_weight=OMEGA, normalize=False)
+    assert loss == pytest.approx(expected, rel=1e-10)
+    truth = numerical_gradient(lambda mean: log_loss(link, mean, v, y, OMEGA)[0], m)
+    np.testing.assert_allclose(by_mean, truth, rtol=1e-6, atol=1e-7)
+    truth = numerical_gradient(lambda variance: log_loss(link, m, variance, y, OMEGA)[0], v)
+    np.testing.assert_allclose(by_variance, truth, rtol=1e-6, atol=1e-7)
+
+
+@pytest.mark.parametrize("sure", [1e2, 1e4])
+def test_log_loss_of_a_very_wrong_row_is_large_but_a_number(sure):
+    m, v = np.full((1, 1), -sure), np.full((1, 1), 1e-3)
+    assert all(np.isfinite(part).all() for part in log_loss(Probit(3.0, 0.0), m, v, np.array([1]), np.ones(1)))
+    m, v = np.array([[sure, -sure, 0.0]]), np.full((1, 3), 1e-3)
+    assert all(np.isfinite(part).all() for part in log_loss(Softmax(3.0, (0, 0, 0)), m, v, np.array([1]), np.ones(1)))

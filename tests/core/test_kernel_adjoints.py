@@ -1,0 +1,186 @@
+"""Adjoints of kernels against finite differences of the kernels themselves (D15), and which parameters are learned."""
+
+import numpy as np
+import pytest
+
+from bayesvm.kernels import RBF, Constant, Kernel, Linear, Matern, Sum
+from tests.oracles import numerical_gradient
+
+rng = np.random.default_rng(0)
+X, Z = rng.standard_normal((9, 3)), rng.standard_normal((4, 3))
+ADJOINT, ALONG = rng.standard_normal((9, 4)), rng.standard_normal(9)
+SCALES = np.array([0.5, 1.0, 3.0])
+
+KERNELS = [
+    RBF(1.7, 2.0),
+    RBF(SCALES, 2.0),
+    RBF(1.7, 2.0, length_scale_bounds="fixed"),
+    Matern(1.3, 2.0, nu=1.5),
+    Matern(SCALES, 2.0, nu=1.5, variance_bounds="fixed"),
+    Matern(SCALES, 2.0, nu=2.5),
+    Linear(0.3),
+    Constant(1.5),
+    0.5 * RBF(SCALES) + Linear(0.1) + 2.0 * Constant(),
+    Sum([RBF(SCALES, 2.0), Matern(1.3, 0.5)], [0.5, 2.0], weights_bounds="fixed"),
+    0.7 * Sum([Matern(SCALES, 3.0), Linear(0.2)], [1.0, 0.4]) + RBF(),
+    Sum([Sum([RBF(SCALES, 2.0), Linear(0.3)], weights_bounds="fixed"), Constant()], [0.5, 2.0]),
+]
+every_kernel = pytest.mark.parametrize("kernel", KERNELS, ids=repr)
+
+
+def test_every_kernel_class_is_here():
+    def leaves(cls):
+        return {cls} if not cls.__subclasses__() else set().union(*map(leaves, cls.__subclasses__()))
+
+    assert leaves(Kernel) == {type(kernel) for kernel in KERNELS}
+
+
+@every_kernel
+def test_the_recorded_matrix_is_the_kernel(kernel):
+    np.testing.assert_allclose(kernel.recorded(X, Z).value, kernel(X, Z), rtol=1e-12, atol=1e-13)
+
+
+@every_kernel
+def test_pull_by_parameters(kernel):
+    found = kernel.by_theta(kernel.recorded(X, Z).pull(ADJOINT).parameters)
+    truth = numerical_gradient(lambda theta: np.sum(ADJOINT * kernel.at(theta)(X, Z)), kernel.log_parameters())
+    np.testing.assert_allclose(found, truth, rtol=1e-6, atol=1e-8)
+
+
+@every_kernel
+def test_pull_by_points(kernel):
+    found = kernel.recorded(X, Z).pull(ADJOINT).points
+    truth = numerical_gradient(lambda points: np.sum(ADJOINT * kernel(X, points)), Z)
+    np.testing.assert_allclose(found, truth, rtol=1e-6, atol=1e-8)
+
+
+@every_kernel
+def test_pull_of_the_diagonal(kernel):
+    found = kernel.by_theta(kernel.pull_diagonal(X, ALONG))
+    truth = numerical_gradient(lambda theta: ALONG @ kernel.at(theta).diagonal(X), kernel.log_parameters())
+    np.testing.assert_allclose(found, truth, rtol=1e-6, atol=1e-8)
+
+
+@every_kernel
+def test_adjoints_add_up_over_rows(kernel):
+    whole, parts = kernel.recorded(X, Z).pull(ADJOINT), kernel.recorded(X[:4], Z).pull(ADJOINT[:4])
+    parts += kernel.recorded(X[4:], Z).pull(ADJOINT[4:])
+    np.testing.assert_allclose(parts.points, whole.points, atol=1e-12)
+    assert set(parts.parameters) == set(whole.parameters)
+    for name, along in whole.parameters.items():
+        np.testing.assert_allclose(parts.parameters[name], along, atol=1e-12)
+
+
+@pytest.mark.parametrize("kernel", [RBF(SCALES), Matern(SCALES, nu=1.5), Matern(SCALES, nu=2.5)], ids=repr)
+def test_points_far_from_the_origin_and_on_the_rows_have_accurate_adjoints(kernel):
+    far, points = X + 1e4, X[:4] + 1e4  # rows that are points: the distance's root has no derivative there
+    found, near = kernel.recorded(far, points).pull(ADJOINT), kernel.recorded(X, X[:4]).pull(ADJOINT)
+    np.testing.assert_allclose(found.points, near.points, atol=1e-6)
+    np.testing.assert_allclose(found.parameters["length_scale"], near.parameters["length_scale"], atol=1e-6)
+    truth = numerical_gradient(lambda Z: np.sum(ADJOINT * kernel(X, Z)), X[:4], step=1e-5)
+    np.testing.assert_allclose(near.points, truth, atol=1e-4)
+
+
+@every_kernel
+def test_a_kernel_at_its_own_parameters_is_itself_and_is_not_changed(kernel):
+    before, theta = repr(kernel), kernel.log_parameters()
+    np.testing.assert_allclose(kernel.at(theta)(X, Z), kernel(X, Z), rtol=1e-12)
+    moved = kernel.at(theta + 0.3)
+    np.testing.assert_allclose(moved.log_parameters(), theta + 0.3)
+    assert type(moved) is type(kernel)
+    assert repr(kernel) == before
+
+
+@every_kernel
+def test_bounds_have_a_row_for_each_parameter_and_hold_where_the_kernel_is(kernel):
+    theta, bounds = kernel.log_parameters(), kernel.log_bounds()
+    assert bounds.shape == (len(theta), 2)
+    assert (bounds[:, 0] <= theta).all()
+    assert (theta <= bounds[:, 1]).all()
+
+
+def test_bounds_are_those_given_but_never_leave_the_kernel_outside():
+    kernel = RBF(5.0, 2.0, length_scale_bounds=(0.1, 3.0), variance_bounds=(1.0, 4.0))
+    np.testing.assert_allclose(np.exp(kernel.log_bounds()), [[0.1, 5.0], [1.0, 4.0]])
+
+
+def test_parameters_are_the_logarithms_in_the_order_of_the_constructor():
+    np.testing.assert_allclose(np.exp(RBF(SCALES, 2.0).log_parameters()), [*SCALES, 2.0])
+    kernel = RBF(2.0, 3.0).at(np.log([0.5, 4.0]))
+    assert isinstance(kernel.length_scale, float)
+    assert kernel.get_params()["length_scale"] == pytest.approx(0.5)
+    assert kernel.variance == pytest.approx(4.0)
+    np.testing.assert_allclose(RBF(SCALES, 2.0).at(np.log([1.0, 2.0, 3.0, 4.0])).length_scale, [1, 2, 3])
+
+
+@pytest.mark.parametrize(
+    ("kernel", "learned"),
+    [
+        (RBF(length_scale_bounds="fixed"), ["variance"]),
+        (Matern(variance_bounds="fixed"), ["length_scale"]),
+        (RBF(length_scale_bounds="fixed", variance_bounds="fixed"), []),
+        (Linear(variance_bounds="fixed"), []),
+        (RBF() + Linear(), ["weights", "k0__length_scale"]),
+        (Sum([RBF(), Linear()], weights_bounds="fixed"), ["k0__length_scale", "k0__variance", "k1__variance"]),
+        (Sum([RBF(length_scale_bounds="fixed"), Linear()]), ["weights"]),
+    ],
+    ids=repr,
+)
+def test_what_is_fixed_is_not_learned_and_a_sum_learns_weights_instead_of_variances(kernel, learned):
+    assert [parameter.name for parameter in kernel.learned()] == learned
+    assert len(kernel.log_parameters()) == sum(len(parameter.value) for parameter in kernel.learned())
+
+
+def test_what_is_fixed_stays():
+    kernel = RBF(1.7, 2.0, length_scale_bounds="fixed")
+    moved = kernel.at(np.log([5.0]))
+    assert (moved.length_scale, moved.variance) == (1.7, pytest.approx(5.0))
+    assert moved.length_scale_bounds == "fixed"
+    weighed = (RBF(1.0, 2.0) + Linear(0.3)).at(np.log([4.0, 0.5, 1.5]))
+    assert weighed == Sum([RBF(pytest.approx(1.5), 2.0), Linear(0.3)], [pytest.approx(4.0), pytest.approx(0.5)])
+
+
+def test_a_length_scale_for_every_feature_is_the_same_kernel_with_more_to_learn():
+    for kernel in (RBF(1.7, 2.0), Matern(1.3), 2.0 * RBF(1.7) + Linear()):
+        wide = kernel.per_feature(3)
+        np.testing.assert_allclose(wide(X, Z), kernel(X, Z))
+        assert len(wide.log_parameters()) == len(kernel.log_parameters()) + 2
+    assert RBF(SCALES).per_feature(3) == RBF(SCALES)
+    assert Linear().per_feature(3) == Linear()
+    fixed = RBF(1.7, length_scale_bounds="fixed")
+    assert fixed.per_feature(3) == fixed
+
+
+@pytest.mark.parametrize("bounds", [(0.0, 1.0), (2.0, 1.0), (-1.0, 1.0), (1.0, 1.0), (np.nan, 1.0)])
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda bounds: RBF(length_scale_bounds=bounds),
+        lambda bounds: RBF() + Matern(length_scale_bounds=bounds),
+    ],
+    ids=["alone", "in a sum"],
+)
+def test_senseless_bounds_are_refused(make, bounds):
+    with pytest.raises(ValueError, match="length_scale_bounds must be 'fixed' or two numbers 0 < low < high, got"):
+        make(bounds).log_parameters()
+
+
+@pytest.mark.parametrize("bounds", ["free", 3.0, None, (1.0,), (1.0, 2.0, 3.0), ("a", "b")])
+def test_bounds_of_another_kind_are_refused(bounds):
+    with pytest.raises(ValueError, match="variance_bounds must be 'fixed' or two numbers"):
+        Linear(variance_bounds=bounds).learned()
+
+
+def test_senseless_values_are_refused_before_their_logarithm_is_taken():
+    with pytest.raises(ValueError, match="length_scale must be positive"):
+        RBF(-1.0).log_parameters()
+    with pytest.raises(ValueError, match="weight must be positive"):
+        (-1.0 * RBF()).log_parameters()
+
+
+def test_repr_shows_bounds_only_where_they_are_not_the_usual_ones():
+    assert repr(RBF(2.0)) == "RBF(length_scale=2.0, variance=1.0)"
+    assert "length_scale_bounds='fixed'" in repr(RBF(length_scale_bounds="fixed"))
+    assert "variance_bounds" not in repr(RBF(length_scale_bounds="fixed"))
+    assert "bounds" not in repr(RBF() + Linear())
+    assert "weights_bounds=(1, 2)" in repr(Sum([RBF()], [1.0], (1, 2)))

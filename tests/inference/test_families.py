@@ -1,0 +1,128 @@
+"""Families: what a vector stands for, and the prior on it against finite differences and normal densities (D19)."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from bayesvm.core.arena import Arena
+from bayesvm.core.features import InducingFeatures, LinearFeatures
+from bayesvm.core.gradients import Learner, block_elbo_gradient
+from bayesvm.core.likelihoods import LIKELIHOODS
+from bayesvm.core.posterior import Gaussian, NaturalParameters
+from bayesvm.core.statistics import Block, Machine, View, block_statistics
+from bayesvm.inference import families
+from bayesvm.inference.families import KernelFamily, LinearFamily
+from bayesvm.kernels import RBF, Constant, Linear, Matern, Sum
+from tests.oracles import numerical_gradient
+
+rng = np.random.default_rng(0)
+X, Y = rng.standard_normal((30, 3)), rng.integers(0, 2, 30)
+POINTS = rng.standard_normal((5, 3))
+SCALES = np.array([0.5, 1.0, 3.0])
+FAMILIES = {
+    "one length-scale": KernelFamily(RBF(2.0, 3.0), POINTS),
+    "one for every feature": KernelFamily(Matern(SCALES, 3.0), POINTS),
+    "sum": KernelFamily(2.0 * RBF(SCALES) + 0.3 * Linear() + Constant(), POINTS),
+    "weights fixed": KernelFamily(Sum([RBF(SCALES, 2.0), Matern()], weights_bounds="fixed"), POINTS),
+    "scales fixed": KernelFamily(RBF(SCALES, 2.0, length_scale_bounds="fixed"), POINTS),
+    "points": KernelFamily(RBF(SCALES, 3.0), POINTS, learn_points=True),
+    "only points": KernelFamily(RBF(2.0, 3.0, "fixed", "fixed"), POINTS, learn_points=True),
+    "one linear prior": LinearFamily(np.array([0.3]), 3, np.array([10.0])),
+    "one for every weight": LinearFamily(np.array([0.3, 1.0, 2.0]), 3, np.array([10.0])),
+    "no intercept": LinearFamily(np.array([0.3, 1.0, 2.0]), 3, np.zeros(0)),
+}
+every_family = pytest.mark.parametrize("family", FAMILIES.values(), ids=FAMILIES)
+
+
+def elsewhere(family):
+    start = family.start()
+    return start + 0.3 * np.random.default_rng(1).standard_normal(len(start))
+
+
+@every_family
+def test_the_price_has_the_derivative_that_it_says(family):
+    x = elsewhere(family)
+    value, slope = family.penalty(x)
+    assert value >= 0
+    np.testing.assert_allclose(slope, numerical_gradient(lambda x: family.penalty(x)[0], x), rtol=1e-6, atol=1e-8)
+
+
+@every_family
+def test_the_gradient_is_that_of_an_objective_by_the_vector(family):
+    """Of the ELBO at fixed q, as a function of the vector."""
+    x = elsewhere(family)
+    width, likelihood, block = family.features(x).n_weights, LIKELIHOODS["exact"], Block(X, Y, None)
+    A = np.random.default_rng(2).standard_normal((width, width))
+    q = Gaussian.from_natural(NaturalParameters(np.eye(width) + A @ A.T, A[0]))
+
+    def elbo(x):
+        view, _ = View.of(family.features(x), [Machine(1, 0.2, q)], 1, np.float64)
+        return block_statistics([block], Arena(), view=view, likelihood=likelihood).each[0].bound
+
+    features = family.features(x)
+    total = block_elbo_gradient(
+        [block], Arena(), features=features, machines=[Learner(1, 0.2, q, q)], likelihood=likelihood
+    )
+    found = family.gradient(features, total)
+    assert found.shape == x.shape
+    np.testing.assert_allclose(found, numerical_gradient(elbo, x), rtol=1e-4, atol=1e-4)
+
+
+@every_family
+def test_bounds_are_one_for_each_entry_and_hold_at_the_start(family):
+    bounds = family.bounds()
+    assert len(bounds) == len(family.start())
+    for value, (low, high) in zip(family.start(), bounds, strict=True):
+        assert low is None or low <= value
+        assert high is None or value <= high
+
+
+def test_features_at_the_start_are_those_given():
+    family = FAMILIES["points"]
+    features = family.features(family.start())
+    assert isinstance(features, InducingFeatures)
+    np.testing.assert_allclose(features.inducing_points, POINTS)
+    np.testing.assert_allclose(features.kernel(X, POINTS), RBF(SCALES, 3.0)(X, POINTS))
+    moved = family.features(family.start() + np.arange(4 + 15))
+    np.testing.assert_allclose(moved.inducing_points, POINTS + np.arange(4, 19).reshape(5, 3))
+    np.testing.assert_allclose(moved.kernel.length_scale, SCALES * np.exp([0, 1, 2]))
+
+
+def test_features_of_a_linear_prior_are_the_columns_times_its_root():
+    features = FAMILIES["one for every weight"].features(np.log([4.0, 9.0, 16.0]))
+    assert isinstance(features, LinearFeatures)
+    phi, _ = features.prepared(None, np.float64)(X, Arena())
+    np.testing.assert_allclose(phi, np.column_stack([2 * X[:, 0], 3 * X[:, 1], 4 * X[:, 2], np.full(30, 10.0)]))
+    one = FAMILIES["one linear prior"].features(np.log([4.0]))
+    np.testing.assert_allclose(one.root, [2, 2, 2, 10])
+    assert FAMILIES["no intercept"].features(np.zeros(3)).n_weights == 3
+
+
+def test_the_price_is_minus_the_log_density_of_normal_logarithms_up_to_a_constant():
+    def log_density(scales, variance):
+        mean = np.mean(np.log(scales))
+        of_mean = stats.norm(0.5 * np.log(3), families.LENGTH_DEVIATION).logpdf(mean)
+        apart = stats.norm(mean, families.RELEVANCE_DEVIATION).logpdf(np.log(scales)).sum()
+        usual = stats.norm(families.USUAL_VARIANCE, families.VARIANCE_DEVIATION).logpdf(np.log(variance))
+        return of_mean + apart + usual
+
+    family = FAMILIES["one for every feature"]
+    here, there = np.array([0.5, 1.0, 3.0, 3.0]), np.array([20.0, 0.1, 1.0, 50.0])
+    gap = family.penalty(np.log(here))[0] - family.penalty(np.log(there))[0]
+    assert gap == pytest.approx(log_density(there[:3], there[3]) - log_density(here[:3], here[3]))
+
+
+def test_scales_for_every_feature_cost_nothing_as_long_as_they_are_equal():
+    one, many = KernelFamily(RBF(2.0, 3.0), POINTS), KernelFamily(RBF(np.full(3, 2.0), 3.0), POINTS)
+    assert one.penalty(one.start())[0] == pytest.approx(many.penalty(many.start())[0])
+    usual = KernelFamily(RBF(np.sqrt(3), 4.0), POINTS)
+    assert usual.penalty(usual.start())[0] == pytest.approx(0, abs=1e-12)
+    assert np.abs(usual.penalty(usual.start())[1]).max() < 1e-12
+
+
+def test_sums_over_other_features_are_refused():
+    (kernel, linear) = FAMILIES["points"], FAMILIES["no intercept"]
+    with pytest.raises(TypeError):
+        kernel.gradient(linear.features(linear.start()), None)
+    with pytest.raises(TypeError):
+        linear.gradient(kernel.features(kernel.start()), None)

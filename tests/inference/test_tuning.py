@@ -1,0 +1,228 @@
+"""The recipe on small stages: who is chosen, on which rows it is judged, and what the report says of it."""
+
+import numpy as np
+import pytest
+
+from bayesvm.core.likelihoods import LIKELIHOODS
+from bayesvm.core.linalg import NotPositiveDefiniteError
+from bayesvm.core.statistics import Block
+from bayesvm.data.scaling import ColumnScaler
+from bayesvm.data.workers import Workers
+from bayesvm.inference import hyperparameters, tuning
+from bayesvm.inference.tuning import HEADER, Candidates, Report, Trial, Tuner
+from bayesvm.kernels import RBF, Matern
+
+D = 4
+PLAIN, SAME = ColumnScaler(), ColumnScaler(np.zeros(D), np.ones(D))
+HIDING = ColumnScaler(np.zeros(D), np.array([1e3, 1.0, 1.0, 1.0]))  # makes the first column invisible
+ONE_KERNEL = {"rbf": RBF(2.0, 4.0)}
+
+
+@pytest.fixture(autouse=True)
+def small_stages(monkeypatch):
+    monkeypatch.setattr(tuning, "FIRST", (150, 15, 4))
+    monkeypatch.setattr(tuning, "RELEVANCE", (300, 15, 8))
+    monkeypatch.setattr(tuning, "OTHER", (300, 15, 3))
+    monkeypatch.setattr(tuning, "REFINED", ((400, 20, 3), (800, 20, 3)))
+    monkeypatch.setattr(tuning, "RELEVANCE_FROM", 300)
+
+
+def a_sample(n_rows, share=0.5, seed=0):
+    """Two classes by the sign of the first column times the second; the row's number stands in the last one."""
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(-1.5, 1.5, (n_rows, D))
+    y = (X[:, 0] * X[:, 1] > np.quantile(X[:, 0] * X[:, 1], 1 - share)).astype(int)
+    return Block(X, y, None)
+
+
+def a_tuner(sample, rates=None, report=None, **changes):
+    given = {"workers": Workers(1), "rng": np.random.default_rng(0), "report": report or Report()}
+    weight = sample.total_weight
+    return Tuner(sample, weight, LIKELIHOODS["exact"], (1,), rates, **(given | changes))
+
+
+def tuned(sample, scalers=None, kernels=None, relevance=False, **changes):
+    tuner = a_tuner(sample, **changes)
+    return tuner.tune(Candidates(scalers or {"plain": PLAIN}, kernels or ONE_KERNEL, relevance)), tuner.report
+
+
+# ---- who is chosen ----
+
+
+@pytest.mark.parametrize("relevance", [False, True])
+def test_the_better_scaling_is_chosen_wherever_it_stands(relevance):
+    for scalers in ({"hiding": HIDING, "plain": PLAIN}, {"plain": PLAIN, "hiding": HIDING}):
+        entry, _ = tuned(a_sample(600), scalers, relevance=relevance)
+        assert entry.scale == "plain"
+
+
+@pytest.mark.parametrize("relevance", [False, True])
+def test_of_equals_the_first_is_chosen(relevance):
+    for names in ("ab", "ba"):
+        entry, _ = tuned(a_sample(600), dict.fromkeys(names, SAME), relevance=relevance)
+        assert entry.scale == names[0]
+
+
+def test_every_feature_gets_a_length_scale_where_rows_suffice_and_relevance_may_be_learned():
+    entry, _ = tuned(a_sample(700), relevance=True)
+    scales = np.asarray(entry.kernel.length_scale)
+    assert scales.shape == (D,)
+    assert scales[2:].min() > 2 * scales[:2].max()
+    for n_rows, allowed in ((700, False), (250, True)):
+        entry, _ = tuned(a_sample(n_rows), relevance=allowed)
+        assert np.ndim(entry.kernel.length_scale) == 0
+
+
+def test_pure_noise_keeps_one_length_scale():
+    for seed in range(3):
+        sample = a_sample(700, seed=seed)
+        noise = sample._replace(y=np.random.default_rng(seed).permutation(sample.y))
+        entry, _ = tuned(noise, relevance=True)
+        assert np.ndim(entry.kernel.length_scale) == 0
+
+
+def test_more_rows_refine_the_kernel():
+    few, _ = tuned(a_sample(200))
+    many, report = tuned(a_sample(900))
+    assert few.rows.source.n_rows <= 200
+    assert many.rows.source.n_rows == 800
+    assert [trial.n_rows for trial in report.trials] == [150, 400, 800]
+
+
+def test_what_is_fixed_stays_and_is_tried_once():
+    kernel = RBF(2.0, 4.0, "fixed", "fixed")
+    entry, report = tuned(a_sample(500), kernels={"RBF": kernel})
+    assert entry.kernel == kernel
+    assert len(report.trials) == 1
+
+
+def test_other_families_start_from_the_length_scales_found():
+    entry, report = tuned(a_sample(700), kernels={"rbf": RBF(2.0, 4.0), "matern32": Matern(2.0, 4.0)}, relevance=True)
+    (other,) = (trial for trial in report.trials if trial.what == "kernel")
+    assert other.kernel.startswith("matern32")
+    assert other.loo < 0.3
+    assert entry.name in {"rbf", "matern32"}
+
+
+# ---- on which rows ----
+
+
+@pytest.mark.parametrize("share", [0.5, 0.04], ids=["balanced", "a rare class"])
+def test_relevance_is_judged_on_rows_that_it_was_not_learned_on(monkeypatch, share):
+    learned, judged = [], []
+    search, judge = tuning.search, tuning.judge
+
+    def searched(rows, family, *given):
+        if np.size(family.kernel.length_scale) > 1:
+            learned.append({tuple(row) for row in rows.source.X})
+        return search(rows, family, *given)
+
+    def seen(rows, features, *given):
+        if np.size(features.kernel.length_scale) > 1:
+            judged.append({tuple(row) for row in rows.source.X})
+        return judge(rows, features, *given)
+
+    monkeypatch.setattr(tuning, "search", searched)
+    monkeypatch.setattr(tuning, "judge", seen)
+    monkeypatch.setattr(tuning, "REFINED", ())
+    tuned(a_sample(700, share), relevance=True)
+    assert learned
+    assert judged
+    assert not set.union(*learned) & set.union(*judged)
+
+
+def test_a_rare_class_has_rows_enough_from_the_start():
+    sample = a_sample(4000, share=0.02)
+    _, report = tuned(sample)
+    first = sample.y[: report.trials[0].n_rows]
+    assert first.sum() >= 0.7 * tuning.RARE_ROWS
+
+
+@pytest.mark.parametrize("rate", [0.5, 0.02])
+def test_after_the_first_look_prior_means_are_those_of_the_base_rate(rate):
+    sample = a_sample(500, share=rate)
+    tuner = a_tuner(sample, np.array([rate]))
+    entry = tuner.tune(Candidates({"plain": PLAIN}, ONE_KERNEL, relevance=False))
+    (offset,) = tuner.offsets(entry)
+    far = entry.judgement.link.score(np.array([offset]), np.array([entry.kernel.variance]))
+    assert LIKELIHOODS  # the link, not the likelihood, says what f means
+    assert far[0] == pytest.approx({0.5: 0.0, 0.02: -2.0537}[rate], abs=1e-3)
+    assert a_tuner(sample).offsets(entry) == (0.0,)
+    assert tuner.offsets(None) == (0.0,)
+
+
+# ---- what is said of it ----
+
+
+def test_the_report_has_a_line_for_every_trial_and_tells_who_listens():
+    heard = []
+    report = Report(hear=heard.append)
+    tuned(a_sample(700), {"plain": PLAIN, "hiding": HIDING}, relevance=True, report=report)
+    lines = str(report).splitlines()
+    assert lines[0] == HEADER
+    assert heard == report.trials
+    assert lines[1 : 1 + len(heard)] == [str(trial) for trial in heard]
+    assert len({len(line) for line in lines[: 1 + len(heard)]}) == 1  # columns under each other
+    assert "Chosen: scale 'plain'" in lines[1 + len(heard)]
+    assert repr(report) == str(report)
+
+
+def test_a_line_says_what_was_tried_and_its_loss():
+    line = str(Trial("first", "quantile", "matern32, relevance", 12_345, 80, 0.54321, 0.0012, 3.456))
+    for word in ("first", "quantile", "matern32, relevance", "12,345", "80", "0.5432", "0.0012", "3.46"):
+        assert word in line.split("  ") or word in line
+
+
+def test_the_chosen_candidate_is_among_the_trials_with_its_own_loss():
+    entry, report = tuned(a_sample(700), relevance=True)
+    assert entry.trial in report.trials
+    assert entry.score == entry.trial.loo + entry.trial.price
+
+
+def test_kernels_that_failed_are_reported_once(monkeypatch):
+    calls = []
+    judge = hyperparameters.judge
+
+    def fragile(*given):
+        calls.append(given)
+        if len(calls) % 3 == 0:
+            raise NotPositiveDefiniteError("not")
+        return judge(*given)
+
+    monkeypatch.setattr(hyperparameters, "judge", fragile)
+    entry, report = tuned(a_sample(140))
+    assert np.isfinite(entry.score)
+    assert report.failed == len(calls) // 3 > 0
+    assert str(report).count("passed over") == 1
+    assert str(report.failed) in str(report).splitlines()[-1]
+    assert "passed over" not in str(Report())
+
+
+def test_a_report_survives_as_plain_values():
+    _, report = tuned(a_sample(200))
+    report.failed = 3
+    again = Report.from_state(report.state())
+    assert str(again) == str(report)
+    assert again == report
+
+
+def test_the_same_bits_whatever_the_number_of_threads():
+    found = []
+    for n_jobs in (1, 2):
+        with Workers(n_jobs, small_matrices=True) as workers:
+            entry, report = tuned(a_sample(700), {"plain": PLAIN, "same": SAME}, relevance=True, workers=workers)
+            found.append([*entry.kernel.log_parameters(), *(trial.loo for trial in report.trials)])
+    np.testing.assert_array_equal(*found)
+
+
+# ---- the paper's way ----
+
+
+@pytest.mark.parametrize("batch_size", [None, 100])
+def test_evidence_notes_one_trial_and_learns(batch_size):
+    tuner = a_tuner(a_sample(300))
+    kernel = RBF(0.3, 1.0)
+    entry = tuner.evidence(Candidates({"plain": PLAIN}, {"rbf": kernel}, relevance=False), 15, 3, batch_size)
+    assert [trial.what for trial in tuner.report.trials] == ["evidence"]
+    assert "tune='elbo'" in str(tuner.report)
+    assert entry.kernel.length_scale > 0.6
