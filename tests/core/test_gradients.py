@@ -330,9 +330,16 @@ def test_log_loss_is_that_of_scikit_learn_and_its_derivatives_are_right(y, label
     np.testing.assert_allclose(by_variance, truth, rtol=1e-6, atol=1e-7)
 
 
-@pytest.mark.parametrize("sure", [1e2, 1e4])
-def test_log_loss_of_a_very_wrong_row_is_large_but_a_number(sure):
-    m, v = np.full((1, 1), -sure), np.full((1, 1), 1e-3)
-    assert all(np.isfinite(part).all() for part in log_loss(Probit(3.0, 0.0), m, v, np.array([1]), np.ones(1)))
-    m, v = np.array([[sure, -sure, 0.0]]), np.full((1, 3), 1e-3)
-    assert all(np.isfinite(part).all() for part in log_loss(Softmax(3.0, (0, 0, 0)), m, v, np.array([1]), np.ones(1)))
+@pytest.mark.parametrize("sure", [1e2, 1e4, 1e10])
+def test_log_loss_of_a_very_wrong_row_is_large_and_so_is_its_slope(sure):
+    """Far out, ``-log Φ(z)`` is ``z²/2`` and its slope is ``z``."""
+    m, v, y, weight = np.full((1, 1), -sure), np.full((1, 1), 0.5), np.array([1]), np.ones(1)
+    loss, by_mean, by_variance = log_loss(Probit(3.0, 0.0), m, v, y, weight)
+    square = 9 / (1 + 9 * 0.5)
+    assert loss == pytest.approx(0.5 * square * sure**2, rel=1e-2)
+    np.testing.assert_allclose(by_mean, -square * sure, rtol=1e-2)
+    np.testing.assert_allclose(by_variance, -0.5 * square**2 * sure**2, rtol=1e-2)
+    m, v = np.array([[sure, -sure, 0.0]]), np.full((1, 3), 0.5)
+    loss, by_mean, _ = log_loss(Softmax(3.0, (0, 0, 0)), m, v, y, weight)
+    assert loss == pytest.approx(2 * sure * 3 / np.sqrt(1.5))
+    np.testing.assert_allclose(by_mean, np.array([[1, -1, 0]]) * 3 / np.sqrt(1.5), atol=1e-9)

@@ -113,12 +113,12 @@ def test_senseless_parameters_are_refused_by_name(make, name, value):
 )
 def test_senseless_kernels_and_points_are_refused(changes, message):
     with pytest.raises(ValueError, match=message):
-        BayesianSVC(**changes).fit(X, y)
+        BayesianSVC(**changes, tune=None).fit(X, y)
 
 
 def test_every_row_of_a_long_table_is_refused_with_the_remedy():
     with pytest.raises(ValueError, match="Give n_inducing"):
-        BayesianSVC(n_inducing=None).fit(np.zeros((20_001, 1)), np.arange(20_001) % 2)
+        BayesianSVC(n_inducing=None, tune=None).fit(np.zeros((20_001, 1)), np.arange(20_001) % 2)
 
 
 def test_more_points_than_rows_works_and_says_so():

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy.special import ndtr
 
 from bayesvm.core.likelihoods import LIKELIHOODS
 from bayesvm.core.linalg import NotPositiveDefiniteError
@@ -28,7 +29,7 @@ def small_stages(monkeypatch):
 
 
 def a_sample(n_rows, share=0.5, seed=0):
-    """Two classes by the sign of the first column times the second; the row's number stands in the last one."""
+    """Two classes by the sign of the first column times the second; the others say nothing."""
     rng = np.random.default_rng(seed)
     X = rng.uniform(-1.5, 1.5, (n_rows, D))
     y = (X[:, 0] * X[:, 1] > np.quantile(X[:, 0] * X[:, 1], 1 - share)).astype(int)
@@ -56,10 +57,9 @@ def test_the_better_scaling_is_chosen_wherever_it_stands(relevance):
         assert entry.scale == "plain"
 
 
-@pytest.mark.parametrize("relevance", [False, True])
-def test_of_equals_the_first_is_chosen(relevance):
+def test_of_equals_the_first_is_chosen():
     for names in ("ab", "ba"):
-        entry, _ = tuned(a_sample(600), dict.fromkeys(names, SAME), relevance=relevance)
+        entry, _ = tuned(a_sample(600), dict.fromkeys(names, SAME))
         assert entry.scale == names[0]
 
 
@@ -145,8 +145,7 @@ def test_after_the_first_look_prior_means_are_those_of_the_base_rate(rate):
     entry = tuner.tune(Candidates({"plain": PLAIN}, ONE_KERNEL, relevance=False))
     (offset,) = tuner.offsets(entry)
     far = entry.judgement.link.score(np.array([offset]), np.array([entry.kernel.variance]))
-    assert LIKELIHOODS  # the link, not the likelihood, says what f means
-    assert far[0] == pytest.approx({0.5: 0.0, 0.02: -2.0537}[rate], abs=1e-3)
+    assert ndtr(far[0]) == pytest.approx(rate)
     assert a_tuner(sample).offsets(entry) == (0.0,)
     assert tuner.offsets(None) == (0.0,)
 
@@ -168,15 +167,15 @@ def test_the_report_has_a_line_for_every_trial_and_tells_who_listens():
 
 
 def test_a_line_says_what_was_tried_and_its_loss():
-    line = str(Trial("first", "quantile", "matern32, relevance", 12_345, 80, 0.54321, 0.0012, 3.456))
-    for word in ("first", "quantile", "matern32, relevance", "12,345", "80", "0.5432", "0.0012", "3.46"):
-        assert word in line.split("  ") or word in line
+    line = str(Trial("first", "quantile", "matern32, relevance", 12_345, 80, loo=0.54321, seconds=3.456))
+    for word in ("first", "quantile", "matern32, relevance", "12,345", "80", "0.5432", "3.46"):
+        assert f" {word} " in f" {line} "
 
 
 def test_the_chosen_candidate_is_among_the_trials_with_its_own_loss():
     entry, report = tuned(a_sample(700), relevance=True)
     assert entry.trial in report.trials
-    assert entry.score == entry.trial.loo + entry.trial.price
+    assert entry.score == entry.trial.loo
 
 
 def test_kernels_that_failed_are_reported_once(monkeypatch):

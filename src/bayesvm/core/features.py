@@ -148,10 +148,9 @@ class LinearFeatures:
         return _RecordedLinear(phi)
 
     def gradient(self, total: FeatureGradient) -> Array:
-        """Derivatives by the logarithms of the prior variances, one per feature without the intercept (D16).
-
-        For a prior covariance that is no diagonal they are those by factors on the rows of ``root``.
-        """
+        """Derivatives by the logarithms of the prior variances, one per feature without the intercept (D16)."""
+        if self.root.ndim != 1:
+            raise TypeError("only a diagonal prior covariance has variances to learn")
         width = self.n_weights - self.intercept
         return 0.5 * np.diag(total.gram)[:width]
 

@@ -81,8 +81,8 @@ def block_elbo_gradient(
         for machine in machines:
             at = _Seen.of(record, machine.offset, machine.posterior)
             local = likelihood.update(at.mean, at.variance, block.signs(machine.label))
-            unit = 1.0 if block.weight is None else block.weight
-            by_mean, by_variance = unit * (local.linear - local.precision * at.mean), -0.5 * unit * local.precision
+            weight = 1.0 if block.weight is None else block.weight
+            by_mean, by_variance = weight * (local.linear - local.precision * at.mean), -0.5 * weight * local.precision
             phi_bar += at.pulled(record, by_mean, by_variance, by_variance)
             variance_bar += by_variance
         return record.pull(phi_bar, variance_bar)
@@ -197,7 +197,8 @@ def _left_out(
 ) -> _LeftOutRows:
     """Cavities (D10), the loss of the link there, and its derivatives through them.
 
-    With ``o = 1 - w t`` and γ = g - w c: ``∂m₋/∂m = 1/o``, ``∂m₋/∂t = (w (m-c) - γ)/o²``, ``∂t₋/∂t = 1/o²``.
+    With ``o = 1 - w t`` and γ = g - w c: ``∂m₋/∂m = 1/o``, ``∂m₋/∂t = (w (m-c) - γ)/o²``, ``∂t₋/∂t = 1/o²``; where o is
+    held at its floor, ``-γ/o`` and ``1/o``.
     """
     weight = np.ones(len(block.y)) if block.weight is None else block.weight
     unit = np.minimum(weight, 1.0)
@@ -218,6 +219,7 @@ def _left_out(
     for i, machine in enumerate(machines):
         (w, gamma), share, at = sites[i], shares[i], seen[i]
         m_bar, v_bar = by_means[:, i], by_variances[:, i]
-        by_explained = (m_bar * unit * (w * (at.mean - machine.offset) - gamma) + v_bar) / share**2
+        free = (m_bar * unit * (w * (at.mean - machine.offset) - gamma) + v_bar) / share**2
+        by_explained = np.where(share > SMALLEST_SHARE, free, (v_bar - m_bar * unit * gamma) / share)
         each.append(_LeftOut(at, m_bar / share, by_explained, v_bar, weight * w, weight * gamma))
     return _LeftOutRows(loss, each)

@@ -87,7 +87,8 @@ class Kernel(ABC):
         other, start = copy.deepcopy(self), 0
         for parameter in self.learned():
             value = np.exp(theta[start : start + len(parameter.value)])
-            single = np.ndim(self.get_params()[parameter.name]) == 0
+            given = self.get_params()[parameter.name]
+            single = given is not None and np.ndim(given) == 0
             other.set_params(**{parameter.name: float(value[0]) if single else value})
             start += len(parameter.value)
         return other

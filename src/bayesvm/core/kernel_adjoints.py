@@ -14,6 +14,8 @@ import numpy as np
 
 from bayesvm.core.linalg import Array
 
+FARTHEST = 1e150
+
 ByParameter = dict[str, Array]  # derivatives by the logarithms of a kernel's parameters, by name
 
 
@@ -62,7 +64,8 @@ class RecordedDistance:
     def pull(self, adjoint: Array) -> KernelGradient:
         A = adjoint * self.slope
         centre = np.mean(self.Z, axis=0)  # squares are taken apart below, so they should be small
-        X, Z = self.X - centre, self.Z - centre
+        # A row as far as that has a slope of zero; its square must not overflow.
+        X, Z = np.clip(self.X - centre, -FARTHEST, FARTHEST), self.Z - centre
         drawn, by_point = A.T @ X, A.sum(axis=0)
         squares = A.sum(axis=1) @ X**2 - 2 * np.einsum("mj,mj->j", drawn, Z) + by_point @ Z**2
         inverse_square = self.inverse_scale**2

@@ -148,7 +148,8 @@ class BaseBayesianSVC(PredictionMixin, ClassifierMixin, BaseEstimator, metaclass
     def _session(
         self, X: Any, codes: Any, weight: Any, callback: Any
     ) -> Iterator[tuple[MemorySource, Callback | None]]:
-        """Threads, progress and a source of blocks, not yet scaled, for the length of a ``with``."""
+        """Threads, progress and a source of blocks, not yet scaled, for the length of a ``with``; the clock runs."""
+        self._deadline = np.inf if self.time_limit is None else time.monotonic() + self.time_limit
         n_weights = self._expected_weights(*X.shape)
         workers = Workers(jobs(self.n_jobs), small_matrices=n_weights < SMALL_MATRICES)
         with workers, progress_display(self.verbose, callback) as on_update:
@@ -222,9 +223,8 @@ class BaseBayesianSVC(PredictionMixin, ClassifierMixin, BaseEstimator, metaclass
 
     def _plan(self, source: MemorySource) -> Plan:
         size = min(source.n_rows, 4096 if self.batch_size == "auto" else int(self.batch_size))
-        deadline = np.inf if self.time_limit is None else time.monotonic() + self.time_limit
         rate = _learning_rate(self.learning_rate)
-        return Plan(self.inference, int(self.max_iter), float(self.tol), size, rate, deadline)
+        return Plan(self.inference, int(self.max_iter), float(self.tol), size, rate, self._deadline)
 
     def _store(self, model: Model, trained: Trained) -> None:
         self._machines = trained.machines

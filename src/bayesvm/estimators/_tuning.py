@@ -27,7 +27,7 @@ from bayesvm.progress import trial_display
 GROWTH = (300, 1_000)  # numbers of inducing points that "auto" tries one after the other,
 PASS_BUDGET = 2e10  # as long as rows × points² is at most this; the first one always
 GROWN_TOLERANCE = 5e-4  # nats per row; a larger model starts near its end
-WORTH_TRYING = 0.003  # log loss that the last points of tuning must have gained for more to be tried
+WORTH_TRYING = 0.006  # log loss that the last points of tuning must have gained for more to be tried
 WORTH_GROWING = 0.002  # log loss that a larger number must gain
 EVIDENCE_POINTS = 150  # inducing points while the ELBO is climbed
 AUTO_KERNELS = ("rbf", "matern32")
@@ -92,7 +92,8 @@ class TuningMixin(BaseBayesianSVC):
             raw.workers,
             rng,
             self.tuning_report_,
-            self._plan(raw).deadline,
+            self._deadline,
+            max(self._sizes(raw.n_rows)),
         )
 
     def _tuned(self, tuner: Tuner, raw: MemorySource, size: int) -> Entry:
@@ -145,7 +146,7 @@ class TuningMixin(BaseBayesianSVC):
 
     def _improved(self, fitted: Fitted, source: MemorySource, rng: np.random.Generator, on_update: Any) -> Fitted:
         """More inducing points for as long as leave-one-out says that they pay."""
-        if self.tune is None:
+        if self.tune is None or time.monotonic() > self._deadline:
             return fitted
         sizes, began = self._sizes(source.n_rows)[: 2 if self._grows else 1], time.monotonic()
         loss = self._noted(fitted, 0.0)
@@ -173,12 +174,14 @@ class TuningMixin(BaseBayesianSVC):
         link = fitted_link(self.link, fitted.cavities)
         loss = mean_log_loss(link, fitted.cavities)
         rows, points = len(fitted.which), fitted.model.features.n_weights
-        trial = replace(self._chosen, what="fit", n_rows=rows, n_inducing=points, loo=loss, price=0.0, seconds=seconds)
+        trial = replace(self._chosen, what="fit", n_rows=rows, n_inducing=points, loo=loss, seconds=seconds)
         self.tuning_report_.add(trial)
         return loss
 
     def _store(self, model: Model, trained: Trained) -> None:
         super()._store(model, trained)
+        if self.tune is not None:
+            self.tuning_report_.hear = None  # a fitted model holds no display
         scales = inducing_points.length_scales(self.kernel_)
         if scales is not None:
             spread = np.var(self._features.inducing_points, axis=0)

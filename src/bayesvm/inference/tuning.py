@@ -29,15 +29,17 @@ from bayesvm.inference.hyperparameters import FIRST_UPDATES, Judgement, Rows, ju
 from bayesvm.inference.inducing import select
 
 # Rows, inducing points and judgements of each stage.
-FIRST = (1_000, 100, 8)
-RELEVANCE = (2_000, 80, 16)
-OTHER = (2_000, 80, 6)
-REFINED = ((4_000, 120, 8), (5_000, 300, 4))
+FIRST = (1_000, 150, 8)
+FEW_POINTS = 80
+RELEVANCE = (2_000, FEW_POINTS, 16)
+OTHER = (2_000, FEW_POINTS, 6)
+REFINED = ((4_000, 120, 8), (8_000, 200, 5))
 POINTS = 20  # judgements for inducing points that are learned
 MOST_ROWS = REFINED[-1][0]
 WORTH_RELEVANCE = 0.05  # log loss by which a scaling may be behind before relevance is learned
 RELEVANCE_FROM = 1_000  # rows below which a length-scale for every feature was never reliably better
 ROWS_PER_FEATURE = 10
+CLOSE = 0.01  # log loss by which another scaling may be behind on fresh rows and still be refined
 CLEARLY = 0.003  # log loss by which another scaling or kernel must be better than the plain one
 RARE_ROWS = 50  # of the rarest class that a sample should have
 BLOCK_ROWS = 512
@@ -53,15 +55,14 @@ class Trial:
     n_rows: int
     n_inducing: int
     loo: float  # leave-one-out log loss
-    price: float  # added to it, for parameters learned on the same rows
     seconds: float
 
     def __str__(self) -> str:
         left = f"{self.what:<16} {self.scale:<9} {self.kernel:<20} {self.n_rows:>9,} {self.n_inducing:>6}"
-        return f"{left} {self.loo:>9.4f} {self.price:>7.4f} {self.seconds:>6.2f}"
+        return f"{left} {self.loo:>9.4f} {self.seconds:>8.2f}"
 
 
-HEADER = f"{'tried':<16} {'scale':<9} {'kernel':<20} {'rows':>9} {'points':>6} {'LOO loss':>9} {'price':>7} {'sec.':>6}"
+HEADER = f"{'tried':<16} {'scale':<9} {'kernel':<20} {'rows':>9} {'points':>6} {'LOO loss':>9} {'seconds':>8}"
 
 
 @dataclass
@@ -130,8 +131,8 @@ class Entry:
 
     @property
     def score(self) -> float:
-        """Leave-one-out log loss with the price of what was learned on the same rows."""
-        return self.trial.loo + self.trial.price
+        """Leave-one-out log loss; of many parameters, on rows that they were not learned on."""
+        return self.trial.loo
 
 
 @dataclass(frozen=True)
@@ -147,34 +148,63 @@ class Tuner:
     rng: np.random.Generator
     report: Report
     deadline: float = np.inf
+    most_points: int = 1_000_000  # of the fit that will follow; a kernel tuned with more would not suit it
 
     def tune(self, candidates: Candidates) -> Entry:
-        """The recipe: scaling, relevance, kernel, then more rows."""
+        """The recipe: scaling, relevance, kernel, then more rows and points."""
         first = next(iter(candidates.kernels))
-        tried = [self._first(scale, candidates, first) for scale in candidates.scalers]
+        plain, *scales = candidates.scalers
+        tried = [self._first(plain, candidates, first)]
+        tried += [self._first(scale, candidates, first) for scale in scales if self._has_time()]
         best = self._best(tried, errors=2.0)
-        if candidates.relevance and self._many_rows():
-            close = [entry for entry in tried if entry.score < best.score + WORTH_RELEVANCE]
-            if len({entry.scale for entry in close} & {"standard", "common"}) == 2:
-                # With a length-scale for every column they are the same model.
-                close.remove(max((e for e in close if e.scale != "quantile"), key=lambda entry: entry.score))
-            learned = [self._relevance(entry, candidates) for entry in close]
-            best = self._best([self._seen_anew(entry, candidates) for entry in (best, *learned)])
-            others = [self._other(best, name, candidates) for name in candidates.kernels if name != best.name]
-            best = self._best([best, *(self._seen_anew(entry, candidates) for entry in others)])
+        finalists = [best]
+        if candidates.relevance and self._many_rows() and self._has_time():
+            finalists = self._with_relevance(best, tried, candidates)
         for stage in REFINED:
-            more_rows = min(len(self.sample.y), stage[0]) >= 1.5 * best.trial.n_rows
-            more_points = min(len(self.sample.y), stage[1]) >= 2 * best.trial.n_inducing and self._many_rows()
-            if (more_rows or more_points) and best.kernel.learned() and time.monotonic() < self.deadline:
-                before = best.judgement.losses if best.trial.what == "refined" else np.zeros(0)
-                best = self._search("refined", best, best.kernel, candidates, stage)
-                if len(before):
-                    best = replace(best, gained=float(np.mean(before - best.judgement.losses[: len(before)])))
+            best = finalists[0]
+            if self._is_more(stage, best.trial) and best.kernel.learned() and self._has_time():
+                refined = sorted((self._refined(e, candidates, stage) for e in finalists), key=lambda e: e.score)
+                finalists = [entry for entry in refined if entry.score < refined[0].score + CLEARLY]
+        best = finalists[0]
         self.report.chosen.append(
-            f"Chosen: scale {best.scale!r}, kernel {best.trial.kernel}: lowest leave-one-out log loss plus price, "
-            "or not clearly above the lowest and tried earlier."
+            f"Chosen: scale {best.scale!r}, kernel {best.trial.kernel}: lowest leave-one-out log loss, "
+            "or tried earlier and not clearly above the lowest."
         )
         return best
+
+    def _with_relevance(self, best: Entry, tried: Sequence[Entry], candidates: Candidates) -> list[Entry]:
+        """A length-scale for every feature, and then another kernel, if they are better on fresh rows.
+
+        Of another scaling that is close behind, more rows will have to decide.
+        """
+        close = [entry for entry in tried if entry.score < best.score + WORTH_RELEVANCE]
+        linear = [entry for entry in close if entry.scale != "quantile"]
+        if linear:  # with a length-scale for every column, all scalings but the ranks are the same model
+            nearest = min(linear, key=lambda entry: entry.score)
+            close = [entry for entry in close if entry is nearest or entry.scale == "quantile"]
+        learned = [self._relevance(entry, candidates) for entry in close]
+        anew = [self._seen_anew(entry, candidates) for entry in (best, *learned)]
+        best = self._best(anew)
+        rivals = [entry for entry in anew[1:] if entry.scale != best.scale and entry.score < best.score + CLOSE]
+        others = [self._other(best, name, candidates) for name in candidates.kernels if name != best.name]
+        best = self._best([best, *(self._seen_anew(entry, candidates) for entry in others)])
+        return [best, *(replace(entry, name=best.name) for entry in rivals)]
+
+    def _refined(self, entry: Entry, candidates: Candidates, stage: tuple[int, int, int]) -> Entry:
+        """The search goes on with more rows or points; what it gained on the rows before is noted."""
+        before = entry.judgement.losses if entry.trial.what == "refined" else np.zeros(0)
+        found = self._search("refined", entry, self._as(entry.name, entry.kernel, candidates), candidates, stage)
+        if not len(before):
+            return found
+        return replace(found, gained=float(np.mean(before - found.judgement.losses[: len(before)])))
+
+    def _is_more(self, stage: tuple[int, int, int], last: Trial) -> bool:
+        """Whether a stage has many more rows, or points, than the last trial."""
+        n_rows, n_points, _ = stage
+        rows, points = len(self.sample.y), min(len(self.sample.y), self.most_points)
+        return min(rows, n_rows) >= 1.5 * last.n_rows or (
+            self._many_rows() and min(points, n_points) >= 2 * last.n_inducing
+        )
 
     def evidence(self, candidates: Candidates, n_points: int, updates: int, batch_size: int | None) -> Entry:
         """The paper's way, for the first scaling and kernel: ML-II on the sample, all at once or in minibatches."""
@@ -185,7 +215,7 @@ class Tuner:
         points = select(rows.source, "kmeans", n_points, self.rng, kernel)
         found, _ = maximise(rows, KernelFamily(kernel, points), updates, batch_size, self.rng)
         seconds = time.monotonic() - began
-        trial = Trial("evidence", scale, name, rows.source.n_rows, len(points), found.loo, 0.0, seconds)
+        trial = Trial("evidence", scale, name, rows.source.n_rows, len(points), found.loo, seconds)
         self.report.chosen.append("Chosen: the kernel whose ELBO is highest (tune='elbo').")
         return Entry(scale, name, rows, found, self.report.add(trial))
 
@@ -201,7 +231,9 @@ class Tuner:
     def _first(self, scale: str, candidates: Candidates, name: str) -> Entry:
         """One length-scale for all features, from the usual start."""
         rows = self._rows(candidates.scalers[scale], self._first_rows(FIRST[0]), None)
-        return self._searched("first", scale, name, rows, candidates.kernels[name], None, FIRST)
+        n_rows, n_points, most = FIRST
+        stage = (n_rows, FEW_POINTS if self._many_rows() else n_points, most)  # for later stages, or for good
+        return self._searched("first", scale, name, rows, candidates.kernels[name], None, stage)
 
     def _relevance(self, entry: Entry, candidates: Candidates) -> Entry:
         kernel = entry.kernel.per_feature(self.sample.X.shape[1])
@@ -212,6 +244,9 @@ class Tuner:
         """Rows that many parameters are learned on; as many are left to judge them."""
         return min(RELEVANCE[0], len(self.sample.y) // 2)
 
+    def _has_time(self) -> bool:
+        return time.monotonic() < self.deadline
+
     def _many_rows(self) -> bool:
         n_features = self.sample.X.shape[1]
         return bool(n_features > 1 and self.weight >= max(RELEVANCE_FROM, ROWS_PER_FEATURE * n_features))
@@ -221,18 +256,25 @@ class Tuner:
         n_rows, n_points, _ = self._half(), *RELEVANCE[1:]
         kernel = entry.kernel
         rows = self._rows(candidates.scalers[entry.scale], slice(n_rows, 2 * n_rows), entry)
-        points = select(rows.source, "kmeans", n_points, self.rng, kernel)
+        points = select(rows.source, "kmeans", min(n_points, self.most_points), self.rng, kernel)
         features = InducingFeatures.build(kernel, points, np.float32)
         found = judge(rows, features, entry.judgement, FIRST_UPDATES)
-        trial = replace(entry.trial, what="on fresh rows", loo=found.loo, price=0.0, seconds=0.0)
+        trial = replace(entry.trial, what="on fresh rows", loo=found.loo, seconds=0.0)
         return replace(entry, judgement=replace(entry.judgement, losses=found.losses), trial=self.report.add(trial))
 
     def _other(self, entry: Entry, name: str, candidates: Candidates) -> Entry:
         """Another family with the length-scales found."""
-        found = entry.kernel.get_params()
-        kernel = copy.deepcopy(candidates.kernels[name])
-        kernel.set_params(length_scale=found["length_scale"], variance=found["variance"])
+        kernel = self._as(name, entry.kernel, candidates)
         return self._searched("kernel", entry.scale, name, entry.rows, kernel, entry.judgement, OTHER)
+
+    def _as(self, name: str, kernel: Kernel, candidates: Candidates) -> Kernel:
+        """A kernel's length-scales and variance in the family of that name."""
+        family = candidates.kernels[name]
+        if type(family) is type(kernel):
+            return kernel
+        found = kernel.get_params()
+        other = copy.deepcopy(family)
+        return other.set_params(length_scale=found["length_scale"], variance=found["variance"])
 
     def _search(
         self, what: str, entry: Entry, kernel: Kernel, candidates: Candidates, stage: tuple[int, int, int]
@@ -252,18 +294,16 @@ class Tuner:
     ) -> Entry:
         began = time.monotonic()
         _, n_points, most = stage
-        points = select(rows.source, "kmeans", n_points, self.rng, kernel)
+        points = select(rows.source, "kmeans", min(n_points, self.most_points), self.rng, kernel)
         found = search(rows, KernelFamily(kernel, points), start, most)
         self.report.failed += found.failed
-        n_learned = len(kernel.log_parameters())
         trial = Trial(
             what,
             scale,
-            name + (", relevance" if n_learned > 3 else ""),
+            name + (", relevance" if np.ndim(kernel.get_params().get("length_scale", 0)) else ""),
             rows.source.n_rows,
             len(points),
             found.best.loo,
-            max(0, n_learned - 2) / rows.source.total_weight,
             time.monotonic() - began,
         )
         return Entry(scale, name, rows, found.best, self.report.add(trial))
