@@ -77,8 +77,11 @@ METHODS = {
     "logistic": peer(lambda _n, _seed: make_pipeline(StandardScaler(), LogisticRegression())),
     "default": ours(),
     "fixed": ours(tune=None),
-    "matern52": ours(kernel="matern52"),
-    "points_600": ours(n_inducing=600),
+    "one_length": ours(tune="loo"),
+    "elbo": ours(tune="elbo", max_inducing=300),
+    "rbf": ours(kernel="rbf"),
+    "standard": ours(scale="standard"),
+    "points_300": ours(max_inducing=300),
     "linear": ours(BayesianLinearSVC),
 }
 

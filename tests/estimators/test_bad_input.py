@@ -14,7 +14,12 @@ X = rng.standard_normal((80, 3))
 y = (X[:, 0] + 0.3 * rng.standard_normal(80) > 0).astype(int)
 
 both = pytest.mark.parametrize(
-    "make", [lambda **p: BayesianSVC(**{"tune": None, "random_state": 0} | p), BayesianLinearSVC]
+    "make",
+    [
+        lambda **p: BayesianSVC(**{"tune": None, "random_state": 0} | p),
+        lambda **p: BayesianLinearSVC(**{"tune": None} | p),
+    ],
+    ids=["kernel", "linear"],
 )
 
 

@@ -1,6 +1,7 @@
 """A model that tunes itself, as users meet it: what it finds, what it leaves alone, and tables that are hard."""
 
 import pickle
+import warnings
 
 import numpy as np
 import pytest
@@ -93,7 +94,7 @@ def test_columns_of_one_unit_keep_their_sizes():
 
 
 @pytest.mark.parametrize("scale", ["standard", "common", "quantile", None])
-@pytest.mark.parametrize("tune", ["auto", "elbo", None])
+@pytest.mark.parametrize("tune", ["auto", None])
 def test_a_scaling_that_is_asked_for_is_used(scale, tune):
     X, y = noisy(120, 3)
     X = np.exp(X) * [1.0, 2.0, 3.0]
@@ -172,8 +173,7 @@ def test_tuning_beats_the_usual_kernel_where_that_is_far_off():
     assert max(loss["auto"], loss["loo"]) < 0.5 * loss[None]
 
 
-@pytest.mark.parametrize("inference", ["batch", "stochastic"])
-@pytest.mark.parametrize("kernel", [RBF(0.3, 0.5), Matern(20.0, 0.5)], ids=repr)
+@pytest.mark.parametrize(("kernel", "inference"), [(RBF(0.3, 0.5), "batch"), (Matern(20.0, 0.5), "stochastic")])
 def test_the_papers_way_raises_the_elbo(kernel, inference):
     X, y = noisy(200, 3)
     how = {"kernel": kernel, "n_inducing": 20, "inference": inference}
@@ -361,8 +361,7 @@ def test_hard_tables_are_tuned_in_silence(name, tune):
     assert p[:, 1].mean() == pytest.approx((y == 1).mean(), abs=0.05)
 
 
-@pytest.mark.parametrize("share", [0.5, 0.1])
-@pytest.mark.parametrize("n_features", [2, 10])
+@pytest.mark.parametrize(("n_features", "share"), [(2, 0.1), (10, 0.5)])
 def test_where_nothing_matters_the_base_rate_is_said(n_features, share):
     lost = []
     for seed in range(3):
@@ -429,6 +428,15 @@ def test_a_prior_variance_for_every_feature_tells_which_matter():
     test = noisy(2000, 30, seed=1)
     plain = BayesianLinearSVC(np.ones(30), tune=None).fit(X, y)
     assert log_loss(test[1], model.predict_proba(test[0])) < log_loss(test[1], plain.predict_proba(test[0])) + 0.01
+
+
+@pytest.mark.parametrize("size", [1e-12, 1e12])
+@pytest.mark.parametrize("model", [BayesianLinearSVC(scale=None), BayesianSVC(scale=None, n_inducing=20)], ids=repr)
+def test_units_without_any_scaling_are_survived(model, size):
+    X, y = noisy(80, 3)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # ConvergenceWarning and JitterWarning are honest here
+        assert np.isfinite(model.fit(X * size, y).predict_proba(X * size)).all()
 
 
 def test_a_prior_matrix_stays():
