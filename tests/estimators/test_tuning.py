@@ -421,7 +421,7 @@ def test_a_learned_prior_does_not_overfit_where_columns_are_many(n_rows, n_featu
 
 
 def test_a_prior_variance_for_every_feature_tells_which_matter():
-    X, y = noisy(100, 30)
+    X, y = noisy(160, 30)
     model = BayesianLinearSVC(np.ones(30)).fit(X, y)
     assert model.prior_variance_.shape == (30,)
     assert model.prior_variance_[0] > 3 * model.prior_variance_[1:].max()

@@ -34,7 +34,7 @@ def test_mean_field_optimum(bound):
 def test_many_correlated_columns_still_converge():
     rng = np.random.default_rng(0)
     common = rng.standard_normal((400, 1))
-    wide = common + 0.3 * rng.standard_normal((400, 6000))
+    wide = common + 0.3 * rng.standard_normal((400, 5001))
     label = np.sign(common[:, 0] + 0.2 * rng.standard_normal(400))
     model = BayesianLinearSVC(covariance="diagonal", max_iter=300, tol=1e-4).fit(wide, label)
     assert model.converged_

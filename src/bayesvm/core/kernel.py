@@ -59,10 +59,8 @@ class Kernel(ABC):
         """The parameters that are learned; one with bounds ``"fixed"`` is not."""
         found = []
         for name, bounds in self._bounds().items():
-            if bounds != "fixed":
-                low, high = bounds
-                if not 0 < low < high:
-                    raise ValueError(f"{name}_bounds must be 'fixed' or two numbers 0 < low < high, got {bounds!r}")
+            if not (isinstance(bounds, str) and bounds == "fixed"):
+                low, high = _checked(name, bounds)
                 value = np.atleast_1d(np.asarray(positive(name, getattr(self, name)), np.float64))
                 found.append(Learned(name, value, (float(low), float(high))))
         return found
@@ -241,6 +239,16 @@ def positive(name: str, value: Any) -> Any:
     if not holds:
         raise ValueError(f"{name} must be positive and finite, got {value!r}")
     return value
+
+
+def _checked(name: str, bounds: Any) -> tuple[float, float]:
+    try:
+        low, high = (float(bound) for bound in bounds)
+    except (TypeError, ValueError):
+        low = high = np.nan
+    if not 0 < low < high:
+        raise ValueError(f"{name}_bounds must be 'fixed' or two numbers 0 < low < high, got {bounds!r}")
+    return low, high
 
 
 def _terms(kernel: Kernel) -> list[tuple[Kernel, float]]:

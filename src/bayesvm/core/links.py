@@ -12,7 +12,7 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 from scipy.optimize import minimize
-from scipy.special import expit, log_ndtr, log_softmax, ndtri
+from scipy.special import erfcx, expit, log_ndtr, log_softmax, ndtri
 
 from bayesvm.core.leave_one_out import Cavities
 from bayesvm.core.linalg import Array
@@ -103,13 +103,18 @@ def fit_probit(m: Array, v: Array, sign: Array, weight: Array) -> Probit:
         root = np.sqrt(1 + a * a * v)
         z = sign * (a * m + b) / root
         log_p = log_ndtr(z)
-        hazard = weight * np.exp(-0.5 * z * z - 0.5 * np.log(2 * np.pi) - log_p)  # d log ncdf / dz
+        hazard = weight * _hazard(z)
         dz_da = sign * (m / root - (a * m + b) * a * v / root**3)
         gradient = np.array([-np.sum(hazard * dz_da) * a, -np.sum(hazard * sign / root)])
         return float(-np.sum(weight * log_p) + 0.5 * parameters @ parameters), gradient + parameters
 
     found = minimize(loss, np.zeros(2), jac=True, method="L-BFGS-B")
     return Probit(float(np.exp(found.x[0])), float(found.x[1]))
+
+
+def _hazard(z: Array) -> Array:
+    """``d log ncdf(z) / dz = npdf(z)/ncdf(z)``, however small both are."""
+    return np.asarray(np.sqrt(2 / np.pi) / erfcx(-z / np.sqrt(2)))
 
 
 def fit_softmax(m: Array, v: Array, y: npt.NDArray[np.integer], weight: Array) -> Softmax:
@@ -159,7 +164,7 @@ def log_loss(
         a, root = link.scale, np.sqrt(1 + link.scale**2 * v)
         z = sign * link.score(m, v)
         log_p = log_ndtr(z)
-        hazard = weight[:, None] * np.exp(-0.5 * z * z - 0.5 * np.log(2 * np.pi) - log_p)
+        hazard = weight[:, None] * _hazard(z)
         return -float(weight @ log_p[:, 0]), -hazard * sign * a / root, 0.5 * hazard * z * (a / root) ** 2
     logits = log_softmax(link.logits(m, v), axis=1)
     excess = weight[:, None] * np.exp(logits)

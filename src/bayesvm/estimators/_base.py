@@ -62,6 +62,10 @@ class BaseBayesianSVC(PredictionMixin, ClassifierMixin, BaseEstimator, metaclass
     def _expected_weights(self, n_rows: int, n_features: int) -> int:
         """About how many features a row will have; decides precision and block size."""
 
+    def _first_weights(self, n_rows: int, n_features: int) -> int:
+        """How many the first fit has; a model may grow after that."""
+        return self._expected_weights(n_rows, n_features)
+
     @abstractmethod
     def _build_features(self, source: MemorySource, dtype: Any, rng: np.random.Generator) -> Features:
         """The feature map, and fitted attributes that belong to it."""
@@ -151,7 +155,7 @@ class BaseBayesianSVC(PredictionMixin, ClassifierMixin, BaseEstimator, metaclass
         """Threads, progress and a source of blocks, not yet scaled, for the length of a ``with``; the clock runs."""
         self._deadline = np.inf if self.time_limit is None else time.monotonic() + self.time_limit
         n_weights = self._expected_weights(*X.shape)
-        workers = Workers(jobs(self.n_jobs), small_matrices=n_weights < SMALL_MATRICES)
+        workers = Workers(jobs(self.n_jobs), small_matrices=self._first_weights(*X.shape) < SMALL_MATRICES)
         with workers, progress_display(self.verbose, callback) as on_update:
             rows = block_rows(n_weights, X.shape[1])
             yield MemorySource(X, codes, weight, ColumnScaler(), workers, rows), on_update
@@ -200,7 +204,8 @@ class BaseBayesianSVC(PredictionMixin, ClassifierMixin, BaseEstimator, metaclass
         return [1] if len(self.classes_) == 2 else list(range(len(self.classes_)))
 
     def _first_tasks(self, source: MemorySource) -> list[Task]:
-        prior = Gaussian.prior(self._features.n_weights)
+        mean_field = getattr(self, "covariance", "full") == "diagonal"  # has no use for a prior with a full matrix
+        prior = Gaussian.prior(1 if mean_field else self._features.n_weights)
         self._rates = self._base_rates(source)
         return [Task(label, 0.0, prior, prior) for label in self._labels()]
 

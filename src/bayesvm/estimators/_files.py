@@ -11,6 +11,7 @@ import numpy as np
 from bayesvm import persistence
 from bayesvm.core import kernels, links
 from bayesvm.core.features import InducingFeatures, LinearFeatures
+from bayesvm.core.kernel import VARIANCES
 from bayesvm.core.leave_one_out import Cavities
 from bayesvm.core.posterior import DiagonalGaussian, Gaussian, NaturalParameters
 from bayesvm.core.statistics import Lens, Machine, View
@@ -98,7 +99,8 @@ def _from_plain(value: Any) -> Any:
 
 def _kernel_state(kernel: kernels.Kernel) -> dict[str, Any]:
     if isinstance(kernel, kernels.Sum):
-        return {"sum": [_kernel_state(part) for part in kernel.kernels], "weights": list(kernel.checked_weights())}
+        parts = [_kernel_state(part) for part in kernel.kernels]
+        return {"sum": parts, "weights": list(kernel.checked_weights()), "weights_bounds": kernel.weights_bounds}
     name = type(kernel).__name__
     if name not in KERNELS:
         raise TypeError(f"a kernel of type {name} cannot be saved; those of bayesvm.kernels can")
@@ -107,7 +109,8 @@ def _kernel_state(kernel: kernels.Kernel) -> dict[str, Any]:
 
 def _kernel_from(state: dict[str, Any]) -> kernels.Kernel:
     if "sum" in state:
-        return kernels.Sum([_kernel_from(part) for part in state["sum"]], state["weights"])
+        parts = [_kernel_from(part) for part in state["sum"]]
+        return kernels.Sum(parts, state["weights"], state.get("weights_bounds", VARIANCES))
     return KERNELS[state["name"]](**state["parameters"])
 
 
@@ -117,13 +120,15 @@ def _features_state(features: Any) -> dict[str, Any]:
             "kernel": _kernel_state(features.kernel),
             "inducing_points": features.inducing_points,
             "whitening": features.whitening,
+            "jitter": features.jitter,
         }
     return {"root": features.root, "intercept": features.intercept}
 
 
 def _features_from(state: dict[str, Any]) -> Any:
     if "kernel" in state:
-        return InducingFeatures(_kernel_from(state["kernel"]), state["inducing_points"], state["whitening"])
+        points, whitening = state["inducing_points"], state["whitening"]
+        return InducingFeatures(_kernel_from(state["kernel"]), points, whitening, state.get("jitter", 0.0))
     return LinearFeatures(**state)
 
 

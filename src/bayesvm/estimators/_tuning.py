@@ -21,7 +21,7 @@ from bayesvm.inference import inducing as inducing_points
 from bayesvm.inference.hyperparameters import moved
 from bayesvm.inference.objective import Model, Task
 from bayesvm.inference.training import Trained
-from bayesvm.inference.tuning import MOST_ROWS, Candidates, Entry, Report, Tuner
+from bayesvm.inference.tuning import FIRST, MOST_ROWS, Candidates, Entry, Report, Tuner
 from bayesvm.progress import trial_display
 
 GROWTH = (300, 1_000)  # numbers of inducing points that "auto" tries one after the other,
@@ -39,6 +39,9 @@ class TuningMixin(BaseBayesianSVC):
     """Scaling, kernel and number of inducing points chosen by leave-one-out."""
 
     def _kernel(self, wanted: Any, n_features: int) -> Kernel:
+        raise NotImplementedError
+
+    def _check_inducing(self, size: int, n_features: int) -> None:
         raise NotImplementedError
 
     def _place_inducing_points(self, source: MemorySource, rng: np.random.Generator, size: int) -> np.ndarray:
@@ -82,7 +85,8 @@ class TuningMixin(BaseBayesianSVC):
 
     def _tuner(self, raw: MemorySource, rng: np.random.Generator) -> Tuner:
         largest = int(np.clip(MOST_SAMPLE_ENTRIES // raw.n_features, 100, MOST_ROWS))
-        part = raw if raw.n_rows <= largest else raw.subset(largest, rng)
+        # A table may be sorted; but one that a stage sees as a whole stays, so that weights equal repetition.
+        part = raw if raw.n_rows <= FIRST[0] else raw.subset(min(largest, raw.n_rows), rng)
         return Tuner(
             part.gathered(),
             raw.total_weight,
@@ -118,6 +122,10 @@ class TuningMixin(BaseBayesianSVC):
         kernels = {
             name if isinstance(name, str) else type(name).__name__: self._kernel(name, raw.n_features) for name in names
         }
+        for kernel in kernels.values():  # complain now, not after some stages
+            kernel.learned()
+            kernel.against(np.zeros((1, raw.n_features)))
+        self._check_inducing(self._sizes(raw.n_rows)[0], raw.n_features)
         return Candidates(scalers, kernels, relevance=self.tune == "auto" and isinstance(self.kernel, str))
 
     def _starts_warm(self, source: MemorySource) -> bool:

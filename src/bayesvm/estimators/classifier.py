@@ -23,7 +23,7 @@ KERNELS = {
     "rbf": lambda d: RBF(np.sqrt(d), 4.0),
     "matern32": lambda d: Matern(np.sqrt(d), 4.0, nu=1.5),
     "matern52": lambda d: Matern(np.sqrt(d), 4.0, nu=2.5),
-    "linear": lambda d: Linear(4.0 / d),
+    "linear": lambda d: Linear(4.0 / d, variance_bounds=(0.04 / d, 40.0 / d)),
 }
 
 
@@ -180,6 +180,9 @@ class BayesianSVC(TuningMixin):
     def _expected_weights(self, n_rows: int, n_features: int) -> int:
         return max(self._sizes(n_rows))
 
+    def _first_weights(self, n_rows: int, n_features: int) -> int:
+        return self._sizes(n_rows)[0]
+
     def _build_features(self, source: MemorySource, dtype: Any, rng: np.random.Generator) -> Features:
         self.kernel_ = self._kernel(self.kernel, source.n_features)
         size = self._sizes(source.n_rows)[0]
@@ -195,16 +198,9 @@ class BayesianSVC(TuningMixin):
         return KERNELS[wanted](n_features)
 
     def _place_inducing_points(self, source: MemorySource, rng: np.random.Generator, size: int) -> np.ndarray:
+        self._check_inducing(size, source.n_features)
         if not isinstance(self.inducing, str):
             return source.scaler(self._given_points(source.n_features))
-        if self.inducing not in inducing_points.HOW:
-            choices = ", ".join(map(repr, inducing_points.HOW))
-            raise ValueError(f"inducing must be {choices} or an array of points; got {self.inducing!r}")
-        if size > MOST_INDUCING:
-            raise ValueError(
-                f"{size} inducing points need {size}×{size} matrices; at most {MOST_INDUCING} are supported. "
-                "Give n_inducing, for example 1000."
-            )
         if self.n_inducing is None:
             return inducing_points.every_row(source)
         points = inducing_points.select(source, self.inducing, size, rng, self.kernel_)
@@ -216,6 +212,18 @@ class BayesianSVC(TuningMixin):
                 stacklevel=5,
             )
         return points
+
+    def _check_inducing(self, size: int, n_features: int) -> None:
+        if not isinstance(self.inducing, str):
+            self._given_points(n_features)
+        if isinstance(self.inducing, str) and self.inducing not in inducing_points.HOW:
+            choices = ", ".join(map(repr, inducing_points.HOW))
+            raise ValueError(f"inducing must be {choices} or an array of points; got {self.inducing!r}")
+        if size > MOST_INDUCING:
+            raise ValueError(
+                f"{size} inducing points need {size}×{size} matrices; at most {MOST_INDUCING} are supported. "
+                "Give n_inducing, for example 1000."
+            )
 
     def _given_points(self, n_features: int) -> np.ndarray:
         points = check_array(self.inducing, dtype=np.float64, input_name="inducing")

@@ -25,6 +25,7 @@ from bayesvm.inference.training import Plan, Trained, train_mean_field
 WIDEST_FULL_COVARIANCE = 5_000
 WIDEST_TUNED = 500  # columns up to which the prior variance is learned,
 TUNING_ROWS = 8_000  # from at most so many rows
+ROWS_PER_FEATURE = 5  # from so many rows a column on,
 TUNING_JUDGEMENTS = 8  # and so many trials
 INTERCEPT_VARIANCE = 100.0
 
@@ -35,8 +36,8 @@ class BayesianLinearSVC(BaseBayesianSVC):
     Parameters
     ----------
     prior_variance : number, vector of length D or D×D matrix
-        Prior covariance of β on the scaled inputs: the paper's Σ. Tuning (up to 500 columns) starts there and learns
-        one variance or one for every feature, as given; a matrix stays.
+        Prior covariance of β on the scaled inputs: the paper's Σ. Tuning (up to 500 columns, from five rows a
+        column on) starts there and learns one variance or one for every feature, as given; a matrix stays.
     fit_intercept : bool
         Whether there is a b, with prior N(0, 100).
     covariance : "full" or "diagonal"
@@ -152,7 +153,8 @@ class BayesianLinearSVC(BaseBayesianSVC):
     def _prepared(self, raw: MemorySource, rng: np.random.Generator, on_update: Any) -> Prepared:
         model, source, tasks = super()._prepared(raw, rng, on_update)
         learns = self.tune is not None and self.covariance == "full" and source.n_features <= WIDEST_TUNED
-        if not learns or np.ndim(self.prior_variance) == 2:
+        few = source.total_weight < ROWS_PER_FEATURE * source.n_features  # where leave-one-out trusts large weights
+        if not learns or few or np.ndim(self.prior_variance) == 2:
             return model, source, tasks
         part = source if source.n_rows <= TUNING_ROWS else source.subset(TUNING_ROWS, rng)
         labels = tuple(self._labels())

@@ -22,9 +22,9 @@ from bayesvm.inference.learning_rates import RobbinsMonro
 from bayesvm.inference.objective import Task
 
 RATE = 0.1  # of Adam, in logarithms
-MOST_STEPS = 60
+MOST_STEPS = 100
 SETTLED = 1e-4  # nats per row that the last steps together must gain, or it ends
-LOOK_BACK = 5
+LOOK_BACK = 20
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ def maximise(
     """
     x, adam, trace = family.start(), Adam.init(len(family.start())), [-np.inf]
     low, high = (np.array([limit[i] for limit in family.bounds()], np.float64) for i in (0, 1))  # None becomes NaN
-    features = family.features(x)
+    best = features = family.features(x)
     prior = Gaussian.prior(features.n_weights)
     tasks = [Task(label, offset, prior, prior) for label, offset in zip(rows.labels, rows.offsets, strict=True)]
     batches = None if batch_size is None else _endless(rows.source, batch_size, rng)
@@ -77,15 +77,18 @@ def maximise(
                 walk = stochastic.step(model, source, walk, rate)
             tasks, elbo = [state.task for state in walk], sum(state.elbo for state in walk)
             source = next(batches)
+        if batches is not None or elbo > max(trace):
+            best = features
         trace.append(elbo)
-        if len(trace) > LOOK_BACK and elbo - trace[-LOOK_BACK] < SETTLED * model.total_weight and batches is None:
+        gained = max(trace[-LOOK_BACK:]) - max(trace[:-LOOK_BACK], default=-np.inf)  # Adam may overshoot for a while
+        if gained < SETTLED * model.total_weight and batches is None:
             break
         scale = model.total_weight / source.total_weight
         total = elbo_gradient(source, features, [task.machine for task in tasks], rows.likelihood)
         step, adam = adam.step(scale * family.gradient(features, total))
         x = np.fmin(np.fmax(x + step, low), high)
         features = family.features(x)
-    return judge(rows, features), tuple(trace[1:])
+    return judge(rows, best), tuple(trace[1:])
 
 
 def _endless(source: BlockSource, size: int, rng: np.random.Generator) -> Iterator[BlockSource]:

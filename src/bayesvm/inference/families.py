@@ -19,7 +19,7 @@ from bayesvm.core.linalg import Array
 USUAL_VARIANCE, VARIANCE_DEVIATION = float(np.log(4.0)), 1.5
 LENGTH_DEVIATION = 1.0  # of the mean over the features, around log √D
 RELEVANCE_DEVIATION = 1.0  # of a feature around that mean
-PRIOR_VARIANCES = (1e-4, 1e4)  # of linear weights
+PRIOR_VARIANCES = (1e-4, 1e2)  # of linear weights
 
 Bounds = list[tuple[float | None, float | None]]
 Features = InducingFeatures | LinearFeatures

@@ -200,6 +200,12 @@ def search(rows: Rows, family: Family, start: Judgement | None, most: int) -> Se
             at, gradient = (value, slope) if np.array_equal(x, first) else objective(x)
             return unit * at, unit * gradient
 
-        options = {"maxfun": most, "maxiter": most, "ftol": RELATIVE_GAIN * min(1.0, unit * value), "maxcor": 20}
+        options = {
+            "maxfun": most,
+            "maxiter": most,
+            "ftol": RELATIVE_GAIN * min(1.0, unit * value),
+            "maxcor": 20,
+            "maxls": 8,
+        }
         optimize.minimize(scaled, first, jac=True, method="L-BFGS-B", bounds=family.bounds(), options=options)  # type: ignore[call-overload]
     return Search(best[1], judged, failed)

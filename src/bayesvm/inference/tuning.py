@@ -237,12 +237,13 @@ class Tuner:
 
     def _relevance(self, entry: Entry, candidates: Candidates) -> Entry:
         kernel = entry.kernel.per_feature(self.sample.X.shape[1])
-        _, n_points, most = RELEVANCE
-        return self._search("relevance", entry, kernel, candidates, (self._half(), n_points, most))
+        rows = self._rows(candidates.scalers[entry.scale], slice(0, self._half()), entry)
+        return self._searched("relevance", entry.scale, entry.name, rows, kernel, entry.judgement, RELEVANCE)
 
     def _half(self) -> int:
         """Rows that many parameters are learned on; as many are left to judge them."""
-        return min(RELEVANCE[0], len(self.sample.y) // 2)
+        wanted: int = self._first_rows(RELEVANCE[0]).stop
+        return min(wanted, len(self.sample.y) // 2)
 
     def _has_time(self) -> bool:
         return time.monotonic() < self.deadline
@@ -259,7 +260,14 @@ class Tuner:
         points = select(rows.source, "kmeans", min(n_points, self.most_points), self.rng, kernel)
         features = InducingFeatures.build(kernel, points, np.float32)
         found = judge(rows, features, entry.judgement, FIRST_UPDATES)
-        trial = replace(entry.trial, what="on fresh rows", loo=found.loo, seconds=0.0)
+        trial = replace(
+            entry.trial,
+            what="on fresh rows",
+            n_rows=rows.source.n_rows,
+            n_inducing=len(points),
+            loo=found.loo,
+            seconds=0.0,
+        )
         return replace(entry, judgement=replace(entry.judgement, losses=found.losses), trial=self.report.add(trial))
 
     def _other(self, entry: Entry, name: str, candidates: Candidates) -> Entry:
