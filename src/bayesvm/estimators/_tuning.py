@@ -78,7 +78,7 @@ class TuningMixin(BaseBayesianSVC):
             entry = tuner.with_points(entry, points)
             self.kernel_, points = entry.kernel, entry.features.inducing_points
         self._chosen, judged = entry.trial, entry.judgement
-        self._grows = entry.gained > WORTH_TRYING  # if 300 were no better than 120, a thousand will not be
+        self._grows = entry.gained > WORTH_TRYING  # if more points gained little there, a thousand will not
         features = self._features_at(source, points)
         tasks = self._moved(judged.model, judged.tasks, source, features, self._offsets(entry), rng)
         return self._model(features, source), source, tasks
@@ -126,7 +126,8 @@ class TuningMixin(BaseBayesianSVC):
             kernel.learned()
             kernel.against(np.zeros((1, raw.n_features)))
         self._check_inducing(self._sizes(raw.n_rows)[0], raw.n_features)
-        return Candidates(scalers, kernels, relevance=self.tune == "auto" and isinstance(self.kernel, str))
+        named = isinstance(self.kernel, str) and self.kernel != "linear"
+        return Candidates(scalers, kernels, relevance=self.tune == "auto" and named)
 
     def _starts_warm(self, source: MemorySource) -> bool:
         return self.tune is not None and source.n_rows <= 4 * TRANSFER_ROWS

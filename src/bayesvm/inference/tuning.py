@@ -50,7 +50,7 @@ class Trial:
     """One thing that was tried: a line of the report."""
 
     what: str
-    scale: str
+    scale: str | None
     kernel: str
     n_rows: int
     n_inducing: int
@@ -58,7 +58,7 @@ class Trial:
     seconds: float
 
     def __str__(self) -> str:
-        left = f"{self.what:<16} {self.scale:<9} {self.kernel:<20} {self.n_rows:>9,} {self.n_inducing:>6}"
+        left = f"{self.what:<16} {self.scale or 'none':<9} {self.kernel:<20} {self.n_rows:>9,} {self.n_inducing:>6}"
         return f"{left} {self.loo:>9.4f} {self.seconds:>8.2f}"
 
 
