@@ -99,7 +99,7 @@ class Report:
 
 @dataclass(frozen=True)
 class Candidates:
-    """What may be tried; the first scaling and the first kernel are the plain ones."""
+    """What may be tried; the first scaling is the plain one, kernels go from smooth to rough."""
 
     scalers: Mapping[str, Scaler]
     kernels: Mapping[str, Kernel]
@@ -152,7 +152,8 @@ class Tuner:
 
     def tune(self, candidates: Candidates) -> Entry:
         """The recipe: scaling, relevance, kernel, then more rows and points."""
-        first = next(iter(candidates.kernels))
+        # With few rows the smoothest kernel is the safest; with many, a rough one was better on most tables.
+        first = list(candidates.kernels)[-1 if self._many_rows() else 0]
         plain, *scales = candidates.scalers
         tried = [self._first(plain, candidates, first)]
         tried += [self._first(scale, candidates, first) for scale in scales if self._has_time()]
@@ -163,8 +164,7 @@ class Tuner:
         for stage in REFINED:
             best = finalists[0]
             if self._is_more(stage, best.trial) and best.kernel.learned() and self._has_time():
-                refined = sorted((self._refined(e, candidates, stage) for e in finalists), key=lambda e: e.score)
-                finalists = [entry for entry in refined if entry.score < refined[0].score + CLEARLY]
+                finalists = self._closest([self._refined(e, candidates, stage) for e in finalists], candidates, stage)
         best = finalists[0]
         self.report.chosen.append(
             f"Chosen: scale {best.scale!r}, kernel {best.trial.kernel}: lowest leave-one-out log loss, "
@@ -183,12 +183,21 @@ class Tuner:
             nearest = min(linear, key=lambda entry: entry.score)
             close = [entry for entry in close if entry is nearest or entry.scale == "quantile"]
         learned = [self._relevance(entry, candidates) for entry in close]
-        anew = [self._seen_anew(entry, candidates) for entry in (best, *learned)]
+        half, n_points = self._half(), RELEVANCE[1]
+        anew = [self._seen_anew(entry, candidates, half, n_points) for entry in (best, *learned)]
         best = self._best(anew)
         rivals = [entry for entry in anew[1:] if entry.scale != best.scale and entry.score < best.score + CLOSE]
         others = [self._other(best, name, candidates) for name in candidates.kernels if name != best.name]
-        best = self._best([best, *(self._seen_anew(entry, candidates) for entry in others)])
+        best = self._best([best, *(self._seen_anew(entry, candidates, half, n_points) for entry in others)])
         return [best, *(replace(entry, name=best.name) for entry in rivals)]
+
+    def _closest(self, entries: Sequence[Entry], candidates: Candidates, stage: tuple[int, int, int]) -> list[Entry]:
+        """The best, and those that are not clearly behind it; on fresh rows as long as there are any."""
+        scores = [entry.score for entry in entries]
+        if len(entries) > 1 and len(self.sample.y) >= 1.5 * entries[0].trial.n_rows:
+            scores = [self._seen_anew(entry, candidates, *stage[:2]).score for entry in entries]
+        order = np.argsort(scores, kind="stable")
+        return [entries[i] for i in order if scores[i] < scores[order[0]] + CLEARLY]
 
     def _refined(self, entry: Entry, candidates: Candidates, stage: tuple[int, int, int]) -> Entry:
         """The search goes on with more rows or points; what it gained on the rows before is noted."""
@@ -252,9 +261,8 @@ class Tuner:
         n_features = self.sample.X.shape[1]
         return bool(n_features > 1 and self.weight >= max(RELEVANCE_FROM, ROWS_PER_FEATURE * n_features))
 
-    def _seen_anew(self, entry: Entry, candidates: Candidates) -> Entry:
-        """The candidate scored on rows that its kernel was not learned on."""
-        n_rows, n_points, _ = self._half(), *RELEVANCE[1:]
+    def _seen_anew(self, entry: Entry, candidates: Candidates, n_rows: int, n_points: int) -> Entry:
+        """The candidate scored on as many rows beyond the first, which its kernel was not learned on."""
         kernel = entry.kernel
         rows = self._rows(candidates.scalers[entry.scale], slice(n_rows, 2 * n_rows), entry)
         points = select(rows.source, "kmeans", min(n_points, self.most_points), self.rng, kernel)
