@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -38,14 +39,17 @@ TRANSFER_ROWS = 16_384  # that show enough of the sites for a start
 class TuningMixin(BaseBayesianSVC):
     """Scaling, kernel and number of inducing points chosen by leave-one-out."""
 
+    @abstractmethod
     def _kernel(self, wanted: Any, n_features: int) -> Kernel:
-        raise NotImplementedError
+        """The kernel that a name or an object stands for."""
 
+    @abstractmethod
     def _check_inducing(self, size: int, n_features: int) -> None:
-        raise NotImplementedError
+        """Refuse senseless inducing points before anything is tried."""
 
+    @abstractmethod
     def _place_inducing_points(self, source: MemorySource, rng: np.random.Generator, size: int) -> np.ndarray:
-        raise NotImplementedError
+        """That many inducing points for the kernel found, on scaled inputs."""
 
     def _sizes(self, n_rows: int) -> list[int]:
         """Numbers of inducing points to try; one, unless ``n_inducing="auto"``."""
