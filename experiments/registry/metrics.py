@@ -1,8 +1,13 @@
-"""Registry: metrics of probabilities P, one row per test row, against the truth T, one-hot. Smaller is better."""
+"""Registry: metrics of probabilities P, one row per test row, against the truth T, one-hot.
+
+Smaller is better, except for the area under the curve, which there is for two classes only.
+"""
 
 import numpy as np
+from sklearn.metrics import roc_auc_score
 
 LEAST = 1e-15
+BINS = 10  # of the calibration error, equally wide
 
 
 def log_loss(T, P):
@@ -19,7 +24,23 @@ def brier(T, P):
     return float(np.mean(np.sum((T - P) ** 2, axis=1))) / (2 if T.shape[1] == 2 else 1)
 
 
-METRICS = {"log_loss": log_loss, "error": error, "brier": brier}
+def calibration_error(T, P):
+    """Expected calibration error: mean distance of share and mean probability within bins of the probability.
+
+    Of P(y = +1) for two classes, of the most probable class for more.
+    """
+    rows = np.arange(len(P))
+    chosen = np.ones(len(P), int) if P.shape[1] == 2 else P.argmax(axis=1)
+    claimed, true = P[rows, chosen], T[rows, chosen]
+    which = np.minimum((claimed * BINS).astype(int), BINS - 1)
+    return float(np.abs(np.bincount(which, claimed - true)).sum() / len(P))
+
+
+def auc(T, P):
+    return float(roc_auc_score(T[:, 1], P[:, 1]))
+
+
+METRICS = {"log_loss": log_loss, "error": error, "brier": brier, "calibration_error": calibration_error}
 
 
 def score(y, P, classes):
@@ -32,4 +53,5 @@ def score(y, P, classes):
         row = int(np.flatnonzero(broken)[0])
         raise ValueError(f"{broken.sum()} rows are no probabilities; the first is test row {row}: {P[row]}")
     T = (y[:, None] == classes).astype(float)
-    return {name: metric(T, P) for name, metric in METRICS.items()}
+    scores = {name: metric(T, P) for name, metric in METRICS.items()}
+    return scores | ({"auc": auc(T, P)} if len(classes) == 2 and 0 < T[:, 1].sum() < len(T) else {})

@@ -97,6 +97,23 @@ def imbalanced(n_rows, seed, share=0.01):
     return Problem(X, np.where(rare, 1, -1).astype(np.int8), expit(log_ratio + np.log(share / (1 - share))))
 
 
+def collisions(n_rows, seed):
+    """18 features as in SUSY: of two normal clouds one is shifted in six of them and wider in six others.
+
+    Single precision and in parts, for millions of rows.
+    """
+    rng = np.random.default_rng(seed)
+    shift, width = np.repeat([0.4, 0.0, 0.0], 6), np.repeat([1.0, 1.5, 1.0], 6)
+    y = rng.choice(np.array([-1, 1], np.int8), n_rows)
+    X, log_ratio = np.empty((n_rows, 18), np.float32), np.empty(n_rows)
+    for start in range(0, n_rows, 100_000):
+        part = slice(start, start + 100_000)
+        rows = rng.standard_normal((len(y[part]), 18))
+        X[part] = rows = np.where(y[part, None] == 1, shift + width * rows, rows)
+        log_ratio[part] = np.sum(rows**2 - ((rows - shift) / width) ** 2, axis=1) / 2 - np.log(width).sum()
+    return Problem(X, y, expit(log_ratio))
+
+
 def _labelled(X, probability, rng):
     return Problem(X, np.where(rng.random(len(X)) < probability, 1, -1).astype(np.int8), probability)
 

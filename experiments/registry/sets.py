@@ -36,6 +36,7 @@ class DataSet:
 
     split: Callable[[int], Split]
     repeats: int = 1
+    alone: bool = False  # whether a run has a process of its own, so that its memory can be told
 
 
 def small(load):

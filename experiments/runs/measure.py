@@ -1,23 +1,32 @@
 """Runs: one method on one split, as a flat record fit for JSON. What goes wrong is part of the record."""
 
+import os
+import platform
+import resource
+import sys
 import time
 import warnings
 from collections import Counter
 from datetime import UTC, datetime
+from functools import cache
+from pathlib import Path
 from zlib import crc32
 
 import numpy as np
+import sklearn
+from joblib.externals.loky import ProcessPoolExecutor
+from threadpoolctl import threadpool_limits
 
-from experiments.registry.methods import METHODS, n_threads
+from experiments.registry.method import n_threads
 from experiments.registry.metrics import score
 
+BLOCK = 100_000  # rows
 
-def measure(name, split, seed):
-    """Fit, predict and score."""
-    method = METHODS[name]
+
+def measure(method, split, seed):
+    """Fit, predict and score; or study."""
     classes = np.unique(split.y_train)
     record = {
-        "method": name,
         "version": method.version,
         "seed": seed,
         "n_train": len(split.y_train),
@@ -26,6 +35,7 @@ def measure(name, split, seed):
         "n_classes": len(classes),
         "rows": fingerprint(split),
         "n_threads": n_threads(),
+        "machine": machine(),
         "when": datetime.now(UTC).isoformat(timespec="seconds"),
         "failure": None,
     }
@@ -35,11 +45,7 @@ def measure(name, split, seed):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
-            model = method.make(len(split.y_train), seed).fit(split.X_train, split.y_train)
-            record["fit_seconds"] = time.perf_counter() - start
-            P = model.predict_proba(split.X_test)
-            record["predict_seconds"] = time.perf_counter() - start - record["fit_seconds"]
-            record |= score(split.y_test, P, classes)
+            record |= method.study(split, seed) if method.study else fit_and_score(method, split, seed, classes)
         except Exception as error:  # noqa: BLE001  (a failure is a result)
             record["failure"] = f"{type(error).__name__}: {error}"
     record["seconds"] = time.perf_counter() - start
@@ -47,9 +53,50 @@ def measure(name, split, seed):
     return record
 
 
+def fit_and_score(method, split, seed, classes):
+    start = time.perf_counter()
+    model = method.make(len(split.y_train), seed).fit(split.X_train, split.y_train)
+    fitted = time.perf_counter()
+    P = model.predict_proba(split.X_test)
+    seconds = {"fit_seconds": fitted - start, "predict_seconds": time.perf_counter() - fitted}
+    return seconds | score(split.y_test, P, classes) | (method.tell(model) if method.tell else {})
+
+
+def measure_alone(method, data, seed):
+    """The same in a process of its own, with the most memory that it held."""
+    with ProcessPoolExecutor(max_workers=1) as pool:
+        return pool.submit(_measure_here, method, data, seed, n_threads()).result()
+
+
+def _measure_here(method, data, seed, threads):
+    with threadpool_limits(limits=threads):
+        split = data.split(seed)
+        before = peak_megabytes()
+        record = measure(method, split, seed)
+    return record | {"peak_megabytes": peak_megabytes(), "peak_megabytes_before": before}
+
+
+@cache
+def machine():
+    """What figures of time depend on, in one line."""
+    cpus = Path("/proc/cpuinfo")
+    models = [line.partition(":")[2].strip() for line in cpus.read_text().splitlines() if "model name" in line] * (
+        cpus.exists()
+    )
+    versions = f"Python {platform.python_version()}, NumPy {np.__version__}, scikit-learn {sklearn.__version__}"
+    return f"{(models or [platform.machine()])[0]}, {os.cpu_count()} cores, {versions}"
+
+
+def peak_megabytes():
+    """Of this process, so far."""
+    kilo = 1024 if sys.platform == "darwin" else 1  # there it is told in bytes
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / kilo / 1024
+
+
 def fingerprint(split):
     """Of all rows and labels, so that figures of different rows are never compared unnoticed."""
     digest = 0
     for part in (split.X_train, split.y_train, split.X_test, split.y_test):
-        digest = crc32(np.ascontiguousarray(part, np.float64), digest)
+        for start in range(0, len(part), BLOCK):  # millions of rows are not copied at once
+            digest = crc32(np.ascontiguousarray(part[start : start + BLOCK], np.float64), digest)
     return f"{digest:08x}"

@@ -1,42 +1,73 @@
-"""Runs: everything that is asked for and not in the store yet.
+"""Runs: everything that is asked for and not in the store yet."""
 
-Every set has its first seed before any has its second, so that a sweep that is stopped leaves figures of all sets.
-"""
-
+from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import groupby
 from statistics import mean
 
+from experiments.registry.method import Method
 from experiments.registry.methods import METHODS
-from experiments.registry.sets import SETS
-from experiments.runs.measure import measure
+from experiments.registry.sets import SETS, DataSet
+from experiments.runs.measure import measure, measure_alone
 
 
-def sweep(methods, sets, n_seeds, store):
-    """Fill the store; print a line for every run."""
-    todo = [
-        (name, seed, method)
+@dataclass(frozen=True)
+class Run:
+    """A method on one split of a set, all under their names in the store."""
+
+    method: str
+    how: Method
+    set: str
+    data: DataSet
+    seed: int
+
+    @property
+    def key(self):
+        return self.method, self.how.version, self.set, self.seed
+
+
+def sweep(runs: Sequence[Run], store):
+    """Fill the store; print a line for every run, with the time that the others will take.
+
+    Splits are made once for runs that follow each other on the same one.
+    """
+    todo = [run for run in runs if run.key not in store]
+    for lacking in sorted({(run.method, run.how.needs) for run in todo if not run.how.is_available()}):
+        print("{} is skipped: {} is not installed; see experiments/README.md".format(*lacking), flush=True)
+    todo = [run for run in todo if run.how.is_available()]
+    done = 0
+    missing = set()
+    for (name, seed), same_split in groupby(todo, key=lambda run: (run.set, run.seed)):
+        group = list(same_split)
+        data = group[0].data
+        try:
+            split = None if name in missing or data.alone else data.split(seed)
+        except (OSError, ImportError) as error:  # no such file, no network, no reader
+            print(f"{name} is skipped: {error}", flush=True)
+            missing.add(name)
+        for run in group:
+            done += 1
+            if name in missing:
+                continue
+            measured = measure_alone(run.how, data, seed) if data.alone else measure(run.how, split, seed)
+            record = {"method": run.method, "set": name} | measured
+            store.add(record)
+            left = time_left([run for run in todo[done:] if run.set not in missing], store.records.values())
+            print(f"{done}/{len(todo)}, {left} left: {line(record)}", flush=True)
+
+
+def crossed(methods, sets, n_seeds):
+    """Registered methods on registered sets.
+
+    Every set has its first seed before any has its second, so that a sweep that is stopped leaves figures of all sets.
+    """
+    return [
+        Run(method, METHODS[method], name, SETS[name], seed)
         for turn in range(n_seeds)
         for name in sets
         for seed in seeds_of(name, turn + 1)[-SETS[name].repeats :]
         for method in methods
-        if (method, METHODS[method].version, name, seed) not in store
     ]
-    done = 0
-    missing = set()
-    for (name, seed), runs in groupby(todo, key=lambda run: run[:2]):
-        try:
-            split = None if name in missing else SETS[name].split(seed)
-        except FileNotFoundError as error:
-            print(f"{name} is skipped: {error}", flush=True)
-            missing.add(name)
-        for _, _, method in runs:
-            done += 1
-            if name in missing:
-                continue
-            record = {"set": name} | measure(method, split, seed)
-            store.add(record)
-            left = time_left([run for run in todo[done:] if run[0] not in missing], store.records.values())
-            print(f"{done}/{len(todo)}, {left} left: {line(record)}", flush=True)
 
 
 def seeds_of(name, n_seeds):
@@ -51,8 +82,8 @@ def time_left(todo, records):
         for key in ((record["set"], record["method"]), record["set"], "anywhere"):
             took.setdefault(key, []).append(record["seconds"])
     known = {key: mean(seconds) for key, seconds in took.items()}
-    seconds = sum(known.get((name, method), known.get(name, known["anywhere"])) for name, _, method in todo)
-    is_guess = any((name, method) not in known for name, _, method in todo)
+    seconds = sum(known.get((run.set, run.method), known.get(run.set, known["anywhere"])) for run in todo)
+    is_guess = any((run.set, run.method) not in known for run in todo)
     return f"{'perhaps ' * is_guess}{int(seconds // 3600)}:{int(seconds // 60 % 60):02d}:{int(seconds % 60):02d}"
 
 
@@ -61,6 +92,5 @@ def line(record):
     if record["failure"]:
         return f"{what} FAILED: {record['failure']}"
     warned = sum(record["warnings"].values())
-    return f"{what}: log loss {record['log_loss']:.4f}, {record['seconds']:.1f} s" + f", {warned} warnings" * (
-        warned > 0
-    )
+    loss = f"log loss {record['log_loss']:.4f}, " if "log_loss" in record else ""
+    return f"{what}: {loss}{record['seconds']:.1f} s" + f", {warned} warnings" * (warned > 0)

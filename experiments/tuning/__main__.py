@@ -14,7 +14,7 @@ from pathlib import Path
 from experiments.registry import METHODS, QUICK, SETS
 from experiments.registry.methods import PEERS
 from experiments.runs.store import Store
-from experiments.runs.sweep import sweep
+from experiments.runs.sweep import crossed, sweep
 from experiments.tuning.report import report
 from experiments.tuning.results import Column, Results
 
@@ -25,7 +25,7 @@ def main():
     options = arguments()
     store = Store()
     if not options.report_only:
-        sweep([name for name in options.methods if "@" not in name], options.sets, options.seeds, store)
+        sweep(crossed([name for name in options.methods if "@" not in name], options.sets, options.seeds), store)
     columns = [column(label, store, options.report_only) for label in dict.fromkeys([*PEERS, *options.methods])]
     results = Results(store, columns, options.sets, options.seeds)
     text = report(results, reference=options.methods[0])

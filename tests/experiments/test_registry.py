@@ -2,14 +2,14 @@
 
 import numpy as np
 import pytest
-from sklearn.metrics import brier_score_loss, log_loss
+from sklearn.metrics import brier_score_loss, log_loss, roc_auc_score
 
 pytest.importorskip("experiments", reason="experiments do not come with the source distribution")
 
-from experiments.registry import QUICK, SETS, metrics, problems
+from experiments.registry import METHODS, QUICK, SETS, metrics, problems
 from experiments.runs.measure import measure
 from experiments.runs.store import Store
-from experiments.runs.sweep import sweep
+from experiments.runs.sweep import crossed, sweep
 
 PROBLEMS = [f for f in vars(problems).values() if getattr(f, "__module__", "") == problems.__name__ and f.__doc__]
 
@@ -24,7 +24,7 @@ def test_generated_labels_follow_the_stated_probability(problem):
 
 
 def test_there_are_problems_to_test_and_the_quick_sets_exist():
-    assert len(PROBLEMS) == 9
+    assert len(PROBLEMS) == 10
     assert set(QUICK) <= set(SETS)
 
 
@@ -36,23 +36,36 @@ def test_metrics_are_those_of_scikit_learn():
         brier = brier_score_loss(y, P[:, 1]) if len(classes) == 2 else np.sum((P - (y[:, None] == classes)) ** 2) / 50
         expected = {"log_loss": log_loss(y, P, labels=classes), "brier": brier}
         expected["error"] = np.mean(classes[P.argmax(axis=1)] != y)
+        if len(classes) == 2:
+            expected["auc"] = roc_auc_score(y, P[:, 1])
+        del found["calibration_error"]
         assert found == pytest.approx(expected)
+
+
+def test_calibration_error_by_hand():
+    P = np.array([0.05, 0.05, 0.62, 0.68, 1.0])
+    T = np.array([0, 1, 1, 1, 1])
+    by_bin = [2 * abs(0.05 - 0.5), 2 * abs(0.65 - 1), 0]
+    found = metrics.calibration_error(np.column_stack([1 - T, T]), np.column_stack([1 - P, P]))
+    assert found == pytest.approx(sum(by_bin) / 5)
+    three = np.array([[0.2, 0.75, 0.05], [0.1, 0.15, 0.75], [0.75, 0.05, 0.2]])
+    assert metrics.calibration_error(np.eye(3)[[1, 2, 1]], three) == pytest.approx(0.75 - 2 / 3)
 
 
 def test_a_failure_is_a_record():
     split = SETS["iris"].split(0)
     split.X_train[0, 0] = np.nan
-    record = measure("logistic", split, 0)
+    record = measure(METHODS["logistic"], split, 0)
     assert "NaN" in record["failure"]
     assert "log_loss" not in record
 
 
 def test_a_stopped_sweep_goes_on_where_it_stopped(tmp_path, capsys):
     path = tmp_path / "runs.jsonl"
-    sweep(["logistic"], ["iris"], 1, Store(path))
+    sweep(crossed(["logistic"], ["iris"], 1), Store(path))
     whole = path.read_text()
     assert len(whole.splitlines()) == SETS["iris"].repeats
     path.write_text(whole[:-20])
-    sweep(["logistic"], ["iris"], 1, Store(path))
+    sweep(crossed(["logistic"], ["iris"], 1), Store(path))
     assert "1/1" in capsys.readouterr().out
     assert len(Store(path).records) == SETS["iris"].repeats
