@@ -228,6 +228,16 @@ def test_the_report_is_a_table_and_survives_a_file(tmp_path):
     assert not hasattr(fitted(X, y, tune=None), "tuning_report_")
 
 
+def test_the_report_shows_the_climb_of_the_elbo(tmp_path):
+    kernel = RBF(1.0, 3.0, variance_bounds="fixed")
+    model = fitted(*noisy(150, 3), kernel=kernel, n_inducing=20, tune="elbo")
+    elbos, lengths = np.transpose(model.tuning_report_.climb)
+    assert lengths[0] == pytest.approx(1.0)
+    assert lengths[elbos.argmax()] == pytest.approx(model.kernel_.length_scale)
+    model.save(tmp_path / "m")
+    assert bayesvm.load(tmp_path / "m").tuning_report_.climb == model.tuning_report_.climb
+
+
 def test_the_report_names_the_kernel_that_was_chosen():
     model = fitted(*noisy(300, 3))
     family = {"rbf": RBF, "matern32": Matern}[model.tuning_report_.trials[-1].kernel.split(",")[0]]

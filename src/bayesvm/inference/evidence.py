@@ -48,15 +48,24 @@ class Adam:
         return RATE * unbiased[0] / (np.sqrt(unbiased[1]) + 1e-12), Adam(mean, square, t)
 
 
+@dataclass(frozen=True)
+class Climbed:
+    """Where a climb was before its next step: the ELBO, and the vector of the family, kernels in logarithms."""
+
+    elbo: float
+    x: Array
+
+
 def maximise(
     rows: Rows, family: Family, updates: int, batch_size: int | None, rng: np.random.Generator
-) -> tuple[Judgement, tuple[float, ...]]:
-    """``updates`` variational updates, then one step of the family, until the ELBO settles; its trace.
+) -> tuple[Judgement, tuple[Climbed, ...]]:
+    """``updates`` variational updates, then one step of the family, until the ELBO settles; the way up.
 
     q stays where it is in whitened weights when the features move. On minibatches the gradient is taken before q has
     seen the batch; after it, a batch would only speak of its own noise.
     """
     x, adam, trace = family.start(), Adam.init(len(family.start())), [-np.inf]
+    climb: list[Climbed] = []
     low, high = (np.array([limit[i] for limit in family.bounds()], np.float64) for i in (0, 1))  # None becomes NaN
     best = features = family.features(x)
     prior = Gaussian.prior(features.n_weights)
@@ -80,6 +89,7 @@ def maximise(
         if batches is not None or elbo > max(trace):
             best = features
         trace.append(elbo)
+        climb.append(Climbed(elbo, x))
         gained = max(trace[-LOOK_BACK:]) - max(trace[:-LOOK_BACK], default=-np.inf)  # Adam may overshoot for a while
         if gained < SETTLED * model.total_weight and batches is None:
             break
@@ -88,7 +98,7 @@ def maximise(
         step, adam = adam.step(scale * family.gradient(features, total))
         x = np.fmin(np.fmax(x + step, low), high)
         features = family.features(x)
-    return judge(rows, best), tuple(trace[1:])
+    return judge(rows, best), tuple(climb)
 
 
 def _endless(source: BlockSource, size: int, rng: np.random.Generator) -> Iterator[BlockSource]:

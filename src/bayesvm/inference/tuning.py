@@ -67,11 +67,15 @@ HEADER = f"{'tried':<16} {'scale':<9} {'kernel':<20} {'rows':>9} {'points':>6} {
 
 @dataclass
 class Report:
-    """What was tried, its leave-one-out log loss, what was chosen and why; prints as a table."""
+    """What was tried, its leave-one-out log loss, what was chosen and why; prints as a table.
+
+    ``climb`` has the steps of ``tune="elbo"``: the ELBO, then the kernel's learned parameters.
+    """
 
     trials: list[Trial] = field(default_factory=list)
     chosen: list[str] = field(default_factory=list)
     failed: int = 0
+    climb: list[list[float]] = field(default_factory=list)
     hear: Callable[[Trial], None] | None = None
 
     def add(self, trial: Trial) -> Trial:
@@ -83,12 +87,14 @@ class Report:
 
     def state(self) -> dict[str, Any]:
         """As plain values, for files."""
-        return {"trials": [vars(trial) for trial in self.trials], "chosen": self.chosen, "failed": self.failed}
+        trials = [vars(trial) for trial in self.trials]
+        return {"trials": trials, "chosen": self.chosen, "failed": self.failed, "climb": self.climb}
 
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> Report:
         """What ``state`` gave."""
-        return cls([Trial(**trial) for trial in state["trials"]], list(state["chosen"]), state["failed"])
+        trials = [Trial(**trial) for trial in state["trials"]]
+        return cls(trials, list(state["chosen"]), state["failed"], climb=list(state.get("climb", [])))
 
     def __str__(self) -> str:
         failed = [f"{self.failed} kernels whose matrices failed were passed over."] if self.failed else []
@@ -222,7 +228,8 @@ class Tuner:
         name, kernel = next(iter(candidates.kernels.items()))
         rows = self._rows(scaler, slice(None), None)
         points = select(rows.source, "kmeans", n_points, self.rng, kernel)
-        found, _ = maximise(rows, KernelFamily(kernel, points), updates, batch_size, self.rng)
+        found, climb = maximise(rows, KernelFamily(kernel, points), updates, batch_size, self.rng)
+        self.report.climb = [[float(step.elbo), *np.exp(step.x).tolist()] for step in climb]
         seconds = time.monotonic() - began
         trial = Trial("evidence", scale, name, rows.source.n_rows, len(points), found.loo, seconds)
         self.report.chosen.append("Chosen: the kernel whose ELBO is highest (tune='elbo').")
