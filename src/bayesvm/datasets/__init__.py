@@ -1,6 +1,18 @@
-"""Problems with a known answer (generators whose Bayes probabilities can be computed), and tables from a folder."""
+"""Problems with a known answer (generators whose Bayes probabilities can be computed), and real tables."""
 
 from bayesvm.datasets.breiman import ringnorm, twonorm, waveform
-from bayesvm.datasets.tables import load_table
+from bayesvm.datasets.collisions import fetch_higgs, fetch_susy
+from bayesvm.datasets.paper import fetch_raetsch, fetch_usps_3v5
+from bayesvm.datasets.tables import load_rows, load_table
 
-__all__ = ["load_table", "ringnorm", "twonorm", "waveform"]
+__all__ = [
+    "fetch_higgs",
+    "fetch_raetsch",
+    "fetch_susy",
+    "fetch_usps_3v5",
+    "load_rows",
+    "load_table",
+    "ringnorm",
+    "twonorm",
+    "waveform",
+]

@@ -1,19 +1,22 @@
-"""Datasets: real tables for experiments and benchmarks, from the folder that ``BAYESVM_DATA`` names.
+"""Datasets: real tables as Parquet files with columns ``x0`` … and ``y``; whole, by name, or some rows of a large one.
 
-Each is a Parquet file with columns ``x0`` … and ``y``. None comes with the library.
+``load_table`` reads from the folder that ``BAYESVM_DATA`` names. No table comes with the library.
 """
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from bayesvm.datasets.extra import optional
 
-def load_table(name: str) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int64]]:
+Table = tuple[npt.NDArray[np.float64], npt.NDArray[np.int64]]
+
+
+def load_table(name: str) -> Table:
     """Rows and labels of ``$BAYESVM_DATA/name.parquet``; needs pyarrow."""
     folder = os.environ.get("BAYESVM_DATA")
     if not folder:
@@ -25,9 +28,44 @@ def load_table(name: str) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int64
     if not path.exists():
         there = ", ".join(sorted(p.stem for p in Path(folder).glob("*.parquet"))) or "no Parquet file"
         raise FileNotFoundError(f"{path} does not exist; in that folder there is {there}")
-    from pyarrow import parquet  # noqa: PLC0415  (optional)
+    return read_table(path)
 
-    table: Any = parquet.read_table(path)
+
+def read_table(path: Path) -> Table:
+    """Rows and labels of a Parquet file, in float64 and int64."""
+    table = optional("pyarrow.parquet").read_table(path)
     columns = [column for column in table.column_names if column != "y"]
     X = np.column_stack([table[column].to_numpy().astype(np.float64) for column in columns])
     return X, table["y"].to_numpy().astype(np.int64)
+
+
+def load_rows(path: str | Path, start: int, stop: int) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.int8]]:
+    """Rows ``start`` to ``stop`` (not included) of a Parquet file; takes memory for those rows, not for the file.
+
+    >>> from bayesvm.datasets import fetch_susy, load_rows
+    >>> X, y = load_rows(fetch_susy(), 0, 100_000)  # doctest: +SKIP
+    """
+    with optional("pyarrow.parquet").ParquetFile(path) as file:
+        n_rows = file.metadata.num_rows
+        if not 0 <= start <= stop <= n_rows:
+            raise IndexError(f"rows {start} to {stop} were asked for, but {path} has the rows 0 to {n_rows}")
+        columns = [column for column in file.schema_arrow.names if column != "y"]
+        X = np.empty((stop - start, len(columns)), np.float32)
+        y = np.empty(stop - start, np.int8)
+        sizes = [file.metadata.row_group(group).num_rows for group in range(file.num_row_groups)]
+        begins = np.cumsum([0, *sizes])
+        touched = [group for group in range(len(sizes)) if begins[group] < stop and begins[group + 1] > start]
+        row = int(begins[touched[0]]) if touched else stop
+        for batch in file.iter_batches(batch_size=_BATCH_ROWS, row_groups=touched):
+            # The first and the last batch may hold rows that nobody asked for.
+            first, last = max(start - row, 0), min(stop - row, batch.num_rows)
+            if first < last:
+                rows = slice(row + first - start, row + last - start)
+                for number, column in enumerate(columns):
+                    X[rows, number] = batch.column(column)[first:last].to_numpy(zero_copy_only=False)
+                y[rows] = batch.column("y")[first:last].to_numpy(zero_copy_only=False)
+            row += batch.num_rows
+    return X, y
+
+
+_BATCH_ROWS = 65_536
