@@ -1,0 +1,1 @@
+"""Competitors: classifiers that scikit-learn does not have, to set ours against."""

@@ -1,0 +1,1 @@
+"""Reproduction: the paper's tables, figures and claims beside our measurements."""
