@@ -4,7 +4,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: demo test test-lowest lint format bench wheel clean
+GPYTORCH := .venv-gpytorch
+
+.PHONY: demo test test-lowest lint format bench reproduce reproduce-quick reproduce-susy wheel clean
 
 demo: $(VENV)/.demo
 	$(BIN)/python examples/demo.py
@@ -27,6 +29,20 @@ bench: $(VENV)/.bench
 	$(BIN)/python benchmarks/calibration.py
 	$(BIN)/python benchmarks/tuning.py
 
+# The paper's tables and figures, into docs/reproduction.md: hours, but it goes on where it was stopped. S-GPC needs
+# GPyTorch, which has an environment of its own; where that cannot be made, S-GPC is left out and the page says so.
+QUICK_reproduce-quick := --quick
+reproduce reproduce-quick: $(VENV)/.experiments
+	-$(MAKE) $(GPYTORCH)/.ready
+	$(BIN)/python -m experiments.reproduction $(QUICK_$@) --no-page
+	if test -e $(GPYTORCH)/.ready; then \
+		$(GPYTORCH)/bin/python -m experiments.reproduction $(QUICK_$@) --needs gpytorch --no-page; fi
+	$(BIN)/python -m experiments.reproduction $(QUICK_$@) --page-only
+
+# The paper's big data experiment on all five million rows; downloads them once.
+reproduce-susy: $(VENV)/.experiments
+	$(BIN)/python -m experiments.reproduction --only susy
+
 # The lowest supported version of every dependency, in an environment of its own.
 test-lowest:
 	$(PYTHON) -m venv .venv-lowest
@@ -43,7 +59,7 @@ wheel: $(VENV)/.test
 	cd dist && ../.venv-wheel/bin/python -c "import bayesvm; print('installed wheel', bayesvm.__version__)"
 
 clean:
-	rm -rf .venv .venv-lowest .venv-wheel dist out .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-lowest .venv-wheel $(GPYTORCH) dist out .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
@@ -54,6 +70,14 @@ $(VENV)/.demo: pyproject.toml | $(BIN)/python
 	$(PIP) install -e ".[plots,progress]"
 	touch $@
 
-$(VENV)/.test $(VENV)/.lint $(VENV)/.bench: $(VENV)/.%: pyproject.toml | $(BIN)/python
+$(VENV)/.test $(VENV)/.lint $(VENV)/.bench $(VENV)/.experiments: $(VENV)/.%: pyproject.toml | $(BIN)/python
 	$(PIP) install -e . --group $*
+	touch $@
+
+# torch first and by its version: whatever else asks for torch is then content with it.
+$(GPYTORCH)/.ready: pyproject.toml
+	$(PYTHON) -m venv $(GPYTORCH)
+	$(GPYTORCH)/bin/python -m pip --disable-pip-version-check --quiet install --upgrade "pip>=25.1"
+	$(GPYTORCH)/bin/python -m pip --disable-pip-version-check --quiet install torch==2.13.0
+	$(GPYTORCH)/bin/python -m pip --disable-pip-version-check --quiet install gpytorch==1.15.2 -e . --group experiments
 	touch $@

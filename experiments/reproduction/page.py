@@ -1,0 +1,91 @@
+"""Reproduction: CSV files, figures and the page, written from stored runs."""
+
+import csv
+from datetime import UTC, datetime
+from pathlib import Path
+
+from experiments.reproduction import claims
+from experiments.reproduction.records import found
+
+INTRODUCTION = """# The paper, reproduced
+
+Every table, figure and claim of Wenzel, Galy-Fajou, Deutsch and Kloft, *Bayesian Nonlinear Support Vector Machines for
+Big Data* (2017), beside what we measured. Written by `make reproduce`; do not edit by hand. Formulas that the paper has
+wrong are in [derivation.md](derivation.md); where it matters, the *printed* form was used for "as in the paper".
+"""
+
+
+def write(experiments, store, page, quick):
+    """Everything that the store has figures for; returns the lines of each experiment by its name."""
+    folder = page.with_suffix("")
+    parts, lines_of, records = [], {}, []
+    for experiment in experiments:
+        of_experiment = found(store, experiment.runs(quick))
+        lines = experiment.rows(of_experiment)
+        if not lines:
+            continue
+        records += of_experiment
+        lines_of[experiment.NAME] = lines
+        write_csv(lines, folder / f"{experiment.NAME}.csv")
+        figure = ""
+        if hasattr(experiment, "draw"):
+            experiment.draw(lines, folder / f"{experiment.NAME}.svg")
+            figure = f"![{experiment.TITLE}]({folder.name}/{experiment.NAME}.svg)\n\n"
+        parts.append(
+            f"## {experiment.TITLE}\n\n{figure}{experiment.section(lines)}\n\n{failures(of_experiment)}".strip()
+        )
+    text = [INTRODUCTION, about(records), "## The paper's claims", claims.section(lines_of), *parts, footer(folder)]
+    replace_text(page, "\n\n".join(part.strip() for part in text) + "\n")
+    return lines_of
+
+
+def about(records):
+    days = sorted({record["when"][:10] for record in records})
+    machines = sorted({record["machine"] for record in records})
+    threads = sorted({record["n_threads"] for record in records})
+    return (
+        f"Measured {' to '.join(dict.fromkeys([days[0], days[-1]]))} on: {'; '.join(machines)}; "
+        f"threads: {' and '.join(map(str, threads))} (the paper's machine used one core, too). Other work may have "
+        "shared the machine: ratios within a run are worth more than seconds. "
+        f"{len(records)} runs; {sum(bool(record['failure']) for record in records)} failed."
+    )
+
+
+def failures(records):
+    """What failed, by method and set."""
+    failed = {}
+    for record in records:
+        if record["failure"]:
+            failed.setdefault((record["method"], record["set"], record["failure"]), []).append(record["seed"])
+    return "\n".join(
+        f"- FAILED: {method} on {name}, {len(seeds)} runs: {why}" for (method, name, why), seeds in failed.items()
+    )
+
+
+def footer(folder):
+    return (
+        f"The figures' numbers are in `{folder.name}/*.csv`. `make reproduce-quick` is a first look in less than ten "
+        f"minutes. Page written {datetime.now(UTC).date()}."
+    )
+
+
+def write_csv(lines, path):
+    fields = list(dict.fromkeys(field for line in lines for field in line))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_suffix(".part")
+    with part.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, fields, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows({field: rounded(value) for field, value in line.items()} for line in lines)
+    part.replace(path)
+
+
+def rounded(value):
+    return f"{value:.6g}" if isinstance(value, float) else value
+
+
+def replace_text(path: Path, text):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_suffix(".part")
+    part.write_text(text, encoding="utf-8")
+    part.replace(path)

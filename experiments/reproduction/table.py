@@ -1,0 +1,186 @@
+"""Reproduction: Table 1, error, Brier score and time in ten folds; log loss and calibration error beside them.
+
+Once by the paper's protocol (contiguous folds, θ = 5 for all) and once by ours (shuffled stratified folds, tuned).
+"""
+
+import numpy as np
+
+from experiments.registry.methods import METHODS
+from experiments.registry.paper_sets import N_FOLDS, NAMES, PAPER_SETS
+from experiments.reproduction import paper
+from experiments.reproduction.figures import heat_map
+from experiments.reproduction.records import deviation, grouped, markdown, mean
+from experiments.runs.sweep import Run
+
+NAME = "table"
+TITLE = "Table 1: prediction, uncertainty and time"
+METRICS = {
+    "error": "Error",
+    "brier": "Brier score",
+    "log_loss": "Log loss",
+    "calibration_error": "Expected calibration error",
+    "fit_seconds": "Seconds to train",
+}
+
+LABELS = {
+    "contiguous": {
+        "sbsvm": "S-BSVM as in the paper",
+        "bbsvm": "B-BSVM",
+        "linear_batch": "linear, mean field",
+        "linear_stochastic": "linear, stochastic",
+        "ecm": "ECM",
+        "ecm_exponential": "ECM, exponential prior",
+        "gibbs": "Gibbs sampler",
+        "gpc": "GPC",
+        "sgpc_natural": "S-GPC, natural gradients",
+        "sgpc_adam": "S-GPC, Adam",
+        "svm_platt": "SVM + Platt",
+        "nystroem_logistic": "Nystroem + logistic",
+        "hgb": "gradient boosting",
+        "default": "**S-BSVM, our default**",
+    },
+    "shuffled": {
+        "sbsvm_evidence": "S-BSVM tuned as in the paper",
+        "bbsvm_tuned": "B-BSVM",
+        "linear_batch_tuned": "linear, mean field",
+        "linear_stochastic_tuned": "linear, stochastic",
+        "ecm_tuned": "ECM",
+        "ecm_exponential_tuned": "ECM, exponential prior",
+        "gpc_tuned": "GPC",
+        "sgpc_natural_tuned": "S-GPC, natural gradients",
+        "sgpc_adam_tuned": "S-GPC, Adam",
+        "svm_platt_tuned": "SVM + Platt",
+        "nystroem_logistic_tuned": "Nystroem + logistic",
+        "boosting_tuned": "gradient boosting",
+        "default": "**S-BSVM, our default**",
+    },
+}
+
+# N³ and more for each of many steps: on Splice and Waveform folds after the first come last.
+COSTLY = ("bbsvm", "bbsvm_tuned", "gibbs", "gpc", "gpc_tuned", "ecm", "ecm_exponential")
+COSTLY += ("ecm_tuned", "ecm_exponential_tuned")
+LARGE = ("splice", "waveform")
+MOST_COSTLY = {
+    "bbsvm": 1,
+    "bbsvm_tuned": 1,
+    "gibbs": 1,
+    "gpc_tuned": 1,
+}  # folds of the large sets, unless all are asked for
+
+
+def runs(quick=False):
+    """First folds first, so that an early page has all cells."""
+    sets, folds = (("flare", "heart"), 2) if quick else (NAMES, N_FOLDS)
+
+    def turn(run):
+        name = run.set.partition("/")[0]
+        return run.method in COSTLY and name in LARGE, run.seed, list(NAMES).index(name)
+
+    def n_folds(method, name):
+        return min(folds, MOST_COSTLY.get(method, N_FOLDS)) if name in LARGE else folds
+
+    everything = [
+        Run(method, METHODS[method], f"{name}/{protocol}", PAPER_SETS[f"{name}/{protocol}"], fold)
+        for protocol, labels in LABELS.items()
+        for name in sets
+        for method in labels
+        for fold in range(n_folds(method, name))
+    ]
+    return sorted(everything, key=turn)
+
+
+def rows(records):
+    """One line for every protocol, set and method."""
+    lines = []
+    for (where, method), group in grouped(records, "set", "method").items():
+        name, protocol = where.split("/")
+        figures = {metric: mean(group, metric) for metric in METRICS}
+        spread = {f"{metric}_deviation": deviation(group, metric) for metric in METRICS}
+        ess = {"effective_sample_size": mean(group, "effective_sample_size")} if method == "gibbs" else {}
+        lines.append(
+            {"protocol": protocol, "set": name, "method": method, "folds": len(group)} | figures | spread | ess
+        )
+    order = {method: i for labels in LABELS.values() for i, method in enumerate(labels)}
+    return sorted(lines, key=lambda line: (line["protocol"], list(NAMES).index(line["set"]), order[line["method"]]))
+
+
+def section(lines):
+    sets = list(dict.fromkeys(line["set"] for line in lines))
+    cells = {(line["protocol"], line["method"], line["set"]): line for line in lines}
+    parts = [
+        (
+            "Mean and standard deviation over ten folds; where a cell is one fold (costs of N³ a step), it has none. "
+            "In bold the best mean of our measurements that saw all folds; *italics*: printed in the paper."
+        ),
+        "### By the paper's protocol",
+        (
+            "Contiguous folds of the sorted files, features as they come, RBF with θ = 5 and σ² = 1 for all kernels "
+            "(the table's θ is not printed; the authors' public scripts have 5 throughout), inducing points 20 % of "
+            "the rows or 100. The Bayesian SVMs and ECM use the printed link Φ(m/(1+v)), the sampler its correction "
+            "Φ(m/√(1+v)); our default tunes itself in every fold, boosting has scikit-learn's defaults."
+        ),
+        *(_metric_table(cells, sets, "contiguous", metric) for metric in METRICS),
+        "### By ours",
+        (
+            "Shuffled stratified folds, everything tuned inside the training folds: by gradients where the method has "
+            "them, by five-fold cross-validated grids on at most 1000 training rows where not."
+        ),
+        *(_metric_table(cells, sets, "shuffled", metric) for metric in METRICS),
+        _remarks(cells, sets),
+    ]
+    return "\n\n".join(parts)
+
+
+def _metric_table(cells, sets, protocol, metric):
+    digits = 2 if metric == "fit_seconds" else 3
+    best = {}
+    for name in sets:
+        whole = [line for key, line in cells.items() if key[0] == protocol and key[2] == name]
+        most = max(line["folds"] for line in whole)
+        best[name] = min(line[metric] for line in whole if line["folds"] == most)
+
+    def cell(line, name):
+        if line is None:
+            return "not run"
+        text = f"{line[metric]:.{digits}f}"
+        spread = (
+            ""
+            if metric == "fit_seconds" or np.isnan(line["error_deviation"])
+            else f" ± {line[f'{metric}_deviation']:.3f}"
+        )
+        text = f"**{text}**" if line[metric] == best[name] else text
+        return text + spread + " (1 fold)" * (line["folds"] == 1)
+
+    table = [
+        [label, *(cell(cells.get((protocol, method, name)), name) for name in sets)]
+        for method, label in LABELS[protocol].items()
+    ]
+    if metric in paper.Printed._fields:
+        table += [
+            [f"*paper: {label}*", *(_printed(name, method, metric) for name in sets)]
+            for method, label in paper.METHODS.items()
+        ]
+    return f"**{METRICS[metric]}**\n\n" + markdown(["", *(NAMES[name] for name in sets)], table)
+
+
+def _printed(name, method, metric):
+    line = paper.TABLE[name][method]
+    if metric == "fit_seconds":
+        return f"*{line.fit_seconds:g}*"
+    return f"*{getattr(line, metric):.2f} ± {getattr(line, f'{metric}_deviation'):.2f}*"
+
+
+def _remarks(cells, sets):
+    ess = [f"{cells['contiguous', 'gibbs', name]['effective_sample_size']:.0f} ({NAMES[name]})" for name in sets]
+    return (
+        f"Median effective sample size of the Gibbs sampler's f: {', '.join(ess)}.\n\n"
+        "Where they differ and why: contiguous folds of sorted files make folds unlike each other, which is what the "
+        "large deviations of the paper are. Times are of other machines and other languages (the authors' Julia, "
+        "MATLAB's and R's packages), so ratios within a run are compared below, not seconds. The printed Brier score "
+        "of ECM on Waveform (.15) at an error of .10 comes with the printed link, which divides by 1 + v."
+    )
+
+
+def draw(lines, path):
+    """Log loss over that of the best, all methods on all sets, both protocols: one look at the whole table."""
+    heat_map(lines, LABELS, NAMES, path)
