@@ -92,13 +92,13 @@ def batch_is_slowest(lines):
 
 
 def stochastic_gp_is_unstable(lines):
-    found = [(m, p) for m, p in run_time.curves(lines).items() if m.startswith("S-GPC")]
-    if not found:
+    ends = {m: points[-1]["log_loss"] for m, points in run_time.curves(lines).items() if m.startswith("S-GPC")}
+    if not ends:
         return UNTESTED, "GPyTorch is not installed"
     reference = min(point["log_loss"] for point in run_time.curves(lines)[run_time.REFERENCE])
-    worst = {method: points[-1]["log_loss"] for method, points in found}
-    told = ", ".join(f"{method} ends at {loss:.4f}" for method, loss in worst.items())
-    return verdict(min(worst.values()) > 1.1 * reference), f"log loss: {told}; S-BSVM's best {reference:.4f}"
+    told = ", ".join(f"{method} ends at {loss:.4f}" for method, loss in ends.items())
+    told += f"; S-BSVM's best {reference:.4f}. Bad with full steps on minibatches of 10, not with steps that fit N"
+    return verdict(min(ends.values()) > 1.1 * reference), f"log loss: {told}"
 
 
 def _evidence(lines):

@@ -52,8 +52,9 @@ def gpc(iterations):
     )
 
 
-def sgpc(optimizer, epochs):
-    how = {"n_inducing": N_INDUCING, "batch_size": 10, "optimizer": optimizer, "epochs": epochs}
+def sgpc(optimizer, natural_rate, epochs):
+    how = {"n_inducing": N_INDUCING, "batch_size": 10, "optimizer": optimizer, "natural_rate": natural_rate}
+    how["epochs"] = epochs
     return written_here(lambda _n, seed: SVGPClassifier(THETA, random_state=seed, **how), "svgp", needs="gpytorch")
 
 
@@ -67,8 +68,9 @@ LADDERS = {
     "B-BSVM": (bbsvm, (1, 2, 4, 8)),
     "ECM": (ecm, (1, 2, 4, 8, 16, 32, 64)),
     "GPC": (gpc, (1, 2, 4, 8, 16)),
-    "S-GPC, natural gradients": (partial(sgpc, "natural"), (1, 2, 4, 8, 16)),
-    "S-GPC, Adam": (partial(sgpc, "adam"), (1, 2, 4, 8, 16, 32)),
+    "S-GPC, natural gradients": (partial(sgpc, "natural", None), (1, 2, 4, 8, 16)),
+    "S-GPC, natural, full steps": (partial(sgpc, "natural", 1.0), (1, 2, 4, 8)),
+    "S-GPC, Adam": (partial(sgpc, "adam", None), (1, 2, 4, 8, 16, 32)),
     "SVM + Platt": (svm, (100, 300, 1000, 3000, 10_000, -1)),
 }
 REFERENCE = "S-BSVM as in the paper"
