@@ -10,7 +10,7 @@ from scipy import fft, linalg
 from scipy.special import log_ndtr, logsumexp
 from sklearn.utils import check_random_state
 
-from experiments.competitors.ecm import DenseClassifier, conditional, factor, solve
+from experiments.competitors.dense import DenseClassifier, conditional, factor, solve
 
 JITTER = 1e-8  # of the variance, added to the diagonal of K, so that the prior can be drawn from
 

@@ -96,12 +96,12 @@ FIXED = {
     "bbsvm": ours(kernel=RBF(LENGTH, 1.0), n_inducing=None, inference="batch", **AS_PRINTED),
     "linear_batch": ours(BayesianLinearSVC, inference="batch", **AS_PRINTED),
     "linear_stochastic": ours(BayesianLinearSVC, **AS_PRINTED, **STOCHASTIC),
-    "ecm": written_here(lambda _n, _seed: ECMClassifier(LENGTH, tol=ENOUGH, link="paper"), "ecm"),
+    "ecm": written_here(lambda _n, _seed: ECMClassifier(LENGTH, tol=ENOUGH, link="paper"), "ecm", "dense"),
     "ecm_exponential": written_here(
-        lambda _n, _seed: ECMClassifier(LENGTH, exponential_prior=True, tol=ENOUGH, link="paper"), "ecm"
+        lambda _n, _seed: ECMClassifier(LENGTH, exponential_prior=True, tol=ENOUGH, link="paper"), "ecm", "dense"
     ),
     "gibbs": written_here(
-        lambda n, seed: GibbsClassifier(LENGTH, n_draws=draws(n), random_state=seed), "gibbs", tell=sampled
+        lambda n, seed: GibbsClassifier(LENGTH, n_draws=draws(n), random_state=seed), "gibbs", "dense", tell=sampled
     ),
     "gpc": gaussian_process(optimizer=None),
     "sgpc_natural": stochastic_gp("natural"),
@@ -118,11 +118,12 @@ TUNED = {
     "linear_batch_tuned": ours(BayesianLinearSVC, inference="batch"),
     "linear_stochastic_tuned": ours(BayesianLinearSVC, **STOCHASTIC),
     "ecm_tuned": written_here(
-        lambda _n, seed: _searched(ECMClassifier(tol=ENOUGH), KERNELS, seed), "ecm", "sample_search"
+        lambda _n, seed: _searched(ECMClassifier(tol=ENOUGH), KERNELS, seed), "ecm", "dense", "sample_search"
     ),
     "ecm_exponential_tuned": written_here(
         lambda _n, seed: _searched(ECMClassifier(exponential_prior=True, tol=ENOUGH), KERNELS, seed),
         "ecm",
+        "dense",
         "sample_search",
     ),
     "gpc_tuned": peer(lambda _n, _seed: _standardised(GaussianProcessClassifier(1.0 * gp_kernels.RBF(3.0)))),

@@ -17,7 +17,7 @@ NAME = "auto_tuning"
 TITLE = "Auto-tuning figure: the length-scale found by gradients"
 SETS = ("diabetes", "german", "waveform")
 GRID = np.geomspace(0.5, 64, 29)
-START = 1.0  # of the gradients, well below the optimum
+START, NEAR_START = 1.0, 5.0  # of the gradients: well below the optimum, and the θ of the authors' scripts
 VARIANCE = 1.0
 MODEL = {"n_inducing": 100, "scale": "standard"}
 
@@ -35,11 +35,17 @@ def climbed(model):
     return found_theta(model) | {"climb": [float(np.sqrt(2) * step[1]) for step in model.tuning_report_.climb]}
 
 
-FREE = RBF(START / np.sqrt(2), VARIANCE, variance_bounds="fixed")
+def free(start):
+    return RBF(start / np.sqrt(2), VARIANCE, variance_bounds="fixed")
+
+
+AS_IN_THE_PAPER = "ELBO gradients, augmented bound"
+FROM_NEAR = f"{AS_IN_THE_PAPER}, from θ = {NEAR_START:g}"
 FOUND = {
-    "ELBO gradients, augmented bound": ours(kernel=FREE, tune="elbo", bound="augmented", tell=climbed, **MODEL),
-    "ELBO gradients, exact bound": ours(kernel=FREE, tune="elbo", tell=climbed, **MODEL),
-    "leave-one-out gradients": ours(kernel=FREE, tune="loo", tell=found_theta, **MODEL),
+    AS_IN_THE_PAPER: ours(kernel=free(START), tune="elbo", bound="augmented", tell=climbed, **MODEL),
+    FROM_NEAR: ours(kernel=free(NEAR_START), tune="elbo", bound="augmented", tell=climbed, **MODEL),
+    "ELBO gradients, exact bound": ours(kernel=free(START), tune="elbo", tell=climbed, **MODEL),
+    "leave-one-out gradients": ours(kernel=free(START), tune="loo", tell=found_theta, **MODEL),
 }
 
 
@@ -114,9 +120,10 @@ def section(lines):
     header = ["set", "found by", "θ", "log loss", "steps to within 10 %", "seconds", "grid search takes times"]
     return (
         "RBF with fixed variance 1 on standardised features, 100 inducing points, calibrated link; ten shuffled folds. "
-        f"Gradients start at θ = {START:g}; ten variational updates between two steps (Adam, .1 in log θ). The grid "
-        f"search is that of the paper: {paper.GRID_SIZE} length-scales in ten folds, reckoned from the mean time of "
-        f"the {len(GRID)} that were tried. The paper does not name its set.\n\n" + markdown(header, table)
+        f"Gradients start at θ = {START:g} unless said otherwise; ten variational updates between two steps (Adam, .1 "
+        f"in log θ). The grid search is that of the paper: {paper.GRID_SIZE} length-scales in ten folds, reckoned from "
+        f"the mean time of the {len(GRID)} that were tried. The paper does not name its set.\n\n"
+        + markdown(header, table)
     )
 
 

@@ -3,6 +3,7 @@
 import matplotlib as mpl
 import matplotlib.pyplot as plt
 import numpy as np
+from matplotlib.ticker import EngFormatter
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000", "#7F7F7F", "#A07800")
 MARKERS = "osD^vPX*d"
@@ -29,6 +30,12 @@ def save(figure, path):
     plt.close(figure)
 
 
+def logarithmic(axis, which="x"):
+    """Ticks are plain numbers."""
+    getattr(axis, f"set_{which}scale")("log")
+    getattr(axis, f"{which}axis").set_major_formatter("{x:g}")
+
+
 def marked(i):
     return {"color": COLOURS[i % len(COLOURS)], "marker": MARKERS[i % len(MARKERS)]}
 
@@ -42,7 +49,8 @@ def time_curves(curves, metrics, path):
                 seconds = [point["fit_seconds"] for point in points]
                 axis.plot(seconds, [point[metric] for point in points], label=method, **marked(i))
             low = min(point[metric] for points in curves.values() for point in points)
-            axis.set(xscale="log", xlabel="training time in seconds", title=title, ylim=(0.93 * low, 3 * low))
+            axis.set(xlabel="training time in seconds", title=title, ylim=(0.93 * low, 2.5 * low))
+            logarithmic(axis)
         figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=4)
         save(figure, path)
 
@@ -56,7 +64,10 @@ def tuning_curves(by_set, names, path):
             for i, line in enumerate(found):
                 style = {"linestyle": "none", "markersize": 9, "markeredgecolor": "white"}
                 axis.plot(line["theta"], line["log_loss"], label=line["method"], **marked(i), **style)
-            axis.set(xscale="log", title=names[name], xlabel="length-scale θ", ylabel="ten-fold log loss")
+            low, high = (limit(line["log_loss"] for line in grid) for limit in (min, max))
+            axis.set(title=names[name], xlabel="length-scale θ", ylabel="validation loss (log loss)")
+            axis.set_ylim(low - 0.01, min(high, 1.25 * low) + 0.01)
+            logarithmic(axis)
         figure.legend(*axes[0][0].get_legend_handles_labels(), loc="outside lower center", ncols=4)
         save(figure, path)
 
@@ -75,8 +86,9 @@ def point_curves(lines, ways, one_percent, path):
                 low = np.maximum(mean - spread, mean / 4) if metric == "fit_seconds" else mean - spread
                 axis.fill_between(points, low, mean + spread, color=COLOURS[i], alpha=0.12, linewidth=0)
             axis.axvline(one_percent, color="#7F7F7F", linestyle=":", linewidth=1)
-            axis.set(xscale="log", xlabel="inducing points (dotted: 1 % of the rows)", title=title)
-        axes[-1].set_yscale("log")
+            axis.set(xlabel="inducing points (dotted: 1 % of the rows)", title=title)
+            logarithmic(axis)
+        logarithmic(axes[-1], "y")
         figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=4)
         save(figure, path)
 
@@ -94,8 +106,10 @@ def growth_curves(lines, methods, path):
             for i, method in enumerate(methods):
                 of_method = [line for line in lines if line["method"] == method]
                 axis.plot([d["n_train"] for d in of_method], [value(d) for d in of_method], label=method, **marked(i))
-            axis.set(xscale="log", xlabel="rows", title=title)
-        axes[0].set_yscale("log")
+            axis.set(xlabel="rows", title=title)
+            logarithmic(axis)
+            axis.xaxis.set_major_formatter(EngFormatter(sep=""))
+        logarithmic(axes[0], "y")
         axes[1].set_ylim(bottom=0)
         axes[2].set_ylim(bottom=0)
         figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
@@ -111,7 +125,7 @@ def heat_map(lines, labels, names, path):
         figure, axes = plt.subplots(1, len(labels), figsize=(11, 4.4))
         for axis, (protocol, methods) in zip(axes, labels.items(), strict=True):
             losses = np.array([[cells.get((protocol, m, name), np.nan) for name in sets] for m in methods])
-            ratios = losses / np.nanmin(losses, axis=0)
+            ratios = losses / np.min(losses, axis=0, where=~np.isnan(losses), initial=np.inf)
             axis.imshow(np.log(ratios), cmap="Oranges", vmin=0, vmax=np.log(2), aspect="auto")
             for (i, j), ratio in np.ndenumerate(ratios):
                 text = "" if np.isnan(ratio) else f"{ratio:.2f}"

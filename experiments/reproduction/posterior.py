@@ -22,7 +22,7 @@ def runs(quick=False):
         how = {"length_scale": LENGTH, "n_draws": draws, "random_state": seed}
         return {"bounds": measure_truth(split.X_train, split.y_train, **how)}
 
-    method = study(against_sampler, "gibbs", recipe=f"{LENGTH} {draws}")
+    method = study(against_sampler, "gibbs", "dense", recipe=f"{LENGTH} {draws}")
     return [
         Run("bounds against the sampler", method, f"{name}, {n_rows} rows", _some_rows(name, n_rows), 0)
         for name, n_rows in sizes.items()

@@ -43,7 +43,9 @@ def bbsvm(passes):
 
 
 def ecm(iterations):
-    return written_here(lambda _n, _seed: ECMClassifier(LENGTH, max_iter=iterations, tol=0.0, link="paper"), "ecm")
+    return written_here(
+        lambda _n, _seed: ECMClassifier(LENGTH, max_iter=iterations, tol=0.0, link="paper"), "ecm", "dense"
+    )
 
 
 def gpc(iterations):

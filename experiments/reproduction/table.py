@@ -136,8 +136,8 @@ def _metric_table(cells, sets, protocol, metric):
     best = {}
     for name in sets:
         whole = [line for key, line in cells.items() if key[0] == protocol and key[2] == name]
-        most = max(line["folds"] for line in whole)
-        best[name] = min(line[metric] for line in whole if line["folds"] == most)
+        most = max((line["folds"] for line in whole), default=0)
+        best[name] = min((line[metric] for line in whole if line["folds"] == most), default=None)
 
     def cell(line, name):
         if line is None:
@@ -171,7 +171,8 @@ def _printed(name, method, metric):
 
 
 def _remarks(cells, sets):
-    ess = [f"{cells['contiguous', 'gibbs', name]['effective_sample_size']:.0f} ({NAMES[name]})" for name in sets]
+    drawn = {name: cells[key] for name in sets if (key := ("contiguous", "gibbs", name)) in cells}
+    ess = [f"{line['effective_sample_size']:.0f} ({NAMES[name]})" for name, line in drawn.items()]
     return (
         f"Median effective sample size of the Gibbs sampler's f: {', '.join(ess)}.\n\n"
         "Where they differ and why: contiguous folds of sorted files make folds unlike each other, which is what the "

@@ -10,7 +10,7 @@ from bayesvm.kernels import RBF
 
 pytest.importorskip("experiments", reason="experiments do not come with the source distribution")
 
-from experiments.competitors.ecm import factor
+from experiments.competitors.dense import factor
 from experiments.competitors.gibbs import (
     GibbsClassifier,
     draw_function,
