@@ -11,7 +11,7 @@ class SampleSearch(ClassifierMixin, BaseEstimator):
     Within a sample so small that Nystroem's number of components exceeds a fold's rows, scikit-learn takes fewer.
     """
 
-    def __init__(self, classifier, grid, max_rows=1000, n_folds=5, random_state=None):
+    def __init__(self, classifier, grid, max_rows=500, n_folds=5, random_state=None):
         self.classifier = classifier
         self.grid = grid
         self.max_rows = max_rows

@@ -23,7 +23,7 @@ class SVGPClassifier(ClassifierMixin, BaseEstimator):
 
     Parameters
     ----------
-    length_scale, variance : the kernel is σ² exp(-|x-x'|²/θ²), with θ as in our paper: √2 times a GP text's ℓ.
+    length_scale, variance : the kernel is σ² exp(-|x-x'|²/2ℓ²), as everywhere in this project.
     n_inducing : number of inducing points, or the share of the training rows if it is a float; k-means places them.
     batch_size, epochs : rows of a step, passes over all rows.
     optimizer : "natural" takes natural gradient steps in q and Adam steps in whatever else is learned;
@@ -82,7 +82,7 @@ class SVGPClassifier(ClassifierMixin, BaseEstimator):
             self.model_ = _gaussian_process(self, self._inducing_points(X, seed))
             self.likelihood_ = gpytorch.likelihoods.BernoulliLikelihood()
             self._train(torch.tensor(X), torch.tensor(codes.astype(np.float64)))
-        self.length_scale_ = self.model_.kernel.base_kernel.lengthscale.item() * np.sqrt(2)
+        self.length_scale_ = self.model_.kernel.base_kernel.lengthscale.item()
         self.variance_ = self.model_.kernel.outputscale.item()
         return self
 
@@ -167,7 +167,7 @@ def _gaussian_process(settings, inducing_points):
 
     model = GaussianProcess().double()
     model.kernel.outputscale = settings.variance
-    model.kernel.base_kernel.lengthscale = settings.length_scale / np.sqrt(2)
+    model.kernel.base_kernel.lengthscale = settings.length_scale
     for part in (model.mean, model.kernel):
         part.requires_grad_(settings.learn_kernel)
     return model
@@ -177,7 +177,8 @@ def _gaussian_process(settings, inducing_points):
 def _threads_of_blas(torch):
     """torch with as many threads as NumPy's BLAS, which torch's own settings do not follow."""
     before = torch.get_num_threads()
-    torch.set_num_threads(max(pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"))
+    pools = [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]
+    torch.set_num_threads(max(pools, default=before))
     try:
         yield
     finally:

@@ -1,7 +1,7 @@
 """Registry: what a method is, and the ways to make one.
 
-A method's version changes with whatever could change its figures: the recipe, scikit-learn's version and the code
-of ours that it runs. Comments do not count.
+A method's version changes with its recipe, scikit-learn's version and the code of ours that it runs. Comments do not
+count. A recipe may depend on the number of training rows; it is looked at for a few of them.
 """
 
 import ast
@@ -20,7 +20,9 @@ from threadpoolctl import threadpool_info
 import bayesvm
 from bayesvm import BayesianSVC
 
+LIBRARY = Path(bayesvm.__file__).parent
 ROOMS = ("core", "data", "inference", "estimators")  # of the library, whose code decides about figures
+SIZES = (100, 1000, 10**6)  # of training parts, for which recipes are compared
 
 
 @dataclass(frozen=True)
@@ -39,8 +41,8 @@ class Method:
 
 
 def n_threads():
-    """Of BLAS and OpenMP, as OMP_NUM_THREADS and the like have it; ours take as many."""
-    return max(pool["num_threads"] for pool in threadpool_info())
+    """Of BLAS, as OMP_NUM_THREADS and the like have it; ours take as many."""
+    return max((pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"), default=1)
 
 
 def peer(make):
@@ -57,14 +59,18 @@ def ours(estimator=BayesianSVC, tell=None, **parameters):
         }
         return estimator(random_state=seed, n_jobs=n_threads(), **given)
 
-    shown = {name: value.__name__ if isinstance(value, FunctionType) else value for name, value in parameters.items()}
+    shown = {
+        name: [value(n) for n in SIZES] if isinstance(value, FunctionType) else value
+        for name, value in parameters.items()
+    }
     recipe = f"{estimator.__name__} {sorted(shown.items())}"
     return Method(make, f"{_source_digest(*_rooms())}-{_digest(recipe)}", is_ours=True, tell=tell)
 
 
 def written_here(make, *modules, needs=None, tell=None):
-    """A competitor whose code lives in these modules of ``experiments/competitors/``."""
-    version = f"{_source_digest(*_competitors(modules))}-{_digest(repr(make(10**6, 0)))}"
+    """A competitor whose code lives in these modules of ``competitors/``; some use our kernels and links."""
+    recipe = sklearn.__version__ + "".join(repr(make(n, 0)) for n in SIZES)
+    version = f"{_source_digest(LIBRARY / 'core', *_competitors(modules))}-{_digest(recipe)}"
     return Method(make, version, needs=needs, tell=tell)
 
 
@@ -75,7 +81,7 @@ def study(function, *modules, recipe=""):
 
 
 def _rooms():
-    return [Path(bayesvm.__file__).parent / room for room in ROOMS]
+    return [LIBRARY / room for room in ROOMS]
 
 
 def _competitors(modules):

@@ -25,7 +25,12 @@ def brier(T, P):
 
 
 def calibration_error(T, P):
-    """Expected calibration error: mean distance of share and mean probability within bins of the probability.
+    """Expected calibration error: mean distance of share and mean probability within bins of the probability."""
+    return float(np.abs(calibration_sums(T, P)).sum() / len(P))
+
+
+def calibration_sums(T, P):
+    """Probability minus truth, summed within the bins; small folds are to be added up before anything is averaged.
 
     Of P(y = +1) for two classes, of the most probable class for more.
     """
@@ -33,7 +38,7 @@ def calibration_error(T, P):
     chosen = np.ones(len(P), int) if P.shape[1] == 2 else P.argmax(axis=1)
     claimed, true = P[rows, chosen], T[rows, chosen]
     which = np.minimum((claimed * BINS).astype(int), BINS - 1)
-    return float(np.abs(np.bincount(which, claimed - true)).sum() / len(P))
+    return np.bincount(which, claimed - true, minlength=BINS)
 
 
 def auc(T, P):
@@ -54,4 +59,5 @@ def score(y, P, classes):
         raise ValueError(f"{broken.sum()} rows are no probabilities; the first is test row {row}: {P[row]}")
     T = (y[:, None] == classes).astype(float)
     scores = {name: metric(T, P) for name, metric in METRICS.items()}
+    scores["calibration_sums"] = calibration_sums(T, P).tolist()
     return scores | ({"auc": auc(T, P)} if len(classes) == 2 and 0 < T[:, 1].sum() < len(T) else {})

@@ -28,7 +28,7 @@ def main():
     if not options.page_only:
         runs = [run for name in options.only for run in EXPERIMENTS[name].runs(options.quick)]
         with threadpool_limits(limits=1):  # the paper used one core, and methods differ in what they do with more
-            sweep([run for run in runs if is_meant(run, options)], store)
+            sweep([run for run in runs if is_meant(run, options)], store, retry=options.retry_failed)
     if not options.no_page:
         where = QUICK_PAGE if options.quick else PAGE
         page.write(EXPERIMENTS.values(), store, where, options.quick)
@@ -45,6 +45,7 @@ def arguments():
     parser.add_argument("--only", type=names, default=[e.NAME for e in USUAL], help=f"of {', '.join(EXPERIMENTS)}")
     parser.add_argument("--needs", default="", help="only methods that need this module, e.g. gpytorch")
     parser.add_argument("--match", default="", help="only runs whose method or set has this text in its name")
+    parser.add_argument("--retry-failed", action="store_true", help="run again what failed before")
     parser.add_argument("--page-only", action="store_true", help="run nothing; write the page from the store")
     parser.add_argument("--no-page", action="store_true", help="run only")
     return parser.parse_args()

@@ -26,12 +26,16 @@ STYLE = {
 
 def save(figure, path):
     path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, metadata={"Date": None})
+    part = path.with_suffix(".part")
+    figure.savefig(part, format="svg", metadata={"Date": None})
+    part.replace(path)
     plt.close(figure)
 
 
 def logarithmic(axis, which="x"):
-    """Ticks are plain numbers."""
+    """Ticks are plain numbers. An axis with nothing on it stays as it is."""
+    if not np.isfinite(axis.dataLim.minpos["xy".index(which)]):
+        return
     getattr(axis, f"set_{which}scale")("log")
     getattr(axis, f"{which}axis").set_major_formatter("{x:g}")
 
@@ -48,7 +52,7 @@ def time_curves(curves, metrics, path):
             for i, (method, points) in enumerate(curves.items()):
                 seconds = [point["fit_seconds"] for point in points]
                 axis.plot(seconds, [point[metric] for point in points], label=method, **marked(i))
-            low = min(point[metric] for points in curves.values() for point in points)
+            low = min((point[metric] for points in curves.values() for point in points), default=1.0)
             axis.set(xlabel="training time in seconds", title=title, ylim=(0.93 * low, 2.5 * low))
             logarithmic(axis)
         figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=4)
@@ -59,12 +63,15 @@ def tuning_curves(by_set, names, path):
     """A panel for every set: loss over the grid, and where gradients ended."""
     with mpl.rc_context(STYLE):
         figure, axes = plt.subplots(1, len(by_set), figsize=(10, 3.4), squeeze=False)
-        for axis, (name, (grid, found)) in zip(axes[0], by_set.items(), strict=True):
-            axis.plot([g["theta"] for g in grid], [g["log_loss"] for g in grid], color="#7F7F7F", label="grid")
-            for i, line in enumerate(found):
+        for axis, (name, (grids, found)) in zip(axes[0], by_set.items(), strict=True):
+            for (how, grid), stroke in zip(grids.items(), (":", "-"), strict=False):
+                losses = [line["log_loss"] for line in grid]
+                axis.plot([line["theta"] for line in grid], losses, stroke, color="#7F7F7F", label=how)
+            for i, (method, line) in enumerate(found.items()):
                 style = {"linestyle": "none", "markersize": 9, "markeredgecolor": "white"}
-                axis.plot(line["theta"], line["log_loss"], label=line["method"], **marked(i), **style)
-            low, high = (limit(line["log_loss"] for line in grid) for limit in (min, max))
+                axis.plot(line["theta"], line["log_loss"], label=method, **marked(i), **style)
+            everything = [line["log_loss"] for grid in grids.values() for line in grid]
+            low, high = min(everything, default=0.0), max(everything, default=1.0)
             axis.set(title=names[name], xlabel="length-scale θ", ylabel="validation loss (log loss)")
             axis.set_ylim(low - 0.01, min(high, 1.25 * low) + 0.01)
             logarithmic(axis)
@@ -79,9 +86,8 @@ def point_curves(lines, ways, one_percent, path):
         figure, axes = plt.subplots(1, len(titles), figsize=(10, 3.6))
         for axis, (metric, title) in zip(axes, titles.items(), strict=True):
             for i, (how, label) in enumerate(ways.items()):
-                points, mean, spread = np.transpose(
-                    [(d["points"], d[metric], d[f"{metric}_deviation"]) for d in lines if d["how"] == how]
-                )
+                of_way = [(d["points"], d[metric], d[f"{metric}_deviation"]) for d in lines if d["how"] == how]
+                points, mean, spread = np.reshape(of_way, (-1, 3)).T
                 axis.plot(points, mean, label=label, **marked(i))
                 low = np.maximum(mean - spread, mean / 4) if metric == "fit_seconds" else mean - spread
                 axis.fill_between(points, low, mean + spread, color=COLOURS[i], alpha=0.12, linewidth=0)
@@ -117,15 +123,19 @@ def growth_curves(lines, methods, path):
 
 
 def heat_map(lines, labels, names, path):
-    """Log loss over that of the best method of the set; darker is worse."""
+    """Log loss over that of the best method of the set that saw all folds; darker is worse."""
     sets = [name for name in names if any(line["set"] == name for line in lines)]
-    cells = {(line["protocol"], line["method"], line["set"]): line["log_loss"] for line in lines}
+    cells = {(line["protocol"], line["method"], line["set"]): (line["log_loss"], line["folds"]) for line in lines}
+    never = np.nan, 0
     titles = {"contiguous": "the paper's protocol, θ = 5", "shuffled": "ours, everything tuned"}
     with mpl.rc_context(STYLE | {"axes.grid": False}):
         figure, axes = plt.subplots(1, len(labels), figsize=(11, 4.4))
         for axis, (protocol, methods) in zip(axes, labels.items(), strict=True):
-            losses = np.array([[cells.get((protocol, m, name), np.nan) for name in sets] for m in methods])
-            ratios = losses / np.min(losses, axis=0, where=~np.isnan(losses), initial=np.inf)
+            losses, folds = np.moveaxis(
+                np.array([[cells.get((protocol, m, name), never) for name in sets] for m in methods]), -1, 0
+            )
+            whole = (folds == folds.max(axis=0)) & (folds > 0)  # a lucky fold is no yardstick
+            ratios = losses / np.min(losses, axis=0, where=whole, initial=np.inf)
             axis.imshow(np.log(ratios), cmap="Oranges", vmin=0, vmax=np.log(2), aspect="auto")
             for (i, j), ratio in np.ndenumerate(ratios):
                 text = "" if np.isnan(ratio) else f"{ratio:.2f}"

@@ -5,13 +5,16 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from experiments.reproduction import claims
-from experiments.reproduction.records import found
+from experiments.reproduction.records import found, unequal_rows
 
 INTRODUCTION = """# The paper, reproduced
 
 Every table, figure and claim of Wenzel, Galy-Fajou, Deutsch and Kloft, *Bayesian Nonlinear Support Vector Machines for
 Big Data* (2017), beside what we measured. Written by `make reproduce`; do not edit by hand. Formulas that the paper has
-wrong are in [derivation.md](derivation.md); where it matters, the *printed* form was used for "as in the paper".
+wrong are in the derivation's table of errata; where it matters, the *printed* form was used for "as in the paper".
+"""
+A_FIRST_LOOK = """**A first look**, by `make reproduce-quick`: two folds, small sets, short ladders. It shows that
+everything runs and says nothing about the paper's claims; texts below describe the full run.
 """
 
 
@@ -32,14 +35,24 @@ def write(experiments, store, page, quick):
             experiment.draw(lines, folder / f"{experiment.NAME}.svg")
             figure = f"![{experiment.TITLE}]({folder.name}/{experiment.NAME}.svg)\n\n"
         parts.append(
-            f"## {experiment.TITLE}\n\n{figure}{experiment.section(lines)}\n\n{failures(of_experiment)}".strip()
+            f"## {experiment.TITLE}\n\n{figure}{experiment.section(lines)}\n\n{troubles(of_experiment)}".strip()
         )
-    text = [INTRODUCTION, about(records), "## The paper's claims", claims.section(lines_of), *parts, footer(folder)]
+    text = [
+        INTRODUCTION,
+        *[A_FIRST_LOOK] * quick,
+        about(records),
+        "## The paper's claims",
+        claims.section(lines_of, quick),
+        *parts,
+        footer(folder),
+    ]
     replace_text(page, "\n\n".join(part.strip() for part in text) + "\n")
     return lines_of
 
 
 def about(records):
+    if not records:
+        return "There are no runs in the store yet."
     days = sorted({record["when"][:10] for record in records})
     machines = sorted({record["machine"] for record in records})
     threads = sorted({record["n_threads"] for record in records})
@@ -51,15 +64,15 @@ def about(records):
     )
 
 
-def failures(records):
-    """What failed, by method and set."""
+def troubles(records):
+    """What failed, by method and set, and what should not be compared."""
     failed = {}
     for record in records:
         if record["failure"]:
             failed.setdefault((record["method"], record["set"], record["failure"]), []).append(record["seed"])
-    return "\n".join(
-        f"- FAILED: {method} on {name}, {len(seeds)} runs: {why}" for (method, name, why), seeds in failed.items()
-    )
+    lines = [f"- FAILED: {method} on {name}, {len(seeds)} runs: {why}" for (method, name, why), seeds in failed.items()]
+    lines += [f"- NOT COMPARABLE, rows differ between methods: {name}" for name in unequal_rows(records)]
+    return "\n".join(lines)
 
 
 def footer(folder):

@@ -1,6 +1,6 @@
 """Reproduction: stored runs as means, deviations and tables.
 
-A page is written from the newest record of every run, so that it can be written again after the code has changed.
+A page is written from the newest version of every method, so that it can be written again after the code has changed.
 """
 
 from collections import defaultdict
@@ -9,14 +9,23 @@ import numpy as np
 
 
 def found(store, runs):
-    """The newest record of each run that has one, whatever its version; failures among them."""
+    """The records of these runs, failures among them: of every method on every set those of its newest version."""
     wanted = {(run.method, run.set, run.seed) for run in runs}
-    newest = {}
-    for record in sorted(store.records.values(), key=lambda record: record["when"]):
-        key = record["method"], record["set"], record["seed"]
-        if key in wanted:
-            newest[key] = record
-    return list(newest.values())
+    mine = [record for record in store.records.values() if (*_place(record), record["seed"]) in wanted]
+    newest = {_place(record): record["version"] for record in sorted(mine, key=lambda record: record["when"])}
+    return [record for record in mine if record["version"] == newest[_place(record)]]
+
+
+def _place(record):
+    return record["method"], record["set"]
+
+
+def unequal_rows(records):
+    """Splits whose rows differ between the methods that are compared there."""
+    prints = defaultdict(set)
+    for record in records:
+        prints[record["set"], record["seed"]].add(record["rows"])
+    return sorted({name for (name, _), found_there in prints.items() if len(found_there) > 1})
 
 
 def grouped(records, *fields):

@@ -5,27 +5,25 @@ A point is a fit of its own with so large a budget; budgets are passes, iteratio
 
 from functools import partial
 
-from sklearn.calibration import CalibratedClassifierCV
 from sklearn.gaussian_process import GaussianProcessClassifier
 from sklearn.gaussian_process import kernels as gp_kernels
-from sklearn.svm import SVC
 
 from bayesvm.kernels import RBF
 from experiments.competitors.ecm import ECMClassifier
 from experiments.competitors.svgp import SVGPClassifier
 from experiments.registry.method import ours, peer, written_here
-from experiments.registry.paper_methods import AS_PRINTED, GAMMA, LENGTH, STOCHASTIC, THETA, C
+from experiments.registry.paper_methods import AS_PRINTED, GAMMA, LENGTH, STOCHASTIC, C, platt
 from experiments.registry.paper_sets import PAPER_SETS
 from experiments.registry.sets import DataSet, Split
 from experiments.reproduction.figures import time_curves
-from experiments.reproduction.records import grouped, markdown
+from experiments.reproduction.records import markdown
 from experiments.runs.sweep import Run
 
 NAME = "run_time"
 TITLE = "Run-time figure: held-out performance against training time"
 SET = "waveform/held_out"
 N_INDUCING = 100
-NEAR = 1.01  # of the best log loss
+NEAR = 1.01  # times the best
 METRICS = {"error": "error", "brier": "Brier score", "log_loss": "log loss"}
 
 
@@ -57,15 +55,15 @@ def gpc(iterations):
 def sgpc(optimizer, natural_rate, epochs):
     how = {"n_inducing": N_INDUCING, "batch_size": 10, "optimizer": optimizer, "natural_rate": natural_rate}
     how["epochs"] = epochs
-    return written_here(lambda _n, seed: SVGPClassifier(THETA, random_state=seed, **how), "svgp", needs="gpytorch")
+    return written_here(lambda _n, seed: SVGPClassifier(LENGTH, random_state=seed, **how), "svgp", needs="gpytorch")
 
 
 def svm(iterations):
-    return peer(lambda _n, _seed: CalibratedClassifierCV(SVC(C=C, gamma=GAMMA, max_iter=iterations), ensemble=False))
+    return peer(lambda _n, _seed: platt(C=C, gamma=GAMMA, max_iter=iterations))
 
 
 LADDERS = {
-    "S-BSVM as in the paper": (sbsvm, (1, 2, 4, 8, 16, 32, 64)),
+    "S-BSVM as in the paper": (sbsvm, (2, 4, 8, 16, 32, 64)),
     "S-BSVM, exact bound": (sbsvm_exact, (1, 2, 4, 8, 16)),
     "B-BSVM": (bbsvm, (1, 2, 4, 8)),
     "ECM": (ecm, (1, 2, 4, 8, 16, 32, 64)),
@@ -98,49 +96,61 @@ def _first(data, n_rows):
 
 
 def rows(records):
-    """One line for every point of the curves."""
-    by_method = grouped(records, "method")
+    """One line for every point of the curves, failures among them."""
+    by_method = {record["method"]: record for record in records}
     return [
-        {"method": method, "budget": budget, "n_train": record["n_train"], "fit_seconds": record["fit_seconds"]}
-        | {metric: record[metric] for metric in METRICS}
+        {"method": method, "budget": budget, "n_train": record["n_train"], "failure": record["failure"]}
+        | {figure: record.get(figure) for figure in ("fit_seconds", *METRICS)}
         for method, (_, budgets) in LADDERS.items()
         for budget in budgets
-        for record in by_method.get((f"{method}, budget {budget}",), [])
+        if (record := by_method.get(f"{method}, budget {budget}"))
     ]
 
 
 def curves(lines):
-    return {method: found for method in LADDERS if (found := [line for line in lines if line["method"] == method])}
+    """Points by method, in the order of their budgets."""
+    good = [line for line in lines if not line["failure"]]
+    return {method: found for method in LADDERS if (found := [line for line in good if line["method"] == method])}
 
 
-def arrival(points):
-    """Seconds until the log loss is within 1 % of the method's own best."""
-    best = min(point["log_loss"] for point in points)
-    return min(point["fit_seconds"] for point in points if point["log_loss"] <= NEAR * best)
+def arrival(points, metric="brier"):
+    """Seconds until a metric is within 1 % of the method's own best."""
+    best = min(point[metric] for point in points)
+    return min(point["fit_seconds"] for point in points if point[metric] <= NEAR * best)
 
 
-def arrivals(lines):
-    return {method: arrival(points) for method, points in curves(lines).items()}
+def arrivals(lines, metric="brier"):
+    return {method: arrival(points, metric) for method, points in curves(lines).items()}
 
 
 def section(lines):
-    seconds = arrivals(lines)
+    seconds = {metric: arrivals(lines, metric) for metric in ("brier", "log_loss")}
+
+    def arrived(method, metric):
+        found = seconds[metric]
+        ratio = f" ({found[method] / found[REFERENCE]:.1f})" if REFERENCE in found else ""
+        return f"{found[method]:.2f}{ratio}"
+
     table = [
         [
             method,
             *(f"{min(point[metric] for point in points):.4f}" for metric in METRICS),
-            f"{seconds[method]:.2f}",
-            f"{seconds[method] / seconds[REFERENCE]:.1f}",
+            arrived(method, "brier"),
+            arrived(method, "log_loss"),
         ]
         for method, points in curves(lines).items()
     ]
-    header = ["method", *(f"best {title}" for title in METRICS.values()), "seconds to within 1 %", "ratio to S-BSVM"]
-    n_train = lines[0]["n_train"]
+    header = ["method", *(f"best {title}" for title in METRICS.values())]
+    header += ["seconds to within 1 % of its best Brier score (over S-BSVM's)", "of its best log loss (over S-BSVM's)"]
     return (
-        f"Waveform, {n_train} rows to learn from, 1000 held out, θ = 5, σ² = 1, 100 inducing points and minibatches of "
-        "10 where there are any. Within 1 %: of the method's own best log loss. Training only; B-BSVM and GPC need N³ "
-        "a step. 'Exact bound' is our library at the same fixed kernel and points, with its own bound, batch inference "
-        "and calibrated link.\n\n" + markdown(header, table)
+        f"Waveform, {lines[0]['n_train']} rows to learn from, 1000 held out, θ = 5, σ² = 1, 100 inducing points and "
+        "minibatches of 10 where there are any. A point is a fit of its own with so large a budget of passes, "
+        "iterations or epochs; S-BSVM's last pass goes over all rows. Under the printed link the log loss goes on "
+        "falling slowly for as long as one trains, so the claims are judged by the Brier score, which the paper uses. "
+        "'Exact bound' is this library with the same fixed kernel and points, its own bound, batch inference and "
+        "calibrated link; 'full steps' are natural gradients with rate 1. B-BSVM's pass costs about ten products of "
+        "N×N matrices, ECM's iteration one factorisation. S-GPC's step is mostly GPyTorch's overhead.\n\n"
+        + markdown(header, table)
     )
 
 

@@ -2,13 +2,12 @@
 
 import os
 import platform
-import resource
-import sys
 import time
 import warnings
 from collections import Counter
 from datetime import UTC, datetime
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 from zlib import crc32
 
@@ -19,12 +18,15 @@ from threadpoolctl import threadpool_limits
 
 from experiments.registry.method import n_threads
 from experiments.registry.metrics import score
+from experiments.runs.memory import forget_peak, peak_megabytes
 
 BLOCK = 100_000  # rows
 
 
 def measure(method, split, seed):
     """Fit, predict and score; or study."""
+    if method.needs:
+        import_module(method.needs)  # not on the method's time
     classes = np.unique(split.y_train)
     record = {
         "version": method.version,
@@ -63,7 +65,7 @@ def fit_and_score(method, split, seed, classes):
 
 
 def measure_alone(method, data, seed):
-    """The same in a process of its own, with the most memory that it held."""
+    """The same in a process of its own, which makes its split by itself, with the most memory that it held."""
     with ProcessPoolExecutor(max_workers=1) as pool:
         return pool.submit(_measure_here, method, data, seed, n_threads()).result()
 
@@ -71,6 +73,7 @@ def measure_alone(method, data, seed):
 def _measure_here(method, data, seed, threads):
     with threadpool_limits(limits=threads):
         split = data.split(seed)
+        forget_peak()
         before = peak_megabytes()
         record = measure(method, split, seed)
     return record | {"peak_megabytes": peak_megabytes(), "peak_megabytes_before": before}
@@ -80,17 +83,10 @@ def _measure_here(method, data, seed, threads):
 def machine():
     """What figures of time depend on, in one line."""
     cpus = Path("/proc/cpuinfo")
-    models = [line.partition(":")[2].strip() for line in cpus.read_text().splitlines() if "model name" in line] * (
-        cpus.exists()
-    )
+    lines = cpus.read_text().splitlines() if cpus.exists() else []
+    models = [line.partition(":")[2].strip() for line in lines if "model name" in line]
     versions = f"Python {platform.python_version()}, NumPy {np.__version__}, scikit-learn {sklearn.__version__}"
     return f"{(models or [platform.machine()])[0]}, {os.cpu_count()} cores, {versions}"
-
-
-def peak_megabytes():
-    """Of this process, so far."""
-    kilo = 1024 if sys.platform == "darwin" else 1  # there it is told in bytes
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / kilo / 1024
 
 
 def fingerprint(split):

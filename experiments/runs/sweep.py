@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from itertools import groupby
 from statistics import mean
 
+from joblib.externals.loky.process_executor import BrokenProcessPool
+
 from experiments.registry.method import Method
 from experiments.registry.methods import METHODS
 from experiments.registry.sets import SETS, DataSet
@@ -26,30 +28,46 @@ class Run:
         return self.method, self.how.version, self.set, self.seed
 
 
-def sweep(runs: Sequence[Run], store):
+CANNOT_BE_HAD = (OSError, ImportError, ValueError)  # no such file, no network, no reader, an altered file
+
+
+def sweep(runs: Sequence[Run], store, retry=False):
     """Fill the store; print a line for every run, with the time that the others will take.
 
-    Splits are made once for runs that follow each other on the same one.
+    Splits are made once for runs that follow each other on the same one. A set that cannot be had is skipped with the
+    reason. Failures count as done, unless they are to be tried again.
     """
-    todo = [run for run in runs if run.key not in store]
-    for lacking in sorted({(run.method, run.how.needs) for run in todo if not run.how.is_available()}):
-        print("{} is skipped: {} is not installed; see experiments/README.md".format(*lacking), flush=True)
+    todo = [run for run in runs if run.key not in store or (retry and store.records[run.key]["failure"])]
+    lacking = {}
+    for run in todo:
+        if not run.how.is_available():
+            lacking.setdefault(run.how.needs, {})[run.method] = None
+    for module, methods in lacking.items():
+        print(f"{module} is not installed (see experiments/README.md), skipped: {', '.join(methods)}", flush=True)
     todo = [run for run in todo if run.how.is_available()]
     done = 0
     missing = set()
     for (name, seed), same_split in groupby(todo, key=lambda run: (run.set, run.seed)):
         group = list(same_split)
         data = group[0].data
-        try:
-            split = None if name in missing or data.alone else data.split(seed)
-        except (OSError, ImportError) as error:  # no such file, no network, no reader
-            print(f"{name} is skipped: {error}", flush=True)
-            missing.add(name)
+        split = None
         for run in group:
             done += 1
             if name in missing:
                 continue
-            measured = measure_alone(run.how, data, seed) if data.alone else measure(run.how, split, seed)
+            try:
+                if data.alone:
+                    measured = measure_alone(run.how, data, seed)
+                else:
+                    split = split or data.split(seed)
+                    measured = measure(run.how, split, seed)
+            except CANNOT_BE_HAD as error:
+                print(f"{name} is skipped: {error}", flush=True)
+                missing.add(name)
+                continue
+            except BrokenProcessPool:
+                print(f"{run.method} on {name}: its process was killed, perhaps for want of memory", flush=True)
+                continue
             record = {"method": run.method, "set": name} | measured
             store.add(record)
             left = time_left([run for run in todo[done:] if run.set not in missing], store.records.values())

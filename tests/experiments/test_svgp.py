@@ -54,7 +54,7 @@ def test_probabilities_are_those_of_the_dense_optimum(torch, rows, steps, error)
 def test_probabilities_are_near_those_of_scikit_learn(torch, rows):
     X, y, X_new = rows
     variance = 0.3  # small, as Laplace's approximation is too unsure where f is large
-    peer = GaussianProcessClassifier(variance * LOGIT_OF_PROBIT**2 * RBF(5 / np.sqrt(2)), optimizer=None).fit(X, y)
+    peer = GaussianProcessClassifier(variance * LOGIT_OF_PROBIT**2 * RBF(5.0), optimizer=None).fit(X, y)
     settings = {"n_inducing": 1.0, "batch_size": 200, "natural_rate": 0.5}
     model = SVGPClassifier(5.0, variance, **settings, random_state=0).fit(X, y)
     np.testing.assert_allclose(model.predict_proba(X_new), peer.predict_proba(X_new), atol=0.04)
@@ -62,8 +62,8 @@ def test_probabilities_are_near_those_of_scikit_learn(torch, rows):
 
 def dense_optimum(X, y, X_new, length_scale, variance):
     """The best Gaussian q(f) at all rows, by damped steps in its N site precisions w and linear terms g."""
-    K = variance * np.exp(-euclidean_distances(X, squared=True) / length_scale**2) + 1e-6 * np.eye(len(y))
-    K_new = variance * np.exp(-euclidean_distances(X, X_new, squared=True) / length_scale**2)
+    K = variance * np.exp(-euclidean_distances(X, squared=True) / (2 * length_scale**2)) + 1e-6 * np.eye(len(y))
+    K_new = variance * np.exp(-euclidean_distances(X, X_new, squared=True) / (2 * length_scale**2))
     nodes, weights = np.polynomial.hermite_e.hermegauss(60)
     weights /= weights.sum()
     w, g = np.zeros(len(y)), np.zeros(len(y))
