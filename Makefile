@@ -6,7 +6,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 GPYTORCH := .venv-gpytorch
 
-.PHONY: demo test test-lowest lint format bench reproduce reproduce-quick reproduce-susy wheel clean
+.PHONY: demo test test-lowest test-gpytorch lint format bench reproduce reproduce-quick reproduce-susy wheel clean
 
 demo: $(VENV)/.demo
 	$(BIN)/python examples/demo.py
@@ -49,6 +49,11 @@ test-lowest:
 	.venv-lowest/bin/python -m pip --disable-pip-version-check --quiet install -c tests/lowest.txt -e . \
 		pytest pandas
 	.venv-lowest/bin/python -m pytest -W default
+
+# The competitor that needs torch.
+test-gpytorch: $(GPYTORCH)/.ready
+	$(GPYTORCH)/bin/python -m pip --disable-pip-version-check --quiet install --group test
+	$(GPYTORCH)/bin/python -m pytest tests/experiments/test_svgp.py
 
 # A wheel, installed into a new environment and used there.
 wheel: $(VENV)/.test

@@ -3,7 +3,7 @@
 import matplotlib as mpl
 import matplotlib.pyplot as plt
 import numpy as np
-from matplotlib.ticker import EngFormatter
+from matplotlib.ticker import EngFormatter, LogLocator, NullFormatter
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000", "#7F7F7F", "#A07800")
 MARKERS = "osD^vPX*d"
@@ -37,7 +37,12 @@ def logarithmic(axis, which="x"):
     if not np.isfinite(axis.dataLim.minpos["xy".index(which)]):
         return
     getattr(axis, f"set_{which}scale")("log")
-    getattr(axis, f"{which}axis").set_major_formatter("{x:g}")
+    ticks = getattr(axis, f"{which}axis")
+    ticks.set_major_formatter("{x:g}")
+    ticks.set_minor_formatter(
+        "{x:g}" if which == "y" else NullFormatter()
+    )  # there is room beside each other, not below
+    ticks.set_minor_locator(LogLocator(subs=(2, 5)))
 
 
 def marked(i):
@@ -45,17 +50,22 @@ def marked(i):
 
 
 def time_curves(curves, metrics, path):
-    """A panel for every metric, a line for every method; time on a logarithmic axis."""
+    """A column for every metric, a line for every method; below, the best of them from near."""
     with mpl.rc_context(STYLE):
-        figure, axes = plt.subplots(1, len(metrics), figsize=(10, 3.6))
-        for axis, (metric, title) in zip(axes, metrics.items(), strict=True):
+        figure, axes = plt.subplots(2, len(metrics), figsize=(10, 6.2), sharex="col")
+        for column, (metric, title) in zip(axes.T, metrics.items(), strict=True):
             for i, (method, points) in enumerate(curves.items()):
-                seconds = [point["fit_seconds"] for point in points]
-                axis.plot(seconds, [point[metric] for point in points], label=method, **marked(i))
+                for axis in column:
+                    seconds = [point["fit_seconds"] for point in points]
+                    axis.plot(seconds, [point[metric] for point in points], label=method, **marked(i))
             low = min((point[metric] for points in curves.values() for point in points), default=1.0)
-            axis.set(xlabel="training time in seconds", title=title, ylim=(0.93 * low, 2.5 * low))
-            logarithmic(axis)
-        figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=4)
+            column[0].set(title=title)
+            column[1].set(xlabel="training time in seconds", ylim=(0.97 * low, 1.35 * low))
+            logarithmic(column[0])
+            logarithmic(column[0], "y")
+            logarithmic(column[1])
+        axes[1][0].set_ylabel("from near")
+        figure.legend(*axes[0][0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
         save(figure, path)
 
 
@@ -67,7 +77,10 @@ def tuning_curves(by_set, names, path):
             for (how, grid), stroke in zip(grids.items(), (":", "-"), strict=False):
                 losses = [line["log_loss"] for line in grid]
                 axis.plot([line["theta"] for line in grid], losses, stroke, color="#7F7F7F", label=how)
-            for i, (method, line) in enumerate(found.items()):
+            shown = {
+                method: line for method, line in found.items() if "from" not in method
+            }  # it ends at the same place
+            for i, (method, line) in enumerate(shown.items()):
                 style = {"linestyle": "none", "markersize": 9, "markeredgecolor": "white"}
                 axis.plot(line["theta"], line["log_loss"], label=method, **marked(i), **style)
             everything = [line["log_loss"] for grid in grids.values() for line in grid]
@@ -75,7 +88,7 @@ def tuning_curves(by_set, names, path):
             axis.set(title=names[name], xlabel="length-scale θ", ylabel="validation loss (log loss)")
             axis.set_ylim(low - 0.01, min(high, 1.25 * low) + 0.01)
             logarithmic(axis)
-        figure.legend(*axes[0][0].get_legend_handles_labels(), loc="outside lower center", ncols=4)
+        figure.legend(*axes[0][0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
         save(figure, path)
 
 
