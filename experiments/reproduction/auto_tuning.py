@@ -10,8 +10,9 @@ from experiments.registry.method import ours
 from experiments.registry.paper_sets import N_FOLDS, NAMES, PAPER_SETS
 from experiments.reproduction import paper
 from experiments.reproduction.figures import tuning_curves
-from experiments.reproduction.records import grouped, markdown, mean
+from experiments.reproduction.records import grouped, mean
 from experiments.runs.sweep import Run
+from experiments.text import markdown
 
 NAME = "auto_tuning"
 TITLE = "Auto-tuning figure: the length-scale found by gradients"

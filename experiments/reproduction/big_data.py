@@ -17,8 +17,9 @@ from experiments.registry.paper_sets import PAPER_SETS, generated
 from experiments.reproduction import paper
 from experiments.reproduction.auto_tuning import found_theta
 from experiments.reproduction.figures import growth_curves
-from experiments.reproduction.records import grouped, markdown
+from experiments.reproduction.records import grouped
 from experiments.runs.sweep import Run
+from experiments.text import markdown
 
 NAME = "big_data"
 TITLE = "Big data: SUSY and five million generated rows"

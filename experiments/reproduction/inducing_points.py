@@ -8,8 +8,9 @@ from bayesvm.inference.inducing import HOW
 from experiments.registry.method import ours, study
 from experiments.registry.paper_sets import N_FOLDS, PAPER_SETS
 from experiments.reproduction.figures import point_curves
-from experiments.reproduction.records import deviation, grouped, markdown, mean
+from experiments.reproduction.records import deviation, grouped, mean
 from experiments.runs.sweep import Run
+from experiments.text import markdown
 
 NAME = "inducing_points"
 TITLE = "Inducing points figure: how many, and chosen how"

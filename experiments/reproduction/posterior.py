@@ -6,9 +6,9 @@ from experiments.registry.method import study
 from experiments.registry.paper_methods import LENGTH, THETA
 from experiments.registry.paper_sets import NAMES, raetsch
 from experiments.registry.sets import DataSet, Split
-from experiments.reproduction.records import markdown
 from experiments.reproduction.truth import measure_truth
 from experiments.runs.sweep import Run
+from experiments.text import markdown
 
 NAME = "posterior"
 TITLE = "Beyond the paper: how far the bounds are from the posterior"

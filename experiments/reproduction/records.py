@@ -1,4 +1,4 @@
-"""Reproduction: stored runs as means, deviations and tables.
+"""Reproduction: stored runs as means and deviations.
 
 A page is written from the newest version of every method, so that it can be written again after the code has changed.
 """
@@ -44,9 +44,3 @@ def mean(records, field):
 def deviation(records, field):
     """Over folds; nothing for a single one."""
     return float(np.std([record[field] for record in records], ddof=1)) if len(records) > 1 else float("nan")
-
-
-def markdown(header, rows):
-    """A table; cells are text."""
-    lines = [header, ["---"] * len(header), *rows]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)

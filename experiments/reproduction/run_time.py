@@ -16,8 +16,8 @@ from experiments.registry.paper_methods import AS_PRINTED, GAMMA, LENGTH, STOCHA
 from experiments.registry.paper_sets import PAPER_SETS
 from experiments.registry.sets import DataSet, Split
 from experiments.reproduction.figures import time_curves
-from experiments.reproduction.records import markdown
 from experiments.runs.sweep import Run
+from experiments.text import markdown
 
 NAME = "run_time"
 TITLE = "Run-time figure: held-out performance against training time"

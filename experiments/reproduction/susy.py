@@ -7,8 +7,9 @@ from bayesvm.datasets import fetch_susy, load_rows
 from experiments.registry.sets import DataSet, Split
 from experiments.reproduction import paper
 from experiments.reproduction.big_data import ON_GENERATED
-from experiments.reproduction.records import grouped, markdown
+from experiments.reproduction.records import grouped
 from experiments.runs.sweep import Run
+from experiments.text import markdown
 
 NAME = "susy"
 TITLE = "SUSY: all rows"

@@ -9,8 +9,9 @@ from experiments.registry.methods import METHODS
 from experiments.registry.paper_sets import N_FOLDS, NAMES, PAPER_SETS
 from experiments.reproduction import paper
 from experiments.reproduction.figures import heat_map
-from experiments.reproduction.records import deviation, grouped, markdown, mean
+from experiments.reproduction.records import deviation, grouped, mean
 from experiments.runs.sweep import Run
+from experiments.text import markdown
 
 NAME = "table"
 TITLE = "Table 1: prediction, uncertainty and time"

@@ -5,6 +5,7 @@ from collections import Counter
 import numpy as np
 
 from experiments.registry.metrics import METRICS
+from experiments.text import markdown
 from experiments.tuning.results import KERNEL_RIVALS, MANY_ROWS, RIVALS, standard_error
 
 TITLES = {"log_loss": "Log loss", "error": "Error", "brier": "Brier score", "fit_seconds": "Seconds to fit"}
@@ -129,8 +130,3 @@ def troubles(results):
     changed = results.unequal_rows()
     lines += [f"- NOT COMPARABLE, rows differ between columns: {', '.join(changed)}"] * bool(changed)
     return "\n".join(lines) or "None."
-
-
-def markdown(header, rows):
-    lines = [header, ["---"] * len(header), *rows]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
