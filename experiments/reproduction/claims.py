@@ -11,6 +11,7 @@ import numpy as np
 
 from experiments.registry.paper_sets import NAMES
 from experiments.reproduction import auto_tuning, big_data, inducing_points, paper, run_time
+from experiments.text import markdown
 
 HOLDS, FAILS, UNTESTED = "holds", "does not hold", "cannot be tested here"
 FEW = 14  # inducing points
