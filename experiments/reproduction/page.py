@@ -24,19 +24,18 @@ def write(experiments, store, page, quick):
     parts, lines_of, records = [], {}, []
     for experiment in experiments:
         of_experiment = found(store, experiment.runs(quick))
-        lines = experiment.rows(of_experiment)
-        if not lines:
+        if not of_experiment:
             continue
         records += of_experiment
-        lines_of[experiment.NAME] = lines
-        write_csv(lines, folder / f"{experiment.NAME}.csv")
-        figure = ""
-        if hasattr(experiment, "draw"):
-            experiment.draw(lines, folder / f"{experiment.NAME}.svg")
-            figure = f"![{experiment.TITLE}]({folder.name}/{experiment.NAME}.svg)\n\n"
-        parts.append(
-            f"## {experiment.TITLE}\n\n{figure}{experiment.section(lines)}\n\n{troubles(of_experiment)}".strip()
-        )
+        told = [f"## {experiment.TITLE}"]
+        if lines := experiment.rows(of_experiment):
+            lines_of[experiment.NAME] = lines
+            write_csv(lines, folder / f"{experiment.NAME}.csv")
+            if hasattr(experiment, "draw"):
+                experiment.draw(lines, folder / f"{experiment.NAME}.svg")
+                told.append(f"![{experiment.TITLE}]({folder.name}/{experiment.NAME}.svg)")
+            told.append(experiment.section(lines))
+        parts.append("\n\n".join([*told, troubles(of_experiment)]))
     text = [
         INTRODUCTION,
         *[A_FIRST_LOOK] * quick,

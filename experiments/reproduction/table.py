@@ -190,12 +190,12 @@ def _remarks(cells, sets):
         ]
         for metric in ("error", "brier")
     }
-    told = " and ".join(f"{max(gap):.3f} in {METRICS[metric].lower()}" for metric, gap in gaps.items() if gap)
+    told = " and ".join(f"{max(gap):.3f} ({METRICS[metric]})" for metric, gap in gaps.items() if gap)
     return (
         f"Median effective sample size of the Gibbs sampler's f: {', '.join(ess)}.\n\n"
         f"Where they differ and why: S-BSVM's printed and measured means differ by at most {told}. The authors' files "
         "are sorted, so contiguous folds are unlike each other; that is where the large deviations come from. Times "
-        "are of other machines and languages, so the claims below rest on ratios within our run. On a few hundred "
+        "are of other machines and languages, so the claims rest on ratios within our run. On a few hundred "
         "rows an iteration of ECM or GPC is one small factorisation in LAPACK, while minibatches of ten rows pay "
         "Python's price for each; only on Splice and Waveform does N³ weigh more."
     )
