@@ -5,6 +5,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 GPYTORCH := .venv-gpytorch
+GPYTORCH_PIP := $(GPYTORCH)/bin/python -m pip --disable-pip-version-check --quiet
 
 .PHONY: demo test test-lowest test-gpytorch lint format bench reproduce reproduce-quick reproduce-susy wheel clean
 
@@ -52,7 +53,7 @@ test-lowest:
 
 # The competitor that needs torch.
 test-gpytorch: $(GPYTORCH)/.ready
-	$(GPYTORCH)/bin/python -m pip --disable-pip-version-check --quiet install --group test
+	$(GPYTORCH_PIP) install --group test
 	$(GPYTORCH)/bin/python -m pytest tests/experiments/test_svgp.py
 
 # A wheel, installed into a new environment and used there.
@@ -82,7 +83,7 @@ $(VENV)/.test $(VENV)/.lint $(VENV)/.bench $(VENV)/.experiments: $(VENV)/.%: pyp
 # torch first and by its version: whatever else asks for torch is then content with it.
 $(GPYTORCH)/.ready: pyproject.toml
 	$(PYTHON) -m venv $(GPYTORCH)
-	$(GPYTORCH)/bin/python -m pip --disable-pip-version-check --quiet install --upgrade "pip>=25.1"
-	$(GPYTORCH)/bin/python -m pip --disable-pip-version-check --quiet install torch==2.13.0
-	$(GPYTORCH)/bin/python -m pip --disable-pip-version-check --quiet install gpytorch==1.15.2 -e . --group experiments
+	$(GPYTORCH_PIP) install --upgrade "pip>=25.1"
+	$(GPYTORCH_PIP) install torch==2.13.0
+	$(GPYTORCH_PIP) install gpytorch==1.15.2 -e . --group experiments
 	touch $@

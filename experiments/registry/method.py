@@ -29,7 +29,7 @@ SIZES = (100, 1000, 10**6)  # of training parts, for which recipes are compared
 class Method:
     """A classifier for so many training rows and a seed, or a study of its own kind."""
 
-    make: Callable[[int, int], Any]
+    make: Callable[[int, int], Any] | None
     version: str
     is_ours: bool = False
     needs: str | None = None  # a module that may be missing
@@ -77,7 +77,7 @@ def written_here(make, *modules, needs=None, tell=None):
 def study(function, *modules, recipe=""):
     """Figures of another kind, from our library and these modules of ``experiments/competitors/``."""
     version = f"{_source_digest(*_rooms(), *_competitors(modules))}-{_digest(function.__name__ + recipe)}"
-    return Method(function, version, is_ours=True, study=function)
+    return Method(None, version, is_ours=True, study=function)
 
 
 def _rooms():

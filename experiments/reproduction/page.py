@@ -19,7 +19,7 @@ everything runs and says nothing about the paper's claims; texts below describe 
 
 
 def write(experiments, store, page, quick):
-    """Everything that the store has figures for; returns the lines of each experiment by its name."""
+    """Everything that the store has figures for."""
     folder = page.with_suffix("")
     parts, lines_of, records = [], {}, []
     for experiment in experiments:
@@ -46,7 +46,6 @@ def write(experiments, store, page, quick):
         footer(folder),
     ]
     replace_text(page, "\n\n".join(part.strip() for part in text) + "\n")
-    return lines_of
 
 
 def about(records):
