@@ -10,7 +10,6 @@ import numpy as np
 from bayesvm.core.features import InducingFeatures
 from bayesvm.core.gradients import block_loss_gradient
 from bayesvm.core.likelihoods import ExactHinge
-from bayesvm.data.blocks import map_reduce
 from bayesvm.data.memory import MemorySource
 from bayesvm.data.scaling import ColumnScaler
 from bayesvm.data.workers import Workers
@@ -48,7 +47,7 @@ def main():
             "finite differences, refitted": [
                 (judged(theta + e).loo - judged(theta - e).loo) / (2 * STEP) for e in steps
             ],
-            "q held": family.gradient(here.features, map_reduce(rows.source, held)) / len(y),
+            "q held": family.gradient(here.features, rows.source.reduce(held)) / len(y),
             "sites held": family.gradient(here.features, hyperparameters.loss_gradient(rows, here)) / len(y),
         }
     exact = np.array(gradients["finite differences, refitted"])

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from bayesvm.data.blocks import map_reduce
 from bayesvm.data.memory import MemorySource
 from bayesvm.data.scaling import ColumnMoments, ColumnScaler
 from bayesvm.data.workers import Workers
@@ -52,7 +51,7 @@ def test_heads_of_a_shuffled_source_are_nested():
 
 def test_blocks_are_scaled_and_the_table_is_not():
     before = X.copy()
-    scaler = map_reduce(source(), ColumnMoments.of).scaler()
+    scaler = source().reduce(ColumnMoments.of).scaler()
     scaled = all_rows(source(scaler=scaler))[0]
     np.testing.assert_allclose(np.average(scaled, axis=0, weights=weight), 0, atol=1e-12)
     np.testing.assert_allclose(np.average(scaled**2, axis=0, weights=weight), 1)

@@ -7,7 +7,6 @@ from sklearn.preprocessing import QuantileTransformer
 
 from bayesvm.core.arena import Arena
 from bayesvm.core.statistics import Block
-from bayesvm.data.blocks import map_reduce
 from bayesvm.data.memory import MemorySource
 from bayesvm.data.quantiles import MOST_VALUES, ColumnQuantiles
 from bayesvm.data.scaling import ColumnScaler
@@ -214,5 +213,5 @@ def test_threads_give_the_same_bits():
     for n_threads in (1, 2):
         with Workers(n_threads) as workers:
             source = MemorySource(X, y, None, ColumnScaler(), workers, 500)
-            scalers.append(map_reduce(source, ColumnQuantiles.of).scaler())
+            scalers.append(source.reduce(ColumnQuantiles.of).scaler())
     assert_same(*scalers)

@@ -1,25 +1,30 @@
 """Data: what a source of rows offers. Inference knows rows only through this contract.
 
 A source cuts its rows into *blocks*, which fit the processor's caches, and hands workers *stripes*: a few
-blocks one after the other, so that a worker can use its memory again.
+blocks one after the other, so that a worker can use its memory again. Rows may be far away, in files or on a cluster:
+then sums are made where they lie, and only a bounded random choice of rows is *held* in memory.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from functools import reduce
-from operator import iadd
 from typing import Protocol, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 
 from bayesvm.core.arena import Arena
 from bayesvm.core.statistics import Block
+from bayesvm.data.scaling import Scaler
 
 Result = TypeVar("Result")
+Work = Callable[[Iterable[Block], Arena], Result]
+RowNumbers = npt.NDArray[np.intp]
 
 MOST_BLOCKS_IN_STRIPE = 8
 FEWEST_STRIPES = 16  # as long as there are blocks enough, so that threads have something to share
+HELD_ENTRIES = 40_000_000  # of a table from which subsets are taken: 160 MB in single precision
+FEWEST_HELD = 32_768  # rows, however wide they are
 
 
 class BlockSource(Protocol):
@@ -40,33 +45,87 @@ class BlockSource(Protocol):
         """Sum of the rows' weights; the number of rows if there are none."""
         ...
 
-    def map(self, function: Callable[[Iterable[Block], Arena], Result]) -> Iterator[Result]:
-        """The function of every stripe, in the order of the rows; a block is valid until the next one.
+    @property
+    def scaler(self) -> Scaler:
+        """What every block goes through."""
+        ...
 
-        The arena is for the function's own arrays.
+    def scaled(self, scaler: Scaler) -> BlockSource:
+        """The same rows, scaled anew from what they are in the table."""
+        ...
+
+    def reduce(self, function: Work[Result]) -> Result:
+        """The sum of ``function`` over the stripes, added up in an order that depends on the table alone.
+
+        A block is valid until the next one. The arena is for the function's own arrays.
         """
         ...
 
-    def subset(self, n_rows: int, rng: np.random.Generator) -> BlockSource:
-        """A random choice of rows, each at most once, in random order."""
+    def subset(self, n_rows: int, rng: np.random.Generator) -> HeldRows:
+        """A random choice of rows, each at most once, in random order; no more than can be held."""
         ...
 
-    def minibatches(self, size: int, rng: np.random.Generator) -> Iterator[BlockSource]:
-        """All rows once, in random order, in parts of ``size`` rows."""
+    def minibatches(self, size: int, rng: np.random.Generator) -> Iterator[HeldRows]:
+        """Rows in random order, each at most once, in parts of ``size``: all that there are, or that can be held."""
         ...
 
-    def head(self, n_rows: int) -> BlockSource:
+    def held(self) -> HeldRows:
+        """All rows in memory, in their order; for tables that are known to be small."""
+        ...
+
+
+class HeldRows(BlockSource, Protocol):
+    """Rows that lie in memory, and so may be asked for one by one."""
+
+    @property
+    def numbers(self) -> RowNumbers:
+        """Which rows of the whole table these are."""
+        ...
+
+    def map(self, function: Work[Result]) -> Iterator[Result]:
+        """The function of every stripe, in the order of the rows."""
+        ...
+
+    def head(self, n_rows: int) -> HeldRows:
         """The first rows, in the present order."""
         ...
 
+    def take(self, which: RowNumbers) -> HeldRows:
+        """Some of these rows, by their places among them."""
+        ...
+
     def gathered(self) -> Block:
-        """All rows as one block; for subsets that are known to be small."""
+        """All rows as one block."""
         ...
 
 
-def map_reduce(source: BlockSource, function: Callable[[Iterable[Block], Arena], Result]) -> Result:
-    """The sum of ``function`` over the stripes, added up in their order."""
-    return reduce(iadd, source.map(function))
+def at_most(source: BlockSource, n_rows: int, rng: np.random.Generator) -> HeldRows:
+    """All rows in their order if there are no more than that, otherwise a random choice of so many."""
+    return source.held() if source.n_rows <= n_rows else source.subset(n_rows, rng)
+
+
+def rows_to_hold(n_rows: int, n_features: int, rng: np.random.Generator) -> RowNumbers | None:
+    """A random choice, in random order, of the rows of a large table; ``None`` if all of them can be held.
+
+    It takes memory for those rows only, and is the same wherever the table lies.
+    """
+    most = most_held(n_features)
+    return None if n_rows <= most else random_rows(n_rows, most, rng)
+
+
+def most_held(n_features: int) -> int:
+    """How many rows of a table from elsewhere are held in memory."""
+    return max(HELD_ENTRIES // max(n_features, 1), FEWEST_HELD)
+
+
+def random_rows(n_rows: int, size: int, rng: np.random.Generator) -> RowNumbers:
+    """``size`` of the numbers below ``n_rows``, in random order, without an array of ``n_rows`` entries."""
+    if 2 * size > n_rows:
+        return rng.permutation(n_rows)[:size]
+    chosen = np.empty(0, np.intp)
+    while len(chosen) < size:
+        chosen = np.unique(np.concatenate([chosen, rng.integers(0, n_rows, size - len(chosen))]))
+    return rng.permutation(chosen)
 
 
 def block_rows(n_weights: int, n_features: int) -> int:
@@ -75,6 +134,7 @@ def block_rows(n_weights: int, n_features: int) -> int:
     return int(np.clip(2**24 // max(n_features, 1), 16, near_caches))
 
 
-def stripe_blocks(n_rows: int, rows_per_block: int) -> int:
-    """Blocks in a stripe. It depends on the table alone, so that sums do not depend on the number of threads."""
-    return int(np.clip(n_rows // (FEWEST_STRIPES * rows_per_block), 1, MOST_BLOCKS_IN_STRIPE))
+def stripe_rows(n_rows: int, rows_per_block: int) -> int:
+    """Rows in a stripe. It depends on the table alone, so that sums do not depend on threads, files or machines."""
+    blocks = np.clip(n_rows // (FEWEST_STRIPES * rows_per_block), 1, MOST_BLOCKS_IN_STRIPE)
+    return int(rows_per_block * blocks)

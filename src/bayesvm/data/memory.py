@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import reduce
+from operator import iadd
 from typing import Any, TypeVar
 
 import numpy as np
@@ -12,7 +14,7 @@ import numpy.typing as npt
 from bayesvm.core.arena import Arena
 from bayesvm.core.linalg import Array
 from bayesvm.core.statistics import Block
-from bayesvm.data.blocks import stripe_blocks
+from bayesvm.data.blocks import RowNumbers, Work, stripe_rows
 from bayesvm.data.scaling import Scaler
 from bayesvm.data.workers import Workers
 
@@ -23,7 +25,8 @@ Result = TypeVar("Result")
 class MemorySource:
     """Arrays, an optional choice of their rows, and the scaling that every block goes through.
 
-    A sparse X becomes dense block by block, never as a whole.
+    A sparse X becomes dense block by block, never as a whole. Of a very large table, subsets come from the rows
+    ``to_hold`` as they would if it lay elsewhere.
     """
 
     X: Any  # an array, or a SciPy matrix in CSR format
@@ -32,7 +35,9 @@ class MemorySource:
     scaler: Scaler
     workers: Workers
     rows_per_block: int
-    chosen: npt.NDArray[np.intp] | None = None
+    chosen: RowNumbers | None = None
+    to_hold: RowNumbers | None = None
+    numbered: RowNumbers | None = None  # what the rows are called in the table that they were taken from
 
     @property
     def n_rows(self) -> int:
@@ -51,39 +56,64 @@ class MemorySource:
             return float(self.n_rows)
         return float(self.weight.sum() if self.chosen is None else self.weight[self.chosen].sum())
 
-    def map(self, function: Callable[[Iterable[Block], Arena], Result]) -> Iterator[Result]:
+    @property
+    def numbers(self) -> RowNumbers:
+        """Which rows of the whole table these are."""
+        here = np.arange(self.n_rows) if self.chosen is None else self.chosen
+        return here if self.numbered is None else self.numbered[here]
+
+    def scaled(self, scaler: Scaler) -> MemorySource:
+        """The same rows, scaled anew from what they are in the table."""
+        return replace(self, scaler=scaler)
+
+    def reduce(self, function: Work[Result]) -> Result:
+        """The sum of ``function`` over the stripes, in the order of the rows."""
+        return reduce(iadd, self.map(function))
+
+    def map(self, function: Work[Result]) -> Iterator[Result]:
         """The function of every stripe of blocks, in the order of the rows."""
-        size = self.rows_per_block * stripe_blocks(self.n_rows, self.rows_per_block)
+        size = stripe_rows(self.n_rows, self.rows_per_block)
 
         def work(start: int, arena: Arena) -> Result:
-            return function(self._stripe(start, min(start + size, self.n_rows)), arena)
+            return function(self.blocks(start, min(start + size, self.n_rows)), arena)
 
         return self.workers.map(work, range(0, self.n_rows, size))
 
-    def subset(self, n_rows: int, rng: np.random.Generator) -> MemorySource:
-        """A random choice of rows, in random order."""
-        order = rng.permutation(self.n_rows)[:n_rows]
-        return replace(self, chosen=order if self.chosen is None else self.chosen[order])
-
-    def minibatches(self, size: int, rng: np.random.Generator) -> Iterator[MemorySource]:
-        """All rows once, in random order."""
-        shuffled = self.subset(self.n_rows, rng)
-        for start in range(0, self.n_rows, size):
-            yield replace(self, chosen=shuffled.chosen[start : start + size])  # type: ignore[index]
-
-    def head(self, n_rows: int) -> MemorySource:
-        """The first rows, in the present order."""
-        return replace(self, chosen=np.arange(n_rows) if self.chosen is None else self.chosen[:n_rows])
-
-    def gathered(self) -> Block:
-        """All rows as one block."""
-        return self._block(0, self.n_rows, Arena())
-
-    def _stripe(self, start: int, stop: int) -> Iterator[Block]:
+    def blocks(self, start: int, stop: int) -> Iterator[Block]:
+        """The rows from ``start`` to ``stop``, block by block, each valid until the next."""
         arena = Arena()
         for first in range(start, stop, self.rows_per_block):
             arena.reset()
             yield self._block(first, min(first + self.rows_per_block, stop), arena)
+
+    def subset(self, n_rows: int, rng: np.random.Generator) -> MemorySource:
+        """A random choice of rows, in random order."""
+        among = self.to_hold if self.chosen is None else self.chosen
+        order = rng.permutation(self.n_rows if among is None else len(among))[:n_rows]
+        return replace(self, chosen=order if among is None else among[order], to_hold=None)
+
+    def minibatches(self, size: int, rng: np.random.Generator) -> Iterator[MemorySource]:
+        """All rows once, in random order."""
+        order = rng.permutation(self.n_rows)
+        shuffled = order if self.chosen is None else self.chosen[order]
+        for start in range(0, self.n_rows, size):
+            yield replace(self, chosen=shuffled[start : start + size], to_hold=None)
+
+    def held(self) -> MemorySource:
+        """Itself."""
+        return self
+
+    def head(self, n_rows: int) -> MemorySource:
+        """The first rows, in the present order."""
+        return self.take(np.arange(min(n_rows, self.n_rows)))
+
+    def take(self, which: RowNumbers) -> MemorySource:
+        """Some of these rows, by their places among them."""
+        return replace(self, chosen=which if self.chosen is None else self.chosen[which], to_hold=None)
+
+    def gathered(self) -> Block:
+        """All rows as one block."""
+        return self._block(0, self.n_rows, Arena())
 
     def _block(self, start: int, stop: int, arena: Arena) -> Block:
         rows: Any = slice(start, stop) if self.chosen is None else self.chosen[start:stop]

@@ -22,15 +22,13 @@ from bayesvm.core.likelihoods import LIKELIHOODS
 from bayesvm.core.links import Probit, Softmax
 from bayesvm.core.posterior import Gaussian
 from bayesvm.core.statistics import View
-from bayesvm.data.blocks import block_rows
-from bayesvm.data.memory import MemorySource
-from bayesvm.data.scaling import ColumnScaler
+from bayesvm.data.blocks import BlockSource, block_rows
 from bayesvm.data.workers import Workers
 from bayesvm.estimators._calibration import capped, cavities, decision, fitted_link, mean_log_loss
+from bayesvm.estimators._inputs import TrainingRows, stream_rows, training_rows
 from bayesvm.estimators._parameters import COMMON, check_parameters
 from bayesvm.estimators._prediction import PredictionMixin, jobs, probabilities
-from bayesvm.estimators._scaling import fitted_scaler
-from bayesvm.estimators._validation import coded, coded_as, row_weights, training_data
+from bayesvm.estimators._scaling import fitted_scalers
 from bayesvm.inference.learning_rates import AdaptiveRate, FixedRate, LearningRate, RobbinsMonro
 from bayesvm.inference.objective import Model, Task
 from bayesvm.inference.training import Callback, Plan, Trained, train
@@ -41,7 +39,7 @@ SMALL_MATRICES = 512  # weights below which factorisations are not worth several
 MANY_ROWS = 2**62  # prediction always sees the posterior in the coordinates made for many rows
 
 
-Prepared = tuple[Model, MemorySource, list[Task]]
+Prepared = tuple[Model, BlockSource, list[Task]]
 
 
 class Fitted(NamedTuple):
@@ -57,6 +55,7 @@ class BaseBayesianSVC(PredictionMixin, ClassifierMixin, BaseEstimator, metaclass
     """The walk of ``fit``; subclasses say what the features are."""
 
     _parameter_checks = COMMON
+    _rates: np.ndarray
 
     @abstractmethod
     def _expected_weights(self, n_rows: int, n_features: int) -> int:
@@ -67,7 +66,7 @@ class BaseBayesianSVC(PredictionMixin, ClassifierMixin, BaseEstimator, metaclass
         return self._expected_weights(n_rows, n_features)
 
     @abstractmethod
-    def _build_features(self, source: MemorySource, dtype: Any, rng: np.random.Generator) -> Features:
+    def _build_features(self, source: BlockSource, dtype: Any, rng: np.random.Generator) -> Features:
         """The feature map, and fitted attributes that belong to it."""
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, *, callback: Callback | None = None) -> Any:
@@ -83,22 +82,12 @@ class BaseBayesianSVC(PredictionMixin, ClassifierMixin, BaseEstimator, metaclass
             Called with a ``Progress`` after every update.
         """
         check_parameters(self, self._parameter_checks)
-        X, y = training_data(self, X, y)
-        classes, codes = coded(self, y)
-        weight = row_weights(sample_weight, self.class_weight, X, codes, classes)
-        given = np.arange(X.shape[0])
-        if weight is not None and not weight.all():
-            given = np.flatnonzero(weight)
-            X, codes, weight = X[given], codes[given], weight[given]
-            empty = np.setdiff1d(np.arange(len(classes)), codes)
-            if len(empty):
-                raise ValueError(
-                    f"all rows of class {classes[empty[0]]!r} have zero weight; leave them out of y instead"
-                )
-        again = self.warm_start and self._can_go_on(classes)
-        self.classes_ = classes
+        rows = training_rows(self, X, y, sample_weight)
+        again = self.warm_start and self._can_go_on(rows.classes)
+        self.classes_ = rows.classes
+        self._rates = self._rates if again else self._base_rates(rows.totals)
         rng = self._generator()
-        with self._session(X, codes, weight, callback) as (raw, on_update):
+        with self._session(rows, rng, callback) as (raw, on_update):
             model, source, tasks = self._continued(raw) if again else self._prepared(raw, rng, on_update)
             plan = self._plan(source)
             if self._starts_warm(source) and plan.inference == "auto":
@@ -107,7 +96,7 @@ class BaseBayesianSVC(PredictionMixin, ClassifierMixin, BaseEstimator, metaclass
             fitted = Fitted(model, trained, *self._leave_out(model, source, trained, rng))
             fitted = fitted if again else self._improved(fitted, source, rng, on_update)
             self._store(fitted.model, fitted.trained)
-            self._calibrate(fitted.cavities, given[fitted.which])
+            self._calibrate(fitted.cavities, rows.given(fitted.which))
         self._warn_if_unfinished(fitted.trained)
         return self
 
@@ -123,17 +112,16 @@ class BaseBayesianSVC(PredictionMixin, ClassifierMixin, BaseEstimator, metaclass
         first = not hasattr(self, "_machines")
         if first and classes is None:
             raise ValueError("the first call of partial_fit needs `classes`, all labels that will come")
-        X, y = training_data(self, X, y, first=first)
         if first:
             self.classes_ = np.unique(classes)
             if len(self.classes_) < 2:
                 raise ValueError(f"`classes` must hold at least two labels, got {self.classes_.tolist()}")
         elif classes is not None and not np.array_equal(np.unique(classes), self.classes_):
             raise ValueError(f"`classes` differs from the first call's {self.classes_.tolist()}")
-        codes = coded_as(self.classes_, y)
-        weight = row_weights(sample_weight, self.class_weight, X, codes, self.classes_)
+        rows = stream_rows(self, X, y, sample_weight, first=first)
+        self._rates = self._base_rates(rows.totals) if first else self._rates
         rng = self._generator()
-        with self._session(X, codes, weight, None) as (raw, on_update):
+        with self._session(rows, rng, None) as (raw, on_update):
             model, source, tasks = self._prepared(raw, rng, on_update) if first else self._continued(raw, as_prior=True)
             trained = self._train(model, source, replace(self._plan(source), inference="batch"), tasks, rng, on_update)
             self._store(model, trained)
@@ -150,44 +138,48 @@ class BaseBayesianSVC(PredictionMixin, ClassifierMixin, BaseEstimator, metaclass
 
     @contextmanager
     def _session(
-        self, X: Any, codes: Any, weight: Any, callback: Any
-    ) -> Iterator[tuple[MemorySource, Callback | None]]:
+        self, rows: TrainingRows, rng: np.random.Generator, callback: Any
+    ) -> Iterator[tuple[BlockSource, Callback | None]]:
         """Threads, progress and a source of blocks, not yet scaled, for the length of a ``with``; the clock runs."""
         self._deadline = np.inf if self.time_limit is None else time.monotonic() + self.time_limit
-        n_weights = self._expected_weights(*X.shape)
-        workers = Workers(jobs(self.n_jobs), small_matrices=self._first_weights(*X.shape) < SMALL_MATRICES)
+        shape = rows.n_rows, rows.n_features
+        workers = Workers(jobs(self.n_jobs), small_matrices=self._first_weights(*shape) < SMALL_MATRICES)
         with workers, progress_display(self.verbose, callback) as on_update:
-            rows = block_rows(n_weights, X.shape[1])
-            yield MemorySource(X, codes, weight, ColumnScaler(), workers, rows), on_update
+            self._workers = workers
+            try:
+                yield rows.source(workers, block_rows(self._expected_weights(*shape), rows.n_features), rng), on_update
+            finally:
+                del self._workers
 
-    def _prepared(self, raw: MemorySource, rng: np.random.Generator, on_update: Any) -> Prepared:
+    def _prepared(self, raw: BlockSource, rng: np.random.Generator, on_update: Any) -> Prepared:
         """Scaling, features and first machines, all made anew, with everything fixed but the prior mean."""
-        self._scaler = fitted_scaler("standard" if self.scale == "auto" else self.scale, raw)
-        source = replace(raw, scaler=self._scaler)
+        scale = "standard" if self.scale == "auto" else self.scale
+        self._scaler = fitted_scalers([scale], raw)[scale]
+        source = raw.scaled(self._scaler)
         model = self._model(self._build_features(source, self._dtype(raw), rng), source)
         return model, source, self._first_tasks(source)
 
-    def _continued(self, raw: MemorySource, *, as_prior: bool = False) -> Prepared:
+    def _continued(self, raw: BlockSource, *, as_prior: bool = False) -> Prepared:
         """The scaling, features and machines of an earlier fit, which are the start, or the prior too."""
-        source = replace(raw, scaler=self._scaler)
+        source = raw.scaled(self._scaler)
         tasks = self._tasks_from_here()
         if not as_prior:
             prior = Gaussian.prior(self._features.n_weights)
             tasks = [replace(task, prior=prior) for task in tasks]
         return self._model(self._features, source), source, tasks
 
-    def _improved(self, fitted: Fitted, source: MemorySource, rng: np.random.Generator, on_update: Any) -> Fitted:
+    def _improved(self, fitted: Fitted, source: BlockSource, rng: np.random.Generator, on_update: Any) -> Fitted:
         """What a fit is after another look; here, itself."""
         return fitted
 
-    def _starts_warm(self, source: MemorySource) -> bool:
+    def _starts_warm(self, source: BlockSource) -> bool:
         """Whether the first machines are so near their end that subsets of the rows would be a detour."""
         return False
 
-    def _dtype(self, source: MemorySource) -> Any:
+    def _dtype(self, source: BlockSource) -> Any:
         return _block_dtype(self.precision, source.n_rows * self._expected_weights(source.n_rows, source.n_features))
 
-    def _model(self, features: Features, source: MemorySource) -> Model:
+    def _model(self, features: Features, source: BlockSource) -> Model:
         self._features = features
         return Model(features, LIKELIHOODS[self.bound], self._dtype(source), source.total_weight)
 
@@ -203,30 +195,29 @@ class BaseBayesianSVC(PredictionMixin, ClassifierMixin, BaseEstimator, metaclass
     def _labels(self) -> list[int]:
         return [1] if len(self.classes_) == 2 else list(range(len(self.classes_)))
 
-    def _first_tasks(self, source: MemorySource) -> list[Task]:
+    def _first_tasks(self, source: BlockSource) -> list[Task]:
         mean_field = getattr(self, "covariance", "full") == "diagonal"  # has no use for a prior with a full matrix
         prior = Gaussian.prior(1 if mean_field else self._features.n_weights)
-        self._rates = self._base_rates(source)
         return [Task(label, 0.0, prior, prior) for label in self._labels()]
 
     def _tasks_from_here(self) -> list[Task]:
         machines = [(m, m.posterior) for m in self._machines]
         return [Task(m.label, m.offset, q, q) for m, q in machines if isinstance(q, Gaussian)]
 
-    def _base_rates(self, source: MemorySource) -> np.ndarray:
-        share = np.bincount(source.y, source.weight, minlength=len(self.classes_)) + 0.5
+    def _base_rates(self, totals: np.ndarray) -> np.ndarray:
+        share = totals + 0.5
         return (share / share.sum())[self._labels()]
 
     def _train(
-        self, model: Model, source: MemorySource, plan: Plan, tasks: list[Task], rng: Any, callback: Any
+        self, model: Model, source: BlockSource, plan: Plan, tasks: list[Task], rng: Any, callback: Any
     ) -> Trained:
         return train(model, source, plan, tasks, rng, callback)
 
-    def _leave_out(self, model: Model, source: MemorySource, trained: Trained, rng: Any) -> tuple[Cavities, np.ndarray]:
+    def _leave_out(self, model: Model, source: BlockSource, trained: Trained, rng: Any) -> tuple[Cavities, np.ndarray]:
         """What the fit would say of its rows had it not seen them, and which rows those are."""
         return cavities(model, source, trained, rng)
 
-    def _plan(self, source: MemorySource) -> Plan:
+    def _plan(self, source: BlockSource) -> Plan:
         size = min(source.n_rows, 4096 if self.batch_size == "auto" else int(self.batch_size))
         rate = _learning_rate(self.learning_rate)
         return Plan(self.inference, int(self.max_iter), float(self.tol), size, rate, self._deadline)

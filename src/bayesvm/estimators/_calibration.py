@@ -10,7 +10,7 @@ import numpy as np
 from bayesvm.core.leave_one_out import Cavities, block_cavities, joined
 from bayesvm.core.links import PLAIN_LINKS, Normalised, calibrated
 from bayesvm.core.statistics import View
-from bayesvm.data.memory import MemorySource
+from bayesvm.data.blocks import BlockSource, at_most
 from bayesvm.estimators._prediction import probabilities
 from bayesvm.inference.objective import Model
 from bayesvm.inference.training import Trained
@@ -19,14 +19,14 @@ LOO_ROWS = 20_000  # a random choice of so many rows stands for all, beyond that
 
 
 def cavities(
-    model: Model, source: MemorySource, trained: Trained, rng: np.random.Generator
+    model: Model, source: BlockSource, trained: Trained, rng: np.random.Generator
 ) -> tuple[Cavities, np.ndarray]:
-    """Leave-one-out marginals of all rows, or of a random choice, and which rows of the source they are."""
-    part = source if source.n_rows <= LOO_ROWS else source.subset(LOO_ROWS, rng)
+    """Leave-one-out marginals of all rows, or of a random choice, and which rows of the table they are."""
+    part = at_most(source, LOO_ROWS, rng)
     sites, _ = View.of(model.features, trained.before, part.n_rows, model.dtype)
     final, _ = View.of(model.features, trained.machines, part.n_rows, model.dtype)
     work = partial(block_cavities, sites=sites, final=final, likelihood=model.likelihood)
-    return joined(part.map(work)), np.arange(part.n_rows) if part.chosen is None else part.chosen
+    return joined(part.map(work)), part.numbers
 
 
 def fitted_link(name: str, cavity: Cavities) -> Any:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Iterable
 
 import numpy as np
 
-from bayesvm.data.blocks import map_reduce
-from bayesvm.data.memory import MemorySource
+from bayesvm.data.blocks import BlockSource, at_most
 from bayesvm.data.quantiles import ColumnQuantiles
 from bayesvm.data.scaling import ColumnMoments, ColumnScaler, Scaler
 
@@ -16,21 +15,25 @@ SCALES = ("standard", "quantile", "common")
 ALIKE = 0.1  # standard deviations by which the columns' own scales may differ from the common one without a trial
 
 
-def fitted_scaler(name: str | None, raw: MemorySource) -> Scaler:
-    """The scaling by that name, fitted to rows in one pass over blocks."""
-    if name is None:
-        return ColumnScaler()
-    if name == "quantile":
-        rng = np.random.default_rng(0)
-        part = raw if raw.n_rows <= QUANTILE_ROWS else raw.subset(QUANTILE_ROWS, rng)
-        return map_reduce(replace(part, scaler=ColumnScaler()), ColumnQuantiles.of).scaler()
-    moments = map_reduce(replace(raw, scaler=ColumnScaler()), ColumnMoments.of)
-    return moments.common_scaler() if name == "common" else moments.scaler()
+def fitted_scalers(names: Iterable[str | None], raw: BlockSource) -> dict[str | None, Scaler]:
+    """The scalings by these names, fitted to rows in one pass over blocks."""
+    found: dict[str | None, Scaler] = {}
+    moments = None
+    for name in names:
+        if name is None:
+            found[name] = ColumnScaler()
+        elif name == "quantile":
+            part = at_most(raw, QUANTILE_ROWS, np.random.default_rng(0))
+            found[name] = part.reduce(ColumnQuantiles.of).scaler()
+        else:
+            moments = moments or raw.reduce(ColumnMoments.of)
+            found[name] = moments.common_scaler() if name == "common" else moments.scaler()
+    return found
 
 
-def worth_trying(raw: MemorySource) -> dict[str, Scaler]:
+def worth_trying(raw: BlockSource) -> dict[str | None, Scaler]:
     """All scalings, but not one that would do the same as another."""
-    found = {name: fitted_scaler(name, raw) for name in SCALES}
+    found = fitted_scalers(SCALES, raw)
     own, common = found["standard"], found["common"]
     if isinstance(own, ColumnScaler) and isinstance(common, ColumnScaler):
         ratio = np.ones(1) if own.scale is None or common.scale is None else own.scale / common.scale

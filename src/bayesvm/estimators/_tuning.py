@@ -14,10 +14,10 @@ from bayesvm.core.features import InducingFeatures
 from bayesvm.core.kernels import Kernel
 from bayesvm.core.likelihoods import LIKELIHOODS
 from bayesvm.core.links import base_rate_offsets
-from bayesvm.data.memory import MemorySource
+from bayesvm.data.blocks import BlockSource, at_most
 from bayesvm.estimators._base import BaseBayesianSVC, Fitted, Prepared
 from bayesvm.estimators._calibration import fitted_link, mean_log_loss
-from bayesvm.estimators._scaling import fitted_scaler, worth_trying
+from bayesvm.estimators._scaling import fitted_scalers, worth_trying
 from bayesvm.inference import inducing as inducing_points
 from bayesvm.inference.hyperparameters import moved
 from bayesvm.inference.objective import Model, Task
@@ -48,7 +48,7 @@ class TuningMixin(BaseBayesianSVC):
         """Refuse senseless inducing points before anything is tried."""
 
     @abstractmethod
-    def _place_inducing_points(self, source: MemorySource, rng: np.random.Generator, size: int) -> np.ndarray:
+    def _place_inducing_points(self, source: BlockSource, rng: np.random.Generator, size: int) -> np.ndarray:
         """That many inducing points for the kernel found, on scaled inputs."""
 
     def _sizes(self, n_rows: int) -> list[int]:
@@ -62,20 +62,20 @@ class TuningMixin(BaseBayesianSVC):
         affordable = [m for m in GROWTH[1:] if m * m * n_rows <= PASS_BUDGET and grows]
         return [min(GROWTH[0], most), *(min(m, most, n_rows // 2) for m in affordable)]
 
-    def _features_at(self, source: MemorySource, points: np.ndarray) -> InducingFeatures:
+    def _features_at(self, source: BlockSource, points: np.ndarray) -> InducingFeatures:
         self.inducing_points_ = source.scaler.inverse(points)
         return InducingFeatures.build(self.kernel_, points, self._dtype(source))
 
-    def _prepared(self, raw: MemorySource, rng: np.random.Generator, on_update: Any) -> Prepared:
+    def _prepared(self, raw: BlockSource, rng: np.random.Generator, on_update: Any) -> Prepared:
         if self.tune is None:
             return super()._prepared(raw, rng, on_update)
         self.tuning_report_ = Report(hear=trial_display(self.verbose))
-        self._rates = self._base_rates(raw)
         tuner, size = self._tuner(raw, rng), self._sizes(raw.n_rows)[0]
-        with raw.workers.small_matrices():
-            entry = self._tuned(tuner, raw, size)
-        self._scaler = fitted_scaler(entry.scale, raw)
-        source = replace(raw, scaler=self._scaler)
+        candidates = self._candidates(raw)
+        with tuner.workers.small_matrices():
+            entry = self._tuned(tuner, candidates, raw, size)
+        self._scaler = candidates.scalers[entry.scale]
+        source = raw.scaled(self._scaler)
         self.kernel_ = entry.kernel
         points = self._place_inducing_points(source, rng, size)
         if self.learn_inducing:
@@ -87,25 +87,24 @@ class TuningMixin(BaseBayesianSVC):
         tasks = self._moved(judged.model, judged.tasks, source, features, self._offsets(entry), rng)
         return self._model(features, source), source, tasks
 
-    def _tuner(self, raw: MemorySource, rng: np.random.Generator) -> Tuner:
+    def _tuner(self, raw: BlockSource, rng: np.random.Generator) -> Tuner:
         largest = int(np.clip(MOST_SAMPLE_ENTRIES // raw.n_features, 100, MOST_ROWS))
         # A table may be sorted; but one that a stage sees as a whole stays, so that weights equal repetition.
-        part = raw if raw.n_rows <= FIRST[0] else raw.subset(min(largest, raw.n_rows), rng)
+        part = raw.held() if raw.n_rows <= FIRST[0] else raw.subset(min(largest, raw.n_rows), rng)
         return Tuner(
             part.gathered(),
             raw.total_weight,
             LIKELIHOODS[self.bound],
             tuple(self._labels()),
             self._rates if self.link != "paper" else None,
-            raw.workers,
+            self._workers,
             rng,
             self.tuning_report_,
             self._deadline,
             max(self._sizes(raw.n_rows)),
         )
 
-    def _tuned(self, tuner: Tuner, raw: MemorySource, size: int) -> Entry:
-        candidates = self._candidates(raw)
+    def _tuned(self, tuner: Tuner, candidates: Candidates, raw: BlockSource, size: int) -> Entry:
         if self.tune != "elbo":
             return tuner.tune(candidates)
         plan = self._plan(raw)
@@ -116,12 +115,12 @@ class TuningMixin(BaseBayesianSVC):
             plan.batch_size if plan.inference == "stochastic" else None,
         )
 
-    def _candidates(self, raw: MemorySource) -> Candidates:
+    def _candidates(self, raw: BlockSource) -> Candidates:
         if self.scale == "auto" and self.tune == "auto":
             scalers = worth_trying(raw)
         else:
             scale = "standard" if self.scale == "auto" else self.scale
-            scalers = {scale: fitted_scaler(scale, raw)}
+            scalers = fitted_scalers([scale], raw)
         names = AUTO_KERNELS if isinstance(self.kernel, str) and self.kernel == "auto" else (self.kernel,)
         kernels = {
             name if isinstance(name, str) else type(name).__name__: self._kernel(name, raw.n_features) for name in names
@@ -133,7 +132,7 @@ class TuningMixin(BaseBayesianSVC):
         named = isinstance(self.kernel, str) and self.kernel != "linear"
         return Candidates(scalers, kernels, relevance=self.tune == "auto" and named)
 
-    def _starts_warm(self, source: MemorySource) -> bool:
+    def _starts_warm(self, source: BlockSource) -> bool:
         return self.tune is not None and source.n_rows <= 4 * TRANSFER_ROWS
 
     def _offsets(self, entry: Entry) -> list[float]:
@@ -147,17 +146,17 @@ class TuningMixin(BaseBayesianSVC):
         self,
         model: Model,
         tasks: Sequence[Task],
-        source: MemorySource,
+        source: BlockSource,
         features: InducingFeatures,
         offsets: Sequence[float],
         rng: np.random.Generator,
     ) -> list[Task]:
         """A start from the sites of another fit, as some rows show them (D18)."""
         enough = max(TRANSFER_ROWS, 8 * features.n_weights)
-        part = source if source.n_rows <= enough else source.subset(enough, rng)
-        return moved(replace(model, total_weight=source.total_weight), tasks, part, features, offsets)
+        start = replace(model, total_weight=source.total_weight)
+        return moved(start, tasks, at_most(source, enough, rng), features, offsets)
 
-    def _improved(self, fitted: Fitted, source: MemorySource, rng: np.random.Generator, on_update: Any) -> Fitted:
+    def _improved(self, fitted: Fitted, source: BlockSource, rng: np.random.Generator, on_update: Any) -> Fitted:
         """More inducing points for as long as leave-one-out says that they pay."""
         if self.tune is None or time.monotonic() > self._deadline:
             return fitted

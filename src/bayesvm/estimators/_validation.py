@@ -12,6 +12,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, column_or_1d, validate_data
 
 LARGEST_VALUE = 1e100
+_SLICE = 2**20  # rows whose labels are looked up together, so that temporary arrays stay small
 _FLOATS = {"dtype": (np.float64, np.float32), "ensure_all_finite": False, "order": None, "accept_sparse": "csr"}
 
 
@@ -26,12 +27,12 @@ def training_data(estimator: Any, X: Any, y: Any, *, first: bool = True) -> tupl
 
 def coded(estimator: Any, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The classes in ``y``, and the number of each row's class."""
-    classes, codes = np.unique(y, return_inverse=True)
+    classes = np.unique(y)
     if len(classes) == 1:
         raise ValueError(
             f"{type(estimator).__name__} needs two classes in y, but all {len(y)} rows have one class: {classes[0]!r}"
         )
-    return classes, codes.astype(np.int32)
+    return classes, codes_of(classes, y)
 
 
 def coded_as(classes: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -43,7 +44,15 @@ def coded_as(classes: np.ndarray, y: np.ndarray) -> np.ndarray:
             f"y has the label {y[row : row + 1].tolist()[0]!r} at row {row}, not among the classes {classes.tolist()}; "
             "give all labels in `classes` at the first call of partial_fit"
         )
-    return np.searchsorted(classes, y).astype(np.int32)
+    return codes_of(classes, y)
+
+
+def codes_of(classes: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """The number of each row's class, in few bytes, for labels that are all among the classes."""
+    codes = np.empty(len(y), np.int8 if len(classes) <= np.iinfo(np.int8).max else np.int32)
+    for start in range(0, len(y), _SLICE):
+        codes[start : start + _SLICE] = np.searchsorted(classes, y[start : start + _SLICE])
+    return codes
 
 
 def new_data(estimator: Any, X: Any) -> Any:

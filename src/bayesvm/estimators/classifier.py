@@ -11,7 +11,7 @@ from sklearn.utils import check_array
 
 from bayesvm.core.features import Features
 from bayesvm.core.kernels import RBF, Kernel, Linear, Matern
-from bayesvm.data.memory import MemorySource
+from bayesvm.data.blocks import BlockSource
 from bayesvm.estimators._parameters import COMMON, one_of, whole
 from bayesvm.estimators._tuning import TuningMixin
 from bayesvm.inference import inducing as inducing_points
@@ -183,7 +183,7 @@ class BayesianSVC(TuningMixin):
     def _first_weights(self, n_rows: int, n_features: int) -> int:
         return self._sizes(n_rows)[0]
 
-    def _build_features(self, source: MemorySource, dtype: Any, rng: np.random.Generator) -> Features:
+    def _build_features(self, source: BlockSource, dtype: Any, rng: np.random.Generator) -> Features:
         self.kernel_ = self._kernel(self.kernel, source.n_features)
         size = self._sizes(source.n_rows)[0]
         return self._features_at(source, self._place_inducing_points(source, rng, size))
@@ -197,7 +197,7 @@ class BayesianSVC(TuningMixin):
             )
         return KERNELS[wanted](n_features)
 
-    def _place_inducing_points(self, source: MemorySource, rng: np.random.Generator, size: int) -> np.ndarray:
+    def _place_inducing_points(self, source: BlockSource, rng: np.random.Generator, size: int) -> np.ndarray:
         self._check_inducing(size, source.n_features)
         if not isinstance(self.inducing, str):
             return source.scaler(self._given_points(source.n_features))

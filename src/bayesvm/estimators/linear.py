@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
+from bayesvm.core.arena import Arena
 from bayesvm.core.features import Features, LinearFeatures
 from bayesvm.core.kernels import positive
 from bayesvm.core.leave_one_out import Cavities
 from bayesvm.core.linalg import NotPositiveDefiniteError, cholesky
 from bayesvm.core.posterior import DiagonalGaussian, Gaussian
-from bayesvm.core.statistics import View
-from bayesvm.data.memory import MemorySource
+from bayesvm.core.statistics import Block, View
+from bayesvm.data.blocks import BlockSource, at_most, most_held
 from bayesvm.estimators._base import BaseBayesianSVC, Prepared
 from bayesvm.estimators._parameters import COMMON, one_of, whole
 from bayesvm.inference.evidence import maximise
@@ -119,7 +122,7 @@ class BayesianLinearSVC(BaseBayesianSVC):
     def _expected_weights(self, n_rows: int, n_features: int) -> int:
         return n_features + bool(self.fit_intercept)
 
-    def _build_features(self, source: MemorySource, dtype: Any, rng: np.random.Generator) -> Features:
+    def _build_features(self, source: BlockSource, dtype: Any, rng: np.random.Generator) -> Features:
         if self.covariance == "full" and source.n_features > WIDEST_FULL_COVARIANCE:
             raise ValueError(
                 f"X has {source.n_features} columns; a full posterior covariance is kept up to "
@@ -150,13 +153,13 @@ class BayesianLinearSVC(BaseBayesianSVC):
         padded[width, width] = np.sqrt(INTERCEPT_VARIANCE)
         return padded
 
-    def _prepared(self, raw: MemorySource, rng: np.random.Generator, on_update: Any) -> Prepared:
+    def _prepared(self, raw: BlockSource, rng: np.random.Generator, on_update: Any) -> Prepared:
         model, source, tasks = super()._prepared(raw, rng, on_update)
         learns = self.tune is not None and self.covariance == "full" and source.n_features <= WIDEST_TUNED
         few = source.total_weight < ROWS_PER_FEATURE * source.n_features  # where leave-one-out trusts large weights
         if not learns or few or np.ndim(self.prior_variance) == 2:
             return model, source, tasks
-        part = source if source.n_rows <= TUNING_ROWS else source.subset(TUNING_ROWS, rng)
+        part = at_most(source, TUNING_ROWS, rng)
         labels = tuple(self._labels())
         rows = Rows(part, model.likelihood, labels, (0.0,) * len(labels))
         intercept = np.full(int(self.fit_intercept), np.sqrt(INTERCEPT_VARIANCE))
@@ -172,7 +175,7 @@ class BayesianLinearSVC(BaseBayesianSVC):
         return self._model(best.features, source), source, tasks
 
     def _train(
-        self, model: Model, source: MemorySource, plan: Plan, tasks: list[Task], rng: Any, callback: Any
+        self, model: Model, source: BlockSource, plan: Plan, tasks: list[Task], rng: Any, callback: Any
     ) -> Trained:
         if self.covariance == "full":
             return super()._train(model, source, plan, tasks, rng, callback)
@@ -180,31 +183,30 @@ class BayesianLinearSVC(BaseBayesianSVC):
             raise ValueError("covariance='diagonal' is fitted over all rows; use inference='auto' or 'batch'")
         return train_mean_field(model, source, plan, [task.label for task in tasks], callback)
 
-    def _leave_out(self, model: Model, source: MemorySource, trained: Trained, rng: Any) -> tuple[Cavities, np.ndarray]:
+    def _leave_out(self, model: Model, source: BlockSource, trained: Trained, rng: Any) -> tuple[Cavities, np.ndarray]:
         if self.covariance == "full":
             return super()._leave_out(model, source, trained, rng)
         # A mean field has no cavities: its variances do not know what a row contributed. So each half of the rows is
         # predicted by a fit to the other. Halves go by a projection, which equal rows share.
-        direction = rng.standard_normal(source.n_features)
-        parts = source.map(lambda blocks, _: np.concatenate([block.X @ direction for block in blocks]))
-        half = np.floor(np.concatenate(list(parts)) * 1e6) % 2
-        labels = [machine.label for machine in trained.machines]
-        mean, variance = np.empty((source.n_rows, len(labels))), np.empty((source.n_rows, len(labels)))
+        rows = at_most(source, most_held(source.n_features), rng)
+        labels, direction = [machine.label for machine in trained.machines], rng.standard_normal(source.n_features)
+        projected, y, weight = map(np.concatenate, zip(*rows.map(partial(_seen, direction=direction)), strict=True))
+        half = np.floor(projected * 1e6) % 2
+        mean, variance = np.empty((rows.n_rows, len(labels))), np.empty((rows.n_rows, len(labels)))
         for side in (0, 1):
             inside, outside = np.flatnonzero(half == side), np.flatnonzero(half != side)
             if len(inside) and len(outside):
-                other = replace(source, chosen=outside)
+                other = rows.take(outside)
                 fit = train_mean_field(
                     replace(model, total_weight=other.total_weight), other, self._plan(other), labels
                 )
                 view, _ = View.of(model.features, fit.machines, len(inside), model.dtype)
             else:
-                view, _ = View.of(model.features, trained.machines, source.n_rows, model.dtype)
+                view, _ = View.of(model.features, trained.machines, rows.n_rows, model.dtype)
             if len(inside):
-                moments = list(replace(source, chosen=inside).map(view.moments))
+                moments = list(rows.take(inside).map(view.moments))
                 mean[inside], variance[inside] = (np.concatenate(column) for column in zip(*moments, strict=True))
-        weight = np.ones(source.n_rows) if source.weight is None else source.weight
-        return Cavities(mean, variance, source.y, weight), np.arange(source.n_rows)
+        return Cavities(mean, variance, y, weight), rows.numbers
 
     def _store(self, model: Model, trained: Trained) -> None:
         super()._store(model, trained)
@@ -229,3 +231,12 @@ class BayesianLinearSVC(BaseBayesianSVC):
         self.coef_covariance_ = covariances[0] if len(covariances) == 1 else np.stack(covariances)
         bias = stacked[:, width:].sum(axis=1)  # the intercept's weight, if there is one
         self.intercept_ = bias - self.coef_ @ centre
+
+
+def _seen(blocks: Iterable[Block], _: Arena, *, direction: np.ndarray) -> tuple[np.ndarray, ...]:
+    """A projection of some rows, their classes and their weights."""
+    parts = [
+        (block.X @ direction, block.y, np.ones(len(block.y)) if block.weight is None else block.weight)
+        for block in blocks
+    ]
+    return tuple(np.concatenate(column) for column in zip(*parts, strict=True))

@@ -14,7 +14,7 @@ import numpy as np
 
 from bayesvm.core.linalg import Array
 from bayesvm.core.posterior import Gaussian
-from bayesvm.data.blocks import BlockSource
+from bayesvm.data.blocks import BlockSource, HeldRows
 from bayesvm.inference import coordinate_ascent, stochastic
 from bayesvm.inference.families import Family
 from bayesvm.inference.hyperparameters import UNKNOWN_CONTRACTION, Judgement, Rows, elbo_gradient, judge
@@ -101,6 +101,6 @@ def maximise(
     return judge(rows, best), tuple(climb)
 
 
-def _endless(source: BlockSource, size: int, rng: np.random.Generator) -> Iterator[BlockSource]:
+def _endless(source: BlockSource, size: int, rng: np.random.Generator) -> Iterator[HeldRows]:
     while True:
         yield from source.minibatches(size, rng)

@@ -29,7 +29,7 @@ from bayesvm.core.linalg import Array, JitterWarning, NotPositiveDefiniteError
 from bayesvm.core.links import Probit, Softmax, calibrated, row_losses
 from bayesvm.core.posterior import Gaussian, NaturalParameters
 from bayesvm.core.statistics import Machine, View, block_transfer
-from bayesvm.data.blocks import BlockSource, map_reduce
+from bayesvm.data.blocks import BlockSource, HeldRows
 from bayesvm.inference import coordinate_ascent
 from bayesvm.inference.coordinate_ascent import AscentState
 from bayesvm.inference.families import Family
@@ -47,7 +47,7 @@ RELATIVE_GAIN = 3e-4  # of the objective, below which a search ends
 class Rows:
     """Rows on which kernels are judged, and how: the classes' machines with their prior means, and the bound."""
 
-    source: BlockSource
+    source: HeldRows
     likelihood: Likelihood
     labels: tuple[int, ...]
     offsets: tuple[float, ...]
@@ -106,7 +106,7 @@ def judge(rows: Rows, features: LearnableFeatures, start: Judgement | None = Non
     return Judgement(features, model, tuple(states), link, float(np.average(losses, weights=cavity.weight)), losses)
 
 
-def _cavities(model: Model, source: BlockSource, states: Sequence[AscentState]) -> Cavities:
+def _cavities(model: Model, source: HeldRows, states: Sequence[AscentState]) -> Cavities:
     sites, _ = View.of(model.features, [s.best.task.machine for s in states], source.n_rows, model.dtype)
     final, _ = View.of(model.features, [s.settled().machine for s in states], source.n_rows, model.dtype)
     return joined(source.map(partial(block_cavities, sites=sites, final=final, likelihood=model.likelihood)))
@@ -127,7 +127,7 @@ def moved(
         offsets=offsets,
     )
     prior, started = Gaussian.prior(width), []
-    for task, offset, sums in zip(tasks, offsets, map_reduce(source, work).each, strict=True):
+    for task, offset, sums in zip(tasks, offsets, source.reduce(work).each, strict=True):
         scale = model.total_weight / sums.weight
         natural = NaturalParameters(np.eye(width) + scale * sums.curvature, scale * sums.linear)
         started.append(replace(task, offset=offset, prior=prior, posterior=Gaussian.from_natural(natural)))
@@ -138,10 +138,10 @@ def loss_gradient(rows: Rows, here: Judgement) -> FeatureGradient:
     """Sums over rows of the derivative of the leave-one-out loss, with q following at fixed sites (D17)."""
     learners = here.learners()
     loss = partial(block_loss, features=here.features, machines=learners, likelihood=rows.likelihood, link=here.link)
-    sums = map_reduce(rows.source, loss)
+    sums = rows.source.reduce(loss)
     pairs = zip(learners, sums.by_mean, sums.by_covariance, strict=True)
     responses = [Response.of(machine.posterior, by_mean, by_covariance) for machine, by_mean, by_covariance in pairs]
-    return map_reduce(rows.source, partial(block_loss_gradient, **loss.keywords, responses=responses))
+    return rows.source.reduce(partial(block_loss_gradient, **loss.keywords, responses=responses))
 
 
 def elbo_gradient(
@@ -152,7 +152,7 @@ def elbo_gradient(
         Learner(m.label, m.offset, m.posterior, m.posterior) for m in machines if isinstance(m.posterior, Gaussian)
     ]
     work = partial(block_elbo_gradient, features=features, machines=learners, likelihood=likelihood)
-    return map_reduce(source, work)
+    return source.reduce(work)
 
 
 @dataclass(frozen=True)

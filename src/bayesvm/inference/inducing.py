@@ -14,7 +14,7 @@ from threadpoolctl import threadpool_limits
 from bayesvm.core.arena import Arena
 from bayesvm.core.kernels import Kernel, Sum
 from bayesvm.core.linalg import Array
-from bayesvm.data.blocks import BlockSource
+from bayesvm.data.blocks import BlockSource, HeldRows, at_most
 
 HOW = ("kmeans", "random", "greedy", "gmm")
 
@@ -47,7 +47,7 @@ def select(
     if how == "greedy" and kernel is None:
         raise ValueError("'greedy' chooses inducing points by the kernel's variances; give select the kernel")
     limit = max(SAMPLE_ROWS, SAMPLE_ROWS_PER_POINT * n_points)
-    rows, weight = _distinct(source.subset(limit, rng) if source.n_rows > limit else source)
+    rows, weight = _distinct(at_most(source, limit, rng))
     if n_points >= len(rows):
         return rows
     if how == "random":
@@ -64,7 +64,7 @@ def select(
 
 def every_row(source: BlockSource) -> Array:
     """All distinct rows: the paper's full batch model."""
-    return _distinct(source)[0]
+    return _distinct(source.held())[0]
 
 
 def afk_mc2_seeds(rows: Array, weight: Array, n_seeds: int, rng: np.random.Generator) -> npt.NDArray[np.intp]:
@@ -162,7 +162,7 @@ def greedy_rows(rows: Array, n_points: int, kernel: Kernel) -> list[int]:
     return chosen
 
 
-def _distinct(source: BlockSource) -> tuple[Array, Array]:
+def _distinct(source: HeldRows) -> tuple[Array, Array]:
     """Rows in the order of their numbers, and their weights."""
     block = source.gathered()
     rows, which = np.unique(np.asarray(block.X, np.float64), axis=0, return_inverse=True)

@@ -15,7 +15,7 @@ from bayesvm.core.features import Features
 from bayesvm.core.likelihoods import Likelihood
 from bayesvm.core.posterior import Coordinates, Gaussian, NaturalParameters
 from bayesvm.core.statistics import Block, Machine, MachineSums, Statistics, View, block_statistics
-from bayesvm.data.blocks import BlockSource, map_reduce
+from bayesvm.data.blocks import BlockSource
 
 
 class BlockFunction(Protocol):
@@ -43,7 +43,7 @@ class Model:
     ) -> list[tuple[Statistics, Coordinates]]:
         """Each machine's sums over the source, unscaled, and the coordinates they are in."""
         view, where = View.of(self.features, machines, source.n_rows, self.dtype)
-        total = map_reduce(source, partial(work, view=view, likelihood=self.likelihood))
+        total = source.reduce(partial(work, view=view, likelihood=self.likelihood))
         return list(zip(total.each, where, strict=True))
 
 

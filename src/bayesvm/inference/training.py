@@ -190,9 +190,9 @@ def _growing_subsets(
     still speak; a small subset finds the way at a fraction of the cost. A subset of n rows fixes the
     weights only to about M·N/n nats, so there is no use in converging it much further than that.
     """
-    order = source.subset(source.n_rows, rng)
+    order = source.subset(source.n_rows, rng)  # as many as can be held
     contraction, n_rows = [UNKNOWN_CONTRACTION] * len(tasks), first_subset(model.features.n_weights)
-    while n_rows < source.n_rows // 2 and not log.spent(source.n_rows):
+    while n_rows < min(source.n_rows // 2, order.n_rows + 1) and not log.spent(source.n_rows):
         part = order.head(n_rows)
         sampling_noise = 0.1 * model.features.n_weights * source.n_rows / n_rows
         good_enough = max(sampling_noise, plan.tol * model.total_weight)

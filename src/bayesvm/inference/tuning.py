@@ -107,7 +107,7 @@ class Report:
 class Candidates:
     """What may be tried; the first scaling is the plain one, kernels go from smooth to rough."""
 
-    scalers: Mapping[str, Scaler]
+    scalers: Mapping[str | None, Scaler]
     kernels: Mapping[str, Kernel]
     relevance: bool  # whether one length-scale for every feature may be learned
 
@@ -116,7 +116,7 @@ class Candidates:
 class Entry:
     """A candidate as it stands: the rows it was judged on, its judgement, and its line in the report."""
 
-    scale: str
+    scale: str | None
     name: str  # of the kernel's family
     rows: Rows
     judgement: Judgement
@@ -244,7 +244,7 @@ class Tuner:
         trial = replace(entry.trial, what="learned points", n_inducing=len(points), loo=found.best.loo, seconds=seconds)
         return replace(entry, judgement=found.best, trial=self.report.add(trial))
 
-    def _first(self, scale: str, candidates: Candidates, name: str) -> Entry:
+    def _first(self, scale: str | None, candidates: Candidates, name: str) -> Entry:
         """One length-scale for all features, from the usual start."""
         rows = self._rows(candidates.scalers[scale], self._first_rows(FIRST[0]), None)
         n_rows, n_points, most = FIRST
@@ -308,7 +308,7 @@ class Tuner:
     def _searched(
         self,
         what: str,
-        scale: str,
+        scale: str | None,
         name: str,
         rows: Rows,
         kernel: Kernel,
