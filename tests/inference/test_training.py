@@ -15,6 +15,7 @@ from bayesvm.datasets import waveform
 from bayesvm.inference import training
 from bayesvm.inference.learning_rates import AdaptiveRate, FixedRate, RobbinsMonro
 from bayesvm.inference.objective import Model, Task, evaluate
+from bayesvm.inference.places import Forgetful, Place
 from bayesvm.inference.training import Plan, train
 from bayesvm.kernels import RBF
 from tests import oracles
@@ -89,8 +90,11 @@ def test_exact_bound_survives_a_kernel_on_which_undamped_steps_oscillate():
 def test_minibatches_alone_come_near_the_batch_optimum(bound, rate):
     model, source, batch = run(bound)
     how = plan("stochastic", learning_rate=rate, max_passes=40, tol=0.0)
-    log = training.Log(source.n_rows, how, None)
-    (task,) = training.minibatch_epochs(model, source, how, TASKS, np.random.default_rng(1), log)
+    rng = np.random.default_rng(1)
+    log = training.Log(source.n_rows, how, None, Forgetful())
+    (task,) = training.minibatch_epochs(
+        model, source, how, Place.start("stochastic", TASKS, [0.9], rng), rng, log
+    ).tasks
     # The augmented bound needs some 200 full updates; 40 epochs of damped ones do not get all the way.
     allowed = {"exact": 3e-4, "augmented": 0.06}[bound]
     assert elbo_at(model, source, task.posterior) > batch.elbo - allowed * 3000

@@ -31,6 +31,7 @@ from bayesvm.estimators._prediction import PredictionMixin, jobs, probabilities
 from bayesvm.estimators._scaling import fitted_scalers
 from bayesvm.inference.learning_rates import AdaptiveRate, FixedRate, LearningRate, RobbinsMonro
 from bayesvm.inference.objective import Model, Task
+from bayesvm.inference.places import Clock
 from bayesvm.inference.training import Callback, Plan, Trained, train
 from bayesvm.progress import progress_display
 
@@ -141,7 +142,7 @@ class BaseBayesianSVC(PredictionMixin, ClassifierMixin, BaseEstimator, metaclass
         self, rows: TrainingRows, rng: np.random.Generator, callback: Any
     ) -> Iterator[tuple[BlockSource, Callback | None]]:
         """Threads, progress and a source of blocks, not yet scaled, for the length of a ``with``; the clock runs."""
-        self._deadline = np.inf if self.time_limit is None else time.monotonic() + self.time_limit
+        self._clock = Clock(np.inf if self.time_limit is None else time.monotonic() + self.time_limit)
         shape = rows.n_rows, rows.n_features
         workers = Workers(jobs(self.n_jobs), small_matrices=self._first_weights(*shape) < SMALL_MATRICES)
         with workers, progress_display(self.verbose, callback) as on_update:
@@ -220,7 +221,7 @@ class BaseBayesianSVC(PredictionMixin, ClassifierMixin, BaseEstimator, metaclass
     def _plan(self, source: BlockSource) -> Plan:
         size = min(source.n_rows, 4096 if self.batch_size == "auto" else int(self.batch_size))
         rate = _learning_rate(self.learning_rate)
-        return Plan(self.inference, int(self.max_iter), float(self.tol), size, rate, self._deadline)
+        return Plan(self.inference, int(self.max_iter), float(self.tol), size, rate, self._clock)
 
     def _store(self, model: Model, trained: Trained) -> None:
         self._machines = trained.machines

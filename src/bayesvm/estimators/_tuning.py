@@ -100,7 +100,7 @@ class TuningMixin(BaseBayesianSVC):
             self._workers,
             rng,
             self.tuning_report_,
-            self._deadline,
+            self._clock,
             max(self._sizes(raw.n_rows)),
         )
 
@@ -158,13 +158,13 @@ class TuningMixin(BaseBayesianSVC):
 
     def _improved(self, fitted: Fitted, source: BlockSource, rng: np.random.Generator, on_update: Any) -> Fitted:
         """More inducing points for as long as leave-one-out says that they pay."""
-        if self.tune is None or time.monotonic() > self._deadline:
+        if self.tune is None or self._clock.over():
             return fitted
         sizes, began = self._sizes(source.n_rows)[: 2 if self._grows else 1], time.monotonic()
         loss = self._noted(fitted, 0.0)
         for size in sizes[1:]:
             points = inducing_points.select(source, self.inducing, size, rng, self.kernel_)
-            if len(points) < 1.2 * fitted.model.features.n_weights:
+            if self._clock.over() or len(points) < 1.2 * fitted.model.features.n_weights:
                 break
             features = self._features_at(source, points)
             model = replace(fitted.model, features=features)

@@ -13,7 +13,7 @@ from scipy import optimize
 
 from bayesvm.core.linalg import Array
 from bayesvm.core.posterior import DiagonalGaussian
-from bayesvm.core.statistics import Machine, block_gradient
+from bayesvm.core.statistics import Machine, Statistics, block_gradient
 from bayesvm.data.blocks import BlockSource
 from bayesvm.inference.objective import Model, checked
 
@@ -21,11 +21,19 @@ SMALLEST_DEVIATION = 1e-8
 
 
 def maximise(
-    model: Model, source: BlockSource, label: int, *, max_passes: int, tol: float, on_pass: Callable[[float], None]
+    model: Model,
+    source: BlockSource,
+    label: int,
+    *,
+    max_passes: int,
+    tol: float,
+    on_pass: Callable[[float], None],
+    remembered: Callable[[Callable[[], Statistics]], Statistics] = lambda sums: sums(),
+    stop: Callable[[], bool] = lambda: False,
 ) -> tuple[DiagonalGaussian, float, bool]:
     """The best mean field for one class against the rest, its ELBO, and whether the optimiser's own stop rule was met.
 
-    One evaluation is one pass; ``on_pass`` hears the ELBO of each.
+    One evaluation is one pass; ``on_pass`` hears the ELBO of each, and ``remembered`` may know its sums already.
     """
     width = model.features.n_weights
     per_row = 1 / model.total_weight
@@ -33,20 +41,25 @@ def maximise(
     def loss(parameters: Array) -> tuple[float, Array]:
         mean, deviation = parameters[:width], parameters[width:]
         q = DiagonalGaussian(mean, deviation**2)
-        ((sums, _),) = model.sums(source, [Machine(label, 0.0, q)], block_gradient)
+        sums = remembered(lambda: model.sums(source, [Machine(label, 0.0, q)], block_gradient)[0][0])
         elbo = checked(sums.bound - q.kl_from_prior())
         on_pass(elbo)
         # D14: dELBO/dmu = Σ ∂B/∂m phi - mu;  dELBO/ds = -s Σ w phi² - s + 1/s
         gradient = np.concatenate([sums.linear - mean, 1 / deviation - deviation * (1 + sums.curvature)])
         return -elbo * per_row, -gradient * per_row
 
+    def after_step(_: Array) -> None:
+        if stop():
+            raise StopIteration
+
     bounds = [(None, None)] * width + [(SMALLEST_DEVIATION, None)] * width
-    found = optimize.minimize(
+    found = optimize.minimize(  # type: ignore[call-overload]
         loss,
         np.concatenate([np.zeros(width), np.ones(width)]),
         jac=True,
         method="L-BFGS-B",
         bounds=bounds,
+        callback=after_step,
         options={"maxfun": max_passes, "maxiter": max_passes, "ftol": tol * 1e-2, "gtol": 0.0, "maxcor": 20},
     )
     q = DiagonalGaussian(found.x[:width], found.x[width:] ** 2)

@@ -7,18 +7,18 @@ classes go together, one pass serving all that are not finished.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from bayesvm.core.statistics import Machine
+from bayesvm.core.statistics import Machine, Statistics
 from bayesvm.data.blocks import BlockSource
 from bayesvm.inference import coordinate_ascent, mean_field, stochastic
 from bayesvm.inference.coordinate_ascent import AscentState
 from bayesvm.inference.learning_rates import LearningRate
 from bayesvm.inference.objective import Model, Task
+from bayesvm.inference.places import Clock, Epoch, Forgetful, Memory, Place
 
 FIRST_SUBSET = 16  # rows per weight in the smallest subset, but
 SMALLEST_SUBSET, LARGEST_FIRST_SUBSET = 2_048, 16_384
@@ -54,7 +54,7 @@ class Plan:
     tol: float
     batch_size: int
     learning_rate: LearningRate
-    deadline: float = np.inf  # on the clock of time.monotonic
+    clock: Clock = field(default_factory=Clock)
 
 
 @dataclass(frozen=True)
@@ -77,6 +77,7 @@ class Log:
     n_rows: int
     plan: Plan
     callback: Callback | None
+    memory: Memory
     rows: int = 0
     trace: list[float] = field(default_factory=list)
 
@@ -87,7 +88,7 @@ class Log:
 
     def spent(self, next_rows: int = 0) -> bool:
         """Whether there is no room for reading so many more rows."""
-        return self.rows + next_rows > self.plan.max_passes * self.n_rows or time.monotonic() > self.plan.deadline
+        return self.rows + next_rows > self.plan.max_passes * self.n_rows or self.plan.clock.over()
 
     def __call__(self, phase: str, rows: int, elbo: float, rho: float, remaining: float = np.nan) -> None:
         self.rows += rows
@@ -97,10 +98,15 @@ class Log:
                 Progress(phase, len(self.trace), self.passes, self.plan.max_passes, elbo, rho, remaining / self.n_rows)
             )
 
-    def states(self, phase: str, rows: int, states: Sequence[AscentState]) -> None:
+    def states(self, phase: str, rows: int, states: Sequence[AscentState], place: Place) -> None:
         """Note a pass of coordinate ascent."""
         elbo, left = sum(s.best.elbo for s in states), sum(s.remaining for s in states)
         self(phase, rows, elbo, min(s.rho for s in states), left)
+        self.memory.keep(lambda: self.at(replace(place, states=tuple(states))))
+
+    def at(self, place: Place) -> Place:
+        """The place with what the log knows."""
+        return replace(place, rows=self.rows, trace=tuple(self.trace))
 
 
 def train(
@@ -110,16 +116,23 @@ def train(
     tasks: Sequence[Task],
     rng: np.random.Generator,
     callback: Callback | None = None,
+    memory: Memory | None = None,
 ) -> Trained:
-    """Fit a full covariance for every task."""
-    log = Log(source.n_rows, plan, callback)
-    contraction: Sequence[float] = [UNKNOWN_CONTRACTION] * len(tasks)
-    if plan.inference == "stochastic":
-        tasks = minibatch_epochs(model, source, plan, tasks, rng, log)
-    elif plan.inference == "auto":
-        tasks, contraction = _growing_subsets(model, source, plan, tasks, rng, log)
+    """Fit a full covariance for every task, from the start or from the place that is remembered."""
+    log = Log(source.n_rows, plan, callback, memory or Forgetful())
+    place = log.memory.recall()
+    if place is None:
+        place = Place.start(plan.inference, tasks, [UNKNOWN_CONTRACTION] * len(tasks), rng)
+    else:
+        log.rows, log.trace = place.rows, list(place.trace)
+        rng.bit_generator.state = place.rng
+    if place.phase == "stochastic":
+        place = minibatch_epochs(model, source, plan, place, rng, log)
+    elif place.phase == "auto":
+        place = _growing_subsets(model, source, plan, place, rng, log)
     good_enough = plan.tol * model.total_weight
-    states = _ascend(model, source, tasks, contraction, log, "all rows", good_enough)
+    states = _ascend(model, source, place, log, "all rows", good_enough)
+    log.memory.keep(lambda: log.at(replace(place, states=tuple(states))), now=True)
     done = [not state.rejected and state.remaining <= good_enough for state in states]
     final = [s.settled() if good else s.finished() for s, good in zip(states, done, strict=True)]
     return Trained(
@@ -134,10 +147,29 @@ def train(
 
 
 def train_mean_field(
-    model: Model, source: BlockSource, plan: Plan, labels: Sequence[int], callback: Callback | None = None
+    model: Model,
+    source: BlockSource,
+    plan: Plan,
+    labels: Sequence[int],
+    callback: Callback | None = None,
+    memory: Memory | None = None,
 ) -> Trained:
-    """Fit a diagonal covariance for every class, one after the other."""
-    log = Log(source.n_rows * len(labels), plan, callback)
+    """Fit a diagonal covariance for every class, one after the other.
+
+    The optimiser's own state cannot be kept; the sums of its passes can, and lead it the same way again.
+    """
+    log = Log(source.n_rows * len(labels), plan, callback, memory or Forgetful())
+    place = log.memory.recall() or Place("mean field", (), (), None)
+    passes = list(place.passes)
+    known = iter(place.passes)
+
+    def remembered(sums: Callable[[], Statistics]) -> Statistics:
+        if (found := next(known, None)) is None:
+            found = sums()
+            passes.append(found)
+            log.memory.keep(lambda: replace(place, passes=tuple(passes)))
+        return found
+
     fits = [
         mean_field.maximise(
             model,
@@ -146,33 +178,32 @@ def train_mean_field(
             max_passes=plan.max_passes,
             tol=plan.tol,
             on_pass=lambda elbo: log("mean field", source.n_rows, elbo, 1.0),
+            remembered=remembered,
+            stop=plan.clock.over,
         )
         for label in labels
     ]
+    log.memory.keep(lambda: replace(place, passes=tuple(passes)), now=True)
     machines = tuple(Machine(label, 0.0, q) for label, (q, _, _) in zip(labels, fits, strict=True))
     elbo, done = sum(elbo for _, elbo, _ in fits), all(done for _, _, done in fits)
     return Trained(machines, machines, (), elbo, tuple(log.trace), log.passes, done)
 
 
 def _ascend(
-    model: Model,
-    source: BlockSource,
-    tasks: Sequence[Task],
-    contraction: Sequence[float],
-    log: Log,
-    phase: str,
-    good_enough: float,
+    model: Model, source: BlockSource, place: Place, log: Log, phase: str, good_enough: float
 ) -> list[AscentState]:
     """Coordinate ascent until, for every task, the ELBO that is left after the next step is good enough."""
-    states = coordinate_ascent.init(model, source, tasks, contraction)
-    log.states(phase, source.n_rows, states)
+    states = list(place.states)
+    if not states:
+        states = coordinate_ascent.init(model, source, place.tasks, place.contraction)
+        log.states(phase, source.n_rows, states, place)
     while not log.spent(source.n_rows):
         going = [i for i, s in enumerate(states) if (s.rejected or s.remaining > good_enough) and not s.stalled]
         if not going:
             break
         for i, state in zip(going, coordinate_ascent.step(model, source, [states[i] for i in going]), strict=True):
             states[i] = state
-        log.states(phase, source.n_rows, states)
+        log.states(phase, source.n_rows, states, place)
     return states
 
 
@@ -182,8 +213,8 @@ def first_subset(n_weights: int) -> int:
 
 
 def _growing_subsets(
-    model: Model, source: BlockSource, plan: Plan, tasks: Sequence[Task], rng: np.random.Generator, log: Log
-) -> tuple[Sequence[Task], Sequence[float]]:
+    model: Model, source: BlockSource, plan: Plan, place: Place, rng: np.random.Generator, log: Log
+) -> Place:
     """Nested random subsets, each four times the last, their sums scaled to all rows.
 
     From a cold start a posterior concentrated by all N rows moves slowly, since only rows near its margin
@@ -191,35 +222,36 @@ def _growing_subsets(
     weights only to about M·N/n nats, so there is no use in converging it much further than that.
     """
     order = source.subset(source.n_rows, rng)  # as many as can be held
-    contraction, n_rows = [UNKNOWN_CONTRACTION] * len(tasks), first_subset(model.features.n_weights)
-    while n_rows < min(source.n_rows // 2, order.n_rows + 1) and not log.spent(source.n_rows):
+    n_rows = place.number or first_subset(model.features.n_weights)
+    largest = min(source.n_rows // 2, order.n_rows + 1)
+    while place.states or (n_rows < largest and not log.spent(source.n_rows)):
         part = order.head(n_rows)
         sampling_noise = 0.1 * model.features.n_weights * source.n_rows / n_rows
         good_enough = max(sampling_noise, plan.tol * model.total_weight)
-        states = _ascend(model, part, tasks, contraction, log, f"{n_rows:,} rows", good_enough)
-        tasks, contraction = [s.finished() for s in states], [s.contraction for s in states]
+        states = _ascend(model, part, replace(place, number=n_rows), log, f"{n_rows:,} rows", good_enough)
+        tasks, contraction = tuple(s.finished() for s in states), tuple(s.contraction for s in states)
+        place = replace(place, tasks=tasks, contraction=contraction, states=())
         n_rows *= GROWTH
-    return tasks, contraction
+    return place.for_all_rows(rng)
 
 
 def minibatch_epochs(
-    model: Model, source: BlockSource, plan: Plan, tasks: Sequence[Task], rng: np.random.Generator, log: Log
-) -> list[Task]:
+    model: Model, source: BlockSource, plan: Plan, place: Place, rng: np.random.Generator, log: Log
+) -> Place:
     """Epochs of minibatches until their mean ELBO no longer rises beyond its own noise, twice in a row.
 
     At least one pass of the budget is left for the coordinate ascent that follows and gives the verdict.
     """
-    states = stochastic.init(tasks, plan.learning_rate)
-    best, flat = -np.inf, 0
-    while flat < 2 and not log.spent(2 * source.n_rows):
-        estimates = []
-        for batch in source.minibatches(plan.batch_size, rng):
-            states = stochastic.step(model, batch, states, plan.learning_rate)
-            estimates.append(sum(state.elbo for state in states))
-            log("minibatches", batch.n_rows, estimates[-1], min(state.rho for state in states))
-        mean = float(np.mean(estimates))
-        noise = float(np.std(estimates)) / np.sqrt(len(estimates))
-        risen = mean > best + max(noise, plan.tol * model.total_weight)
-        flat = 0 if risen or plan.tol == 0 else flat + 1
-        best = max(best, mean)
-    return [state.task for state in states]
+    epoch = place.epoch or Epoch(tuple(stochastic.init(place.tasks, plan.learning_rate)))
+    while epoch.begun or (epoch.flat < 2 and not log.spent(2 * source.n_rows)):
+        place = replace(place, rng=rng.bit_generator.state)
+        for number, batch in enumerate(source.minibatches(plan.batch_size, rng)):
+            if number < len(epoch.estimates):
+                continue  # done before the interruption
+            states = stochastic.step(model, batch, epoch.states, plan.learning_rate)
+            epoch = epoch.after(states)
+            log("minibatches", batch.n_rows, epoch.estimates[-1], min(state.rho for state in states))
+            log.memory.keep(lambda place=place, epoch=epoch: log.at(replace(place, epoch=epoch)))  # type: ignore[misc]
+        epoch = epoch.ended(plan.tol * model.total_weight)
+    tasks = tuple(state.task for state in epoch.states)
+    return replace(place, tasks=tasks, epoch=None).for_all_rows(rng)

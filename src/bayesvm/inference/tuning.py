@@ -27,6 +27,7 @@ from bayesvm.inference.evidence import maximise
 from bayesvm.inference.families import KernelFamily
 from bayesvm.inference.hyperparameters import FIRST_UPDATES, Judgement, Rows, judge, search
 from bayesvm.inference.inducing import select
+from bayesvm.inference.places import Clock
 
 # Rows, inducing points and judgements of each stage.
 FIRST = (1_000, 150, 8)
@@ -153,7 +154,7 @@ class Tuner:
     workers: Workers
     rng: np.random.Generator
     report: Report
-    deadline: float = np.inf
+    clock: Clock = field(default_factory=Clock)
     most_points: int = 1_000_000  # of the fit that will follow; a kernel tuned with more would not suit it
 
     def tune(self, candidates: Candidates) -> Entry:
@@ -262,7 +263,7 @@ class Tuner:
         return min(wanted, len(self.sample.y) // 2)
 
     def _has_time(self) -> bool:
-        return time.monotonic() < self.deadline
+        return not self.clock.over()
 
     def _many_rows(self) -> bool:
         n_features = self.sample.X.shape[1]

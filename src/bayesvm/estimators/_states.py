@@ -1,0 +1,107 @@
+"""Estimators: the parts of fitted models as plain state (names, numbers, arrays), and back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from bayesvm.core import kernels, links
+from bayesvm.core.features import InducingFeatures, LinearFeatures
+from bayesvm.core.kernel import VARIANCES
+from bayesvm.core.posterior import DiagonalGaussian, Gaussian, NaturalParameters
+from bayesvm.core.statistics import Machine
+from bayesvm.data.quantiles import QuantileScaler
+from bayesvm.data.scaling import ColumnScaler
+
+KERNELS = {cls.__name__: cls for cls in (kernels.RBF, kernels.Matern, kernels.Linear, kernels.Constant)}
+SCALERS = {cls.__name__: cls for cls in (ColumnScaler, QuantileScaler)}
+LINKS = {cls.__name__: cls for cls in (links.Probit, links.Paper, links.Hinge, links.Softmax)}
+
+
+def plain(value: Any) -> Any:
+    """A constructor parameter as plain state."""
+    if isinstance(value, kernels.Kernel):
+        return {"kernel": kernel_state(value)}
+    if isinstance(value, dict):
+        return {"mapping": [[key, item] for key, item in value.items()]}
+    if isinstance(value, np.random.RandomState):
+        return None  # a generator's inner state is not part of a fitted model
+    if hasattr(value, "__array__") and not isinstance(value, np.ndarray | np.generic):
+        return np.asarray(value)
+    return value
+
+
+def from_plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return dict(map(tuple, value["mapping"])) if "mapping" in value else kernel_from(value["kernel"])
+    return value
+
+
+def kernel_state(kernel: kernels.Kernel) -> dict[str, Any]:
+    if isinstance(kernel, kernels.Sum):
+        parts = [kernel_state(part) for part in kernel.kernels]
+        return {"sum": parts, "weights": list(kernel.checked_weights()), "weights_bounds": kernel.weights_bounds}
+    name = type(kernel).__name__
+    if name not in KERNELS:
+        raise TypeError(f"a kernel of type {name} cannot be saved; those of bayesvm.kernels can")
+    return {"name": name, "parameters": kernel.get_params(deep=False)}
+
+
+def kernel_from(state: dict[str, Any]) -> kernels.Kernel:
+    if "sum" in state:
+        parts = [kernel_from(part) for part in state["sum"]]
+        return kernels.Sum(parts, state["weights"], state.get("weights_bounds", VARIANCES))
+    return KERNELS[state["name"]](**state["parameters"])
+
+
+def features_state(features: Any) -> dict[str, Any]:
+    if isinstance(features, InducingFeatures):
+        return {
+            "kernel": kernel_state(features.kernel),
+            "inducing_points": features.inducing_points,
+            "whitening": features.whitening,
+            "jitter": features.jitter,
+        }
+    return {"root": features.root, "intercept": features.intercept}
+
+
+def features_from(state: dict[str, Any]) -> Any:
+    if "kernel" in state:
+        points, whitening = state["inducing_points"], state["whitening"]
+        return InducingFeatures(kernel_from(state["kernel"]), points, whitening, state.get("jitter", 0.0))
+    return LinearFeatures(**state)
+
+
+def scaler_state(scaler: Any) -> dict[str, Any]:
+    return {"name": type(scaler).__name__} | vars(scaler)
+
+
+def scaler_from(state: dict[str, Any]) -> Any:
+    fields = dict(state)
+    return SCALERS[fields.pop("name", "ColumnScaler")](**fields)  # the first files had but one kind
+
+
+def machine_state(machine: Machine) -> dict[str, Any]:
+    q = machine.posterior
+    moments = vars(q.natural) if isinstance(q, Gaussian) else {"mean": q.mean, "variance": q.variance}  # type: ignore[attr-defined]
+    return {"label": machine.label, "offset": machine.offset, "posterior": moments}
+
+
+def machine_from(state: dict[str, Any]) -> Machine:
+    moments = state["posterior"]
+    full = "precision" in moments
+    q = Gaussian.from_natural(NaturalParameters(**moments)) if full else DiagonalGaussian(**moments)
+    return Machine(state["label"], state["offset"], q)
+
+
+def link_state(link: Any) -> dict[str, Any]:
+    if isinstance(link, links.Normalised):
+        return {"normalised": link_state(link.binary)}
+    return {"name": type(link).__name__, "parameters": dict(vars(link))}
+
+
+def link_from(state: dict[str, Any]) -> Any:
+    if "normalised" in state:
+        return links.Normalised(link_from(state["normalised"]))
+    return LINKS[state["name"]](**state["parameters"])

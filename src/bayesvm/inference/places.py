@@ -1,0 +1,104 @@
+"""Inference: where training is, so that it can go on there with the same bits, and when it has to stop."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+import numpy as np
+
+from bayesvm.core.statistics import Statistics
+from bayesvm.inference.coordinate_ascent import AscentState
+from bayesvm.inference.objective import Task
+from bayesvm.inference.stochastic import StochasticState
+
+
+@dataclass
+class Clock:
+    """When to stop: at a deadline on the clock of ``time.monotonic``, or when someone asks."""
+
+    deadline: float = np.inf
+    asked: bool = False
+
+    def over(self) -> bool:
+        """Whether it is time."""
+        return self.asked or time.monotonic() > self.deadline
+
+
+@dataclass(frozen=True)
+class Epoch:
+    """Minibatches so far: the tasks, the ELBO estimates of this epoch, the best mean of one, epochs without a rise."""
+
+    states: tuple[StochasticState, ...]
+    estimates: tuple[float, ...] = ()
+    best: float = -np.inf
+    flat: int = 0
+
+    @property
+    def begun(self) -> bool:
+        """Whether some of its minibatches are done."""
+        return bool(self.estimates)
+
+    def after(self, states: Sequence[StochasticState]) -> Epoch:
+        """One minibatch later."""
+        estimate = float(sum(state.elbo for state in states))
+        return replace(self, states=tuple(states), estimates=(*self.estimates, estimate))
+
+    def ended(self, least_gain: float) -> Epoch:
+        """The next one, which knows whether this one rose beyond its own noise; with no least gain, it always did."""
+        mean, noise = float(np.mean(self.estimates)), float(np.std(self.estimates)) / np.sqrt(len(self.estimates))
+        risen = mean > self.best + max(noise, least_gain)
+        return Epoch(self.states, (), max(self.best, mean), 0 if risen or least_gain == 0 else self.flat + 1)
+
+
+@dataclass(frozen=True)
+class Place:
+    """Which phase (``auto``: growing subsets, ``stochastic``: minibatches, ``batch``: all rows), and how far in it.
+
+    ``rng`` is the generator's state from which the phase, or its epoch, draws.
+    """
+
+    phase: str
+    tasks: tuple[Task, ...]
+    contraction: tuple[float, ...]
+    rng: Any
+    number: int = 0  # of rows in the present subset
+    states: tuple[AscentState, ...] = ()
+    epoch: Epoch | None = None
+    passes: tuple[Statistics, ...] = ()  # of a mean field, the sums so far
+    rows: int = 0
+    trace: tuple[float, ...] = ()
+
+    @classmethod
+    def start(cls, phase: str, tasks: Sequence[Task], contraction: Sequence[float], rng: np.random.Generator) -> Place:
+        """Nothing done yet."""
+        return cls(phase, tuple(tasks), tuple(contraction), rng.bit_generator.state)
+
+    def for_all_rows(self, rng: np.random.Generator) -> Place:
+        """The last phase, from what was reached."""
+        return replace(self, phase="batch", rng=rng.bit_generator.state, number=0)
+
+
+class Memory(Protocol):
+    """Keeps places for a run that may be killed."""
+
+    def recall(self) -> Place | None:
+        """Where an earlier run was."""
+        ...
+
+    def keep(self, place: Callable[[], Place], *, now: bool = False) -> None:
+        """Where it is now; asked for only when it is time to keep it."""
+        ...
+
+
+class Forgetful:
+    """Keeps nothing."""
+
+    def recall(self) -> Place | None:
+        """Nothing."""
+        return None
+
+    def keep(self, place: Callable[[], Place], *, now: bool = False) -> None:
+        """Does nothing."""
