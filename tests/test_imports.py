@@ -13,14 +13,18 @@ ROOT = Path(bayesvm.__file__).parent
 LIBRARIES = {"numpy", "scipy"}
 # Room -> rooms it may import (itself included), libraries beyond NumPy and SciPy.
 TABLE = {
+    "extras": (set(), set()),
     "core": ({"core"}, set()),
-    "data": ({"core", "data"}, {"threadpoolctl"}),
+    "data": ({"core", "data", "extras"}, {"threadpoolctl", "pyarrow", "sklearn", "dask"}),
     "inference": ({"core", "data", "inference"}, {"sklearn", "threadpoolctl"}),
     "progress": ({"inference"}, {"rich"}),
     "kernels": ({"core"}, set()),
-    "datasets": ({"datasets"}, {"pyarrow", "pooch", "requests", "tqdm"}),
+    "datasets": ({"datasets", "extras"}, {"pyarrow", "pooch", "requests", "tqdm"}),
     "persistence": (set(), {"safetensors"}),
-    "estimators": ({"core", "data", "inference", "progress", "persistence", "estimators"}, {"sklearn", "joblib"}),
+    "estimators": (
+        {"core", "data", "inference", "progress", "persistence", "extras", "estimators"},
+        {"sklearn", "joblib", "dask"},
+    ),
 }
 FILES = sorted(path for path in ROOT.rglob("*.py") if path != ROOT / "__init__.py")
 
@@ -63,6 +67,26 @@ def test_only_the_inducing_points_use_scikit_learn_below_the_estimators():
         p.name for p in FILES if room_of(p) == "inference" and any(m.startswith("sklearn") for m in imported_modules(p))
     ]
     assert users == ["inducing.py"]
+
+
+def test_only_the_formats_of_tables_use_pyarrow_and_scikit_learn_in_the_data_room():
+    users = {
+        library: {
+            p.name for p in FILES if room_of(p) == "data" and any(m.startswith(library) for m in imported_modules(p))
+        }
+        for library in ("pyarrow", "sklearn")
+    }
+    assert users == {
+        "pyarrow": {"columns.py", "formats.py", "csv_copy.py", "writing.py"},
+        "sklearn": {"libsvm_copy.py"},
+    }
+
+
+def test_only_the_files_named_after_it_use_dask():
+    assert {p.name for p in FILES if "dask" in {m.split(".")[0] for m in imported_modules(p)}} == {
+        "dask_rows.py",
+        "_dask.py",
+    }
 
 
 def loaded_by(statement):

@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from bayesvm.datasets.extra import optional
 from bayesvm.datasets.remote import RemoteFile, download, find, folders, user_folder
+from bayesvm.extras import optional
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ def fetch_higgs(*, data_home: str | Path | None = None, download_if_missing: boo
 
 
 def _fetch(collisions: Collisions, data_home: str | Path | None, *, download_if_missing: bool) -> Path:
-    optional("pyarrow")  # better now than after a long download
+    optional("pyarrow", "datasets")  # better now than after a long download
     for folder in folders(data_home):
         if (path := folder / collisions.table).is_file():
             _check(path, collisions)
@@ -71,9 +71,9 @@ def _fetch(collisions: Collisions, data_home: str | Path | None, *, download_if_
 def _check(path: Path, collisions: Collisions) -> None:
     expected = (collisions.n_rows, {*collisions.features, "y"})
     try:
-        with optional("pyarrow.parquet").ParquetFile(path) as file:
+        with optional("pyarrow.parquet", "datasets").ParquetFile(path) as file:
             found = (file.metadata.num_rows, set(file.schema_arrow.names))
-    except optional("pyarrow").ArrowInvalid as error:
+    except optional("pyarrow", "datasets").ArrowInvalid as error:
         raise ValueError(f"{path} is no Parquet file ({error}); delete it, then call again to make it anew") from None
     if found != expected:
         raise ValueError(
@@ -84,7 +84,8 @@ def _check(path: Path, collisions: Collisions) -> None:
 
 def _convert(source: Path, target: Path, collisions: Collisions) -> None:
     """Parquet from compressed CSV; under its own name only when it is whole."""
-    pyarrow, parquet, tqdm = optional("pyarrow"), optional("pyarrow.parquet"), optional("tqdm")
+    pyarrow, parquet = optional("pyarrow", "datasets"), optional("pyarrow.parquet", "datasets")
+    tqdm = optional("tqdm", "datasets")
     target.parent.mkdir(parents=True, exist_ok=True)
     # Another process that converts at the same time writes its own.
     unfinished = target.with_name(f"{target.name}.{os.getpid()}.part")
@@ -107,7 +108,7 @@ def _convert(source: Path, target: Path, collisions: Collisions) -> None:
 
 
 def _batches(source: Path, collisions: Collisions) -> Iterator[Any]:
-    pyarrow, csv = optional("pyarrow"), optional("pyarrow.csv")
+    pyarrow, csv = optional("pyarrow", "datasets"), optional("pyarrow.csv", "datasets")
     schema = _schema(collisions)
     columns = ["y", *collisions.features]
     reader = csv.open_csv(
@@ -130,7 +131,7 @@ def _batches(source: Path, collisions: Collisions) -> Iterator[Any]:
 
 
 def _schema(collisions: Collisions) -> Any:
-    pyarrow = optional("pyarrow")
+    pyarrow = optional("pyarrow", "datasets")
     return pyarrow.schema([*((name, pyarrow.float32()) for name in collisions.features), ("y", pyarrow.int8())])
 
 

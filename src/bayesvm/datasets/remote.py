@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from bayesvm.datasets.extra import optional
+from bayesvm.extras import optional
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ def folders(data_home: str | Path | None) -> Iterator[Path]:
 
 def user_folder(data_home: str | Path | None) -> Path:
     """Where downloads go: ``data_home``, or the operating system's place for caches."""
-    return Path(optional("pooch").os_cache("bayesvm") if data_home is None else data_home).expanduser()
+    return Path(optional("pooch", "datasets").os_cache("bayesvm") if data_home is None else data_home).expanduser()
 
 
 def find(file: RemoteFile, folder: Path) -> Path | None:
@@ -63,8 +63,8 @@ def download(file: RemoteFile, data_home: str | Path | None, *, allowed: bool) -
     )
     if not allowed:
         raise FileNotFoundError(f"{file.name} ({file.url}) is not here; pass download_if_missing=True, or {by_hand}")
-    pooch, requests = optional("pooch"), optional("requests")
-    optional("tqdm")  # pooch draws its bar with it
+    pooch, requests = optional("pooch", "datasets"), optional("requests", "datasets")
+    optional("tqdm", "datasets")  # pooch draws its bar with it
     keeper = pooch.create(
         path=folder,
         base_url="",

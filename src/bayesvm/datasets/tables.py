@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from bayesvm.datasets.extra import optional
+from bayesvm.extras import optional
 
 Table = tuple[npt.NDArray[np.float64], npt.NDArray[np.int64]]
 
@@ -33,7 +33,7 @@ def load_table(name: str) -> Table:
 
 def read_table(path: Path) -> Table:
     """Rows and labels of a Parquet file, in float64 and int64."""
-    table = optional("pyarrow.parquet").read_table(path)
+    table = optional("pyarrow.parquet", "datasets").read_table(path)
     columns = [column for column in table.column_names if column != "y"]
     X = np.column_stack([table[column].to_numpy().astype(np.float64) for column in columns])
     return X, table["y"].to_numpy().astype(np.int64)
@@ -45,7 +45,7 @@ def load_rows(path: str | Path, start: int, stop: int) -> tuple[npt.NDArray[np.f
     >>> from bayesvm.datasets import fetch_susy, load_rows
     >>> X, y = load_rows(fetch_susy(), 0, 100_000)  # doctest: +SKIP
     """
-    with optional("pyarrow.parquet").ParquetFile(path) as file:
+    with optional("pyarrow.parquet", "datasets").ParquetFile(path) as file:
         n_rows = file.metadata.num_rows
         if not 0 <= start <= stop <= n_rows:
             raise IndexError(f"rows {start} to {stop} were asked for, but {path} has the rows 0 to {n_rows}")

@@ -1,0 +1,120 @@
+"""Data: CSV files, copied once into Arrow files, because parsing text again for every pass takes too long."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from bayesvm.data.tables.columns import EXAMPLE, Columns, choose_columns
+from bayesvm.data.tables.files import SourceFile
+from bayesvm.data.tables.formats import ArrowPart, reading
+from bayesvm.data.tables.working_copy import WorkingCopy
+from bayesvm.extras import optional
+
+_BLOCK_BYTES = 2**23  # of text, parsed at once; the types of columns are told from the first block
+
+
+def copy_csv(
+    files: Sequence[SourceFile],
+    target: str | None,
+    columns: Sequence[str] | None,
+    weight: str | None,
+    copy: WorkingCopy,
+) -> tuple[list[ArrowPart], Columns]:
+    """One Arrow file for each CSV file, with the chosen columns."""
+    heads = [(file, _head(file)) for file in files]
+    chosen = choose_columns(heads, target, columns, weight)
+    parts = []
+    for number, (file, schema) in enumerate(heads):
+        path = copy.folder / f"{number}.arrow"
+        batches = _batches(file, _types(schema, chosen))
+        with copy.writing(f"{number} of {len(files)} files were done"), path.open("wb") as sink:
+            first = next(batches)
+            with optional("pyarrow.ipc", "tables").new_file(sink, first.schema) as writer:
+                writer.write_batch(first)
+                for batch in batches:
+                    writer.write_batch(batch)
+        file.require_unchanged()
+        parts.append(ArrowPart.of(file, path))
+    return parts, choose_columns([(part.file, part.schema) for part in parts], target, columns, weight)
+
+
+def _open(file: SourceFile, types: dict[str, Any] | None = None) -> Any:
+    csv = optional("pyarrow.csv", "tables")
+    tabs = ".tsv" in (suffix.lower() for suffix in file.path.suffixes[-2:])
+    return csv.open_csv(
+        file.path,
+        csv.ReadOptions(block_size=_BLOCK_BYTES, use_threads=False),  # with threads, errors do not tell the line
+        csv.ParseOptions(delimiter="\t" if tabs else ","),
+        csv.ConvertOptions(column_types=types, include_columns=list(types or ()), strings_can_be_null=True),
+    )
+
+
+def _head(file: SourceFile) -> Any:
+    """Names and types of the columns as the first block has them; text columns carry an example of their text."""
+    pyarrow = optional("pyarrow", "tables")
+    with reading(f"{file}"), _open(file) as reader:
+        schema, first = reader.schema, next(iter(reader), None)
+    if all(_is_number(name) for name in schema.names):
+        raise ValueError(
+            f"the first line of {file} holds numbers ({', '.join(schema.names[:3])}, …), where the names of the "
+            "columns should stand; put a line of names above it"
+        )
+    fields = []
+    for field in schema:
+        example = None
+        if pyarrow.types.is_string(field.type) and first is not None:
+            texts = (value for value in first.column(field.name).to_pylist() if value is not None)
+            example = next((text for text in texts if not _is_number(text)), None)
+        fields.append(field if example is None else field.with_metadata({EXAMPLE: f"the text {example[:40]!r}"}))
+    return pyarrow.schema(fields)
+
+
+def _types(schema: Any, chosen: Columns) -> dict[str, Any]:
+    """Numbers are read as floats, so that a column of whole numbers may have others further down."""
+    pyarrow = optional("pyarrow", "tables")
+    names = chosen.needed(features=True, labels=True)
+    kinds = {name: schema.field(name).type for name in names}
+    return {
+        name: kind if name == chosen.target or pyarrow.types.is_boolean(kind) else pyarrow.float64()
+        for name, kind in kinds.items()
+    }
+
+
+def _batches(file: SourceFile, types: dict[str, Any]) -> Iterator[Any]:
+    """Record batches, at least one; the first may be empty."""
+    pyarrow = optional("pyarrow", "tables")
+    try:
+        with _open(file, types) as reader:
+            yield pyarrow.RecordBatch.from_pylist([], schema=reader.schema)
+            yield from reader
+    except pyarrow.ArrowInvalid as error:
+        raise ValueError(_explained(file, str(error))) from error
+    except OSError as error:
+        raise OSError(f"{file} cannot be read: {error}. Write or copy it again, or leave it out") from error
+
+
+def _explained(file: SourceFile, message: str) -> str:
+    """Arrow counts columns, and lines as rows; people look for names and lines."""
+    found = re.search(
+        r"column #(\d+): Row #(\d+): CSV conversion error to (.*): invalid value (.*)", message, re.DOTALL
+    )
+    if found:
+        column, line, kind, value = found.groups()
+        name = _head(file).names[int(column)]
+        return (
+            f"{file}, line {line}, column {name!r}: {value[:60]} cannot be read as {kind}, which the lines above are. "
+            "Correct it, or leave the column out"
+        )
+    line = re.search(r"Row #(\d+)", message)
+    where = f", line {line[1]}" if line else ""
+    return f"{file}{where} cannot be read: {message[:300]}. Correct it, or leave the file out"
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True

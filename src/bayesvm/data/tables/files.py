@@ -1,0 +1,123 @@
+"""Data: which files a table is made of, what they hold, and whether they are still the same."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from glob import glob
+from os import PathLike, fspath
+from pathlib import Path
+from typing import Self
+
+Paths = str | PathLike[str] | Sequence[str | PathLike[str]]
+
+FORMATS = {
+    ".parquet": "Parquet",
+    ".pq": "Parquet",
+    ".arrow": "Arrow",
+    ".feather": "Arrow",
+    ".ipc": "Arrow",
+    ".csv": "CSV",
+    ".tsv": "CSV",
+    ".libsvm": "LIBSVM",
+    ".svmlight": "LIBSVM",
+    ".svm": "LIBSVM",
+}
+COMPRESSIONS = {"CSV": {".gz", ".bz2", ".zst", ".lz4"}, "LIBSVM": {".gz", ".bz2"}}
+
+
+@dataclass(frozen=True)
+class SourceFile:
+    """A file as it was when it was first looked at."""
+
+    path: Path
+    size: int
+    modified: int  # in nanoseconds
+
+    @classmethod
+    def at(cls, path: Path) -> Self:
+        """The file as it is now."""
+        status = path.stat()
+        return cls(path, status.st_size, status.st_mtime_ns)
+
+    def require_unchanged(self) -> None:
+        """Rows that were counted in one state of a file must not be looked for in another."""
+        try:
+            now = self.at(self.path)
+        except FileNotFoundError as error:
+            raise FileNotFoundError(
+                f"{self.path} is gone since open_table looked at it; put it back, or call open_table again"
+            ) from error
+        if now != self:
+            raise OSError(
+                f"{self.path} was changed since open_table looked at it ({self.size:,} bytes then, {now.size:,} now); "
+                "call open_table again when nothing writes to it any more"
+            )
+
+    def __str__(self) -> str:
+        return str(self.path)
+
+
+def find_files(source: Paths) -> tuple[str, list[SourceFile]]:
+    """The files of a table, and the format that they share."""
+    paths = _paths(source)
+    formats = {path: _format(path) for path in paths}
+    first = paths[0]
+    for path, name in formats.items():
+        if name != formats[first]:
+            raise ValueError(
+                f"{first} is {formats[first]}, but {path} is {name}; a table is made of files of one format"
+            )
+    return formats[first], [_existing(path) for path in paths]
+
+
+def _paths(source: Paths) -> list[Path]:
+    if not isinstance(source, str | PathLike):
+        paths = [Path(path).expanduser() for path in source]
+        if not paths:
+            raise ValueError("the list of files is empty; give at least one")
+        return paths
+    path = Path(source).expanduser()
+    if path.is_dir():
+        paths = _sorted(path.iterdir())
+        if not paths:
+            raise FileNotFoundError(
+                f"there is no file in the folder {path} (folders inside it, and names that begin with . or _, are not "
+                f"looked at); for files in inner folders give a pattern such as '{path}/**/*.parquet'"
+            )
+        return paths
+    if path.exists() or not any(sign in fspath(source) for sign in "*?["):
+        return [path]
+    paths = _sorted(map(Path, glob(str(path), recursive=True)))  # noqa: PTH207  (Path.glob takes no absolute patterns)
+    if not paths:
+        raise FileNotFoundError(
+            f"no file matches {fspath(source)!r} (names that begin with . or _ are left out); "
+            f"the present folder is {Path.cwd()}"
+        )
+    return paths
+
+
+def _sorted(paths: Iterable[Path]) -> list[Path]:
+    """Files only, without what other programs leave beside their tables: _SUCCESS, _metadata, .crc files."""
+    return sorted(path for path in paths if not path.name.startswith((".", "_")) and not path.is_dir())
+
+
+def _format(path: Path) -> str:
+    suffixes = [suffix.lower() for suffix in path.suffixes[-2:]] or [""]
+    if suffixes[-1] in FORMATS:
+        return FORMATS[suffixes[-1]]
+    inner = FORMATS.get(suffixes[0], "")
+    if suffixes[-1] in COMPRESSIONS.get(inner, ()):
+        return inner
+    compressed = "; ".join(f"{name} may also end in {', '.join(sorted(ends))}" for name, ends in COMPRESSIONS.items())
+    raise ValueError(
+        f"the format of {path} cannot be told from its name: known are {', '.join(FORMATS)} ({compressed}). "
+        "Rename the file, convert it, or name the files to read with a pattern such as 'folder/*.parquet'"
+    )
+
+
+def _existing(path: Path) -> SourceFile:
+    if not path.is_file():
+        what = "is a folder; give it alone, not in a list" if path.is_dir() else "does not exist"
+        raise FileNotFoundError(f"{path} {what} (the present folder is {Path.cwd()})")
+    return SourceFile.at(path)

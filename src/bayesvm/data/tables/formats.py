@@ -1,0 +1,164 @@
+"""Data: files of columns, read piece by piece: the row groups of Parquet, the record batches of Arrow."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import accumulate
+from pathlib import Path
+from typing import Any, Protocol, Self
+
+import numpy as np
+
+from bayesvm.data.tables.files import SourceFile
+from bayesvm.extras import optional
+
+_BUFFERED_BYTES = 2**25  # of all columns together
+
+
+class Part(Protocol):
+    """One file of a table, in pieces that can be read one without the other."""
+
+    @property
+    def file(self) -> SourceFile:
+        """The file that the user gave, for messages."""
+        ...
+
+    @property
+    def pieces(self) -> tuple[int, ...]:
+        """Number of rows in each piece."""
+        ...
+
+    def read(self, pieces: Sequence[int], names: Sequence[str], rows_at_once: int) -> Iterator[tuple[int, Any]]:
+        """Some columns of some pieces: the number of the first row in the file, and rows with ``num_rows``, ``slice``
+        and ``take`` like those of a record batch.
+        """
+        ...
+
+
+@dataclass(frozen=True)
+class ParquetPart:
+    """A Parquet file. It is open only while it is read."""
+
+    file: SourceFile
+    pieces: tuple[int, ...]
+    schema: Any
+
+    @classmethod
+    def of(cls, file: SourceFile) -> Self:
+        """Only the footer is read."""
+        with reading(f"{file}"), _parquet(file, 1) as parquet:
+            groups = range(parquet.num_row_groups)
+            sizes = tuple(parquet.metadata.row_group(group).num_rows for group in groups)
+            return cls(file, sizes, parquet.schema_arrow)
+
+    def read(self, pieces: Sequence[int], names: Sequence[str], rows_at_once: int) -> Iterator[tuple[int, Any]]:
+        self.file.require_unchanged()
+        starts = [0, *accumulate(self.pieces)]
+        with reading(f"{self.file}"):
+            parquet = _parquet(self.file, len(names))
+        with parquet:
+            for group in pieces:
+                first = starts[group]
+                what = f"{self.file}, row group {group} (rows {first} to {starts[group + 1] - 1})"
+                with reading(what):
+                    for batch in parquet.iter_batches(rows_at_once, [group], list(names), use_threads=False):
+                        yield first, batch
+                        first += batch.num_rows
+                require_all_rows(what, first, starts[group + 1])
+
+
+def _parquet(file: SourceFile, n_columns: int) -> Any:
+    # Without a buffer of a given size, whole column chunks are read at once, and a row group can be as large as a file.
+    buffer_size = int(np.clip(_BUFFERED_BYTES // max(n_columns, 1), 2**14, 2**18))
+    return optional("pyarrow.parquet", "tables").ParquetFile(
+        file.path, buffer_size=buffer_size, pre_buffer=False, page_checksum_verification=True
+    )
+
+
+@dataclass(frozen=True)
+class ArrowPart:
+    """An Arrow IPC file (Feather, version 2), mapped into memory; it may be the working copy of another file."""
+
+    file: SourceFile
+    data: SourceFile  # what is read
+    pieces: tuple[int, ...]
+    schema: Any
+
+    @classmethod
+    def of(cls, file: SourceFile, copy: Path | None = None) -> Self:
+        """Rows are counted on one column, because compressed batches cannot be opened without being unpacked."""
+        data = file if copy is None else SourceFile.at(copy)
+        with reading(f"{data}"), _mapped(data) as mapped:
+            schema = optional("pyarrow.ipc", "tables").open_file(mapped).schema
+            if not schema.names:
+                return cls(file, data, (), schema)
+            reader = _arrow(mapped, [0])
+            sizes = tuple(reader.get_batch(piece).num_rows for piece in range(reader.num_record_batches))
+            return cls(file, data, sizes, schema)
+
+    def read(self, pieces: Sequence[int], names: Sequence[str], rows_at_once: int) -> Iterator[tuple[int, Any]]:
+        self.data.require_unchanged()
+        starts = [0, *accumulate(self.pieces)]
+        with _mapped(self.data) as mapped:
+            with reading(f"{self.data}"):
+                reader = _arrow(mapped, [self.schema.get_field_index(name) for name in names])
+            for piece in pieces:
+                what = f"{self.data}, record batch {piece} (rows {starts[piece]} to {starts[piece + 1] - 1})"
+                with reading(what):
+                    batch = reader.get_batch(piece)
+                require_all_rows(what, batch.num_rows, self.pieces[piece])
+                yield starts[piece], _without_views(batch)
+
+
+def _without_views(batch: Any) -> Any:
+    """Text as polars saves it cannot be taken row by row; other text can."""
+    for number, field in enumerate(batch.schema):
+        if str(field.type) == "string_view":
+            batch = batch.set_column(number, field.name, batch.column(number).cast("large_string"))
+    return batch
+
+
+def _mapped(file: SourceFile) -> Any:
+    with file.path.open("rb") as opened:
+        start = opened.read(6)
+    if start[:4] == b"FEA1":
+        raise ValueError(
+            f"{file} is a Feather file of version 1, which is no longer read; convert it with "
+            "pandas.read_feather(path).to_parquet(new_path)"
+        )
+    if start != b"ARROW1":
+        raise ValueError(
+            f"{file} is no Arrow file, or an empty or damaged one; if it is an Arrow stream, write it with "
+            "pyarrow.ipc.new_file instead of new_stream"
+        )
+    return optional("pyarrow", "tables").memory_map(str(file.path))
+
+
+def _arrow(mapped: Any, fields: list[int]) -> Any:
+    ipc = optional("pyarrow.ipc", "tables")
+    return ipc.open_file(mapped, options=ipc.IpcReadOptions(included_fields=fields, use_threads=False))
+
+
+@contextmanager
+def reading(what: str) -> Iterator[None]:
+    """Say which file, and which part of it, could not be read."""
+    arrow_error = optional("pyarrow", "tables").ArrowException
+    try:
+        yield
+    except MemoryError:
+        raise
+    except (arrow_error, OSError) as error:
+        raise OSError(
+            f"{what} cannot be read: {error}. The file is damaged or not whole: write or copy it again, or leave it out"
+        ) from error
+
+
+def require_all_rows(what: str, found: int, expected: int) -> None:
+    """As many rows as were counted when the table was opened."""
+    if found != expected:
+        raise OSError(
+            f"{what}: {expected} rows were counted by open_table, but {found} are read; the file was changed since. "
+            "Call open_table again"
+        )

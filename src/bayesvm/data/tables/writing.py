@@ -1,0 +1,71 @@
+"""Data: columns written to a file, part by part, which appears only when it is whole."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from os import PathLike
+from pathlib import Path
+from secrets import token_hex
+from typing import Any
+
+import numpy.typing as npt
+
+from bayesvm.extras import optional
+
+Part = Mapping[str, npt.NDArray[Any]]
+
+
+@contextmanager
+def writing_table(path: str | PathLike[str]) -> Iterator[Callable[[Part], None]]:
+    """A function that appends rows, columns by name, to a Parquet, Arrow or CSV file.
+
+    Until all is written the file has another name, so that an old one stays whatever happens.
+    """
+    target = Path(path).resolve()
+    make = _writer(target)
+    pyarrow = optional("pyarrow", "tables")
+    temporary = target.with_name(f".bayesvm-{token_hex(8)}.tmp")
+    writer = None
+
+    def append(part: Part) -> None:
+        nonlocal writer
+        batch = pyarrow.RecordBatch.from_pydict({name: pyarrow.array(values) for name, values in part.items()})
+        writer = make(str(temporary), batch.schema) if writer is None else writer
+        writer.write_batch(batch)
+
+    try:
+        yield append
+        if writer is None:
+            raise ValueError(f"there are no rows to write to {path}")
+        writer.close()
+        writer = None
+        temporary.replace(target)
+    except OSError as error:
+        raise OSError(
+            error.errno, f"{path} could not be written ({error.strerror or error}); what was there before still is"
+        ) from error
+    finally:
+        _closed(writer)
+        temporary.unlink(missing_ok=True)
+
+
+def _writer(target: Path) -> Callable[[str, Any], Any]:
+    writers: dict[str, Callable[[str, Any], Any]] = {
+        ".parquet": lambda path, schema: optional("pyarrow.parquet", "tables").ParquetWriter(path, schema),
+        ".arrow": lambda path, schema: optional("pyarrow.ipc", "tables").new_file(path, schema),
+        ".feather": lambda path, schema: optional("pyarrow.ipc", "tables").new_file(path, schema),
+        ".csv": lambda path, schema: optional("pyarrow.csv", "tables").CSVWriter(path, schema),
+    }
+    if target.suffix not in writers:
+        raise ValueError(f"{target.name}: the name must end in one of {', '.join(writers)}")
+    if not target.parent.is_dir():
+        raise FileNotFoundError(f"the folder {target.parent} does not exist; make it first")
+    return writers[target.suffix]
+
+
+def _closed(writer: Any) -> None:
+    """Give the file back, even if a full disk refuses the last bytes of a file that will be removed anyway."""
+    if writer is not None:
+        with suppress(OSError):
+            writer.close()

@@ -1,0 +1,66 @@
+"""Data: checks of values that were read, with errors that name the file, the row and the column."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+LARGEST_VALUE = 1e100
+
+Locate = Callable[[int], str]  # a row of the arrays at hand -> its file and its row there
+
+
+def require_usable(X: Any, names: tuple[str, ...] | None, locate: Locate) -> None:
+    """Every number in ``X``, an array or a CSR matrix, is finite and not absurdly large."""
+    values = X.data if hasattr(X, "tocoo") else X
+    # A NaN anywhere makes the maximum NaN, and NaN is not at most anything.
+    if values.size and not max(float(values.max()), -float(values.min())) <= LARGEST_VALUE:
+        raise ValueError(_first_unusable(X, names, locate))
+
+
+def require_weights(weight: npt.NDArray[np.float64], name: str, locate: Locate) -> None:
+    """Every row weight is finite and not negative."""
+    bad = ~(np.isfinite(weight) & (weight >= 0))
+    if bad.any():
+        row = int(np.argmax(bad))
+        raise ValueError(
+            f"{locate(row)}, column {name!r}: the weight {weight[row]:g}{_also(int(bad.sum()))}. "
+            "Weights must be finite and not negative: fill them, or drop the rows"
+        )
+
+
+def require_labels(missing: npt.NDArray[np.bool_], name: str | None, locate: Locate) -> None:
+    """No row is without a label."""
+    if missing.any():
+        column = "" if name is None else f", column {name!r}"
+        raise ValueError(
+            f"{locate(int(np.argmax(missing)))}{column}: the label is missing{_also(int(missing.sum()))}. "
+            "Fill the labels, or drop the rows without one"
+        )
+
+
+def _first_unusable(X: Any, names: tuple[str, ...] | None, locate: Locate) -> str:
+    if hasattr(X, "tocoo"):
+        entries = X.tocoo()
+        places = np.flatnonzero(~(np.abs(entries.data) <= LARGEST_VALUE))
+        row, column, value = entries.row[places[0]], entries.col[places[0]], entries.data[places[0]]
+        affected = len(np.unique(entries.row[places]))
+    else:
+        bad = ~(np.abs(X, dtype=np.float64) <= LARGEST_VALUE)
+        row, column = np.argwhere(bad)[0]
+        value, affected = X[row, column], int(bad.any(axis=1).sum())
+    if np.isnan(value):
+        what, remedy = "a missing value (NaN or null)", "Impute it (sklearn.impute.SimpleImputer) or drop the row"
+    elif np.isinf(value):
+        what, remedy = "infinity", "Replace infinite values or drop the row"
+    else:
+        what, remedy = f"a value too large ({value:g}; at most {LARGEST_VALUE:g})", "Rescale the column"
+    name = column if names is None else repr(names[column])
+    return f"{locate(int(row))}, column {name}: {what}{_also(affected)}. {remedy}"
+
+
+def _also(affected: int) -> str:
+    return f"; {affected - 1} more rows of this batch are affected" if affected > 1 else ""
