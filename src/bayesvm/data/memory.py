@@ -77,7 +77,7 @@ class MemorySource:
         def work(start: int, arena: Arena) -> Result:
             return function(self.blocks(start, min(start + size, self.n_rows)), arena)
 
-        return self.workers.map(work, range(0, self.n_rows, size))
+        return self.workers.watched(self.workers.map(work, range(0, self.n_rows, size)), size, self.n_rows)
 
     def blocks(self, start: int, stop: int) -> Iterator[Block]:
         """The rows from ``start`` to ``stop``, block by block, each valid until the next."""

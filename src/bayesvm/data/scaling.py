@@ -15,6 +15,7 @@ from bayesvm.core.arena import Arena
 from bayesvm.core.linalg import Array
 from bayesvm.core.statistics import Block
 
+SCALER_BITS = 24
 ROUNDING = 8 * float(np.finfo(np.float64).eps)  # a column that varies by less, relative to its size, is constant
 
 
@@ -90,14 +91,27 @@ class ColumnMoments:
     def scaler(self) -> ColumnScaler:
         """To mean 0 and standard deviation 1; a column that does not vary is only centred."""
         deviation = self._deviation()
-        return ColumnScaler(self.mean, np.where(deviation == 0, 1.0, deviation))
+        return _rounded(self.mean, np.where(deviation == 0, 1.0, deviation))
 
     def common_scaler(self) -> ColumnScaler:
         """To mean 0, and all columns divided by the root of their mean variance: for columns that share a unit."""
         common = np.sqrt(np.mean(self._deviation() ** 2))
-        return ColumnScaler(self.mean, np.full_like(self.mean, common or 1.0))
+        return _rounded(self.mean, np.full_like(self.mean, common or 1.0))
 
     def _deviation(self) -> Array:
         """The standard deviations; zero where the mean's own rounding would explain them."""
         deviation = np.sqrt(self.squares / self.weight)
         return np.where(deviation <= ROUNDING * np.abs(self.mean), 0.0, deviation)
+
+
+def _rounded(centre: Array, scale: Array) -> ColumnScaler:
+    """To 24 bits of the scale, far finer than rows can tell but coarser than sums in another order differ.
+
+    So a table has the same scaling wherever its rows lie, and tuning, which turns last bits into fourth digits, the
+    same start.
+    """
+    mantissa, exponent = np.frexp(scale)
+    bits = SCALER_BITS - exponent
+    return ColumnScaler(
+        np.ldexp(np.rint(np.ldexp(centre, bits)), -bits), np.ldexp(np.rint(np.ldexp(mantissa, SCALER_BITS)), -bits)
+    )

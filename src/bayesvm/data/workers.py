@@ -36,6 +36,7 @@ class Workers:
         self._limits = ExitStack()
         self._arenas: SimpleQueue[Arena] = SimpleQueue()
         self._pool: ThreadPoolExecutor | None = None
+        self.watch: Callable[[int, int], None] | None = None  # hears how many rows of a pass are done, and of how many
 
     def _run(self, function: Callable[[Item, Arena], Result], item: Item) -> Result:
         try:
@@ -67,6 +68,15 @@ class Workers:
         """BLAS kept to one thread for the length of a ``with`` statement, as ``small_matrices`` does for all of it."""
         limit: AbstractContextManager[object] = self._threads.limit(limits=1)
         return limit
+
+    def watched(self, results: Iterable[Result], rows_each: int, n_rows: int) -> Iterator[Result]:
+        """The results of a pass, while whoever watches hears how far it is."""
+        if self.watch is not None:
+            self.watch(0, n_rows)
+        for number, result in enumerate(results, 1):
+            if self.watch is not None:
+                self.watch(min(number * rows_each, n_rows), n_rows)
+            yield result
 
     def map(self, function: Callable[[Item, Arena], Result], items: Iterable[Item]) -> Iterator[Result]:
         """``function`` of every item, in order, with at most two items per thread under way.

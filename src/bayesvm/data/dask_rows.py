@@ -1,0 +1,262 @@
+"""Data: rows on a Dask cluster. Sums are made where the partitions lie; only the sums travel.
+
+Dask computes the user's collections again in every pass: ``persist()`` them first if they fit into the cluster's
+memory, then each task runs where its partition lies. Nothing is kept on workers between passes, so that a worker may
+come or go at any time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import reduce
+from operator import iadd
+from typing import Any, TypeVar
+
+import numpy as np
+
+from bayesvm.core.statistics import Block
+from bayesvm.data.blocks import RowNumbers, Work
+from bayesvm.data.far import FarSource
+from bayesvm.data.labels import Coder, LabelCounts
+from bayesvm.data.partitions import Layout, Pass, added, chosen, joined, places, seen, summed
+from bayesvm.data.scaling import Scaler
+from bayesvm.extras import optional
+
+Result = TypeVar("Result")
+FAN_IN = 8  # partial sums that are added up in one task
+QUIET = {"distributed.admin.large-graph-warning-threshold": "1 TiB"}  # large matrices in a graph are meant
+
+
+def is_dask(X: Any) -> bool:
+    """Whether something is a collection of Dask, told without loading it."""
+    return any(kind.__module__.split(".")[0] in {"dask", "dask_expr"} for kind in type(X).__mro__)
+
+
+@dataclass(frozen=True)
+class Survey:
+    """What the first pass found: rows of each partition, those that weigh something, and the labels."""
+
+    rows: tuple[int, ...]
+    kept: tuple[int, ...]
+    counts: LabelCounts
+
+
+@dataclass(frozen=True)
+class DaskTable:
+    """Partitions of X, y and sample weights, paired; each is a delayed value, or ``None`` where nothing was given."""
+
+    parts: tuple[tuple[Any, Any, Any], ...]
+    layout: Layout
+
+    @classmethod
+    def of(cls, X: Any, y: Any, sample_weight: Any = None) -> DaskTable:
+        """From arrays and data frames; what is cut otherwise than X is cut anew, if all sizes are known."""
+        layout = layout_of(X)
+        X = one_column_chunk(X)
+        vectors = [_cut_alike(name, given, X) for name, given in (("y", y), ("sample_weight", sample_weight))]
+        return cls(tuple(zip(_delayed_parts(X), *vectors, strict=True)), layout)
+
+    def survey(self) -> Survey:
+        """The first pass: number the rows, count the labels, and refuse what cannot be used."""
+        layout = _node(self.layout)
+        found = _computed([_task(seen)(layout, *part) for part in self.parts])
+        before = 0
+        for number, part in enumerate(found):
+            if part.problem is not None:
+                row, complaint = part.problem
+                place = "" if row is None else f", row {row} of it (row {before + row} of the table)"
+                raise ValueError(f"partition {number}{place}{complaint}")
+            before += part.rows
+        if not before:
+            raise ValueError("X has no rows: all its partitions are empty")
+        return Survey(
+            tuple(part.rows for part in found),
+            tuple(part.kept for part in found),
+            reduce(iadd, [part.counts for part in found]),
+        )
+
+
+@dataclass(frozen=True)
+class CodedTable:
+    """A surveyed table whose labels have become numbers. Rows of weight zero are left out."""
+
+    table: DaskTable
+    survey: Survey
+    coder: Coder
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return sum(self.survey.kept)
+
+    def reduce(self, function: Work[Result], scaler: Scaler, rows_per_block: int) -> Result:
+        """The sum of ``function`` over the partitions, in their order: one computation on the cluster."""
+        work = _node(Pass(function, self.coder, self.table.layout.dtype, scaler, rows_per_block))
+        filled = zip(self.table.parts, self.survey.kept, strict=True)
+        sums = [_task(summed)(work, *part) for part, rows in filled if rows]
+        while len(sums) > 1:
+            sums = [_task(added)(*sums[start : start + FAN_IN]) for start in range(0, len(sums), FAN_IN)]
+        total: Result = _computed(sums)[0]
+        return total
+
+    def fetch(self, numbers: RowNumbers) -> Block:
+        """The rows with these numbers, in this order, not scaled; each partition sends its chosen ones only."""
+        coder, dtype = _node(self.coder), self.table.layout.dtype
+        order, wanted = self._by_partition(numbers)
+        blocks = _computed([_task(chosen)(coder, dtype, which, *part) for part, which in wanted])
+        X, y, weight = joined(blocks)
+        back = np.argsort(order)
+        return Block(X[back], y[back], None if weight is None else weight[back])
+
+    def given(self, numbers: RowNumbers) -> RowNumbers:
+        """What these rows are called in the table that was given, with its rows of weight zero."""
+        if self.survey.rows == self.survey.kept:
+            return numbers
+        order, wanted = self._by_partition(numbers)
+        found = _computed([_task(places)(which, weight) for (_, _, weight), which in wanted])
+        starts = np.cumsum([0, *self.survey.rows])[self._partition_of(numbers[order])]
+        names = np.empty_like(numbers)
+        names[order] = starts + np.concatenate(found)
+        return names
+
+    def _partition_of(self, numbers: RowNumbers) -> RowNumbers:
+        return np.searchsorted(np.cumsum(self.survey.kept), numbers, side="right")
+
+    def _by_partition(self, numbers: RowNumbers) -> tuple[RowNumbers, list[tuple[tuple[Any, Any, Any], RowNumbers]]]:
+        """An order of the numbers, and the partitions that have them, with the places of the rows in each."""
+        order = np.argsort(numbers, kind="stable")
+        inside = np.split(numbers[order], np.searchsorted(numbers[order], np.cumsum(self.survey.kept)[:-1]))
+        starts = np.cumsum([0, *self.survey.kept])
+        wanted = zip(self.table.parts, inside, starts, strict=False)
+        return order, [(part, which - start) for part, which, start in wanted if len(which)]
+
+
+@dataclass(frozen=True)
+class DaskSource(FarSource):
+    """A table on a cluster. Sums do not depend on the number of workers, nor on those that come or go."""
+
+    coded: CodedTable
+
+    def reduce(self, function: Work[Result]) -> Result:
+        """The sum of ``function`` over the partitions, in their order."""
+        return self.coded.reduce(function, self.scaler, self.hand.rows_per_block)
+
+    def fetch(self, numbers: RowNumbers) -> Block:
+        """The rows with these numbers, in this order, not scaled."""
+        return self.coded.fetch(numbers)
+
+
+def is_frame(X: Any) -> bool:
+    """Whether a collection of Dask is a data frame."""
+    return hasattr(type(X), "to_dask_array") and X.ndim == 2
+
+
+def layout_of(X: Any) -> Layout:
+    """The columns of X, told without computing anything; all of them must hold numbers."""
+    _require_collection("X", X)
+    if is_frame(X):
+        names = tuple(X.columns)
+        for name, kind in zip(names, X.dtypes, strict=True):
+            if kind.kind not in "biuf":
+                raise ValueError(
+                    f"column {name!r} of X is no column of numbers: its type is {kind}. Encode such columns first, "
+                    f"for example with sklearn.preprocessing.OneHotEncoder, or leave it out: X.drop(columns=[{name!r}])"
+                )
+        return Layout(
+            len(names), names, _float_type([f"{kind.kind}{getattr(kind, 'itemsize', 8)}" for kind in X.dtypes])
+        )
+    if X.ndim != 2 or np.isnan(X.shape[1]):
+        raise ValueError(f"X must have rows and a known number of columns, got the shape {X.shape}")
+    if X.dtype.kind not in "biuf":
+        raise ValueError(f"X must hold numbers, got a Dask array of the type {X.dtype}; convert it: X.astype(float)")
+    return Layout(int(X.shape[1]), None, _float_type([X.dtype]))
+
+
+def one_column_chunk(X: Any) -> Any:
+    """The same collection with whole rows in each of its parts."""
+    return X if is_frame(X) or X.numblocks[1] == 1 else X.rechunk({1: -1})
+
+
+def _float_type(kinds: Sequence[Any]) -> np.dtype[Any]:
+    """Single precision if scikit-learn would keep it for such columns, else double."""
+    common = np.result_type(*map(np.dtype, kinds)) if kinds else np.dtype(np.float64)
+    return common if common == np.float32 else np.dtype(np.float64)
+
+
+def _cut_alike(name: str, given: Any, X: Any) -> list[Any]:
+    """The parts of a vector that belong to those of X."""
+    if given is None:
+        return [None] * X.npartitions
+    sizes = _sizes(X)
+    if not is_dask(given):
+        if sizes is None:
+            raise ValueError(
+                f"{name} lies in memory, but how many rows each partition of X has is not known, so it cannot be cut "
+                f"to match; give {name} as a Dask collection, or an X with known chunks: "
+                "X.compute_chunk_sizes(), X.to_dask_array(lengths=True)"
+            )
+        _require_length(name, np.shape(given)[0], X)
+        return _delayed_parts(optional("dask.array", "dask").from_array(_vector(name, np.asarray(given)), (sizes,)))
+    _require_collection(name, given)
+    given, own = _vector(name, given), _sizes(given)
+    if own is not None and sizes is not None:
+        _require_length(name, sum(own), X)
+        given = given if own == sizes else given.rechunk((sizes, *given.chunks[1:]))
+    elif given.npartitions != X.npartitions:
+        raise ValueError(
+            f"X has {X.npartitions} partitions and {name} has {given.npartitions}, and their sizes are not known, so "
+            "they cannot be matched; compute_chunk_sizes() of both arrays, or repartition the data frames alike"
+        )
+    return _delayed_parts(given)
+
+
+def _vector(name: str, given: Any) -> Any:
+    """It may also be a table of one column."""
+    width = 1 if given.ndim == 1 else len(given.columns) if is_frame(given) else given.shape[1]
+    if given.ndim > 2 or width != 1:
+        raise ValueError(f"{name} must be one column, got {width} columns")
+    return given if given.ndim == 1 or is_frame(given) or is_dask(given) else given.ravel()
+
+
+def _require_collection(name: str, given: Any) -> None:
+    if not hasattr(type(given), "chunks") and not hasattr(type(given), "to_dask_array"):
+        raise TypeError(
+            f"{name} is a {type(given).__name__} of Dask; it must be a Dask array or data frame, "
+            "for example from dask.array.from_delayed or Bag.to_dataframe"
+        )
+
+
+def _require_length(name: str, length: int, X: Any) -> None:
+    if length != X.shape[0]:
+        raise ValueError(f"X has {X.shape[0]} rows and {name} has {length}; give each row one")
+
+
+def _sizes(given: Any) -> tuple[int, ...] | None:
+    """The numbers of rows in the parts of an array, if known."""
+    if not hasattr(type(given), "chunks") or np.isnan(given.chunks[0]).any():
+        return None
+    sizes: tuple[int, ...] = given.chunks[0]
+    return sizes
+
+
+def _delayed_parts(given: Any) -> list[Any]:
+    parts = given.to_delayed()
+    return list(parts.ravel() if isinstance(parts, np.ndarray) else parts)
+
+
+def _node(value: Any) -> Any:
+    """Something as one node of a graph, which workers pass on to each other."""
+    return optional("dask", "dask").delayed(value, traverse=False, pure=False)
+
+
+def _task(function: Any) -> Any:
+    return optional("dask", "dask").delayed(function, traverse=False, pure=False)
+
+
+def _computed(values: Sequence[Any]) -> Sequence[Any]:
+    """One computation on whatever Dask's scheduler is."""
+    dask = optional("dask", "dask")
+    with dask.config.set(QUIET):
+        found: Sequence[Any] = dask.compute(*values)
+    return found

@@ -1,0 +1,70 @@
+"""Data: what sources share whose rows lie elsewhere, in files or on a cluster, and of which some are held here."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Self, TypeVar
+
+import numpy as np
+
+from bayesvm.core.statistics import Block
+from bayesvm.data.blocks import RowNumbers, Work, most_held, random_rows
+from bayesvm.data.memory import MemorySource
+from bayesvm.data.scaling import Scaler
+
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True)
+class FarSource(ABC):
+    """Sums are made where the rows lie; subsets come from ``hand``, all rows or a random choice in random order."""
+
+    n_rows: int
+    total_weight: float
+    hand: MemorySource
+
+    @abstractmethod
+    def reduce(self, function: Work[Result]) -> Result:
+        """The sum of ``function`` over all rows."""
+
+    @abstractmethod
+    def fetch(self, numbers: RowNumbers) -> Block:
+        """The rows with these numbers, in this order, not scaled."""
+
+    @property
+    def n_features(self) -> int:
+        """Number of columns of X."""
+        return self.hand.n_features
+
+    @property
+    def scaler(self) -> Scaler:
+        """What every block goes through."""
+        return self.hand.scaler
+
+    def scaled(self, scaler: Scaler) -> Self:
+        """The same rows, scaled anew from what they are in the table."""
+        return replace(self, hand=self.hand.scaled(scaler))
+
+    def subset(self, n_rows: int, rng: np.random.Generator) -> MemorySource:
+        """A random choice of the rows at hand, in random order."""
+        return self.hand.subset(n_rows, rng)
+
+    def minibatches(self, size: int, rng: np.random.Generator) -> Iterator[MemorySource]:
+        """Of a table that cannot be held, a fresh random choice each time: its order in files does not matter."""
+        if self.hand.n_rows == self.n_rows:
+            yield from self.hand.minibatches(size, rng)
+            return
+        numbers = random_rows(self.n_rows, most_held(self.n_features), rng)
+        X, y, weight = self.fetch(numbers)
+        fresh = replace(self.hand, X=X, y=y, weight=weight, numbered=numbers)
+        for start in range(0, fresh.n_rows, size):
+            yield fresh.take(np.arange(start, min(start + size, fresh.n_rows)))
+
+    def held(self) -> MemorySource:
+        """All rows in memory; for tables that are known to be small."""
+        if self.hand.n_rows == self.n_rows:
+            return self.hand
+        X, y, weight = self.fetch(np.arange(self.n_rows))
+        return replace(self.hand, X=X, y=y, weight=weight, numbered=None)
