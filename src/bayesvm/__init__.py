@@ -1,8 +1,9 @@
 """bayesvm: the support vector machine that knows how sure it is."""
 
 from bayesvm import kernels
+from bayesvm.data.tables import open_table
 from bayesvm.estimators import BayesianLinearSVC, BayesianSVC, load
 
 __version__ = "0.1.0"
 
-__all__ = ["BayesianLinearSVC", "BayesianSVC", "__version__", "kernels", "load"]
+__all__ = ["BayesianLinearSVC", "BayesianSVC", "__version__", "kernels", "load", "open_table"]

@@ -6,33 +6,87 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
-from bayesvm.inference.training import Callback, Progress
+from bayesvm.inference.training import Progress
 from bayesvm.inference.tuning import HEADER, Trial
 
+OFTEN = 1.0  # seconds between two lines about the same thing
+
+
+class Display:
+    """What is going on: shown to nobody here, and to people by those that inherit from it."""
+
+    def __init__(self) -> None:
+        self.name, self.began, self.last = "", 0.0, 0.0
+
+    def phase(self, name: str) -> None:
+        """The next thing begins."""
+        if name != self.name:
+            self.name = name
+            self.show("")
+
+    def update(self, progress: Progress) -> None:
+        """One more update of the posterior."""
+        new, self.name = progress.phase != self.name, progress.phase
+        if new or time.monotonic() - self.last >= OFTEN:
+            self.show(describe(progress))
+
+    def rows(self, done: int, n_rows: int) -> None:
+        """So many rows of a pass are done; said only of passes that take a while."""
+        now = time.monotonic()
+        if done == 0:
+            self.began = now
+        elif now - self.began >= OFTEN and now - self.last >= OFTEN:
+            rate = done / (now - self.began)
+            left = (n_rows - done) / rate
+            self.show(f"row {done:,} of {n_rows:,}, {rate / 1e6:.2f} million a second, {left:.0f} s left")
+
+    def show(self, text: str) -> None:
+        """The phase, and a line about it."""
+        self.last = time.monotonic()
+
+
+class Silence(Display):
+    """Shows nothing, in no time."""
+
+    def phase(self, name: str) -> None: ...
+
+    def update(self, progress: Progress) -> None: ...
+
+    def rows(self, done: int, n_rows: int) -> None: ...
+
+
+class PlainLines(Display):
+    """At most a line a second, and one at every change of phase."""
+
+    def show(self, text: str) -> None:
+        super().show(text)
+        say(f"{self.name:>18}  {text}".rstrip())
+
+
+class Bar(Display):
+    """One line of a terminal that changes."""
+
+    def __init__(self, bar: Any) -> None:
+        super().__init__()
+        self.bar = bar
+        self.task = bar.add_task("starting", total=None, text="")
+
+    def show(self, text: str) -> None:
+        super().show(text)
+        self.bar.update(self.task, description=self.name, text=text)
+
 
 @contextmanager
-def progress_display(verbose: float, callback: Callback | None) -> Iterator[Callback | None]:
-    """What training should call after every update: the user's callback, a display, both or neither."""
+def progress_display(verbose: float) -> Iterator[Display]:
+    """What a fit should tell about its progress."""
     if not verbose:
-        yield callback
+        yield Silence()
         return
-    with _display() as show:
-
-        def both(progress: Progress) -> None:
-            show(progress)
-            if callback is not None:
-                callback(progress)
-
-        yield both
-
-
-@contextmanager
-def _display() -> Iterator[Callback]:
     try:
         from rich.console import Console
-        from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
-        from rich.progress import Progress as Bar
+        from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
     except ImportError:
         yield PlainLines()
         return
@@ -41,28 +95,18 @@ def _display() -> Iterator[Callback]:
         yield PlainLines()
         return
     columns = (
-        TextColumn("{task.description:>14}"),
+        TextColumn("{task.description:>18}"),
         BarColumn(30),
         TimeElapsedColumn(),
         TextColumn("{task.fields[text]}"),
     )
-    with Bar(*columns, console=console) as bar:
-        task = bar.add_task("starting", total=None, text="")
-        yield lambda progress: bar.update(task, description=progress.phase, text=describe(progress))
+    with Progress(*columns, console=console) as bar:
+        yield Bar(bar)
 
 
-class PlainLines:
-    """At most a line a second, and one at every change of phase."""
-
-    def __init__(self) -> None:
-        self.last = -1.0
-        self.phase = ""
-
-    def __call__(self, progress: Progress) -> None:
-        now = time.monotonic()
-        if progress.phase != self.phase or now - self.last >= 1.0:
-            print(f"bayesvm: {progress.phase:>14}  {describe(progress)}", file=sys.stderr, flush=True)
-            self.last, self.phase = now, progress.phase
+def say(text: str) -> None:
+    """A line for whoever watches."""
+    print(f"bayesvm: {text}", file=sys.stderr, flush=True)
 
 
 def describe(progress: Progress) -> str:
@@ -75,5 +119,5 @@ def trial_display(verbose: float) -> Callable[[Trial], None] | None:
     """What tuning should call after every trial: the report's table, line by line, or nothing."""
     if not verbose:
         return None
-    print(f"bayesvm: {HEADER}", file=sys.stderr, flush=True)
-    return lambda trial: print(f"bayesvm: {trial}", file=sys.stderr, flush=True)
+    say(HEADER)
+    return lambda trial: say(str(trial))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 import warnings
 from abc import ABCMeta, abstractmethod
 from collections.abc import Iterator
@@ -25,15 +24,17 @@ from bayesvm.core.statistics import View
 from bayesvm.data.blocks import BlockSource, block_rows
 from bayesvm.data.workers import Workers
 from bayesvm.estimators._calibration import capped, cavities, decision, fitted_link, mean_log_loss
+from bayesvm.estimators._checkpoints import Checkpoint, NoCheckpoint, identity, task_from, task_state
 from bayesvm.estimators._inputs import TrainingRows, stream_rows, training_rows
 from bayesvm.estimators._parameters import COMMON, check_parameters
 from bayesvm.estimators._prediction import PredictionMixin, jobs, probabilities
 from bayesvm.estimators._scaling import fitted_scalers
+from bayesvm.estimators._session import Session, session
+from bayesvm.estimators._states import features_from, features_state, scaler_from, scaler_state
 from bayesvm.inference.learning_rates import AdaptiveRate, FixedRate, LearningRate, RobbinsMonro
 from bayesvm.inference.objective import Model, Task
-from bayesvm.inference.places import Clock
 from bayesvm.inference.training import Callback, Plan, Trained, train
-from bayesvm.progress import progress_display
+from bayesvm.progress import Display, progress_display
 
 SINGLE_FROM = 1_000_000  # features in all, N·M, from which blocks are in single precision
 SMALL_MATRICES = 512  # weights below which factorisations are not worth several threads
@@ -70,7 +71,16 @@ class BaseBayesianSVC(PredictionMixin, ClassifierMixin, BaseEstimator, metaclass
     def _build_features(self, source: BlockSource, dtype: Any, rng: np.random.Generator) -> Features:
         """The feature map, and fitted attributes that belong to it."""
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, callback: Callback | None = None) -> Any:
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        *,
+        callback: Callback | None = None,
+        checkpoint: Any = None,
+        checkpoint_every: float = 30.0,
+    ) -> Any:
         """Fit to rows ``X`` and labels ``y``.
 
         Parameters
@@ -81,25 +91,41 @@ class BaseBayesianSVC(PredictionMixin, ClassifierMixin, BaseEstimator, metaclass
             A weight of 2 counts as the row given twice, a weight of 0 as the row left out.
         callback : callable, optional
             Called with a ``Progress`` after every update.
+        checkpoint : path, optional
+            A file that is written during the fit, whole or not at all. If the process dies, the same call goes on from
+            there and ends with the same bits. It is left there at the end; delete it to start anew.
+        checkpoint_every : float
+            Seconds between two versions of that file.
+
+        Ctrl-C once ends the fit after the update under way; the model is usable, and ``interrupted_`` is true.
         """
         check_parameters(self, self._parameter_checks)
-        rows = training_rows(self, X, y, sample_weight)
-        again = self.warm_start and self._can_go_on(rows.classes)
-        self.classes_ = rows.classes
-        self._rates = self._rates if again else self._base_rates(rows.totals)
-        rng = self._generator()
-        with self._session(rows, rng, callback) as (raw, on_update):
-            model, source, tasks = self._continued(raw) if again else self._prepared(raw, rng, on_update)
-            plan = self._plan(source)
-            if self._starts_warm(source) and plan.inference == "auto":
-                plan = replace(plan, inference="batch")
-            trained = self._train(model, source, plan, tasks, rng, on_update)
-            fitted = Fitted(model, trained, *self._leave_out(model, source, trained, rng))
-            fitted = fitted if again else self._improved(fitted, source, rng, on_update)
-            self._store(fitted.model, fitted.trained)
-            self._calibrate(fitted.cavities, rows.given(fitted.which))
+        kept = NoCheckpoint() if checkpoint is None else Checkpoint.open(checkpoint, checkpoint_every)
+        with progress_display(self.verbose) as display:
+            display.phase("reading labels")
+            rows = training_rows(self, X, y, sample_weight)
+            again = self.warm_start and self._can_go_on(rows.classes)
+            self.classes_ = rows.classes
+            self._rates = self._rates if again else self._base_rates(rows.totals)
+            session, fitted = self._fitted(rows, kept, display, callback, again=again)
+        self.interrupted_ = session.clock.asked
         self._warn_if_unfinished(fitted.trained)
         return self
+
+    def _fitted(
+        self, rows: TrainingRows, kept: NoCheckpoint, display: Display, callback: Callback | None, *, again: bool
+    ) -> tuple[Session, Fitted]:
+        with self._session(rows, kept, display, callback) as (raw, session):
+            model, source, tasks = self._continued(raw) if again else self._ready(raw, session)
+            plan = self._plan(source, session)
+            if self._starts_warm(source) and plan.inference == "auto":
+                plan = replace(plan, inference="batch")
+            trained = self._train(model, source, plan, tasks, session)
+            fitted = Fitted(model, trained, *self._leave_out(model, source, trained, session))
+            fitted = fitted if again else self._improved(fitted, source, session)
+            self._store(fitted.model, fitted.trained)
+            self._calibrate(fitted.cavities, rows.given(fitted.which))
+        return session, fitted
 
     @available_if(lambda self: getattr(self, "covariance", "full") == "full")
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Any:
@@ -121,14 +147,18 @@ class BaseBayesianSVC(PredictionMixin, ClassifierMixin, BaseEstimator, metaclass
             raise ValueError(f"`classes` differs from the first call's {self.classes_.tolist()}")
         rows = stream_rows(self, X, y, sample_weight, first=first)
         self._rates = self._base_rates(rows.totals) if first else self._rates
-        rng = self._generator()
-        with self._session(rows, rng, None) as (raw, on_update):
-            model, source, tasks = self._prepared(raw, rng, on_update) if first else self._continued(raw, as_prior=True)
-            trained = self._train(model, source, replace(self._plan(source), inference="batch"), tasks, rng, on_update)
+        with (
+            progress_display(self.verbose) as display,
+            self._session(rows, NoCheckpoint(), display, None) as (raw, session),
+        ):
+            model, source, tasks = self._prepared(raw, session) if first else self._continued(raw, as_prior=True)
+            plan = replace(self._plan(source, session), inference="batch")
+            trained = self._train(model, source, plan, tasks, session)
             self._store(model, trained)
-            cavity, _ = self._leave_out(model, source, trained, rng)
+            cavity, _ = self._leave_out(model, source, trained, session)
             seen = cavity if first else joined([self._cavities, cavity])
-            self._calibrate(capped(seen, rng), None)
+            self._calibrate(capped(seen, session.rng), None)
+        self.interrupted_ = session.clock.asked
         return self
 
     def save(self, path: Any) -> None:
@@ -139,25 +169,47 @@ class BaseBayesianSVC(PredictionMixin, ClassifierMixin, BaseEstimator, metaclass
 
     @contextmanager
     def _session(
-        self, rows: TrainingRows, rng: np.random.Generator, callback: Any
-    ) -> Iterator[tuple[BlockSource, Callback | None]]:
-        """Threads, progress and a source of blocks, not yet scaled, for the length of a ``with``; the clock runs."""
-        self._clock = Clock(np.inf if self.time_limit is None else time.monotonic() + self.time_limit)
+        self, rows: TrainingRows, checkpoint: NoCheckpoint, display: Display, callback: Callback | None
+    ) -> Iterator[tuple[BlockSource, Session]]:
+        """A source of blocks, not yet scaled, and what works on it."""
         shape = rows.n_rows, rows.n_features
         workers = Workers(jobs(self.n_jobs), small_matrices=self._first_weights(*shape) < SMALL_MATRICES)
-        with workers, progress_display(self.verbose, callback) as on_update:
-            self._workers = workers
-            try:
-                yield rows.source(workers, block_rows(self._expected_weights(*shape), rows.n_features), rng), on_update
-            finally:
-                del self._workers
+        seed = checkpoint.seed(check_random_state(self.random_state).randint(2**31))
+        with session(workers, seed, self.time_limit, display, callback, checkpoint) as opened:
+            display.phase("reading rows")
+            raw = rows.source(workers, block_rows(self._expected_weights(*shape), rows.n_features), opened.rng)
+            checkpoint.belongs_to(lambda: identity(self, rows.classes, raw))
+            yield raw, opened
 
-    def _prepared(self, raw: BlockSource, rng: np.random.Generator, on_update: Any) -> Prepared:
+    def _ready(self, raw: BlockSource, session: Session) -> Prepared:
+        """Scaling, features and first machines as an earlier run left them, or made anew."""
+        state, rng = session.checkpoint.recall("prepared"), session.rng.bit_generator
+        if state is not None:
+            rng.state = state["rng"]
+            return self._prepared_from(state, raw)
+        prepared = self._prepared(raw, session)
+        if not session.clock.over():  # which would have cut it short
+            session.checkpoint.keep("prepared", lambda: self._prepared_state(prepared) | {"rng": rng.state})
+        return prepared
+
+    def _prepared_state(self, prepared: Prepared) -> dict[str, Any]:
+        tasks = [task_state(task) for task in prepared[2]]
+        return {"scaler": scaler_state(self._scaler), "features": features_state(self._features), "tasks": tasks}
+
+    def _prepared_from(self, state: dict[str, Any], raw: BlockSource) -> Prepared:
+        self._scaler = scaler_from(state["scaler"])
+        source = raw.scaled(self._scaler)
+        model = self._model(features_from(state["features"]), source)
+        return model, source, [task_from(task) for task in state["tasks"]]
+
+    def _prepared(self, raw: BlockSource, session: Session) -> Prepared:
         """Scaling, features and first machines, all made anew, with everything fixed but the prior mean."""
+        session.display.phase("scaling columns")
         scale = "standard" if self.scale == "auto" else self.scale
         self._scaler = fitted_scalers([scale], raw)[scale]
         source = raw.scaled(self._scaler)
-        model = self._model(self._build_features(source, self._dtype(raw), rng), source)
+        session.display.phase("inducing points")
+        model = self._model(self._build_features(source, self._dtype(raw), session.rng), source)
         return model, source, self._first_tasks(source)
 
     def _continued(self, raw: BlockSource, *, as_prior: bool = False) -> Prepared:
@@ -169,7 +221,7 @@ class BaseBayesianSVC(PredictionMixin, ClassifierMixin, BaseEstimator, metaclass
             tasks = [replace(task, prior=prior) for task in tasks]
         return self._model(self._features, source), source, tasks
 
-    def _improved(self, fitted: Fitted, source: BlockSource, rng: np.random.Generator, on_update: Any) -> Fitted:
+    def _improved(self, fitted: Fitted, source: BlockSource, session: Session) -> Fitted:
         """What a fit is after another look; here, itself."""
         return fitted
 
@@ -190,9 +242,6 @@ class BaseBayesianSVC(PredictionMixin, ClassifierMixin, BaseEstimator, metaclass
         full = machines is not None and isinstance(machines[0].posterior, Gaussian)
         return full and list(classes) == list(self.classes_)
 
-    def _generator(self) -> np.random.Generator:
-        return np.random.default_rng(check_random_state(self.random_state).randint(2**31))
-
     def _labels(self) -> list[int]:
         return [1] if len(self.classes_) == 2 else list(range(len(self.classes_)))
 
@@ -209,19 +258,21 @@ class BaseBayesianSVC(PredictionMixin, ClassifierMixin, BaseEstimator, metaclass
         share = totals + 0.5
         return (share / share.sum())[self._labels()]
 
-    def _train(
-        self, model: Model, source: BlockSource, plan: Plan, tasks: list[Task], rng: Any, callback: Any
-    ) -> Trained:
-        return train(model, source, plan, tasks, rng, callback)
+    def _train(self, model: Model, source: BlockSource, plan: Plan, tasks: list[Task], session: Session) -> Trained:
+        memory = session.checkpoint.training(f"training of {model.features.n_weights} weights")
+        return train(model, source, plan, tasks, session.rng, session.on_update, memory)
 
-    def _leave_out(self, model: Model, source: BlockSource, trained: Trained, rng: Any) -> tuple[Cavities, np.ndarray]:
+    def _leave_out(
+        self, model: Model, source: BlockSource, trained: Trained, session: Session
+    ) -> tuple[Cavities, np.ndarray]:
         """What the fit would say of its rows had it not seen them, and which rows those are."""
-        return cavities(model, source, trained, rng)
+        session.display.phase("leaving one out")
+        return cavities(model, source, trained, session.rng)
 
-    def _plan(self, source: BlockSource) -> Plan:
+    def _plan(self, source: BlockSource, session: Session) -> Plan:
         size = min(source.n_rows, 4096 if self.batch_size == "auto" else int(self.batch_size))
         rate = _learning_rate(self.learning_rate)
-        return Plan(self.inference, int(self.max_iter), float(self.tol), size, rate, self._clock)
+        return Plan(self.inference, int(self.max_iter), float(self.tol), size, rate, session.clock)
 
     def _store(self, model: Model, trained: Trained) -> None:
         self._machines = trained.machines
@@ -246,6 +297,14 @@ class BaseBayesianSVC(PredictionMixin, ClassifierMixin, BaseEstimator, metaclass
         self.loo_error_ = float(np.average(self.loo_proba_.argmax(axis=1) != cavity.y, weights=cavity.weight))
 
     def _warn_if_unfinished(self, trained: Trained) -> None:
+        if self.interrupted_:
+            warnings.warn(
+                f"the fit was stopped by Ctrl-C after {trained.passes:.1f} passes; the model is usable, but not as "
+                "good as it could be (interrupted_ is True). With checkpoint=… the same call would go on from there.",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
+            return
         if not trained.converged and self.tol > 0:
             budget = f"{self.max_iter} passes" + ("" if self.time_limit is None else f" or {self.time_limit} seconds")
             warnings.warn(

@@ -9,9 +9,13 @@ from typing import Any, Protocol
 import numpy as np
 
 from bayesvm.data.blocks import BlockSource, RowNumbers, rows_to_hold
+from bayesvm.data.dask_rows import is_dask
 from bayesvm.data.memory import MemorySource
 from bayesvm.data.scaling import ColumnScaler
+from bayesvm.data.tables import Table
 from bayesvm.data.workers import Workers
+from bayesvm.estimators._dask import dask_rows
+from bayesvm.estimators._tables import table_rows
 from bayesvm.estimators._validation import coded, coded_as, row_weights, training_data
 
 SLICE = 2**20  # rows of a vector that are looked at together, so that temporary arrays stay small
@@ -72,6 +76,14 @@ class ArrayRows:
 
 def training_rows(estimator: Any, X: Any, y: Any, sample_weight: Any) -> TrainingRows:
     """What ``fit`` was given, checked."""
+    if is_dask(X):
+        return dask_rows(estimator, X, y, sample_weight)
+    if isinstance(X, Table):
+        if y is not None or sample_weight is not None:
+            raise ValueError(
+                "a table has its labels and weights in it: open_table(…, target=…, weight=…), then fit(table)"
+            )
+        return table_rows(estimator, X)
     X, y = training_data(estimator, X, y)
     classes, codes = coded(estimator, y)
     return _array_rows(estimator, X, codes, classes, sample_weight)
@@ -79,6 +91,10 @@ def training_rows(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Trainin
 
 def stream_rows(estimator: Any, X: Any, y: Any, sample_weight: Any, *, first: bool) -> TrainingRows:
     """What ``partial_fit`` was given, checked; the classes are those that the estimator knows."""
+    if is_dask(X) or isinstance(X, Table):
+        raise TypeError(
+            f"partial_fit takes rows in memory, part by part; fit learns from a {type(X).__name__} as a whole"
+        )
     X, y = training_data(estimator, X, y, first=first)
     codes = coded_as(estimator.classes_, y)
     weight = row_weights(sample_weight, estimator.class_weight, X, codes, estimator.classes_)

@@ -2,32 +2,42 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, TypeVar
 
 import numpy as np
 from joblib import effective_n_jobs
 from scipy.special import entr, log_ndtr, log_softmax, ndtr, softmax
 from scipy.stats import norm, qmc
 from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
 
 from bayesvm.core.arena import Arena
 from bayesvm.core.linalg import cholesky
-from bayesvm.core.statistics import Machine, View
+from bayesvm.core.statistics import Block, Machine, View
 from bayesvm.data.blocks import block_rows
 from bayesvm.data.memory import MemorySource
 from bayesvm.data.scaling import Scaler
+from bayesvm.data.streams import map_table
+from bayesvm.data.tables import Table
+from bayesvm.data.tables.writing import writing_table
 from bayesvm.data.workers import Workers
+from bayesvm.estimators._dask import lazy_on_dask
+from bayesvm.estimators._tables import table_to_predict
 from bayesvm.estimators._validation import new_data
 
 DRAWS = 64  # quasi-random points of the latent functions, for uncertainty with many classes
 MOST_JOINT_ROWS = 5_000  # whose joint covariance is factored for sample_latent
 INTERVAL = 0.95
 
+Result = TypeVar("Result")
+
 
 class PredictionMixin:
     """Prediction from the parts of a fitted estimator."""
 
     classes_: np.ndarray
+    n_features_in_: int
     n_jobs: int | None
     link: str
     _scaler: Scaler
@@ -36,39 +46,56 @@ class PredictionMixin:
     _view: View
     _link: Any
 
-    def _latent(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
-        """Mean and variance of f, a column for each machine."""
-        X = new_data(self, X)
-        with Workers(jobs(self.n_jobs)) as workers:
-            rows = block_rows(len(self._view.lenses[0].mean), X.shape[1])
-            source = MemorySource(X, np.zeros(X.shape[0], np.int32), None, self._scaler, workers, rows)
-            parts = list(source.map(self._view.moments))
-        return np.concatenate([m for m, _ in parts]), np.concatenate([v for _, v in parts])
+    def _predicted(self, X: Any, what: Callable[[np.ndarray, np.ndarray], Result]) -> Iterator[Result]:
+        """Something about the mean and variance of f, a column for each machine, for some rows after the others."""
+        check_is_fitted(self)
 
+        def work(blocks: Iterable[Block], arena: Arena) -> Result:
+            return what(*self._view.moments(blocks, arena))
+
+        with Workers(jobs(self.n_jobs)) as workers:
+            rows = block_rows(len(self._view.lenses[0].mean), self.n_features_in_)
+            if isinstance(X, Table):
+                yield from map_table(table_to_predict(self, X), work, self._scaler, workers, rows)
+            else:
+                X = new_data(self, X)
+                codes = np.zeros(X.shape[0], np.int8)
+                yield from MemorySource(X, codes, None, self._scaler, workers, rows).map(work)
+
+    @lazy_on_dask
     def latent_mean_and_variance(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
         """Posterior mean and variance of the latent function f at each row; with many classes a column for each."""
-        m, v = self._latent(X)
+        m, v = map(np.concatenate, zip(*self._predicted(X, lambda m, v: (m, v)), strict=True))
         return (m[:, 0], v[:, 0]) if len(self.classes_) == 2 else (m, v)
 
+    def _decision(self, m: np.ndarray, v: np.ndarray) -> np.ndarray:
+        return self._link.score(m[:, 0], v[:, 0]) if len(self.classes_) == 2 else self._link.logits(m, v)
+
+    @lazy_on_dask
     def decision_function(self, X: Any) -> np.ndarray:
         """Ordered like the probabilities: the probit of P(second class); with more classes their logits, in columns."""
-        m, v = self.latent_mean_and_variance(X)
-        return self._link.score(m, v) if len(self.classes_) == 2 else self._link.logits(m, v)
+        return np.concatenate(list(self._predicted(X, self._decision)))
 
+    @lazy_on_dask
     def predict_proba(self, X: Any) -> np.ndarray:
         """Probabilities of the classes, columns in the order of ``classes_``."""
-        return probabilities(self.decision_function(X))
+        return np.concatenate(list(self._predicted(X, lambda m, v: probabilities(self._decision(m, v)))))
 
+    @lazy_on_dask
     def predict_log_proba(self, X: Any) -> np.ndarray:
         """Logarithms of the probabilities, accurate where those round to zero or one."""
         z = self.decision_function(X)
         return np.column_stack([log_ndtr(-z), log_ndtr(z)]) if z.ndim == 1 else log_softmax(z, axis=1)
 
+    @lazy_on_dask
     def predict(self, X: Any) -> np.ndarray:
         """The most probable class of each row."""
-        z = self.decision_function(X)
+        return np.concatenate(list(self._predicted(X, lambda m, v: self._named(self._decision(m, v)))))
+
+    def _named(self, z: np.ndarray) -> np.ndarray:
         return self.classes_[(z > 0).astype(int) if z.ndim == 1 else z.argmax(axis=1)]
 
+    @lazy_on_dask
     def predict_uncertainty(self, X: Any) -> dict[str, np.ndarray]:
         """How uncertain each prediction is, and why.
 
@@ -79,10 +106,33 @@ class PredictionMixin:
             more data would not remove it. ``epistemic``: the difference; more data would. With two classes also
             ``lower`` and ``upper``: a 95 % credible interval for the probability of the second class.
         """
-        m, v = self.latent_mean_and_variance(X)
+        parts = list(self._predicted(X, self._uncertainty))
+        return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+
+    def predict_to(self, X: Any, path: Any, *, uncertainty: bool = True) -> None:
+        """Write predictions to a Parquet, Arrow or CSV file, some rows at a time: of a table, or of rows in memory.
+
+        The columns are ``prediction``, ``probability_`` and the class for every class and, unless ``uncertainty`` is
+        false, those of ``predict_uncertainty``. The file appears when it is whole; needs ``bayesvm[tables]``.
+        """
+        if isinstance(X, Table) and X.is_made_of(path):
+            raise ValueError(f"{path} is a file of the table itself; write the predictions to another one")
+
+        def columns(m: np.ndarray, v: np.ndarray) -> dict[str, np.ndarray]:
+            z = self._decision(m, v)
+            each = zip(self.classes_, probabilities(z).T, strict=True)
+            said = {"prediction": self._named(z)} | {f"probability_{label}": p for label, p in each}
+            return said | (self._uncertainty(m, v) if uncertainty else {})
+
+        with writing_table(path) as append:
+            for part in self._predicted(X, columns):
+                append(part)
+
+    def _uncertainty(self, m: np.ndarray, v: np.ndarray) -> dict[str, np.ndarray]:
+        if m.shape[1] > 1:
+            return self._many_class_uncertainty(m, np.sqrt(v))
+        m, v = m[:, 0], v[:, 0]
         s = np.sqrt(v)
-        if m.ndim == 2:
-            return self._many_class_uncertainty(m, s)
         nodes, weights = np.polynomial.hermite_e.hermegauss(48)
         mean, aleatoric = np.zeros(len(m)), np.zeros(len(m))
         for node, weight in zip(nodes, weights / weights.sum(), strict=True):
@@ -114,6 +164,7 @@ class PredictionMixin:
         aleatoric = np.minimum(aleatoric, total)
         return {"total": total, "aleatoric": aleatoric, "epistemic": total - aleatoric}
 
+    @lazy_on_dask
     def sample_latent(self, X: Any, n: int = 1, random_state: Any = None) -> np.ndarray:
         """Joint posterior samples of f at some rows, of shape (n, n_rows), with a last axis for many classes.
 

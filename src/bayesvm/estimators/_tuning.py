@@ -18,11 +18,12 @@ from bayesvm.data.blocks import BlockSource, at_most
 from bayesvm.estimators._base import BaseBayesianSVC, Fitted, Prepared
 from bayesvm.estimators._calibration import fitted_link, mean_log_loss
 from bayesvm.estimators._scaling import fitted_scalers, worth_trying
+from bayesvm.estimators._session import Session
 from bayesvm.inference import inducing as inducing_points
 from bayesvm.inference.hyperparameters import moved
 from bayesvm.inference.objective import Model, Task
 from bayesvm.inference.training import Trained
-from bayesvm.inference.tuning import FIRST, MOST_ROWS, Candidates, Entry, Report, Tuner
+from bayesvm.inference.tuning import FIRST, MOST_ROWS, Candidates, Entry, Report, Trial, Tuner
 from bayesvm.progress import trial_display
 
 GROWTH = (300, 1_000)  # numbers of inducing points that "auto" tries one after the other,
@@ -66,17 +67,21 @@ class TuningMixin(BaseBayesianSVC):
         self.inducing_points_ = source.scaler.inverse(points)
         return InducingFeatures.build(self.kernel_, points, self._dtype(source))
 
-    def _prepared(self, raw: BlockSource, rng: np.random.Generator, on_update: Any) -> Prepared:
+    def _prepared(self, raw: BlockSource, session: Session) -> Prepared:
         if self.tune is None:
-            return super()._prepared(raw, rng, on_update)
+            return super()._prepared(raw, session)
+        rng = session.rng
         self.tuning_report_ = Report(hear=trial_display(self.verbose))
-        tuner, size = self._tuner(raw, rng), self._sizes(raw.n_rows)[0]
+        tuner, size = self._tuner(raw, session), self._sizes(raw.n_rows)[0]
+        session.display.phase("scaling columns")
         candidates = self._candidates(raw)
+        session.display.phase("tuning")
         with tuner.workers.small_matrices():
-            entry = self._tuned(tuner, candidates, raw, size)
+            entry = self._tuned(tuner, candidates, raw, size, session)
         self._scaler = candidates.scalers[entry.scale]
         source = raw.scaled(self._scaler)
         self.kernel_ = entry.kernel
+        session.display.phase("inducing points")
         points = self._place_inducing_points(source, rng, size)
         if self.learn_inducing:
             entry = tuner.with_points(entry, points)
@@ -87,27 +92,42 @@ class TuningMixin(BaseBayesianSVC):
         tasks = self._moved(judged.model, judged.tasks, source, features, self._offsets(entry), rng)
         return self._model(features, source), source, tasks
 
-    def _tuner(self, raw: BlockSource, rng: np.random.Generator) -> Tuner:
+    def _prepared_state(self, prepared: Prepared) -> dict[str, Any]:
+        state = super()._prepared_state(prepared)
+        if self.tune is not None:
+            state |= {"report": self.tuning_report_.state(), "chosen": vars(self._chosen), "grows": self._grows}
+        return state
+
+    def _prepared_from(self, state: dict[str, Any], raw: BlockSource) -> Prepared:
+        prepared = super()._prepared_from(state, raw)
+        self.kernel_ = self._features.kernel
+        self.inducing_points_ = self._scaler.inverse(self._features.inducing_points)
+        if self.tune is not None:
+            self.tuning_report_ = Report.from_state(state["report"])
+            self._chosen, self._grows = Trial(**state["chosen"]), state["grows"]
+        return prepared
+
+    def _tuner(self, raw: BlockSource, session: Session) -> Tuner:
         largest = int(np.clip(MOST_SAMPLE_ENTRIES // raw.n_features, 100, MOST_ROWS))
         # A table may be sorted; but one that a stage sees as a whole stays, so that weights equal repetition.
-        part = raw.held() if raw.n_rows <= FIRST[0] else raw.subset(min(largest, raw.n_rows), rng)
+        part = raw.held() if raw.n_rows <= FIRST[0] else raw.subset(min(largest, raw.n_rows), session.rng)
         return Tuner(
             part.gathered(),
             raw.total_weight,
             LIKELIHOODS[self.bound],
             tuple(self._labels()),
             self._rates if self.link != "paper" else None,
-            self._workers,
-            rng,
+            session.workers,
+            session.rng,
             self.tuning_report_,
-            self._clock,
+            session.clock,
             max(self._sizes(raw.n_rows)),
         )
 
-    def _tuned(self, tuner: Tuner, candidates: Candidates, raw: BlockSource, size: int) -> Entry:
+    def _tuned(self, tuner: Tuner, candidates: Candidates, raw: BlockSource, size: int, session: Session) -> Entry:
         if self.tune != "elbo":
             return tuner.tune(candidates)
-        plan = self._plan(raw)
+        plan = self._plan(raw, session)
         return tuner.evidence(
             candidates,
             min(size, EVIDENCE_POINTS),
@@ -156,23 +176,25 @@ class TuningMixin(BaseBayesianSVC):
         start = replace(model, total_weight=source.total_weight)
         return moved(start, tasks, at_most(source, enough, rng), features, offsets)
 
-    def _improved(self, fitted: Fitted, source: BlockSource, rng: np.random.Generator, on_update: Any) -> Fitted:
+    def _improved(self, fitted: Fitted, source: BlockSource, session: Session) -> Fitted:
         """More inducing points for as long as leave-one-out says that they pay."""
-        if self.tune is None or self._clock.over():
+        if self.tune is None or session.clock.over():
             return fitted
+        rng = session.rng
         sizes, began = self._sizes(source.n_rows)[: 2 if self._grows else 1], time.monotonic()
         loss = self._noted(fitted, 0.0)
         for size in sizes[1:]:
+            session.display.phase("inducing points")
             points = inducing_points.select(source, self.inducing, size, rng, self.kernel_)
-            if self._clock.over() or len(points) < 1.2 * fitted.model.features.n_weights:
+            if session.clock.over() or len(points) < 1.2 * fitted.model.features.n_weights:
                 break
             features = self._features_at(source, points)
             model = replace(fitted.model, features=features)
             old = fitted.trained.tasks
             tasks = self._moved(fitted.model, old, source, features, [task.offset for task in old], rng)
-            plan = replace(self._plan(source), inference="batch", tol=max(self.tol, GROWN_TOLERANCE))
-            trained = self._train(model, source, plan, tasks, rng, on_update)
-            larger = Fitted(model, trained, *self._leave_out(model, source, trained, rng))
+            plan = replace(self._plan(source, session), inference="batch", tol=max(self.tol, GROWN_TOLERANCE))
+            trained = self._train(model, source, plan, tasks, session)
+            larger = Fitted(model, trained, *self._leave_out(model, source, trained, session))
             gained = loss - self._noted(larger, time.monotonic() - began)
             if gained < WORTH_GROWING:
                 break

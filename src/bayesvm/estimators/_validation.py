@@ -11,8 +11,9 @@ from sklearn.utils import assert_all_finite, compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, column_or_1d, validate_data
 
+from bayesvm.data.labels import codes_of
+
 LARGEST_VALUE = 1e100
-_SLICE = 2**20  # rows whose labels are looked up together, so that temporary arrays stay small
 _FLOATS = {"dtype": (np.float64, np.float32), "ensure_all_finite": False, "order": None, "accept_sparse": "csr"}
 
 
@@ -45,14 +46,6 @@ def coded_as(classes: np.ndarray, y: np.ndarray) -> np.ndarray:
             "give all labels in `classes` at the first call of partial_fit"
         )
     return codes_of(classes, y)
-
-
-def codes_of(classes: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """The number of each row's class, in few bytes, for labels that are all among the classes."""
-    codes = np.empty(len(y), np.int8 if len(classes) <= np.iinfo(np.int8).max else np.int32)
-    for start in range(0, len(y), _SLICE):
-        codes[start : start + _SLICE] = np.searchsorted(classes, y[start : start + _SLICE])
-    return codes
 
 
 def new_data(estimator: Any, X: Any) -> Any:

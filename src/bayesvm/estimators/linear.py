@@ -19,6 +19,7 @@ from bayesvm.core.statistics import Block, View
 from bayesvm.data.blocks import BlockSource, at_most, most_held
 from bayesvm.estimators._base import BaseBayesianSVC, Prepared
 from bayesvm.estimators._parameters import COMMON, one_of, whole
+from bayesvm.estimators._session import Session
 from bayesvm.inference.evidence import maximise
 from bayesvm.inference.families import LinearFamily
 from bayesvm.inference.hyperparameters import Rows, moved, search
@@ -153,20 +154,20 @@ class BayesianLinearSVC(BaseBayesianSVC):
         padded[width, width] = np.sqrt(INTERCEPT_VARIANCE)
         return padded
 
-    def _prepared(self, raw: BlockSource, rng: np.random.Generator, on_update: Any) -> Prepared:
-        model, source, tasks = super()._prepared(raw, rng, on_update)
+    def _prepared(self, raw: BlockSource, session: Session) -> Prepared:
+        model, source, tasks = super()._prepared(raw, session)
         learns = self.tune is not None and self.covariance == "full" and source.n_features <= WIDEST_TUNED
         few = source.total_weight < ROWS_PER_FEATURE * source.n_features  # where leave-one-out trusts large weights
         if not learns or few or np.ndim(self.prior_variance) == 2:
             return model, source, tasks
-        part = at_most(source, TUNING_ROWS, rng)
+        part = at_most(source, TUNING_ROWS, session.rng)
         labels = tuple(self._labels())
         rows = Rows(part, model.likelihood, labels, (0.0,) * len(labels))
         intercept = np.full(int(self.fit_intercept), np.sqrt(INTERCEPT_VARIANCE))
         prior = np.atleast_1d(np.asarray(self.prior_variance, np.float64))
         family = LinearFamily(prior, source.n_features, intercept)
         if self.tune == "elbo":
-            best, _ = maximise(rows, family, self.tune_interval, None, rng)
+            best, _ = maximise(rows, family, self.tune_interval, None, session.rng)
         else:
             best = search(rows, family, None, TUNING_JUDGEMENTS).best
         self._features = best.features
@@ -174,18 +175,20 @@ class BayesianLinearSVC(BaseBayesianSVC):
         tasks = moved(start, best.tasks, part, best.features, rows.offsets)
         return self._model(best.features, source), source, tasks
 
-    def _train(
-        self, model: Model, source: BlockSource, plan: Plan, tasks: list[Task], rng: Any, callback: Any
-    ) -> Trained:
+    def _train(self, model: Model, source: BlockSource, plan: Plan, tasks: list[Task], session: Session) -> Trained:
         if self.covariance == "full":
-            return super()._train(model, source, plan, tasks, rng, callback)
+            return super()._train(model, source, plan, tasks, session)
         if self.inference == "stochastic":
             raise ValueError("covariance='diagonal' is fitted over all rows; use inference='auto' or 'batch'")
-        return train_mean_field(model, source, plan, [task.label for task in tasks], callback)
+        labels, memory = [task.label for task in tasks], session.checkpoint.training("mean field")
+        return train_mean_field(model, source, plan, labels, session.on_update, memory)
 
-    def _leave_out(self, model: Model, source: BlockSource, trained: Trained, rng: Any) -> tuple[Cavities, np.ndarray]:
+    def _leave_out(
+        self, model: Model, source: BlockSource, trained: Trained, session: Session
+    ) -> tuple[Cavities, np.ndarray]:
         if self.covariance == "full":
-            return super()._leave_out(model, source, trained, rng)
+            return super()._leave_out(model, source, trained, session)
+        rng = session.rng
         # A mean field has no cavities: its variances do not know what a row contributed. So each half of the rows is
         # predicted by a fit to the other. Halves go by a projection, which equal rows share.
         rows = at_most(source, most_held(source.n_features), rng)
@@ -198,7 +201,7 @@ class BayesianLinearSVC(BaseBayesianSVC):
             if len(inside) and len(outside):
                 other = rows.take(outside)
                 fit = train_mean_field(
-                    replace(model, total_weight=other.total_weight), other, self._plan(other), labels
+                    replace(model, total_weight=other.total_weight), other, self._plan(other, session), labels
                 )
                 view, _ = View.of(model.features, fit.machines, len(inside), model.dtype)
             else:

@@ -80,6 +80,8 @@ class Log:
     memory: Memory
     rows: int = 0
     trace: list[float] = field(default_factory=list)
+    place: Callable[[], Place] | None = None
+    stopped: bool = False
 
     @property
     def passes(self) -> float:
@@ -88,7 +90,12 @@ class Log:
 
     def spent(self, next_rows: int = 0) -> bool:
         """Whether there is no room for reading so many more rows."""
-        return self.rows + next_rows > self.plan.max_passes * self.n_rows or self.plan.clock.over()
+        if self.plan.clock.over() and not self.stopped:
+            # From here on training takes short cuts; whoever goes on later should do so from where it was before them.
+            self.stopped = True
+            if self.place is not None:
+                self.memory.keep(self.place, now=True)
+        return self.stopped or self.rows + next_rows > self.plan.max_passes * self.n_rows
 
     def __call__(self, phase: str, rows: int, elbo: float, rho: float, remaining: float = np.nan) -> None:
         self.rows += rows
@@ -102,11 +109,13 @@ class Log:
         """Note a pass of coordinate ascent."""
         elbo, left = sum(s.best.elbo for s in states), sum(s.remaining for s in states)
         self(phase, rows, elbo, min(s.rho for s in states), left)
-        self.memory.keep(lambda: self.at(replace(place, states=tuple(states))))
+        self.reached(replace(place, states=tuple(states)))
 
-    def at(self, place: Place) -> Place:
-        """The place with what the log knows."""
-        return replace(place, rows=self.rows, trace=tuple(self.trace))
+    def reached(self, place: Place, *, now: bool = False) -> None:
+        """A place to go on from."""
+        if not self.stopped:
+            self.place = lambda: replace(place, rows=self.rows, trace=tuple(self.trace))
+            self.memory.keep(self.place, now=now)
 
 
 def train(
@@ -132,7 +141,7 @@ def train(
         place = _growing_subsets(model, source, plan, place, rng, log)
     good_enough = plan.tol * model.total_weight
     states = _ascend(model, source, place, log, "all rows", good_enough)
-    log.memory.keep(lambda: log.at(replace(place, states=tuple(states))), now=True)
+    log.reached(replace(place, states=tuple(states)), now=True)
     done = [not state.rejected and state.remaining <= good_enough for state in states]
     final = [s.settled() if good else s.finished() for s, good in zip(states, done, strict=True)]
     return Trained(
@@ -167,7 +176,7 @@ def train_mean_field(
         if (found := next(known, None)) is None:
             found = sums()
             passes.append(found)
-            log.memory.keep(lambda: replace(place, passes=tuple(passes)))
+            log.reached(replace(place, passes=tuple(passes)))
         return found
 
     fits = [
@@ -183,7 +192,7 @@ def train_mean_field(
         )
         for label in labels
     ]
-    log.memory.keep(lambda: replace(place, passes=tuple(passes)), now=True)
+    log.reached(replace(place, passes=tuple(passes)), now=True)
     machines = tuple(Machine(label, 0.0, q) for label, (q, _, _) in zip(labels, fits, strict=True))
     elbo, done = sum(elbo for _, elbo, _ in fits), all(done for _, _, done in fits)
     return Trained(machines, machines, (), elbo, tuple(log.trace), log.passes, done)
@@ -251,7 +260,7 @@ def minibatch_epochs(
             states = stochastic.step(model, batch, epoch.states, plan.learning_rate)
             epoch = epoch.after(states)
             log("minibatches", batch.n_rows, epoch.estimates[-1], min(state.rho for state in states))
-            log.memory.keep(lambda place=place, epoch=epoch: log.at(replace(place, epoch=epoch)))  # type: ignore[misc]
+            log.reached(replace(place, epoch=epoch))
         epoch = epoch.ended(plan.tol * model.total_weight)
     tasks = tuple(state.task for state in epoch.states)
     return replace(place, tasks=tasks, epoch=None).for_all_rows(rng)

@@ -1,0 +1,247 @@
+"""Estimators: a file that a fit writes as it goes, and from which the same call goes on after a crash.
+
+What is kept: the outcome of tuning, and the place in each training. All between them is cheap, and done again with
+the same numbers, since the random generator's state is kept too.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from hashlib import sha256
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bayesvm import persistence
+from bayesvm.core.posterior import Gaussian, NaturalParameters
+from bayesvm.core.statistics import Statistics
+from bayesvm.data.blocks import BlockSource
+from bayesvm.estimators._states import plain
+from bayesvm.inference.coordinate_ascent import AscentState
+from bayesvm.inference.learning_rates import RunningAverages
+from bayesvm.inference.objective import Evaluation, Task
+from bayesvm.inference.places import Epoch, Forgetful, Memory, Place
+from bayesvm.inference.stochastic import StochasticState
+
+KIND = "checkpoint"
+ANY_VALUE = {"n_jobs", "verbose", "time_limit"}  # parameters that do not change the result
+WITNESSES = 1_000  # rows that tell whether the data are the same
+
+
+class NoCheckpoint:
+    """A fit that keeps nothing."""
+
+    def seed(self, drawn: int) -> int:
+        """The seed as drawn."""
+        return drawn
+
+    def belongs_to(self, who: Callable[[], dict[str, Any]]) -> None:
+        """Anything goes."""
+
+    def recall(self, name: str) -> Any:
+        """Nothing is known."""
+        return None
+
+    def keep(self, name: str, state: Callable[[], Any], *, now: bool = True) -> None:
+        """Does nothing."""
+
+    def training(self, name: str) -> Memory:
+        """For a training of that name."""
+        return Forgetful()
+
+
+@dataclass
+class Checkpoint(NoCheckpoint):
+    """Plain states by name in one file, written every so many seconds."""
+
+    path: Path
+    every: float
+    content: dict[str, Any] = field(default_factory=dict)
+    written: float = -np.inf  # when, on the clock of time.monotonic
+    warned: bool = False
+
+    @classmethod
+    def open(cls, path: Any, every: float) -> Checkpoint:
+        """The file as an earlier run left it, or a new one, which is tried at once."""
+        found = cls(Path(path), every)
+        if found.path.exists():
+            kind, found.content = persistence.read(found.path)
+            if kind != KIND:
+                raise ValueError(f"{path} is a bayesvm file, but no checkpoint: it holds a {kind}; give another path")
+        elif not found.path.parent.is_dir():
+            raise FileNotFoundError(f"the folder of the checkpoint {path} does not exist; make it first")
+        return found
+
+    def seed(self, drawn: int) -> int:
+        """That of the run that began this file."""
+        return int(self.content.setdefault("seed", drawn))
+
+    def belongs_to(self, who: Callable[[], dict[str, Any]]) -> None:
+        """Refuse a file of another fit, and say what differs."""
+        here = who()
+        known = self.content.setdefault("identity", here)
+        for name in [*here, *known]:
+            then, now = known.get(name), here.get(name)
+            if then != now:
+                raise ValueError(
+                    f"the checkpoint {self.path} belongs to another fit: {name} was {then!r} and is {now!r}. "
+                    "Delete it to start anew, or give another path."
+                )
+
+    def recall(self, name: str) -> Any:
+        """The state of that name, if it was reached."""
+        return self.content.get(name)
+
+    def keep(self, name: str, state: Callable[[], Any], *, now: bool = True) -> None:
+        """Replace the state of that name, and the file, if it is time."""
+        if not now and time.monotonic() < self.written + self.every:
+            return
+        self.content[name] = state()
+        try:
+            persistence.write(self.path, KIND, self.content)
+        except OSError as error:
+            if not self.warned:
+                warnings.warn(
+                    f"the checkpoint {self.path} could not be written ({error}); the fit goes on, and what the file "
+                    "held before is still there",
+                    UserWarning,
+                    stacklevel=2,
+                )
+            self.warned = True
+        self.written = time.monotonic()
+
+    def training(self, name: str) -> Memory:
+        """For a training of that name."""
+        return TrainingMemory(self, name)
+
+
+@dataclass(frozen=True)
+class TrainingMemory:
+    """The place of one training, in a checkpoint."""
+
+    checkpoint: Checkpoint
+    name: str
+
+    def recall(self) -> Place | None:
+        """Where an earlier run was."""
+        state = self.checkpoint.recall(self.name)
+        return None if state is None else place_from(state)
+
+    def keep(self, place: Callable[[], Place], *, now: bool = False) -> None:
+        """Where it is now; asked for only when it is time to keep it."""
+        self.checkpoint.keep(self.name, lambda: place_state(place()), now=now)
+
+
+def identity(estimator: Any, classes: np.ndarray, raw: BlockSource) -> dict[str, Any]:
+    """What must be the same for a fit to go on: parameters, the table's size and classes, and some of its rows."""
+    with np.printoptions(threshold=sys.maxsize, floatmode="unique"):
+        parameters = {
+            name: repr(plain(value))
+            for name, value in estimator.get_params(deep=False).items()
+            if name not in ANY_VALUE and not isinstance(value, np.random.RandomState)
+        }
+    held: Any = getattr(raw, "hand", raw)  # of rows elsewhere, those that are here
+    block = held.take(np.linspace(0, held.n_rows - 1, WITNESSES).astype(np.intp)).gathered()
+    digest = sha256()
+    for part in block:
+        digest.update(b"" if part is None else np.ascontiguousarray(part).tobytes())
+    return parameters | {
+        "the estimator": type(estimator).__name__,
+        "the version of bayesvm": version("bayesvm"),
+        "the number of rows": raw.n_rows,
+        "the number of columns": raw.n_features,
+        "the classes": repr(classes.tolist()),
+        "the digest of some rows": digest.hexdigest(),
+    }
+
+
+def task_state(task: Task) -> dict[str, Any]:
+    prior = task.prior.natural
+    standard = not prior.linear.any() and np.array_equal(prior.precision, np.eye(len(prior.linear)))
+    return {
+        "label": task.label,
+        "offset": task.offset,
+        "prior": len(prior.linear) if standard else dict(vars(prior)),
+        "posterior": dict(vars(task.posterior.natural)),
+    }
+
+
+def task_from(state: dict[str, Any]) -> Task:
+    prior = state["prior"]
+    start = Gaussian.prior(prior) if isinstance(prior, int) else _gaussian(prior)
+    return Task(state["label"], state["offset"], start, _gaussian(state["posterior"]))
+
+
+def _gaussian(natural: dict[str, Any]) -> Gaussian:
+    return Gaussian.from_natural(NaturalParameters(**natural))
+
+
+def place_state(place: Place) -> dict[str, Any]:
+    epoch = place.epoch
+    return {
+        "phase": place.phase,
+        "tasks": [task_state(task) for task in place.tasks],
+        "contraction": place.contraction,
+        "rng": place.rng,
+        "number": place.number,
+        "states": [_ascent_state(state) for state in place.states],
+        "epoch": None if epoch is None else vars(epoch) | {"states": [_walk_state(state) for state in epoch.states]},
+        "passes": [dict(vars(sums)) for sums in place.passes],
+        "rows": place.rows,
+        "trace": np.array(place.trace),
+    }
+
+
+def place_from(state: dict[str, Any]) -> Place:
+    epoch = state["epoch"]
+    return Place(
+        phase=state["phase"],
+        tasks=tuple(task_from(task) for task in state["tasks"]),
+        contraction=tuple(state["contraction"]),
+        rng=state["rng"],
+        number=state["number"],
+        states=tuple(_ascent_from(each) for each in state["states"]),
+        epoch=None if epoch is None else Epoch(**epoch | {"states": tuple(map(_walk_from, epoch["states"]))}),
+        passes=tuple(Statistics(**sums) for sums in state["passes"]),
+        rows=state["rows"],
+        trace=tuple(state["trace"].tolist()),
+    )
+
+
+def _ascent_state(state: AscentState) -> dict[str, Any]:
+    best = state.best
+    return {
+        "task": task_state(best.task),
+        "elbo": best.elbo,
+        "target": dict(vars(best.target)),
+        "rho": state.rho,
+        "distance": state.distance,
+        "contraction": state.contraction,
+        "rejected": state.rejected,
+    }
+
+
+def _ascent_from(state: dict[str, Any]) -> AscentState:
+    best = Evaluation(task_from(state["task"]), state["elbo"], NaturalParameters(**state["target"]))
+    proposal = best.task.posterior.moved(best.target, state["rho"])
+    return AscentState(
+        best, proposal, state["rho"], state["distance"], state["contraction"], rejected=state["rejected"]
+    )
+
+
+def _walk_state(state: StochasticState) -> dict[str, Any]:
+    memory = state.memory
+    kept = dict(vars(memory)) if isinstance(memory, RunningAverages) else memory
+    return {"task": task_state(state.task), "memory": kept, "rho": state.rho, "elbo": state.elbo}
+
+
+def _walk_from(state: dict[str, Any]) -> StochasticState:
+    memory = state["memory"]
+    kept = RunningAverages(**memory) if isinstance(memory, dict) else memory
+    return StochasticState(task_from(state["task"]), kept, state["rho"], state["elbo"])

@@ -1,0 +1,146 @@
+"""Estimators: Dask collections: the rows that ``fit`` is given, and predictions that stay lazy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from copy import copy
+from dataclasses import dataclass
+from functools import wraps
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from bayesvm.data.blocks import RowNumbers, rows_to_hold
+from bayesvm.data.dask_rows import CodedTable, DaskSource, DaskTable, is_dask, is_frame, layout_of, one_column_chunk
+from bayesvm.data.memory import MemorySource
+from bayesvm.data.partitions import ONE_BLAS_THREAD
+from bayesvm.data.scaling import ColumnScaler
+from bayesvm.data.workers import Workers
+from bayesvm.estimators._classes import coder_for
+from bayesvm.extras import optional
+
+
+@dataclass(frozen=True)
+class DaskRows:
+    """Rows on a cluster, those of weight zero left out."""
+
+    table: CodedTable
+    totals: np.ndarray
+
+    @property
+    def classes(self) -> np.ndarray:
+        return self.table.coder.classes
+
+    @property
+    def n_rows(self) -> int:
+        return self.table.n_rows
+
+    @property
+    def n_features(self) -> int:
+        return self.table.table.layout.n_features
+
+    def source(self, workers: Workers, rows_per_block: int, rng: np.random.Generator) -> DaskSource:
+        numbers = rows_to_hold(self.n_rows, self.n_features, rng)
+        X, y, weight = self.table.fetch(np.arange(self.n_rows) if numbers is None else numbers)
+        hand = MemorySource(X, y, weight, ColumnScaler(), workers, rows_per_block, numbered=numbers)
+        return DaskSource(self.n_rows, float(self.totals.sum()), hand, self.table)
+
+    def given(self, numbers: RowNumbers) -> RowNumbers:
+        return self.table.given(numbers)
+
+
+def dask_rows(estimator: Any, X: Any, y: Any, sample_weight: Any) -> DaskRows:
+    """What ``fit`` was given, checked in one pass. The estimator is not touched if something is wrong."""
+    if y is None:
+        raise ValueError(f"{type(estimator).__name__} requires y to be passed, but the target y is None")
+    table = DaskTable.of(X, y, sample_weight)
+    survey = table.survey()
+    coder, totals = coder_for(estimator, survey.counts)
+    validate_data(estimator, _outline(X), reset=True, skip_check_array=True)
+    return DaskRows(CodedTable(table, survey, coder), totals)
+
+
+def lazy_on_dask(method: Callable[..., Any]) -> Callable[..., Any]:
+    """A prediction method that is lazy when it is given a Dask collection."""
+
+    @wraps(method)
+    def either(self: Any, X: Any, *args: Any, **kwargs: Any) -> Any:
+        return lazy_prediction(self, method.__name__, X) if is_dask(X) else method(self, X, *args, **kwargs)
+
+    return either
+
+
+def lazy_prediction(model: Any, method: str, X: Any) -> Any:
+    """What a prediction method says of a Dask array or data frame, as Dask arrays not yet computed.
+
+    The model is one node of the graph, as it is now: a later fit does not change it.
+    """
+    check_is_fitted(model)
+    if method == "sample_latent":
+        raise TypeError(
+            "sample_latent draws all rows jointly, and so needs them in memory: choose some (at most 5,000) "
+            "and give it X.compute() of those"
+        )
+    validate_data(model, _outline(X), reset=False, skip_check_array=True)
+    layout_of(X)
+    model = copy(model)
+    model.n_jobs = 1
+    if not is_frame(X):
+        vars(model).pop("feature_names_in_", None)  # each partition would warn again that it has no names
+    form = _of_no_rows(model, method)
+    node = optional("dask", "dask").delayed(model, traverse=False, pure=False)
+    X = one_column_chunk(X)
+    if is_frame(X):
+        found = X.map_partitions(_of_partition, model=node, method=method, meta=form)
+    elif form.ndim == 1:
+        found = X.map_blocks(_of_partition, model=node, method=method, drop_axis=1, meta=form)
+    else:
+        chunks = (X.chunks[0], (form.shape[1],))
+        found = X.map_blocks(_of_partition, model=node, method=method, chunks=chunks, meta=form)
+    return _taken_apart(found, model, method)
+
+
+def _outline(X: Any) -> Any:
+    """What scikit-learn looks at for the names and number of columns."""
+    return X._meta if is_frame(X) else X  # noqa: SLF001  (an empty data frame of pandas)
+
+
+def _of_partition(X: Any, model: Any, method: str) -> np.ndarray:
+    """A prediction for some rows, as one array."""
+    if not X.shape[0]:
+        return _of_no_rows(model, method)
+    with ONE_BLAS_THREAD:
+        found = getattr(model, method)(X)
+    if isinstance(found, dict):
+        found = [found[name] for name in _kinds(model)]
+    return np.column_stack(found) if isinstance(found, list | tuple) else found
+
+
+def _of_no_rows(model: Any, method: str) -> np.ndarray:
+    n_classes = len(model.classes_)
+    if method == "predict":
+        return np.empty(0, model.classes_.dtype)
+    if method == "decision_function" and n_classes == 2:
+        return np.empty(0)
+    width = {
+        "predict_uncertainty": len(_kinds(model)),
+        "latent_mean_and_variance": 2 if n_classes == 2 else 2 * n_classes,
+    }
+    return np.empty((0, width.get(method, n_classes)))
+
+
+def _taken_apart(found: Any, model: Any, method: str) -> Any:
+    """Columns that one pass has made together, as the method gives them."""
+    if method == "predict_uncertainty":
+        return {name: found[:, column] for column, name in enumerate(_kinds(model))}
+    if method == "latent_mean_and_variance":
+        half = found.shape[1] // 2
+        return (found[:, 0], found[:, 1]) if half == 1 else (found[:, :half], found[:, half:])
+    return found
+
+
+def _kinds(model: Any) -> tuple[str, ...]:
+    """Of uncertainty."""
+    both = ("total", "aleatoric", "epistemic")
+    return (*both, "lower", "upper") if len(model.classes_) == 2 else both

@@ -1,0 +1,74 @@
+"""Estimators: what one fit works with: threads, random numbers, progress, a clock, and a checkpoint."""
+
+from __future__ import annotations
+
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from bayesvm.data.workers import Workers
+from bayesvm.estimators._checkpoints import NoCheckpoint
+from bayesvm.inference.places import Clock
+from bayesvm.inference.training import Callback, Progress
+from bayesvm.progress import Display, say
+
+
+@dataclass(frozen=True)
+class Session:
+    """The length of one fit."""
+
+    workers: Workers
+    rng: np.random.Generator
+    display: Display
+    callback: Callback | None
+    clock: Clock
+    checkpoint: NoCheckpoint
+
+    def on_update(self, progress: Progress) -> None:
+        """Tell the display and the user's callback."""
+        self.display.update(progress)
+        if self.callback is not None:
+            self.callback(progress)
+
+
+@contextmanager
+def session(
+    workers: Workers,
+    seed: int,
+    time_limit: float | None,
+    display: Display,
+    callback: Callback | None,
+    checkpoint: NoCheckpoint,
+) -> Iterator[Session]:
+    """Threads and a clock, for the length of a ``with``."""
+    clock = Clock(np.inf if time_limit is None else time.monotonic() + time_limit)
+    workers.watch = display.rows
+    with workers, _stopped_by_interrupt(clock):
+        yield Session(workers, np.random.default_rng(seed), display, callback, clock, checkpoint)
+
+
+@contextmanager
+def _stopped_by_interrupt(clock: Clock) -> Iterator[None]:
+    """The first Ctrl-C asks the clock to stop, the second stops at once; where nobody else listens for it."""
+    in_main_thread = threading.current_thread() is threading.main_thread()
+    if not in_main_thread or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+        yield
+        return
+
+    def ask(number: int, frame: Any) -> None:
+        if clock.asked:
+            signal.default_int_handler(number, frame)
+        clock.asked = True
+        say("stopping after the update under way; the model will be usable. Ctrl-C again stops at once.")
+
+    signal.signal(signal.SIGINT, ask)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -1,0 +1,284 @@
+"""A fit that is killed goes on where it was and ends with the same bits; one that is interrupted is usable."""
+
+import errno
+import os
+import signal
+import subprocess
+import sys
+import time
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.exceptions import ConvergenceWarning
+
+from bayesvm import BayesianLinearSVC, BayesianSVC, load, persistence
+from bayesvm.datasets import waveform
+from bayesvm.estimators import _tuning
+from bayesvm.inference import training
+from bayesvm.inference.tuning import Tuner
+
+DATA = waveform(3000, random_state=0)
+THREE = np.where(DATA.X[:, 3] > 1.5, 2, (DATA.y > 0).astype(int))
+
+FITS = {
+    "growing subsets": (lambda: BayesianSVC(n_inducing=20, tune=None, tol=1e-6, random_state=0), DATA.y),
+    "minibatches": (
+        lambda: BayesianSVC(
+            n_inducing=20, tune=None, inference="stochastic", batch_size=500, max_iter=8, random_state=0
+        ),
+        DATA.y,
+    ),
+    "a fixed rate": (
+        lambda: BayesianSVC(
+            n_inducing=9,
+            tune=None,
+            inference="stochastic",
+            batch_size=900,
+            learning_rate=0.3,
+            max_iter=6,
+            random_state=0,
+        ),
+        DATA.y,
+    ),
+    "three classes": (lambda: BayesianSVC(n_inducing=15, tune=None, random_state=0), THREE),
+    "linear": (lambda: BayesianLinearSVC(random_state=0, tol=1e-7), DATA.y),
+    "mean field": (lambda: BayesianLinearSVC(covariance="diagonal", max_iter=6, random_state=0), THREE),
+    "augmented": (
+        lambda: BayesianSVC(n_inducing=10, bound="augmented", tune=None, max_iter=12, tol=0, random_state=0),
+        DATA.y,
+    ),
+}
+
+
+class Killed(BaseException):
+    """Not an error that anything would catch."""
+
+
+def killer(at):
+    """A callback that dies at its update number ``at``."""
+    heard = []
+
+    def callback(progress):
+        heard.append(progress)
+        if len(heard) == at:
+            raise Killed
+
+    return callback, heard
+
+
+def told(model):
+    """All that a fit says, as bytes."""
+    latent = np.concatenate([part.ravel() for part in model.latent_mean_and_variance(DATA.X[:200])])
+    return (latent.tobytes(), model.predict_proba(DATA.X[:200]).tobytes(), model.elbo_trace_.tobytes(), model.n_passes_)
+
+
+def fitted_in_pieces(make, y, path, moments):
+    """Fit with the process 'dying' at each of the moments in turn, and then to the end."""
+    for at in moments:
+        callback, heard = killer(at)
+        try:
+            make().fit(DATA.X, y, callback=callback, checkpoint=path, checkpoint_every=0)
+        except Killed:
+            continue
+        assert len(heard) < at
+    return make().fit(DATA.X, y, checkpoint=path, checkpoint_every=0)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("name", FITS)
+def test_a_killed_fit_goes_on_with_the_same_bits(name, tmp_path, monkeypatch):
+    monkeypatch.setattr(training, "SMALLEST_SUBSET", 150)
+    make, y = FITS[name]
+    callback, heard = killer(-1)
+    whole = make().fit(DATA.X, y, callback=callback)
+    n_updates = len(heard)
+    assert n_updates >= 3
+    rng = np.random.default_rng(0)
+    for trial, moments in enumerate([[1], [n_updates], [2, 2, 2], rng.integers(1, n_updates + 1, 6).tolist()]):
+        pieces = fitted_in_pieces(make, y, tmp_path / f"{trial}.checkpoint", moments)
+        assert told(pieces) == told(whole), moments
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_a_tuned_fit_that_grows_goes_on_without_tuning_again(tmp_path, monkeypatch):
+    monkeypatch.setattr(_tuning, "GROWTH", (30, 60))
+    monkeypatch.setattr(_tuning, "WORTH_TRYING", -1.0)
+    monkeypatch.setattr(_tuning, "WORTH_GROWING", -1.0)
+    X, y = DATA.X[:1200], DATA.y[:1200]
+    make = lambda: BayesianSVC(kernel="rbf", scale="standard", tune="loo", random_state=3)
+    callback, heard = killer(-1)
+    whole = make().fit(X, y, callback=callback)
+    assert len(whole.inducing_points_) == 60
+    path = tmp_path / "fit.checkpoint"
+    tunings = []
+    tune = Tuner.tune
+    monkeypatch.setattr(Tuner, "tune", lambda self, candidates: tunings.append(1) or tune(self, candidates))
+    for at in range(1, len(heard) + 1):
+        with pytest.raises(Killed):
+            make().fit(X, y, callback=killer(1)[0] if at > 1 else killer(at)[0], checkpoint=path, checkpoint_every=0)
+        if persistence.read(path)[1].keys() > {"prepared", "training of 60 weights"}:
+            break
+    pieces = make().fit(X, y, checkpoint=path, checkpoint_every=0)
+    assert len(tunings) == 1
+    assert told(pieces) == told(whole)
+    np.testing.assert_array_equal(pieces.inducing_points_, whole.inducing_points_)
+    assert [(t.what, t.loo) for t in pieces.tuning_report_.trials] == [
+        (t.what, t.loo) for t in whole.tuning_report_.trials
+    ]
+
+
+SCRIPT = """
+import sys, numpy as np
+from bayesvm import BayesianSVC
+from bayesvm.datasets import waveform
+from bayesvm.estimators import _tuning
+data = waveform(60_000, random_state=0)
+print("ready", flush=True)
+model = BayesianSVC(n_inducing=100, tune=None, tol=1e-7, random_state=0, n_jobs=1)
+model.fit(data.X, data.y, checkpoint=sys.argv[1], checkpoint_every=0.0)
+np.save(sys.argv[2], model.predict_proba(data.X[:500]))
+"""
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="no kill -9 here")
+def test_kill_9_at_random_moments(tmp_path):
+    data = waveform(60_000, random_state=0)
+    began = time.monotonic()
+    whole = BayesianSVC(n_inducing=100, tune=None, tol=1e-7, random_state=0, n_jobs=1).fit(data.X, data.y)
+    seconds = time.monotonic() - began
+    rng, kills = np.random.default_rng(), 0
+    for _ in range(20):
+        arguments = [sys.executable, "-W", "ignore", "-c", SCRIPT, tmp_path / "checkpoint", tmp_path / "out.npy"]
+        with subprocess.Popen(arguments, stdout=subprocess.PIPE, text=True) as process:  # noqa: S603
+            assert process.stdout.readline() == "ready\n"
+            if kills < 6:
+                time.sleep(rng.uniform(0, 0.5 * seconds))
+                process.send_signal(signal.SIGKILL)
+                kills += 1
+        if process.returncode == 0:
+            break
+    assert kills >= 3
+    np.testing.assert_array_equal(np.load(tmp_path / "out.npy"), whole.predict_proba(data.X[:500]))
+    assert [path.name for path in tmp_path.iterdir() if path.suffix == ".tmp"] == []
+
+
+def test_a_finished_checkpoint_gives_the_model_again_without_a_pass(tmp_path):
+    make, y = FITS["growing subsets"]
+    first = make().fit(DATA.X, y, checkpoint=tmp_path / "c")
+    callback, heard = killer(-1)
+    again = make().fit(DATA.X, y, checkpoint=tmp_path / "c", callback=callback)
+    assert told(again) == told(first)
+    assert heard == []
+
+
+@pytest.mark.parametrize(
+    ("change", "rows", "word"),
+    [
+        ({"n_inducing": 21}, slice(None), "n_inducing was '20' and is '21'"),
+        ({"random_state": 1}, slice(None), "random_state"),
+        ({}, slice(0, 2000), "the number of rows was 3000 and is 2000"),
+        ({}, slice(None, None, -1), "the digest of some rows"),
+    ],
+)
+def test_a_checkpoint_of_another_fit_is_refused(change, rows, word, tmp_path):
+    make, y = FITS["growing subsets"]
+    make().fit(DATA.X, y, checkpoint=tmp_path / "c")
+    with pytest.raises(ValueError, match=f"belongs to another fit.*{word}.*Delete it"):
+        make().set_params(**change).fit(DATA.X[rows], y[rows], checkpoint=tmp_path / "c")
+    make().set_params(n_jobs=2, verbose=0).fit(DATA.X, y, checkpoint=tmp_path / "c")
+
+
+def test_without_a_seed_a_fit_goes_on_with_the_seed_it_had(tmp_path, monkeypatch):
+    monkeypatch.setattr(training, "SMALLEST_SUBSET", 150)
+    make = lambda: BayesianSVC(n_inducing=20, tune=None)
+    with pytest.raises(Killed):
+        make().fit(DATA.X, DATA.y, callback=killer(4)[0], checkpoint=tmp_path / "c", checkpoint_every=0)
+    first, second = (make().fit(DATA.X, DATA.y, checkpoint=tmp_path / "c") for _ in range(2))
+    assert told(first) == told(second)
+
+
+def test_files_that_are_no_checkpoint_are_refused(tmp_path):
+    model = FITS["linear"][0]().fit(DATA.X, DATA.y)
+    model.save(tmp_path / "model")
+    with pytest.raises(ValueError, match="no checkpoint: it holds a BayesianLinearSVC"):
+        model.fit(DATA.X, DATA.y, checkpoint=tmp_path / "model")
+    assert load(tmp_path / "model").elbo_ == model.elbo_
+    (tmp_path / "text").write_text("no safetensors")
+    with pytest.raises(ValueError, match="text"):
+        model.fit(DATA.X, DATA.y, checkpoint=tmp_path / "text")
+    with pytest.raises(FileNotFoundError, match="folder of the checkpoint"):
+        model.fit(DATA.X, DATA.y, checkpoint=tmp_path / "nowhere" / "c")
+
+
+def test_a_full_disk_leaves_the_old_checkpoint_and_the_fit_goes_on(tmp_path, monkeypatch):
+    make, y = FITS["growing subsets"]
+    path = tmp_path / "c"
+    with pytest.raises(Killed):
+        make().fit(DATA.X, y, callback=killer(3)[0], checkpoint=path, checkpoint_every=0)
+    before = path.read_bytes()
+
+    def full(descriptor):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.warns(UserWarning, match="could not be written .*No space left.*goes on") as warned:
+        model = make().fit(DATA.X, y, checkpoint=path, checkpoint_every=0)
+    assert len(warned) == 1
+    assert told(model) == told(make().fit(DATA.X, y))
+    assert path.read_bytes() == before
+    assert [file.name for file in tmp_path.iterdir()] == ["c"]
+
+
+def interrupter(at):
+    """A callback that presses Ctrl-C at an update."""
+    heard = []
+
+    def callback(progress):
+        heard.append(progress)
+        if len(heard) == at:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    return callback
+
+
+def test_control_c_once_leaves_a_usable_marked_model_and_a_checkpoint_to_go_on_from(tmp_path, monkeypatch, capfd):
+    monkeypatch.setattr(training, "SMALLEST_SUBSET", 150)
+    make, y = FITS["growing subsets"]
+    whole = make().fit(DATA.X, y)
+    with pytest.warns(ConvergenceWarning, match="stopped by Ctrl-C after .* usable"):
+        model = make().fit(DATA.X, y, callback=interrupter(3), checkpoint=tmp_path / "c", checkpoint_every=1e9)
+    assert "stopping after the update" in capfd.readouterr().err
+    assert model.interrupted_
+    assert not model.converged_
+    assert not whole.interrupted_
+    assert model.score(DATA.X, y) > 0.8
+    model.save(tmp_path / "m")
+    assert load(tmp_path / "m").interrupted_
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    assert told(make().fit(DATA.X, y, checkpoint=tmp_path / "c")) == told(whole)
+
+
+def test_control_c_twice_stops_at_once():
+    def callback(progress):
+        os.kill(os.getpid(), signal.SIGINT)
+        os.kill(os.getpid(), signal.SIGINT)
+        for _ in range(100):
+            time.sleep(0.01)  # the handler runs between two instructions
+
+    with pytest.raises(KeyboardInterrupt):
+        FITS["growing subsets"][0]().fit(DATA.X, DATA.y, callback=callback)
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_another_listener_for_control_c_is_left_alone():
+    heard = []
+    old = signal.signal(signal.SIGINT, lambda *_: heard.append(1))
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            model = FITS["linear"][0]().fit(DATA.X, DATA.y, callback=interrupter(1))
+    finally:
+        signal.signal(signal.SIGINT, old)
+    assert heard == [1]
+    assert not model.interrupted_
