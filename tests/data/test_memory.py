@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+from bayesvm.data import blocks
+from bayesvm.data.blocks import random_rows
 from bayesvm.data.memory import MemorySource
 from bayesvm.data.scaling import ColumnMoments, ColumnScaler
 from bayesvm.data.workers import Workers
@@ -63,3 +65,32 @@ def test_sparse_rows_become_dense_block_by_block():
     matrix = sparse.csr_matrix(np.where(X > 0, X, 0))
     np.testing.assert_array_equal(all_rows(source(X=matrix))[0], matrix.toarray())
     np.testing.assert_array_equal(source(X=matrix).head(3).gathered().X, matrix[:3].toarray())
+
+
+@pytest.mark.parametrize(("n_rows", "size"), [(10, 10), (10, 6), (10, 4), (10, 0), (1000, 1), (100_000, 40_000)])
+def test_random_rows_are_distinct_and_as_many_as_asked_for(n_rows, size):
+    found = random_rows(n_rows, size, np.random.default_rng(0))
+    assert len(np.unique(found)) == len(found) == size
+    assert size == 0 or 0 <= found.min() <= found.max() < n_rows
+
+
+@pytest.mark.parametrize("size", [3, 7])
+def test_random_rows_prefer_no_row(size):
+    rng = np.random.default_rng(0)
+    found = np.array([random_rows(10, size, rng) for _ in range(20_000)])
+    np.testing.assert_allclose(np.bincount(found.ravel(), minlength=10) / 20_000, size / 10, atol=0.015)
+    assert (np.diff(found, axis=1) > 0).all()
+    pairs = {tuple(pair) for pair in found[:, :2].tolist()}
+    assert len(pairs) > 5  # not always neighbours
+
+
+def test_of_a_large_table_subsets_come_from_the_rows_to_hold(monkeypatch):
+    monkeypatch.setattr(blocks, "HELD_ENTRIES", 0)
+    monkeypatch.setattr(blocks, "FEWEST_HELD", 300)
+    to_hold = blocks.rows_to_hold(1000, 4, np.random.default_rng(3))
+    large = source(to_hold=to_hold)
+    part = large.subset(1000, np.random.default_rng(4))
+    assert sorted(part.numbers) == sorted(to_hold)
+    np.testing.assert_array_equal(all_rows(part)[0], X[part.numbers])
+    assert large.n_rows == 1000
+    assert large.held() is large

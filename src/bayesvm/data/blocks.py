@@ -105,7 +105,7 @@ def at_most(source: BlockSource, n_rows: int, rng: np.random.Generator) -> HeldR
 
 
 def rows_to_hold(n_rows: int, n_features: int, rng: np.random.Generator) -> RowNumbers | None:
-    """A random choice, in random order, of the rows of a large table; ``None`` if all of them can be held.
+    """A random choice, in rising order, of the rows of a large table; ``None`` if all of them can be held.
 
     It takes memory for those rows only, and is the same wherever the table lies.
     """
@@ -119,13 +119,16 @@ def most_held(n_features: int) -> int:
 
 
 def random_rows(n_rows: int, size: int, rng: np.random.Generator) -> RowNumbers:
-    """``size`` of the numbers below ``n_rows``, in random order, without an array of ``n_rows`` entries."""
+    """``size`` of the numbers below ``n_rows``, in rising order, without an array of ``n_rows`` entries."""
     if 2 * size > n_rows:
-        return rng.permutation(n_rows)[:size]
-    chosen = np.empty(0, np.intp)
-    while len(chosen) < size:
-        chosen = np.unique(np.concatenate([chosen, rng.integers(0, n_rows, size - len(chosen))]))
-    return rng.permutation(chosen)
+        return np.sort(rng.permutation(n_rows)[:size])
+    # So many draws have a hundredth more than ``size`` distinct numbers, on average; a set of them is a random set.
+    draws = int(-n_rows * np.log1p(-min(1.01 * size / n_rows, 0.99))) + 10
+    distinct = np.empty(0, np.intp)
+    while len(distinct) < size:
+        numbers = np.sort(rng.integers(0, n_rows, draws))
+        distinct = numbers[np.diff(numbers, prepend=-1) > 0]
+    return np.delete(distinct, rng.permutation(len(distinct))[size:])
 
 
 def block_rows(n_weights: int, n_features: int) -> int:

@@ -19,7 +19,7 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True)
 class FarSource(ABC):
-    """Sums are made where the rows lie; subsets come from ``hand``, all rows or a random choice in random order."""
+    """Sums are made where the rows lie; subsets come from ``hand``, all rows or a random choice of them."""
 
     n_rows: int
     total_weight: float
@@ -58,9 +58,7 @@ class FarSource(ABC):
             return
         numbers = random_rows(self.n_rows, most_held(self.n_features), rng)
         X, y, weight = self.fetch(numbers)
-        fresh = replace(self.hand, X=X, y=y, weight=weight, numbered=numbers)
-        for start in range(0, fresh.n_rows, size):
-            yield fresh.take(np.arange(start, min(start + size, fresh.n_rows)))
+        yield from replace(self.hand, X=X, y=y, weight=weight, numbered=numbers).minibatches(size, rng)
 
     def held(self) -> MemorySource:
         """All rows in memory; for tables that are known to be small."""

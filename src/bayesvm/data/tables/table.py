@@ -168,8 +168,9 @@ class Table:
 
         One pass over the parts of files that hold such rows; up to ``n_rows_at_once`` others are in memory with them.
         """
-        order = np.argsort(indices)
-        rising = np.asarray(indices)[order]
+        rising = np.asarray(indices)
+        order = None if (np.diff(rising) > 0).all() else np.argsort(rising)
+        rising = rising if order is None else rising[order]
         if len(rising) == 0 or rising[0] < 0 or rising[-1] >= self.n_rows or (np.diff(rising) == 0).any():
             raise IndexError(f"rows are asked for by distinct numbers, at least one, of 0 to {self.n_rows - 1}")
         X: Any = [] if self.sparse else np.empty((len(rising), self.n_features), self.dtype)
@@ -183,10 +184,10 @@ class Table:
                 if self.sparse:
                     X.append(found.X)
                 else:
-                    X[order[begin:end]] = found.X
+                    X[slice(begin, end) if order is None else order[begin:end]] = found.X
                 ys.append(found.y)
                 weights.append(found.weight)
-        back = np.argsort(order)
+        back: Any = slice(None) if order is None else np.argsort(order)
         y = None if ys[0] is None else np.concatenate(ys)[back]
         weight = None if weights[0] is None else np.concatenate(weights)[back]
         return Batch(sparse.vstack(X, format="csr")[back] if self.sparse else X, y, weight)

@@ -1,0 +1,36 @@
+"""Scaling: half a million rows of covtype, against what a user would pick instead. Each method has its own process."""
+
+import sys
+from pathlib import Path
+
+from benchmarks.scaling.processes import FailedError, told_by
+
+SIZES = (500, 1000, 2000)
+GPYTORCH = Path(".venv-gpytorch/bin/python")
+SVGP_LIMIT = 10  # times our seconds
+
+
+def measured(quick):
+    n_train = 500_000 // (50 if quick else 1)
+    sizes = [size // (10 if quick else 1) for size in SIZES]
+    ours = {}
+    for m in sizes:
+        ours[m] = row = told_by("covtype_fit", {"method": "ours", "m": m, "n_train": n_train})
+        yield row | {"ratio": 1.0, "to": m}
+        for method in ("Nystroem + logistic regression", "Nystroem + SGD hinge + sigmoid"):
+            yield compared({"method": method, "m": m, "n_train": n_train}, row)
+    for method in ("LightGBM", "LightGBM, 500 rounds"):
+        yield compared({"method": method, "m": None, "n_train": n_train}, ours[sizes[0]], sizes[0])
+    limit = SVGP_LIMIT * ours[sizes[0]]["seconds"]
+    given = {"m": sizes[0], "n_train": n_train, "limit": limit, "goal": ours[sizes[0]]["log_loss"]}
+    yield compared({"method": "GPyTorch SVGP", **given}, ours[sizes[0]], module="svgp_curve", interpreter=GPYTORCH)
+
+
+def compared(given, ours, to=None, module="covtype_fit", interpreter=sys.executable):
+    """A peer's row, with its time over ours at ``to`` points; or why there is none."""
+    head = {"method": given["method"], "m": given["m"], "to": to or given["m"]}
+    try:
+        row = told_by(module, given, interpreter)
+    except (FailedError, FileNotFoundError) as error:
+        return head | {"failed": str(error)}
+    return head | row | {"ratio": row["seconds"] / ours["seconds"]}

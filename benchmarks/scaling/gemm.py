@@ -1,0 +1,90 @@
+"""Scaling: what share of the machine's own matrix product a training pass and a whole default fit reach."""
+
+import time
+from functools import partial
+
+import numpy as np
+
+from bayesvm import BayesianSVC
+from bayesvm.kernels import RBF
+from benchmarks.scaling.fresh_fit import tuning_timed
+from benchmarks.scaling.generated import D, fresh
+from benchmarks.scaling.machine import CORES, gemm_rate, pass_flops, seconds
+from experiments.registry.problems import collisions
+
+AIMS = {64: 0.35, 256: 0.65, 512: 0.8, 1024: 0.8}
+FEW_ROWS = 4096  # so few that a step is mostly its work of order M³
+
+
+def measured(quick):
+    rate = gemm_rate()
+    yield from passes(rate, quick)
+    yield from whole_fits(rate, quick)
+
+
+def passes(rate, quick):
+    data = collisions(1_000_000 // (50 if quick else 1), 0)
+    for m in AIMS:
+        rows = len(data.y) if m == 64 else len(data.y) // 4 if m < 1024 else len(data.y) // 10
+        one, few = (seconds_of_a_pass(data.X[:n], data.y[:n], m) for n in (rows, FEW_ROWS))
+        yield {
+            "what": "pass",
+            "m": m,
+            "n_rows": rows,
+            "share": rows * pass_flops(m, D) / one / rate,
+            "seconds_per_million": one / rows * 1e6,
+            "step_seconds": max(few - FEW_ROWS * one / rows, 0.0),
+        }
+
+
+def seconds_of_a_pass(X, y, m):
+    """From fits of two and of six passes, which share all else."""
+    how = {"kernel": RBF(4.0, 4.0), "inducing": X[:m].astype(float), "scale": None, "tune": None, "link": "probit"}
+    times = []
+    for n in (2, 6):
+        model = BayesianSVC(
+            **how, inference="batch", precision="single", tol=0, max_iter=n, n_jobs=CORES, random_state=0
+        )
+        times.append(seconds(partial(model.fit, X, y)))
+    return (times[1] - times[0]) / 4
+
+
+def whole_fits(rate, quick):
+    test = fresh(10_000)
+    for m in AIMS:
+        data = collisions((1_000_000 if m < 512 else 250_000) // (50 if quick else 1), 0)
+        model = BayesianSVC(n_inducing=m, n_jobs=CORES, random_state=0)
+        tuning = tuning_timed(model)
+        start = time.perf_counter()
+        model.fit(data.X, data.y)
+        elapsed = time.perf_counter() - start
+        flops = model.n_passes_ * len(data.y) * pass_flops(m, D)
+        yield {
+            "what": "fit",
+            "m": m,
+            "n_rows": len(data.y),
+            "seconds": elapsed,
+            "tuning_seconds": sum(tuning),
+            "passes": model.n_passes_,
+            "share": flops / elapsed / rate,
+            "share_without_tuning": flops / (elapsed - sum(tuning)) / rate,
+            "difference_of_f": precision_error(model, data, test.X),
+        }
+
+
+def precision_error(found, data, X):
+    """The largest difference of f between a fit in single and one in double precision, and the largest f."""
+    how = {
+        "kernel": found.kernel_,
+        "inducing": found.inducing_points_,
+        "scale": found.tuning_report_.trials[-1].scale,
+        "tune": None,
+        "tol": 1e-8,
+        "n_jobs": CORES,
+        "random_state": 0,
+    }
+    f = [
+        BayesianSVC(**how, precision=precision).fit(data.X, data.y).latent_mean_and_variance(X)[0]
+        for precision in ("single", "double")
+    ]
+    return float(np.abs(f[0] - f[1]).max())
