@@ -10,7 +10,7 @@ from bayesvm import BayesianLinearSVC, BayesianSVC
 from bayesvm.core.features import InducingFeatures, LinearFeatures
 from bayesvm.core.likelihoods import LIKELIHOODS
 from bayesvm.core.linalg import NotPositiveDefiniteError
-from bayesvm.core.links import fit_probit
+from bayesvm.core.links import calibrated, fit_probit
 from bayesvm.data.memory import MemorySource
 from bayesvm.data.scaling import ColumnScaler
 from bayesvm.data.workers import Workers
@@ -56,7 +56,7 @@ def test_a_judgement_says_what_a_whole_fit_says(y, weight, bound):
     loss, nats, share = {"exact": (0.002, 0.002, 0.03), "augmented": (0.02, 0.05, 0.2)}[bound]
     assert found.loo == pytest.approx(model.loo_log_loss_, abs=loss)
     assert found.elbo == pytest.approx(model.elbo_, abs=nats * N * len(rows.labels))
-    assert found.link.scale == pytest.approx(model.calibration_scale_, rel=0.1)
+    assert found.link.scale == pytest.approx(calibrated(model._cavities).scale, rel=0.1)
     assert np.average(found.losses, weights=weight) == pytest.approx(found.loo)
     np.testing.assert_allclose(np.exp(-found.losses), model.loo_proba_[np.arange(N), y], atol=share)
 

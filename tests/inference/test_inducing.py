@@ -1,5 +1,7 @@
 """Inducing points: distinct, from a bounded sample, the same for weights and for repetition."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from sklearn.cluster import KMeans
@@ -265,3 +267,39 @@ def test_components_of_rows_too_light_to_be_taken_stay_at_their_centres():
     points = pick(source(rows, weight), "gmm", 180)
     assert np.isfinite(points).all()
     assert squared_distances(points, rows).min(axis=1).max() < 1
+
+
+# ---- within classes ----
+
+
+def two_classes(n, sizes=(0.9, 0.1)):
+    """Many rows, the classes overlapping; the sample is a small part."""
+    y = rng.choice(2, n, p=sizes).astype(np.int32)
+    rows = rng.standard_normal((n, 3)) + 2 * y[:, None]
+    return MemorySource(rows, y, None, ColumnScaler(), Workers(1), 1000)
+
+
+def test_many_rows_have_clusters_within_classes():
+    many = two_classes(20_000)
+    points = pick(many, "kmeans", 40)
+    assert points.shape == (40, 3)
+    exchanged = pick(replace(many, y=rng.permutation(many.y)), "kmeans", 40)
+    assert not np.array_equal(points, exchanged)
+
+
+def test_few_rows_keep_their_labels_to_themselves():
+    few = two_classes(19_999)
+    np.testing.assert_array_equal(pick(few, "kmeans", 40), pick(replace(few, y=1 - few.y[::-1]), "kmeans", 40))
+
+
+def test_a_class_has_points_by_the_root_of_its_weight():
+    rows = around(np.array([[0.0, 0.0], [50.0, 50.0]]), (900, 100), 1.0)
+    centres = inducing.class_centres(rows, np.ones(1000), np.repeat([0, 1], (900, 100)), 40, np.random.default_rng(0))
+    assert (centres[:, 0] > 25).sum() == 10
+
+
+@pytest.mark.parametrize("n_points", [1, 2, 5, 103, 105])
+def test_small_classes_give_what_they_have(n_points):
+    label = np.repeat([0, 3, 7], (100, 5, 1))
+    points = inducing.class_centres(X[:106], np.ones(106), label, n_points, np.random.default_rng(0))
+    assert len(np.unique(points, axis=0)) == n_points

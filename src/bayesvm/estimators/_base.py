@@ -18,7 +18,7 @@ from sklearn.utils.metaestimators import available_if
 from bayesvm.core.features import Features
 from bayesvm.core.leave_one_out import Cavities, joined
 from bayesvm.core.likelihoods import LIKELIHOODS
-from bayesvm.core.links import Probit, Softmax
+from bayesvm.core.links import Softmax, TwoProbits
 from bayesvm.core.posterior import Gaussian
 from bayesvm.core.statistics import View
 from bayesvm.data.blocks import BlockSource, block_rows
@@ -287,9 +287,11 @@ class BaseBayesianSVC(PredictionMixin, ClassifierMixin, BaseEstimator, metaclass
         """Fit the link to leave-one-out marginals, and say how good they are."""
         self._cavities = cavity
         self._link = fitted_link(self.link, cavity)
-        if isinstance(self._link, Probit | Softmax):
-            self.calibration_scale_ = self._link.scale
+        if isinstance(self._link, TwoProbits | Softmax):
+            self.calibration_scale_ = np.atleast_1d(self._link.scale)
             self.calibration_bias_ = np.atleast_1d(self._link.bias)
+        if isinstance(self._link, TwoProbits):
+            self.calibration_share_ = self._link.share
         self.loo_proba_ = probabilities(decision(self._link, cavity))
         if indices is not None:
             self.loo_indices_ = indices

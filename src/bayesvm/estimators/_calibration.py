@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from bayesvm.core.leave_one_out import Cavities, block_cavities, joined
-from bayesvm.core.links import PLAIN_LINKS, Normalised, calibrated
+from bayesvm.core.links import PLAIN_LINKS, Normalised, calibrated, refined
 from bayesvm.core.statistics import View
 from bayesvm.data.blocks import BlockSource, at_most
 from bayesvm.estimators._prediction import probabilities
@@ -32,7 +32,7 @@ def cavities(
 def fitted_link(name: str, cavity: Cavities) -> Any:
     """The link by that name; ``calibrated`` is fitted to the leave-one-out marginals."""
     if name == "calibrated":
-        return calibrated(cavity)
+        return refined(calibrated(cavity), cavity)
     return Normalised(PLAIN_LINKS[name]) if cavity.mean.shape[1] > 1 else PLAIN_LINKS[name]
 
 

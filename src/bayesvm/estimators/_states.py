@@ -16,7 +16,7 @@ from bayesvm.data.scaling import ColumnScaler
 
 KERNELS = {cls.__name__: cls for cls in (kernels.RBF, kernels.Matern, kernels.Linear, kernels.Constant)}
 SCALERS = {cls.__name__: cls for cls in (ColumnScaler, QuantileScaler)}
-LINKS = {cls.__name__: cls for cls in (links.Probit, links.Paper, links.Hinge, links.Softmax)}
+LINKS = {cls.__name__: cls for cls in (links.Probit, links.TwoProbits, links.Paper, links.Hinge, links.Softmax)}
 
 
 def plain(value: Any) -> Any:

@@ -46,8 +46,9 @@ class BayesianSVC(TuningMixin):
     max_inducing : int
         The most that "auto" may take.
     inducing : "kmeans", "random", "greedy", "gmm" or array of shape (n_inducing, n_features)
-        How inducing points are chosen: k-means from AFK-MC² seeds, at random, by greatest conditional variance, by a
-        Gaussian mixture, with distances measured in the kernel's length-scales; an array gives them, in the units of X.
+        How inducing points are chosen: k-means from AFK-MC² seeds (within each class if rows are many), at random, by
+        greatest conditional variance, by a Gaussian mixture, with distances measured in the kernel's length-scales; an
+        array gives them, in the units of X.
     learn_inducing : bool
         Whether the points are moved by the gradient of the leave-one-out loss; they over-fit easily.
     bound : "exact" or "augmented"
@@ -101,7 +102,8 @@ class BayesianSVC(TuningMixin):
     classes_ : the labels, sorted; of two, the second is the positive class.
     loo_proba_, loo_log_loss_, loo_error_ : leave-one-out probabilities and figures from this one fit; the rows
         ``loo_indices_`` of X, all of them up to 20,000, a random choice beyond.
-    calibration_scale_, calibration_bias_ : parameters of the calibrated link.
+    calibration_scale_, calibration_bias_, calibration_share_ : parameters of the calibrated link: for two classes a
+        scale and a bias of either probit and the share of the second, for more one scale and a bias of every class.
     inducing_points_ : in the units of X.
     kernel_ : the kernel used, on scaled inputs.
     tuning_report_ : what was tried, its leave-one-out log loss, what was chosen and why; prints as a table.

@@ -21,6 +21,11 @@ HOW = ("kmeans", "random", "greedy", "gmm")
 SAMPLE_ROWS = 4_000  # a choice is made among at most this many rows, or
 SAMPLE_ROWS_PER_POINT = 8  # this many per inducing point, whichever is more
 
+# Rows per row of the sample from which k-means clusters each class by itself. Points that know labels serve better
+# (covtype, 40,000 rows: log loss .465 -> .454), but leave-one-out does not take out what a row told about their places:
+# where the sample is all there is, it promises up to .03 too much. From here on it is .001 or less.
+ROWS_PER_SAMPLE_FOR_CLASSES = 5
+
 # Of AFK-MC²: seeds are then within 1 % of exact k-means++; 10 steps can be 16 % worse, 200 are no better.
 CHAIN_STEPS = 50
 LLOYD_STEPS = 5  # few: points need to cover the data, not to be the best clustering
@@ -34,7 +39,7 @@ def select(
 ) -> Array:
     """``n_points`` inducing points from a bounded random sample; fewer if the sample has fewer distinct rows.
 
-    - ``"kmeans"``: centres of clusters, from AFK-MC² seeds.
+    - ``"kmeans"``: centres of clusters, from AFK-MC² seeds; of clusters within classes if there are many rows.
     - ``"random"``: rows drawn without regard to their weights.
     - ``"greedy"``: each the row at which the points before it leave most variance; fewer if they leave none.
     - ``"gmm"``: means of a Gaussian mixture.
@@ -47,7 +52,7 @@ def select(
     if how == "greedy" and kernel is None:
         raise ValueError("'greedy' chooses inducing points by the kernel's variances; give select the kernel")
     limit = max(SAMPLE_ROWS, SAMPLE_ROWS_PER_POINT * n_points)
-    rows, weight = _distinct(at_most(source, limit, rng))
+    rows, weight, label = _distinct(at_most(source, limit, rng))
     if n_points >= len(rows):
         return rows
     if how == "random":
@@ -57,8 +62,13 @@ def select(
         if kernel is not None and how == "greedy":
             return rows[greedy_rows(rows, n_points, kernel)]
         origin, unit = rows.mean(axis=0), _unit(rows, kernel)
-        given = (rows - origin) / unit, weight, n_points, rng
-        points = clusters(*given).cluster_centers_ if how == "kmeans" else mixture_means(*given)
+        given = (rows - origin) / unit, weight
+        if how == "gmm":
+            points = mixture_means(*given, n_points, rng)
+        elif source.n_rows >= ROWS_PER_SAMPLE_FOR_CLASSES * limit:
+            points = class_centres(*given, label, n_points, rng)
+        else:
+            points = clusters(*given, n_points, rng).cluster_centers_
         return np.unique(points * unit + origin, axis=0)
 
 
@@ -109,6 +119,28 @@ def clusters(rows: Array, weight: Array, n_clusters: int, rng: np.random.Generat
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # rows closer than rounding may share a centre
         return kmeans.fit(rows, sample_weight=weight)
+
+
+def class_centres(
+    rows: Array, weight: Array, label: npt.NDArray[np.intp], n_points: int, rng: np.random.Generator
+) -> Array:
+    """Centres of clusters within each class; a class has points in proportion to the root of its weight.
+
+    So rows of two classes that lie near each other have points on either side of what divides them.
+    """
+    classes, which = np.unique(label, return_inverse=True)
+    most, merit = np.bincount(which), np.sqrt(np.bincount(which, weight))
+    sizes = np.zeros(len(classes), np.intp)
+    for _ in range(n_points):  # Sainte-Laguë's way to share out whole numbers
+        sizes[np.argmax(np.where(sizes < most, merit / (2 * sizes + 1), 0.0))] += 1
+    centres = []
+    for i, size in enumerate(sizes.tolist()):
+        mine = which == i
+        if size == most[i]:
+            centres.append(rows[mine])
+        elif size:
+            centres.append(clusters(rows[mine], weight[mine], size, rng).cluster_centers_)
+    return np.concatenate(centres)
 
 
 def mixture_means(rows: Array, weight: Array, n_points: int, rng: np.random.Generator) -> Array:
@@ -162,13 +194,16 @@ def greedy_rows(rows: Array, n_points: int, kernel: Kernel) -> list[int]:
     return chosen
 
 
-def _distinct(source: HeldRows) -> tuple[Array, Array]:
-    """Rows in the order of their numbers, and their weights."""
+def _distinct(source: HeldRows) -> tuple[Array, Array, npt.NDArray[np.intp]]:
+    """Rows in the order of their numbers, their weights, and the class that most of each row's weight has."""
     block = source.gathered()
     rows, which = np.unique(np.asarray(block.X, np.float64), axis=0, return_inverse=True)
-    weight = np.bincount(which.ravel(), block.weight, minlength=len(rows)).astype(np.float64)
+    classes, y = np.unique(block.y, return_inverse=True)
+    cell, shape = which.ravel() * len(classes) + y, (len(rows), len(classes))
+    each = np.bincount(cell, block.weight, minlength=shape[0] * shape[1]).astype(np.float64).reshape(shape)
+    weight = each.sum(axis=1)
     given = weight > 0
-    return rows[given], weight[given]
+    return rows[given], weight[given], each.argmax(axis=1)[given]
 
 
 def _unit(rows: Array, kernel: Kernel | None) -> Array:
