@@ -47,8 +47,8 @@ reproduce-susy: $(VENV)/.experiments
 # The lowest supported version of every dependency, in an environment of its own.
 test-lowest:
 	$(PYTHON) -m venv .venv-lowest
-	.venv-lowest/bin/python -m pip --disable-pip-version-check --quiet install -c tests/lowest.txt -e . \
-		pytest pandas
+	.venv-lowest/bin/python -m pip --disable-pip-version-check --quiet install -c tests/lowest.txt \
+		-e ".[tables,dask]" pytest pandas
 	.venv-lowest/bin/python -m pytest -W default
 
 # The competitor that needs torch.

@@ -3,6 +3,8 @@
 import logging
 import os
 import signal
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -12,7 +14,6 @@ from sklearn.exceptions import NotFittedError
 from bayesvm import BayesianLinearSVC, BayesianSVC
 from bayesvm.data import blocks
 from bayesvm.estimators import _base
-from bayesvm.estimators._dask import lazy_on_dask, lazy_prediction
 
 dask = pytest.importorskip("dask")
 da = pytest.importorskip("dask.array")
@@ -146,18 +147,18 @@ def test_lazy_predictions_are_those_in_memory(n_classes, frames, request):
         model = BayesianSVC(**PLAIN).fit(X, TWO if n_classes == 2 else THREE)
         given, rows = da.concatenate([array(X)[:0], array(X)]).rechunk((None, 2)), X
     for method in METHODS:
-        lazy, now = lazy_prediction(model, method, given), getattr(model, method)(rows)
+        lazy, now = getattr(model, method)(given), getattr(model, method)(rows)
         assert isinstance(lazy, da.Array)
         assert lazy.dtype == now.dtype
         assert lazy.shape[1:] == now.shape[1:]
         assert frames or lazy.shape == now.shape
         assert_close(lazy.compute(), now)
     now = model.predict_uncertainty(rows)
-    lazy = lazy_prediction(model, "predict_uncertainty", given)
+    lazy = model.predict_uncertainty(given)
     assert list(lazy) == list(now)
     for kind, values in dask.compute(lazy)[0].items():
         assert_close(values, now[kind])
-    lazy = lazy_prediction(model, "latent_mean_and_variance", given)
+    lazy = model.latent_mean_and_variance(given)
     for values, expected in zip(lazy, model.latent_mean_and_variance(rows), strict=True):
         assert values.ndim == expected.ndim
         assert_close(values.compute(), expected)
@@ -165,39 +166,31 @@ def test_lazy_predictions_are_those_in_memory(n_classes, frames, request):
 
 def test_lazy_predictions_do_not_change_with_a_later_fit():
     model = BayesianSVC(**PLAIN).fit(X, TWO)
-    now, lazy = model.predict_proba(X), lazy_prediction(model, "predict_proba", array(X))
+    now, lazy = model.predict_proba(X), model.predict_proba(array(X))
     model.fit(X, TWO[::-1])
     assert_close(lazy.compute(), now)
     assert model.n_jobs is None
 
 
 def test_the_model_is_one_node_of_the_graph(two_classes):
-    lazy = lazy_prediction(two_classes, "predict_proba", frame()[FEATURES])
+    lazy = two_classes.predict_proba(frame()[FEATURES])
     assert sum("BayesianSVC" in str(key) for key in dict(lazy.dask)) == 1
-
-
-def test_a_method_may_be_lazy_on_dask_and_at_once_in_memory(two_classes):
-    class Lazy(BayesianSVC):
-        predict_proba = lazy_on_dask(BayesianSVC.predict_proba)
-
-    model = Lazy(**PLAIN).fit(X, TWO)
-    assert_close(model.predict_proba(array(X)).compute(), model.predict_proba(X))
 
 
 def test_what_prediction_refuses(two_classes):
     with pytest.raises(NotFittedError):
-        lazy_prediction(BayesianSVC(), "predict", array(X))
+        BayesianSVC().predict(array(X))
     with pytest.raises(ValueError, match="feature names"):
-        lazy_prediction(two_classes, "predict", frame()[FEATURES[::-1]])
+        two_classes.predict(frame()[FEATURES[::-1]])
     with pytest.raises(ValueError, match="2 features"):
-        lazy_prediction(BayesianSVC(**PLAIN).fit(X, TWO), "predict", array(X)[:, :2])
+        BayesianSVC(**PLAIN).fit(X, TWO).predict(array(X)[:, :2])
     with pytest.warns(UserWarning, match="valid feature names"):
-        lazy_prediction(two_classes, "predict", array(X)).compute()
+        two_classes.predict(array(X)).compute()
     with pytest.raises(TypeError, match="sample_latent draws all rows jointly.*compute"):
-        lazy_prediction(two_classes, "sample_latent", array(X))
+        two_classes.sample_latent(array(X))
     gap = frame()[FEATURES].mask(frame()["depth"] > 2)
     with pytest.raises(ValueError, match="NaN at row .* column"):
-        lazy_prediction(two_classes, "predict", gap).compute()
+        two_classes.predict(gap).compute()
 
 
 @pytest.mark.parametrize(
@@ -247,7 +240,7 @@ def test_processes_give_the_fit_in_memory_and_lazy_predictions(client):
     rows, y = dask.persist(array(X), array(TWO))
     far, memory = BayesianSVC(**PLAIN).fit(rows, y), BayesianSVC(**PLAIN).fit(X, TWO)
     assert_same_fit(memory, far)
-    assert_close(lazy_prediction(far, "predict_proba", rows).compute(), far.predict_proba(X))
+    assert_close(far.predict_proba(rows).compute(), far.predict_proba(X))
 
 
 def test_large_matrices_travel_without_a_warning(client):
@@ -275,3 +268,12 @@ def test_a_worker_killed_and_a_worker_added_do_not_change_a_bit(client, cluster)
     np.testing.assert_array_equal(disturbed.elbo_trace_, undisturbed.elbo_trace_)
     np.testing.assert_array_equal(disturbed.predict_proba(X), undisturbed.predict_proba(X))
     np.testing.assert_array_equal(disturbed.loo_proba_, undisturbed.loo_proba_)
+
+
+def test_a_fit_works_before_distributed_is_loaded():
+    code = (
+        "import sys, numpy as np, dask.array as da; from bayesvm import BayesianLinearSVC; "
+        "X = np.random.default_rng(0).standard_normal((200, 2)); y = (X[:, 0] > 0).astype(int); "
+        "BayesianLinearSVC().fit(da.from_array(X, chunks=(50, 2)), da.from_array(y, chunks=50)).predict(X)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)  # noqa: S603

@@ -1,1 +1,1 @@
-"""Where blocks of rows come from. May import core; knows nothing of inference or scikit-learn."""
+"""Where blocks of rows come from: memory, files, a cluster. May import core; knows nothing of inference."""

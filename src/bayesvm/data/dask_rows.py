@@ -7,6 +7,7 @@ come or go at any time.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
@@ -257,6 +258,7 @@ def _task(function: Any) -> Any:
 def _computed(values: Sequence[Any]) -> Sequence[Any]:
     """One computation on whatever Dask's scheduler is."""
     dask = optional("dask", "dask")
-    with dask.config.set(QUIET):
+    # Before distributed is loaded, nobody would warn, and its defaults are not there to be changed.
+    with dask.config.set(QUIET if "distributed" in sys.modules else {}):
         found: Sequence[Any] = dask.compute(*values)
     return found
