@@ -106,9 +106,11 @@ class CodedTable:
         coder, dtype = _node(self.coder), self.table.layout.dtype
         order, wanted = self._by_partition(numbers)
         blocks = _computed([_task(chosen)(coder, dtype, which, *part) for part, which in wanted])
-        X, y, weight = joined(blocks)
+        found = joined(blocks)
+        if (np.diff(numbers) > 0).all():
+            return found
         back = np.argsort(order)
-        return Block(X[back], y[back], None if weight is None else weight[back])
+        return Block(found.X[back], found.y[back], None if found.weight is None else found.weight[back])
 
     def given(self, numbers: RowNumbers) -> RowNumbers:
         """What these rows are called in the table that was given, with its rows of weight zero."""
