@@ -77,11 +77,11 @@ def held_out_loss(model, X, y, link):
     return float(min(np.mean(-log_ndtr(y * each.score(m, v))) for each in (link, own)))
 
 
-def seconds_until(model, rows, power, is_good, limit, growth=1.05):
-    """Seconds of steps of ``rho = (t+1)^-power`` until ``is_good(model)``, or None; and all that was heard.
+def heard_until(model, rows, power, is_good, limit, growth=1.05):
+    """Steps of ``rho = (t+1)^-power`` until it is good or ``limit`` seconds are over.
 
-    Rows come in the order they lie in, which must be random. ``is_good`` gives (yes or no, figure) and is asked off the
-    clock, whenever the time has grown by a twentieth.
+    Rows come in the order they lie in, which must be random. ``is_good(model)`` gives (yes or no, figure) and is asked
+    off the clock, whenever the time has grown by a twentieth. Returns (seconds, steps, figure) of every answer.
     """
     X, y = rows
     spent, asked, heard, t, place = 0.0, 0.02, [], 0, 0
@@ -96,5 +96,5 @@ def seconds_until(model, rows, power, is_good, limit, growth=1.05):
         good, figure = is_good(model)
         heard.append((spent, t, figure))
         if good:
-            return spent, heard
-    return None, heard
+            break
+    return heard

@@ -9,14 +9,14 @@ from sklearn.metrics import log_loss
 from threadpoolctl import threadpool_limits
 
 from bayesvm import load
-from benchmarks.scaling.algorithm1 import BATCH, Algorithm1, held_out_loss, seconds_until
+from benchmarks.scaling.algorithm1 import BATCH, Algorithm1, heard_until, held_out_loss
 from benchmarks.scaling.generated import forget, fresh, write_arrays, write_parquet
 from benchmarks.scaling.machine import CORES
 from benchmarks.scaling.processes import told_by
 
 M = 64
 LIMIT = 30  # times our seconds
-NEAR = 0.001  # log loss
+NEAR, NEARER = 0.001, 0.0001  # log loss by which algorithm 1 may be behind
 POWERS = (0.6, 0.7, 0.9)  # of the step sizes; the fastest counts
 
 
@@ -34,7 +34,9 @@ def measured(quick):
             if form == "parquet":
                 forget(path)
             row = told_by("fresh_fit", {"form": form, "path": str(path), "m": M, "save": saved})
-            loss = log_loss(test.y, load(saved).predict_proba(test.X))
+            model = load(saved)
+            vars(model).pop("feature_names_in_", None)  # the test rows have none
+            loss = log_loss(test.y, model.predict_proba(test.X))
             rows.append({"what": "fit", "log_loss": loss, "bayes": bayes, **row})
             yield rows[-1]
         yield {"what": "disk over memory", "ratio": rows[1]["seconds"] / rows[0]["seconds"]}
@@ -48,28 +50,30 @@ def raced(model, rows, test, ours):
     X, y = model._scaler(rows[0]), rows[1].astype(float)  # noqa: SLF001
     X_test, y_test = model._scaler(test.X), test.y.astype(float)  # noqa: SLF001
     threads = faster_threads(model, X, y)
-    goal = ours["log_loss"] + NEAR
 
     def is_good(peer):
         loss = held_out_loss(peer, X_test, y_test, model._link)  # noqa: SLF001
-        return loss <= goal, loss
+        return loss <= ours["log_loss"] + NEARER, loss
 
     for power in POWERS:
         with threadpool_limits(limits=threads):
-            found, heard = seconds_until(as_ours(model), (X, y), power, is_good, LIMIT * ours["seconds"])
-        spent, steps, loss = heard[-1]
-        yield {
-            "what": "algorithm 1",
-            "power": power,
-            "threads": threads,
-            "reached": found is not None,
-            "seconds": spent,
-            "ratio": spent / ours["seconds"],
-            "epochs": steps * BATCH / len(y),
-            "log_loss": loss,
-            "best_log_loss": min(figure for _, _, figure in heard),
-            "goal": goal,
-        }
+            heard = heard_until(as_ours(model), (X, y), power, is_good, LIMIT * ours["seconds"])
+        for near in (NEAR, NEARER):
+            yield {"what": "algorithm 1", "power": power, "threads": threads, "near": near} | arrival(heard, near, ours)
+
+
+def arrival(heard, near, ours):
+    """When it was so near to our log loss, or that it was not; against all of our fit, and against it without tuning."""
+    there = [entry for entry in heard if entry[2] <= ours["log_loss"] + near]
+    spent, steps, _ = (there or heard[-1:])[0]
+    return {
+        "reached": bool(there),
+        "seconds": spent,
+        "ratio": spent / ours["seconds"],
+        "ratio_without_tuning": spent / (ours["seconds"] - ours["tuning_seconds"]),
+        "epochs": steps * BATCH / ours["n_rows"],
+        "best_log_loss": min(loss for _, _, loss in heard),
+    }
 
 
 def as_ours(model):

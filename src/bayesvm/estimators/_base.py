@@ -37,7 +37,7 @@ from bayesvm.inference.training import Callback, Plan, Trained, train
 from bayesvm.progress import Display, progress_display
 
 SINGLE_FROM = 1_000_000  # features in all, N·M, from which blocks are in single precision
-SMALL_MATRICES = 512  # weights below which factorisations are not worth several threads
+SMALL_MATRICES = 1024  # weights below which factorisations are not worth several threads; worse on a busy machine
 MANY_ROWS = 2**62  # prediction always sees the posterior in the coordinates made for many rows
 
 

@@ -68,8 +68,8 @@ class BayesianSVC(TuningMixin):
         and spectra. "quantile": ranks to normal scores, for heavy tails; beyond the extremes it goes on linearly.
         "auto": the best of them by leave-one-out with ``tune="auto"``, else "standard".
     link : "calibrated", "probit", "hinge" or "paper"
-        From f to a probability. "calibrated": a probit whose scale and bias are fitted to leave-one-out marginals
-        (more classes: a softmax with one scale and a bias each). "probit": P(f + unit noise > 0). "hinge": the
+        From f to a probability. "calibrated": a mean of two probits, fitted to leave-one-out marginals (more
+        classes: a softmax with one scale and a bias each). "probit": P(f + unit noise > 0). "hinge": the
         normalised pseudo-likelihood. "paper": the printed formula, for reproducing it. All but "calibrated" divide by
         the sum when there are more than two classes.
     batch_size : int or "auto"
