@@ -7,7 +7,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 GPYTORCH := .venv-gpytorch
 GPYTORCH_PIP := $(GPYTORCH)/bin/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: demo test test-lowest test-gpytorch lint format bench reproduce reproduce-quick reproduce-susy wheel clean
+.PHONY: demo test test-lowest test-gpytorch lint format bench scaling scaling-quick reproduce reproduce-quick reproduce-susy wheel clean
 
 demo: $(VENV)/.demo
 	$(BIN)/python examples/demo.py
@@ -29,6 +29,13 @@ bench: $(VENV)/.bench
 	$(BIN)/python benchmarks/memory.py
 	$(BIN)/python benchmarks/calibration.py
 	$(BIN)/python benchmarks/tuning.py
+
+# Time and memory of large tables, into docs/scaling.md: hours; `python -m benchmarks.scaling --only gemm` is one part.
+# The quick one tries the scripts only. Where the GPyTorch environment cannot be made, SVGP is left out.
+QUICK_scaling-quick := --quick
+scaling scaling-quick: $(VENV)/.bench
+	-$(MAKE) $(GPYTORCH)/.ready
+	$(BIN)/python -m benchmarks.scaling $(QUICK_$@)
 
 # The paper's tables and figures, into docs/reproduction.md: hours, but it goes on where it was stopped. S-GPC needs
 # GPyTorch, which has an environment of its own; where that cannot be made, S-GPC is left out and the page says so.

@@ -9,6 +9,8 @@ import time
 import warnings
 
 import numpy as np
+from benchmarks.scaling.machine import CORES
+from experiments.runs.memory import forget_peak, peak_megabytes
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.kernel_approximation import Nystroem
 from sklearn.linear_model import LogisticRegression, SGDClassifier
@@ -19,8 +21,6 @@ from sklearn.preprocessing import StandardScaler
 
 from bayesvm import BayesianSVC
 from bayesvm.datasets import load_table
-from benchmarks.scaling.machine import CORES
-from experiments.runs.memory import forget_peak, peak_megabytes
 
 D = 54
 

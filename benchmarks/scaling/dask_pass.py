@@ -9,7 +9,10 @@ from functools import partial
 import dask
 import dask.array as da
 import numpy as np
+from benchmarks.scaling.generated import D
+from benchmarks.scaling.machine import CORES, seconds
 from distributed import Client, LocalCluster, get_task_stream
+from experiments.registry.problems import collisions
 
 from bayesvm import BayesianSVC
 from bayesvm.core.likelihoods import LIKELIHOODS
@@ -20,9 +23,6 @@ from bayesvm.data.scaling import ColumnScaler
 from bayesvm.data.workers import Workers
 from bayesvm.estimators._dask import dask_rows
 from bayesvm.kernels import RBF
-from benchmarks.scaling.generated import D
-from benchmarks.scaling.machine import CORES, seconds
-from experiments.registry.problems import collisions
 
 M, REPEAT = 256, 5
 

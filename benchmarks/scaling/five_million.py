@@ -5,14 +5,14 @@ import time
 from pathlib import Path
 
 import numpy as np
-from sklearn.metrics import log_loss
-from threadpoolctl import threadpool_limits
-
-from bayesvm import load
 from benchmarks.scaling.algorithm1 import BATCH, Algorithm1, heard_until, held_out_loss
 from benchmarks.scaling.generated import forget, fresh, write_arrays, write_parquet
 from benchmarks.scaling.machine import CORES
 from benchmarks.scaling.processes import told_by
+from sklearn.metrics import log_loss
+from threadpoolctl import threadpool_limits
+
+from bayesvm import load
 
 M = 64
 LIMIT = 30  # times our seconds
@@ -63,7 +63,7 @@ def raced(model, rows, test, ours):
 
 
 def arrival(heard, near, ours):
-    """When it was so near to our log loss, or that it was not; against all of our fit, and against it without tuning."""
+    """When it was so near to our log loss, if ever; against our whole fit, and against it without tuning."""
     there = [entry for entry in heard if entry[2] <= ours["log_loss"] + near]
     spent, steps, _ = (there or heard[-1:])[0]
     return {

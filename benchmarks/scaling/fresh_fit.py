@@ -18,23 +18,26 @@ from collections import Counter  # noqa: E402
 from pathlib import Path  # noqa: E402
 
 import numpy as np  # noqa: E402
+from benchmarks.scaling.machine import CORES  # noqa: E402
+from experiments.runs.memory import forget_peak, peak_megabytes  # noqa: E402
 
 from bayesvm import BayesianSVC, open_table  # noqa: E402
 from bayesvm.data.tables import Table  # noqa: E402
-from benchmarks.scaling.machine import CORES  # noqa: E402
-from experiments.runs.memory import forget_peak, peak_megabytes  # noqa: E402
 
 
 def reads_counted():
     """How often a table's files are read from beginning to end, by what is read of them."""
     reads = Counter()
+
+    def counted(name, method):
+        def counting(*args, **kwargs):
+            reads[name] += 1
+            return method(*args, **kwargs)
+
+        return counting
+
     for name in ("labels", "rows", "batches"):
-
-        def counted(self, *args, _method=getattr(Table, name), _name=name, **kwargs):
-            reads[_name] += 1
-            return _method(self, *args, **kwargs)
-
-        setattr(Table, name, counted)
+        setattr(Table, name, counted(name, getattr(Table, name)))
     return reads
 
 
@@ -70,7 +73,7 @@ def main(given):
     elapsed = time.perf_counter() - start
     peak = peak_megabytes()
     if given.get("save"):
-        del model._tuned
+        del model._tuned  # noqa: SLF001
         model.save(given["save"])
     told = {
         "n_rows": n_rows,

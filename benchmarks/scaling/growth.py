@@ -4,7 +4,6 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
-
 from benchmarks.scaling.generated import forget, write_arrays, write_parquet
 from benchmarks.scaling.processes import FailedError, told_by
 

@@ -32,13 +32,29 @@ def pass_flops(m, d):
     return 3 * m * m + 2 * m * d
 
 
+def others(watched=2.0):
+    """The share of the cores that other work uses while this process sleeps; it makes ratios doubtful."""
+    times = Path("/proc/stat")
+    if not times.exists():
+        return 0.0
+    counts = []
+    for pause in (watched, 0.0):
+        ticks = [int(tick) for tick in times.read_text().splitlines()[0].split()[1:9]]
+        counts.append((sum(ticks), ticks[3] + ticks[4]))  # all, idle
+        time.sleep(pause)
+    whole, idle = (after - before for before, after in zip(*counts, strict=True))
+    return 1 - idle / whole
+
+
 def machine():
     """What the figures of a run depend on; no names and no places."""
     cpus = Path("/proc/cpuinfo")
     lines = cpus.read_text().splitlines() if cpus.exists() else []
     models = [line.partition(":")[2].strip() for line in lines if "model name" in line]
-    blas = [pool for pool in threadpool_info() if pool["user_api"] == "blas"]
+    pools = [pool for pool in threadpool_info() if pool["user_api"] == "blas"]
+    blas = sorted(pools, key=lambda pool: "numpy" not in pool["filepath"])  # SciPy may bring another one
     return {
+        "others": others(),
         "when": datetime.now(UTC).isoformat(timespec="minutes"),
         "processor": (models or ["unknown processor"])[0],
         "cores": os.cpu_count(),
@@ -46,5 +62,4 @@ def machine():
         "numpy": np.__version__,
         "gemm_single": gemm_rate(np.float32),
         "gemm_double": gemm_rate(np.float64),
-        "load": os.getloadavg()[0],  # other work on the machine makes times longer and ratios doubtful
     }

@@ -4,14 +4,14 @@ import tempfile
 from functools import partial
 from pathlib import Path
 
-from bayesvm import BayesianSVC, open_table
-from bayesvm.kernels import RBF
 from benchmarks.scaling.generated import D, forget, write_parquet
 from benchmarks.scaling.machine import CORES, gemm_rate, seconds
 from experiments.registry.problems import collisions
 
+from bayesvm import BayesianSVC, open_table
+from bayesvm.kernels import RBF
+
 SIZES = (64, 256, 1000)
-AIM = 1_000_000  # rows a second at M = 64
 
 
 def measured(quick):

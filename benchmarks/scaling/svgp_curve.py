@@ -10,15 +10,14 @@ import time
 
 import numpy as np
 import torch
+from benchmarks.scaling.covtype_fit import D, split
+from benchmarks.scaling.machine import CORES
+from experiments.competitors.svgp import SVGPClassifier, _gaussian_process
 from gpytorch.likelihoods import BernoulliLikelihood
 from gpytorch.mlls import VariationalELBO
 from sklearn.cluster import KMeans
 from sklearn.metrics import log_loss
 from sklearn.preprocessing import StandardScaler
-
-from benchmarks.scaling.covtype_fit import D, split
-from benchmarks.scaling.machine import CORES
-from experiments.competitors.svgp import SVGPClassifier, _gaussian_process
 
 BATCH, RATE, GROWTH = 1024, 0.01, 1.25
 SEEDED_FROM = 20_000  # rows that k-means sees
