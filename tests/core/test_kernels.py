@@ -94,3 +94,27 @@ def test_senseless_parameters_are_refused(kernel, message):
 def test_unknown_parameter_is_refused():
     with pytest.raises(ValueError, match="has no parameter 'gamma'"):
         RBF().set_params(gamma=1.0)
+
+
+@pytest.mark.parametrize(("scale", "far"), [(0.05, False), (0.4, False), (0.4, True), (2.0, False)])
+def test_a_flat_kernel_is_had_above_its_level_without_cancellation(scale, far):
+    """Against the same in double precision, relative to the difference itself and not to the variance."""
+    generator = np.random.default_rng(5)
+    rows, Z = scale * generator.standard_normal((200, 3)), scale * generator.standard_normal((40, 3))
+    if far:
+        rows[7] = 50.0
+    kernel = RBF(1.0, 7.0)
+    squared = ((rows[:, None] - Z[None]) ** 2).sum(axis=2)
+    found = kernel.above(7.0, Z, np.float32)(rows.astype(np.float32), Arena())
+    expected = 7.0 * np.expm1(-0.5 * ((rows.astype(np.float32).astype(float)[:, None] - Z[None]) ** 2).sum(axis=2))
+    assert found.dtype == np.float32
+    assert np.abs(found - expected).max() < 3e-6 * 7.0 * min(1.0, 0.5 * np.median(squared))
+    assert (found <= 0).all()
+
+
+def test_only_flat_kernels_have_a_level():
+    Z = np.random.default_rng(0).standard_normal((30, 4))
+    assert RBF(10.0, 3.0).level(RBF(10.0, 3.0)(Z)) == 3.0
+    assert RBF(0.5, 3.0).level(RBF(0.5, 3.0)(Z)) == 0.0
+    for kernel in (Matern(10.0), Linear(), RBF(10.0) + Linear()):
+        assert kernel.level(kernel(Z)) == 0.0

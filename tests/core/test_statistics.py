@@ -1,5 +1,6 @@
 """Sums over rows against loops; special cases that must coincide; blocks must not matter (D3-D6, D9, D18)."""
 
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -204,3 +205,19 @@ def test_linear_kernel_with_spanning_points_is_the_linear_model():
     linear = BayesianLinearSVC(prior_variance=0.7, fit_intercept=False, **fixed).fit(X, y)
     for a, b in zip(kernel.latent_mean_and_variance(X), linear.latent_mean_and_variance(X), strict=True):
         np.testing.assert_allclose(a, b, atol=1e-5)
+
+
+def test_features_of_a_flat_kernel_keep_their_digits_in_single_precision():
+    generator = np.random.default_rng(3)
+    rows, Z = generator.standard_normal((300, 4)), generator.standard_normal((40, 4))
+    features = InducingFeatures.build(RBF(12.0, 9.0), Z, np.float32)
+    assert features.level == 9.0
+    truth, _ = features.prepared(None, np.float64)(rows, Arena())
+    errors = {
+        level: np.abs(replace(features, level=level).prepared(None, np.float32)(rows, Arena())[0] - truth).max()
+        for level in (0.0, 9.0)
+    }
+    assert errors[9.0] < 0.05 * errors[0.0]
+    prepared = features.prepared(None, np.float32)
+    again = features.with_prepared(prepared.matrix)
+    np.testing.assert_array_equal(again(rows, Arena())[0], prepared(rows, Arena())[0])

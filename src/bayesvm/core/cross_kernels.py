@@ -11,6 +11,7 @@ from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
+from numpy.polynomial import Chebyshev, Polynomial
 
 from bayesvm.core.arena import Arena
 from bayesvm.core.linalg import Array
@@ -95,6 +96,39 @@ class RBFAgainst:
     def __call__(self, X: Array, arena: Arena, /) -> Array:
         result = self.exponent(X, arena)
         return np.exp(result, out=result)
+
+
+# expm1(t)/t on [-1, 0] by a polynomial, to 1e-8: a few products, where exp would leave only what rounding lets through.
+_EXPM1 = Chebyshev.interpolate(lambda t: np.expm1(t) / t, 7, domain=[-1, 0]).convert(kind=Polynomial).coef
+
+
+@dataclass(frozen=True)
+class FlatRBFAgainst:
+    """``σ² exp(-d²/2) - σ²``, for length-scales so long that the kernel is near σ² everywhere (D3)."""
+
+    exponent: AffineDistances  # -d²/2
+    variance: float
+
+    def __call__(self, X: Array, arena: Arena, /) -> Array:
+        t = self.exponent(X, arena)
+        np.minimum(t, 0, out=t)
+        result: Array = arena.empty(t.shape, t.dtype)
+        if len(t) and t.min() < -1:  # expm1(t) = tanh(t/2) (exp(t) + 1)
+            np.exp(t, out=result)
+            result += 1
+            t *= 0.5
+            np.tanh(t, out=t)
+            result *= t
+            result *= self.variance
+        else:
+            first, *rest = [self.variance * float(c) for c in reversed(_EXPM1)]
+            result.fill(first)
+            for coefficient in rest:
+                result *= t
+                result += coefficient
+            result *= t
+        arena.release(t)
+        return result
 
 
 @dataclass(frozen=True)

@@ -78,14 +78,18 @@ class InducingFeatures:
     inducing_points: Array
     whitening: Array  # L^-T, which every block is multiplied by, in some basis
     jitter: float = 0.0  # of the mean diagonal, that k(Z,Z) was given
+    level: float = 0.0  # that single precision subtracts from k(·,Z) before it rounds
 
     @classmethod
     def build(cls, kernel: Kernel, inducing_points: Array, dtype: npt.DTypeLike = np.float64) -> InducingFeatures:
         """Factor ``k(Z,Z)`` with the jitter that the precision of the blocks asks for."""
-        factor, jitter = cholesky(
-            kernel(inducing_points), what="the kernel matrix of the inducing points", jitter=JITTER[np.dtype(dtype)]
-        )
-        return cls(kernel, inducing_points, inverse_transposed(factor), jitter)
+        matrix = kernel(inducing_points)
+        level = kernel.level(matrix)
+        jitter = JITTER[np.dtype(dtype)]
+        if level and np.dtype(dtype) == np.float32:  # rounding is relative to what is above or below the level
+            jitter = max(jitter * (1 - matrix.mean() / level), JITTER[np.dtype(np.float64)])
+        factor, jitter = cholesky(matrix, what="the kernel matrix of the inducing points", jitter=jitter)
+        return cls(kernel, inducing_points, inverse_transposed(factor), jitter, level)
 
     @property
     def n_weights(self) -> int:
@@ -93,12 +97,20 @@ class InducingFeatures:
 
     def prepared(self, basis: Array | None, dtype: npt.DTypeLike) -> PreparedFeatures:
         whitening = self.whitening if basis is None else self.whitening @ basis
+        if self.level and np.dtype(dtype) == np.float32:
+            whitening = np.vstack([whitening, self.level * whitening.sum(axis=0)])
         return self.with_prepared(whitening.astype(dtype))
 
     def with_prepared(self, whitening: Array) -> PreparedFeatures:
-        """The map that was prepared before, from its matrix; for models read from files."""
-        cross = self.kernel.against(self.inducing_points, whitening.dtype)
-        return _PreparedInducing(self.kernel, cross, whitening)
+        """The map that was prepared before, from its matrix; for models read from files.
+
+        If there is a row more than points, it is the features of the kernel's level: the kernel is split into that and
+        the rest, so that what all points share does not drown what tells them apart (D3).
+        """
+        Z, dtype = self.inducing_points, whitening.dtype
+        if len(whitening) == len(Z):
+            return _PreparedInducing(self.kernel, self.kernel.against(Z, dtype), whitening, None)
+        return _PreparedInducing(self.kernel, self.kernel.above(self.level, Z, dtype), whitening[:-1], whitening[-1])
 
     def recorded(self, X: Array) -> RecordedFeatures:
         rows = np.asarray(X, np.float64)
@@ -160,11 +172,19 @@ class _PreparedInducing:
     kernel: Kernel
     cross: CrossKernel
     whitening: Array
+    shared: Array | None  # features that all rows have in common
+
+    @property
+    def matrix(self) -> Array:
+        """What ``with_prepared`` makes this of."""
+        return self.whitening if self.shared is None else np.vstack([self.whitening, self.shared])
 
     def __call__(self, X: Array, arena: Arena, /) -> tuple[Array, Array | None]:
         kernel_matrix = self.cross(X, arena)
         phi = np.matmul(kernel_matrix, self.whitening, out=arena.empty(kernel_matrix.shape, kernel_matrix.dtype))
         arena.release(kernel_matrix)
+        if self.shared is not None:
+            phi += self.shared
         return phi, self.kernel.diagonal(X)
 
 

@@ -43,6 +43,14 @@ class Kernel(ABC):
     def against(self, Z: Array, dtype: npt.DTypeLike = np.float64) -> CrossKernel:
         """``k(·, Z)`` prepared for many blocks, computed in ``dtype``."""
 
+    def level(self, matrix: Array) -> float:
+        """A number near all of ``k(Z, Z)``, for kernels that can be had ``above`` it; zero if there is none (D3)."""
+        return 0.0
+
+    def above(self, level: float, Z: Array, dtype: npt.DTypeLike) -> CrossKernel:
+        """``k(·, Z) - level``, with an error that is relative to that difference; for a level of its own."""
+        raise NotImplementedError
+
     @abstractmethod
     def diagonal(self, X: Array) -> Array:
         """``k(x, x)`` of every row, in double precision."""

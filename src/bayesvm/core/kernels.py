@@ -12,6 +12,7 @@ from bayesvm.core.cross_kernels import (
     AffineDistances,
     ConstantAgainst,
     CrossKernel,
+    FlatRBFAgainst,
     LinearAgainst,
     MaternAgainst,
     RBFAgainst,
@@ -19,6 +20,8 @@ from bayesvm.core.cross_kernels import (
 from bayesvm.core.kernel import LENGTH_SCALES, VARIANCES, Bounds, Kernel, Sum, positive
 from bayesvm.core.kernel_adjoints import ByParameter, Recorded, RecordedConstant, RecordedDistance, RecordedLinear
 from bayesvm.core.linalg import Array
+
+FLAT = 0.5  # of the variance, that the mean of k(Z,Z) must exceed for single precision to need help (D3)
 
 __all__ = ["RBF", "Constant", "Kernel", "Linear", "Matern", "Sum", "positive"]
 
@@ -77,6 +80,13 @@ class RBF(_Stationary):
     def against(self, Z: Array, dtype: npt.DTypeLike = np.float64) -> CrossKernel:
         log_variance = float(np.log(positive("variance", self.variance)))
         return RBFAgainst(self._distances(Z, dtype, slope=-0.5, intercept=log_variance))
+
+    def level(self, matrix: Array) -> float:
+        variance = float(positive("variance", self.variance))
+        return variance if matrix.mean() > FLAT * variance else 0.0
+
+    def above(self, level: float, Z: Array, dtype: npt.DTypeLike) -> CrossKernel:
+        return FlatRBFAgainst(self._distances(Z, dtype, slope=-0.5), level)
 
     def _profile(self, squared: Array) -> tuple[Array, Array]:
         value = np.exp(-0.5 * squared)

@@ -42,7 +42,7 @@ def save(model: Any, path: str | Path) -> None:
         "attributes": public,
         "scaler": scaler_state(model._scaler),
         "features": features_state(model._features),
-        "prepared": model._view.features.whitening
+        "prepared": model._view.features.matrix
         if isinstance(model._features, InducingFeatures)
         else model._view.features.root,
         "lenses": lenses,

@@ -62,6 +62,7 @@ def features_state(features: Any) -> dict[str, Any]:
             "inducing_points": features.inducing_points,
             "whitening": features.whitening,
             "jitter": features.jitter,
+            "level": features.level,
         }
     return {"root": features.root, "intercept": features.intercept}
 
@@ -69,7 +70,9 @@ def features_state(features: Any) -> dict[str, Any]:
 def features_from(state: dict[str, Any]) -> Any:
     if "kernel" in state:
         points, whitening = state["inducing_points"], state["whitening"]
-        return InducingFeatures(kernel_from(state["kernel"]), points, whitening, state.get("jitter", 0.0))
+        return InducingFeatures(
+            kernel_from(state["kernel"]), points, whitening, state.get("jitter", 0.0), state.get("level", 0.0)
+        )
     return LinearFeatures(**state)
 
 
