@@ -2,6 +2,7 @@
 
 import tempfile
 import time
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -13,11 +14,17 @@ from sklearn.metrics import log_loss
 from threadpoolctl import threadpool_limits
 
 from bayesvm import load
+from bayesvm.core.links import Probit
+from bayesvm.core.statistics import Block
+from bayesvm.data.scaling import ColumnMoments
+from bayesvm.inference.inducing import clusters
+from bayesvm.kernels import RBF
 
 M = 64
-LIMIT = 30  # times our seconds
+LIMIT = 25  # times our seconds
 NEAR, NEARER = 0.001, 0.0001  # log loss by which algorithm 1 may be behind
-POWERS = (0.6, 0.7, 0.9)  # of the step sizes; the fastest counts
+POWERS = (0.7, 0.9)  # of the step sizes; the fastest counts
+THETA = 5.0  # the paper's length-scale
 
 
 def measured(quick):
@@ -46,20 +53,28 @@ def measured(quick):
 
 
 def raced(model, rows, test, ours):
-    """Algorithm 1 with what our fit found, until it is as good; scaling the rows is not on its clock."""
-    X, y = model._scaler(rows[0]), rows[1].astype(float)  # noqa: SLF001
-    X_test, y_test = model._scaler(test.X), test.y.astype(float)  # noqa: SLF001
-    threads = faster_threads(model, X, y)
+    """Algorithm 1 until it is as good: as the paper has it, and with what our fit found.
 
-    def is_good(peer):
-        loss = held_out_loss(peer, X_test, y_test, model._link)  # noqa: SLF001
-        return loss <= ours["log_loss"] + NEARER, loss
+    Scaling the rows and choosing points are not on its clock.
+    """
+    plain = ColumnMoments.of([Block(rows[0][:100_000], rows[1][:100_000], None)]).scaler()
+    points = clusters(plain(rows[0][:4_000]), np.ones(4_000), M, np.random.default_rng(0)).cluster_centers_
+    paper = partial(Algorithm1, RBF(THETA / np.sqrt(2), 1.0), points)
+    given = {"the paper's": (paper, plain, Probit()), "ours": (partial(as_ours, model), model._scaler, model._link)}  # noqa: SLF001
+    for whose, (peer, scaler, link) in given.items():
+        X, y, X_test, y_test = scaler(rows[0]), rows[1].astype(float), scaler(test.X), test.y.astype(float)
+        threads = faster_threads(peer, X, y)
 
-    for power in POWERS:
-        with threadpool_limits(limits=threads):
-            heard = heard_until(as_ours(model), (X, y), power, is_good, LIMIT * ours["seconds"])
-        for near in (NEAR, NEARER):
-            yield {"what": "algorithm 1", "power": power, "threads": threads, "near": near} | arrival(heard, near, ours)
+        def is_good(at, link=link, X_test=X_test, y_test=y_test):
+            loss = held_out_loss(at, X_test, y_test, link)
+            return loss <= ours["log_loss"] + NEARER, loss
+
+        for power in POWERS:
+            with threadpool_limits(limits=threads):
+                heard = heard_until(peer(), (X, y), power, is_good, LIMIT * ours["seconds"])
+            for near in (NEAR, NEARER):
+                row = {"what": "algorithm 1", "kernel": whose, "power": power, "threads": threads, "near": near}
+                yield row | arrival(heard, near, ours)
 
 
 def arrival(heard, near, ours):
@@ -81,12 +96,12 @@ def as_ours(model):
     return Algorithm1(model.kernel_, model._features.inducing_points, model._machines[0].offset)  # noqa: SLF001
 
 
-def faster_threads(model, X, y, steps=300):
+def faster_threads(make, X, y, steps=300):
     """One BLAS thread or all of them, whichever takes its steps faster."""
     times = {}
     for threads in (1, CORES):
         with threadpool_limits(limits=threads):
-            peer = as_ours(model)
+            peer = make()
             start = time.perf_counter()
             for t in range(steps):
                 batch = slice(t * BATCH, (t + 1) * BATCH)

@@ -32,44 +32,7 @@ Tuning sees at most 8,000 rows whatever N is, so its time is constant. Leave-one
 rows. With `checkpoint=` the state after tuning and after updates is written to a file; the same call goes on from
 there.
 
-## How to
-
-```python
-from pathlib import Path
-
-import pyarrow as pa
-import pyarrow.parquet as pq
-
-from bayesvm import BayesianSVC, open_table
-from bayesvm.datasets import waveform
-
-data = waveform(3_000, random_state=0)
-columns = {f"x{j}": column for j, column in enumerate(data.X.T)}
-pq.write_table(pa.table(columns | {"y": data.y}), "rows.parquet")
-
-table = open_table("rows.parquet", target="y")  # or a folder, "part-*.parquet", CSV, Arrow, LIBSVM
-model = BayesianSVC(n_inducing=30, random_state=0)
-model.fit(table, checkpoint="fit.checkpoint")  # after a crash the same call goes on
-Path("fit.checkpoint").unlink()
-model.predict_to(open_table("rows.parquet", columns=list(columns)), "predictions.parquet")
-```
-
-On a cluster, `persist()` the rows first. Without it Dask reads and parses them again in every pass.
-
-```python
-import dask
-import dask.array as da
-
-from bayesvm import BayesianSVC
-from bayesvm.datasets import waveform
-
-data = waveform(3_000, random_state=0)
-# With a cluster: from dask.distributed import Client; Client("tcp://…")
-X, y = dask.persist(da.from_array(data.X, chunks=(500, -1)), da.from_array(data.y, chunks=500))
-model = BayesianSVC(n_inducing=30, random_state=0).fit(X, y)
-probabilities = model.predict_proba(X)  # lazy: a Dask array
-print(probabilities[:3].compute())
-```
+How to do all this is told in [big_data.md](big_data.md).
 """
 
 CLUSTER = """The figures below are arithmetic, not measurements. A pass is cut into partitions of {per_partition:,}

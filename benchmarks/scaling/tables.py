@@ -6,12 +6,14 @@ SHARES = {64: 0.35, 256: 0.65, 512: 0.8, 1024: 0.8}  # of GEMM, by M
 FIT_ERROR, DISK, FASTER, EXPONENT, MEGABYTES, PREDICTED = 1e-3, 1.3, 20, 1.05, 1000, 1_000_000
 
 FITS = """A whole default fit, with the operations of its training passes only; and the largest difference of f between
-a fit in single and one in double precision with this kernel and these points, on 10,000 fresh rows."""
+a fit in single and one in double precision with this kernel and these points to
+100,000 rows, on 10,000 fresh ones."""
 FIVE_MILLION = """{n_rows:,} rows of 18 columns, M = 64; log loss on fresh rows, whose best possible value is
 {bayes:.4f}. The Parquet file was taken out of the system's cache before; later passes may find it there again."""
-ALGORITHM_1 = """The paper's algorithm 1 in plain NumPy on the same rows: minibatches of 100, steps (t+1)^-.6, ^-.7 and
-^-.9, of which the fastest counts. It is given our tuned kernel, inducing points and prior mean, scaled rows, the better
-of our link and one fitted to the held-out rows, and one or all BLAS threads, whichever is faster."""
+ALGORITHM_1 = """The paper's algorithm 1 in plain NumPy on the same rows: minibatches of 100, steps (t+1)^-.7 and ^-.9,
+of which the faster counts. It has scaled rows, k-means points and the better of two links, a probit fitted to the held-out
+rows among them, for free, and one or all BLAS threads, whichever is faster. Once with the paper's kernel (θ = 5), and
+once it is given the kernel, points, prior mean and link that our fit found by tuning."""
 COVTYPE = """{n_rows:,} training rows of 54 columns; the others are for the test. Ratios are over our time at the M in
 brackets. Nystroem (γ = 1/108) with either classifier sees standardised columns in single precision: in double its
 features alone would take 8 GB at M = 2000."""
@@ -79,7 +81,7 @@ def gemm(rows):
                 ],
             ),
             verdict(f"a difference of at most {FIT_ERROR:g}", ", ".join(far))
-            + (f" Not settled to 1e-7 nats a row within 50 passes: M = {', '.join(unsettled)}." if unsettled else ""),
+            + (f" Not settled to 1e-7 nats a row within 30 passes: M = {', '.join(unsettled)}." if unsettled else ""),
         ]
     )
 
@@ -88,12 +90,14 @@ def five_million(rows):
     fits = [row for row in rows if row["what"] == "fit"]
     ratio = next(row["ratio"] for row in rows if row["what"] == "disk over memory")
     races = [row for row in rows if row["what"] == "algorithm 1"]
-    fastest = {
-        near: min((row for row in races if row["near"] == near), key=lambda row: (not row["reached"], row["ratio"]))
-        for near in sorted({row["near"] for row in races}, reverse=True)
-    }
-    first = next(iter(fastest.values()))
-    enough = first["ratio"] >= FASTER
+    fastest = {}
+    for row in sorted(races, key=lambda row: (not row["reached"], row["ratio"])):
+        fastest.setdefault((row["kernel"], row["near"]), row)
+    low = [
+        f"{row['ratio']:.2g} times with {kernel} kernel, to within {near:g}"
+        for (kernel, near), row in fastest.items()
+        if row["ratio"] < FASTER
+    ]
     return "\n\n".join(
         [
             FIVE_MILLION.format(**fits[0]),
@@ -115,19 +119,21 @@ def five_million(rows):
             f"Disk over memory: {ratio:.2f}. " + verdict(f"at most {DISK}", f"{ratio:.2f}" if ratio > DISK else ""),
             ALGORITHM_1,
             markdown(
-                ["log loss within", "seconds", "epochs", "over our fit", "over our fit without tuning"],
+                ["kernel", "log loss within", "seconds", "epochs", "best log loss", "over our fit", "without tuning"],
                 [
                     [
+                        kernel,
                         f"{near:g}",
                         f"{row['seconds']:.1f}",
                         f"{row['epochs']:.2f}",
+                        f"{row['best_log_loss']:.4f}",
                         ("" if row["reached"] else "more than ") + f"{row['ratio']:.2g}",
                         ("" if row["reached"] else "more than ") + f"{row['ratio_without_tuning']:.2g}",
                     ]
-                    for near, row in fastest.items()
+                    for (kernel, near), row in sorted(fastest.items(), reverse=True)
                 ],
             ),
-            verdict(f"at least {FASTER} times our time", "" if enough else f"{first['ratio']:.2g} times"),
+            verdict(f"at least {FASTER} times our time", "; ".join(low)),
         ]
     )
 
