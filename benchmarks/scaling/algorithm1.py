@@ -77,11 +77,11 @@ def held_out_loss(model, X, y, link):
     return float(min(np.mean(-log_ndtr(y * each.score(m, v))) for each in (link, own)))
 
 
-def heard_until(model, rows, power, is_good, limit, growth=1.05):
+def heard_until(model, rows, power, is_good, limit, growth=1.2):
     """Steps of ``rho = (t+1)^-power`` until it is good or ``limit`` seconds are over.
 
     Rows come in the order they lie in, which must be random. ``is_good(model)`` gives (yes or no, figure) and is asked
-    off the clock, whenever the time has grown by a twentieth. Returns (seconds, steps, figure) of every answer.
+    off the clock, whenever the time has grown by a fifth. Returns (seconds, steps, figure) of every answer.
     """
     X, y = rows
     spent, asked, heard, t, place = 0.0, 0.02, [], 0, 0

@@ -10,10 +10,10 @@ a fit in single and one in double precision with this kernel and these points to
 100,000 rows, on 10,000 fresh ones."""
 FIVE_MILLION = """{n_rows:,} rows of 18 columns, M = 64; log loss on fresh rows, whose best possible value is
 {bayes:.4f}. The Parquet file was taken out of the system's cache before; later passes may find it there again."""
-ALGORITHM_1 = """The paper's algorithm 1 in plain NumPy on the same rows: minibatches of 100, steps (t+1)^-.7 and ^-.9,
-of which the faster counts. It has scaled rows, k-means points and the better of two links, a probit fitted to the held-out
-rows among them, for free, and one or all BLAS threads, whichever is faster. Once with the paper's kernel (θ = 5), and
-once it is given the kernel, points, prior mean and link that our fit found by tuning."""
+ALGORITHM_1 = """The paper's algorithm 1 in plain NumPy on the same rows: minibatches of 100, steps (t+1)^-.7. It has
+scaled rows, k-means points and the better of two links, a probit fitted to the held-out rows among them, for free, and
+one or all BLAS threads, whichever is faster. Once with the paper's kernel (θ = 5), and once it is given the kernel,
+points, prior mean and link that our fit found by tuning."""
 COVTYPE = """{n_rows:,} training rows of 54 columns; the others are for the test. Ratios are over our time at the M in
 brackets. Nystroem (γ = 1/108) with either classifier sees standardised columns in single precision: in double its
 features alone would take 8 GB at M = 2000."""
