@@ -7,6 +7,7 @@ SHA-256 digest finds accidents; it is no signature, and a forger can make a new 
 
 from __future__ import annotations
 
+import glob
 import json
 import os
 import struct
@@ -50,7 +51,7 @@ def write(path: str | os.PathLike[str], kind: str, state: Mapping[str, Any]) -> 
     except SafetensorError as error:
         raise ValueError(f"{os.fspath(path)}: safetensors cannot hold this state ({error})") from error
     target = Path(os.path.realpath(path))  # through a symbolic link, as open() would write
-    temporary = target.with_name(f".{FORMAT}-{token_hex(8)}.tmp")
+    temporary = target.with_name(_unfinished(target, token_hex(8)))
     try:
         with temporary.open("xb") as file:
             file.write(content)
@@ -59,6 +60,17 @@ def write(path: str | os.PathLike[str], kind: str, state: Mapping[str, Any]) -> 
         temporary.replace(target)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def remove_unfinished(path: str | os.PathLike[str]) -> None:
+    """What processes left beside a file that were killed while they wrote it."""
+    target = Path(os.path.realpath(path))
+    for left in target.parent.glob(_unfinished(Path(glob.escape(target.name)), "*")):
+        left.unlink(missing_ok=True)
+
+
+def _unfinished(target: Path, token: str) -> str:
+    return f".{target.name[:200]}-{token}.{FORMAT}.tmp"
 
 
 def read(path: str | os.PathLike[str]) -> tuple[str, dict[str, Any]]:

@@ -291,7 +291,7 @@ def csv_file(folder, text):
 
 def test_text_in_csv(tmp_path, monkeypatch):
     path = csv_file(tmp_path, "x,town,y\n1,7,0\n2,Rome,1\n")
-    with pytest.raises(TypeError, match=r"column 'town' of .*a\.csv .*holds the text 'Rome'; encode"):
+    with pytest.raises(TypeError, match=r"column 'town' of .*a\.csv .*holds the text 'Rome' .line 3.; encode"):
         open_table(path, "y", copy_to=tmp_path)
     monkeypatch.setattr("bayesvm.data.tables.csv_copy._BLOCK_BYTES", 64)
     path = csv_file(tmp_path, "x,town,y\n" + "1,7,0\n" * 50 + "2,Rome,1\n")
@@ -375,3 +375,30 @@ def test_pyarrow_is_asked_for(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(ImportError, match=r'pyarrow.*pip install "bayesvm\[tables\]"'):
         open_table(path)
+
+
+def test_a_semicolon_is_told_apart(tmp_path):
+    path = csv_file(tmp_path, "x;y\n1;0\n2;1\n")
+    with pytest.raises(ValueError, match="has no column 'y'; it has 'x;y'. Is another separator meant"):
+        open_table(path, "y")
+
+
+@pytest.mark.parametrize(("given", "error"), [(None, TypeError), ("s3://bucket/a.parquet", ValueError)])
+def test_what_is_no_file(given, error):
+    with pytest.raises(error, match="takes a path|only files of this machine"):
+        open_table(given)
+
+
+def test_a_frame_is_no_file():
+    with pytest.raises(TypeError, match="give the RecordBatch|give the Table"):
+        open_table(pa.table({"x": [1.0]}))
+
+
+def test_a_forked_child_leaves_the_working_copy(tmp_path):
+    table = open_table(csv_file(tmp_path, "x,y\n1,0\n2,1\n"), "y")
+    child = table._copy.remove.peek()[1]
+    assert child is not None  # the folder's remover, which knows its process
+    table._copy.remove.peek()[1](table._copy.folder, -1)
+    assert table._copy.folder.exists()
+    table.close()
+    assert not table._copy.folder.exists()

@@ -342,3 +342,22 @@ def test_arrow_files_of_other_writers(tmp_path):
     with ipc.new_file(str(path), arrow().schema) as writer:
         writer.write_table(arrow())
     np.testing.assert_array_equal(together(open_table(path, "y", columns=["b"]).batches(99)).X, X[:, [1]])
+
+
+def test_lines_may_be_broken_inside_quotes(tmp_path, monkeypatch):
+    monkeypatch.setattr("bayesvm.data.tables.csv_copy._BLOCK_BYTES", 256)
+    path = tmp_path / "a.csv"
+    path.write_text("note,x,y\n" + '"one\ntwo, three",1.5,0\n"x",2.5,1\n' * 60)
+    with open_table(path, "y", columns=["x"]) as table:
+        assert together(table.batches(50)).X.ravel().tolist() == [1.5, 2.5] * 60
+
+
+def test_the_first_feature_may_be_missing_in_libsvm_rows(tmp_path):
+    path = tmp_path / "new.libsvm"
+    path.write_text("1 1:5 2:7\n0 2:3\n")
+    with open_table(path, n_features=3) as one, open_table(path, n_features=3, zero_based=True) as zero:
+        assert together(one.batches(9)).X.tolist() == [[5, 7, 0], [0, 3, 0]]
+        assert together(zero.batches(9)).X.tolist() == [[0, 5, 7], [0, 0, 3]]
+    path.write_text("1 0:5\n")
+    with pytest.raises(ValueError, match="has the index 0, but zero_based=False"):
+        open_table(path, zero_based=False)

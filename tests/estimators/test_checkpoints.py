@@ -178,7 +178,7 @@ def test_a_finished_checkpoint_gives_the_model_again_without_a_pass(tmp_path):
         ({"n_inducing": 21}, slice(None), "n_inducing was '20' and is '21'"),
         ({"random_state": 1}, slice(None), "random_state"),
         ({}, slice(0, 2000), "the number of rows was 3000 and is 2000"),
-        ({}, slice(None, None, -1), "the digest of some rows"),
+        ({}, slice(None, None, -1), "the checksum of the data"),
     ],
 )
 def test_a_checkpoint_of_another_fit_is_refused(change, rows, word, tmp_path):
@@ -187,6 +187,51 @@ def test_a_checkpoint_of_another_fit_is_refused(change, rows, word, tmp_path):
     with pytest.raises(ValueError, match=f"belongs to another fit.*{word}.*Delete it"):
         make().set_params(**change).fit(DATA.X[rows], y[rows], checkpoint=tmp_path / "c")
     make().set_params(n_jobs=2, verbose=0).fit(DATA.X, y, checkpoint=tmp_path / "c")
+
+
+def test_one_changed_value_is_other_data(tmp_path):
+    make, y = FITS["growing subsets"]
+    make().fit(DATA.X, y, checkpoint=tmp_path / "c")
+    other = DATA.X.copy()
+    other[1234, 5] += 1e-9
+    with pytest.raises(ValueError, match="the checksum of the data was"):
+        make().fit(other, y, checkpoint=tmp_path / "c")
+
+
+@pytest.mark.parametrize("stop", ["time", "Ctrl-C"])
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_a_fit_stopped_while_it_was_tuned_starts_anew(stop, tmp_path, monkeypatch):
+    """What came after the shortened tuning is no place to go on from."""
+    X, y = DATA.X[:1500], DATA.y[:1500]
+    make = lambda **how: BayesianSVC(n_inducing=20, random_state=0, **how)
+    whole = make().fit(X, y)
+    with monkeypatch.context() as patch:
+        tune = Tuner._first
+
+        def stopped(self, *args):
+            self.clock.deadline, self.clock.asked = (-np.inf, False) if stop == "time" else (np.inf, True)
+            return tune(self, *args)
+
+        patch.setattr(Tuner, "_first", stopped)
+        short = make().fit(X, y, checkpoint=tmp_path / "c", checkpoint_every=0)
+    assert told(short) != told(whole)
+    assert told(make().fit(X, y, checkpoint=tmp_path / "c", checkpoint_every=0)) == told(whole)
+
+
+def test_files_that_a_killed_process_left_are_removed(tmp_path):
+    make, y = FITS["linear"]
+    (tmp_path / ".c-0123.bayesvm.tmp").write_bytes(b"half")
+    (tmp_path / ".other-0123.bayesvm.tmp").write_bytes(b"half")
+    make().fit(DATA.X, y, checkpoint=tmp_path / "c")
+    assert sorted(path.name for path in tmp_path.iterdir()) == [".other-0123.bayesvm.tmp", "c"]
+
+
+def test_a_raised_budget_goes_on(tmp_path):
+    make = lambda passes: BayesianSVC(
+        n_inducing=20, tune=None, inference="batch", tol=0, max_iter=passes, random_state=0
+    )
+    make(2).fit(DATA.X, DATA.y, checkpoint=tmp_path / "c")
+    assert told(make(5).fit(DATA.X, DATA.y, checkpoint=tmp_path / "c")) == told(make(5).fit(DATA.X, DATA.y))
 
 
 def test_without_a_seed_a_fit_goes_on_with_the_seed_it_had(tmp_path, monkeypatch):
@@ -207,6 +252,10 @@ def test_files_that_are_no_checkpoint_are_refused(tmp_path):
     (tmp_path / "text").write_text("no safetensors")
     with pytest.raises(ValueError, match="text"):
         model.fit(DATA.X, DATA.y, checkpoint=tmp_path / "text")
+    with pytest.raises(IsADirectoryError, match="is a folder; give the path of a file"):
+        model.fit(DATA.X, DATA.y, checkpoint=tmp_path)
+    with pytest.raises(ValueError, match="checkpoint_every must be a number"):
+        model.fit(DATA.X, DATA.y, checkpoint=tmp_path / "c", checkpoint_every="x")
     with pytest.raises(FileNotFoundError, match="folder of the checkpoint"):
         model.fit(DATA.X, DATA.y, checkpoint=tmp_path / "nowhere" / "c")
 

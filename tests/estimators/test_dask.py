@@ -277,3 +277,15 @@ def test_a_fit_works_before_distributed_is_loaded():
         "BayesianLinearSVC().fit(da.from_array(X, chunks=(50, 2)), da.from_array(y, chunks=50)).predict(X)"
     )
     subprocess.run([sys.executable, "-c", code], check=True)  # noqa: S603
+
+
+@pytest.mark.filterwarnings("ignore:The inplace keyword")  # in Dask's own use of pandas
+def test_frames_from_parquet_keep_their_partitions_together(tmp_path):
+    """Dask joins small partitions of a few columns when it optimises."""
+    frame().to_parquet(tmp_path / "table", write_index=False)
+    table = dd.read_parquet(tmp_path / "table")
+    model = BayesianSVC(**PLAIN).fit(table[FEATURES], table["two"])
+    assert_same_fit(BayesianSVC(**PLAIN).fit(FRAME[FEATURES], TWO), model, FRAME[FEATURES])
+    assert model.score(table[FEATURES], table["two"]) == pytest.approx(model.score(FRAME[FEATURES], TWO))
+    with pytest.raises(TypeError, match="predict_to takes a table or rows in memory"):
+        model.predict_to(table[FEATURES], tmp_path / "out.parquet")

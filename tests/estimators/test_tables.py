@@ -279,3 +279,60 @@ def test_tables_in_memory(kind, tmp_path):
     np.testing.assert_allclose(other.predict_proba(rows), held.predict_proba(X), atol=1e-6)
     if kind != "memory map":
         assert other.feature_names_in_.tolist() == NAMES
+
+
+def test_rows_of_weight_zero_are_as_if_left_out(tmp_path):
+    weight = np.random.default_rng(0).random(len(X))
+    weight[::3] = 0
+    parquet.write_table(arrow(w=weight), tmp_path / "t.parquet", row_group_size=1100)
+    table = open_table(tmp_path / "t.parquet", "y", weight="w")
+    for name in ("growing subsets", "linear", "mean field"):
+        require_equal(*fits(MODELS[name], table, X, Y, weight))
+
+
+def test_a_column_that_is_no_label_is_refused_soon(tmp_path):
+    parquet.write_table(arrow(id=np.arange(len(X))), tmp_path / "t.parquet", row_group_size=1500)
+    model = MODELS["growing subsets"]()
+    with pytest.raises(ValueError, match="'id' has more than 1,000 different labels within 1,500 rows"):
+        model.fit(open_table(tmp_path / "t.parquet", "id", columns=NAMES))
+    with pytest.raises(ValueError, match="t.parquet, row 0: the target 'x0' is .*continuous"):
+        model.fit(open_table(tmp_path / "t.parquet", "x0", columns=NAMES[1:]))
+
+
+def test_a_fit_that_fails_leaves_the_model_as_it_was(tmp_path):
+    spoiled = X.copy()
+    spoiled[-1, 3] = np.nan
+    parquet.write_table(arrow(spoiled, THREE), tmp_path / "bad.parquet")
+    model = MODELS["growing subsets"]().fit(X, Y)
+    before = model.predict_proba(X[:50])
+
+    def raises(progress):
+        raise RuntimeError
+
+    with pytest.raises(ValueError, match="row 5999"):
+        model.fit(open_table(tmp_path / "bad.parquet", "y"))
+    with pytest.raises(RuntimeError):
+        model.fit(1000 * X + 5, THREE, callback=raises)
+    np.testing.assert_array_equal(model.predict_proba(X[:50]), before)
+    fresh = MODELS["growing subsets"]()
+    with pytest.raises(RuntimeError):
+        fresh.fit(X, Y, callback=raises)
+    assert [name for name in vars(fresh) if name.endswith("_")] == []
+
+
+def test_the_score_of_a_table(tmp_path):
+    weight = np.random.default_rng(0).random(len(X))
+    parquet.write_table(arrow(w=weight), tmp_path / "t.parquet", row_group_size=1000)
+    table = open_table(tmp_path / "t.parquet", "y", weight="w")
+    model = MODELS["growing subsets"]().fit(table)
+    assert model.score(table) == pytest.approx(model.score(X, Y, weight))
+
+
+def test_paths_and_tables_in_the_wrong_place(tmp_path):
+    parquet.write_table(arrow(), tmp_path / "t.parquet")
+    model = MODELS["growing subsets"]().fit(X, Y)
+    for call in (lambda path: model.fit(path, Y), model.predict):
+        with pytest.raises(TypeError, match="open the file with bayesvm.open_table"):
+            call(str(tmp_path / "t.parquet"))
+    with pytest.raises(TypeError, match="rows in memory are needed here"):
+        model.sample_latent(open_table(tmp_path / "t.parquet", columns=NAMES))

@@ -244,7 +244,8 @@ def _sizes(given: Any) -> tuple[int, ...] | None:
 
 
 def _delayed_parts(given: Any) -> list[Any]:
-    parts = given.to_delayed()
+    # Optimised by itself, a frame of few columns may join partitions that the others keep apart.
+    parts = given.to_delayed(optimize_graph=False)
     return list(parts.ravel() if isinstance(parts, np.ndarray) else parts)
 
 

@@ -7,9 +7,10 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import reduce
 from operator import iadd
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
+from scipy import sparse
 
 from bayesvm.core.arena import Arena
 from bayesvm.core.statistics import Block
@@ -26,10 +27,47 @@ Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
+class PositiveRows:
+    """The rows of a table whose weight is not zero; the others count as if they were not there."""
+
+    table: Table
+    kept: RowNumbers
+
+    def batches(self, n_rows: int) -> Iterator[Batch]:
+        """All of them in order, ``n_rows`` at a time."""
+        waiting: Batch | None = None
+        for batch in self.table.batches(n_rows):
+            weight = np.ones(0) if batch.weight is None else batch.weight  # which there is, or all rows would be kept
+            waiting = _joined(waiting, _chosen(batch, np.flatnonzero(weight)))
+            size = waiting.X.shape[0]
+            if size >= n_rows:
+                yield _chosen(waiting, slice(0, n_rows))
+                waiting = _chosen(waiting, slice(n_rows, size))
+        if waiting is not None and waiting.X.shape[0]:
+            yield waiting
+
+    def rows(self, numbers: RowNumbers) -> Batch:
+        """Those with these numbers among them, in this order."""
+        return self.table.rows(self.kept[numbers])
+
+
+def _chosen(batch: Batch, rows: Any) -> Batch:
+    return Batch(*(None if part is None else part[rows] for part in batch))
+
+
+def _joined(first: Batch | None, second: Batch) -> Batch:
+    if first is None:
+        return second
+    X, *others = zip(first, second, strict=True)
+    together = sparse.vstack(X, format="csr") if hasattr(X[0], "tocsr") else np.concatenate(X)
+    return Batch(together, *(np.concatenate(part) for part in others))
+
+
+@dataclass(frozen=True)
 class StreamSource(FarSource):
     """A table in files, read ahead while workers compute; sums have the bits that they would have in memory."""
 
-    table: Table
+    table: Table | PositiveRows
     coder: Coder
 
     def reduce(self, function: Work[Result]) -> Result:

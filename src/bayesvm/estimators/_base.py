@@ -29,7 +29,7 @@ from bayesvm.estimators._inputs import TrainingRows, stream_rows, training_rows
 from bayesvm.estimators._parameters import COMMON, check_parameters
 from bayesvm.estimators._prediction import PredictionMixin, jobs, probabilities
 from bayesvm.estimators._scaling import fitted_scalers
-from bayesvm.estimators._session import Session, session
+from bayesvm.estimators._session import Session, all_or_nothing, session
 from bayesvm.estimators._states import features_from, features_state, scaler_from, scaler_state
 from bayesvm.inference.learning_rates import AdaptiveRate, FixedRate, LearningRate, RobbinsMonro
 from bayesvm.inference.objective import Model, Task
@@ -71,6 +71,7 @@ class BaseBayesianSVC(PredictionMixin, ClassifierMixin, BaseEstimator, metaclass
     def _build_features(self, source: BlockSource, dtype: Any, rng: np.random.Generator) -> Features:
         """The feature map, and fitted attributes that belong to it."""
 
+    @all_or_nothing
     def fit(
         self,
         X: Any,
@@ -103,8 +104,14 @@ class BaseBayesianSVC(PredictionMixin, ClassifierMixin, BaseEstimator, metaclass
         kept = NoCheckpoint() if checkpoint is None else Checkpoint.open(checkpoint, checkpoint_every)
         with progress_display(self.verbose) as display:
             display.phase("reading labels")
+            columns = _columns(self)
             rows = training_rows(self, X, y, sample_weight)
             again = self.warm_start and self._can_go_on(rows.classes)
+            if again and columns != _columns(self):
+                raise ValueError(
+                    f"warm_start goes on with the columns of the earlier fit, {_told(columns)}; X has "
+                    f"{_told(_columns(self))}. Give the same columns, or fit with warm_start=False"
+                )
             self.classes_ = rows.classes
             self._rates = self._rates if again else self._base_rates(rows.totals)
             session, fitted = self._fitted(rows, kept, display, callback, again=again)
@@ -128,6 +135,7 @@ class BaseBayesianSVC(PredictionMixin, ClassifierMixin, BaseEstimator, metaclass
         return session, fitted
 
     @available_if(lambda self: getattr(self, "covariance", "full") == "full")
+    @all_or_nothing
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Any:
         """Learn from one more part of a stream.
 
@@ -178,7 +186,7 @@ class BaseBayesianSVC(PredictionMixin, ClassifierMixin, BaseEstimator, metaclass
         with session(workers, seed, self.time_limit, display, callback, checkpoint) as opened:
             display.phase("reading rows")
             raw = rows.source(workers, block_rows(self._expected_weights(*shape), rows.n_features), opened.rng)
-            checkpoint.belongs_to(lambda: identity(self, rows.classes, raw))
+            checkpoint.belongs_to(lambda: identity(self, rows.classes, rows.fingerprint()))
             yield raw, opened
 
     def _ready(self, raw: BlockSource, session: Session) -> Prepared:
@@ -188,8 +196,9 @@ class BaseBayesianSVC(PredictionMixin, ClassifierMixin, BaseEstimator, metaclass
             rng.state = state["rng"]
             return self._prepared_from(state, raw)
         prepared = self._prepared(raw, session)
-        if not session.clock.over():  # which would have cut it short
-            session.checkpoint.keep("prepared", lambda: self._prepared_state(prepared) | {"rng": rng.state})
+        if session.clock.over():  # which has cut it short
+            session.checkpoint.freeze()
+        session.checkpoint.keep("prepared", lambda: self._prepared_state(prepared) | {"rng": rng.state})
         return prepared
 
     def _prepared_state(self, prepared: Prepared) -> dict[str, Any]:
@@ -302,7 +311,8 @@ class BaseBayesianSVC(PredictionMixin, ClassifierMixin, BaseEstimator, metaclass
         if self.interrupted_:
             warnings.warn(
                 f"the fit was stopped by Ctrl-C after {trained.passes:.1f} passes; the model is usable, but not as "
-                "good as it could be (interrupted_ is True). With checkpoint=… the same call would go on from there.",
+                "good as it could be (interrupted_ is True). With checkpoint=… the same call goes on from what was "
+                "kept.",
                 ConvergenceWarning,
                 stacklevel=3,
             )
@@ -321,6 +331,16 @@ class BaseBayesianSVC(PredictionMixin, ClassifierMixin, BaseEstimator, metaclass
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
+
+
+def _columns(estimator: Any) -> tuple[Any, ...] | int | None:
+    """What the columns of the last fit are called, or how many there were."""
+    names = getattr(estimator, "feature_names_in_", None)
+    return getattr(estimator, "n_features_in_", None) if names is None else tuple(names)
+
+
+def _told(columns: Any) -> str:
+    return ", ".join(map(repr, columns)) if isinstance(columns, tuple) else f"{columns} without names"
 
 
 def _block_dtype(precision: str, n_features: int) -> Any:

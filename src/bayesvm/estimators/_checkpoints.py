@@ -11,7 +11,6 @@ import time
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from hashlib import sha256
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -21,7 +20,6 @@ import numpy as np
 from bayesvm import persistence
 from bayesvm.core.posterior import Gaussian, NaturalParameters
 from bayesvm.core.statistics import Statistics
-from bayesvm.data.blocks import BlockSource
 from bayesvm.estimators._states import plain
 from bayesvm.inference.coordinate_ascent import AscentState
 from bayesvm.inference.learning_rates import RunningAverages
@@ -30,8 +28,7 @@ from bayesvm.inference.places import Epoch, Forgetful, Memory, Place
 from bayesvm.inference.stochastic import StochasticState
 
 KIND = "checkpoint"
-ANY_VALUE = {"n_jobs", "verbose", "time_limit"}  # parameters that do not change the result
-WITNESSES = 1_000  # rows that tell whether the data are the same
+ANY_VALUE = {"n_jobs", "verbose", "time_limit", "max_iter"}  # parameters that do not change the way, only its length
 
 
 class NoCheckpoint:
@@ -51,6 +48,9 @@ class NoCheckpoint:
     def keep(self, name: str, state: Callable[[], Any], *, now: bool = True) -> None:
         """Does nothing."""
 
+    def freeze(self) -> None:
+        """Keep nothing more: what follows is no part of the whole fit."""
+
     def training(self, name: str) -> Memory:
         """For a training of that name."""
         return Forgetful()
@@ -65,18 +65,31 @@ class Checkpoint(NoCheckpoint):
     content: dict[str, Any] = field(default_factory=dict)
     written: float = -np.inf  # when, on the clock of time.monotonic
     warned: bool = False
+    frozen: bool = False
 
     @classmethod
     def open(cls, path: Any, every: float) -> Checkpoint:
-        """The file as an earlier run left it, or a new one, which is tried at once."""
-        found = cls(Path(path), every)
+        """The file as an earlier run left it, or a new one."""
+        if not isinstance(every, int | float) or isinstance(every, bool) or not every >= 0:
+            raise ValueError(f"checkpoint_every must be a number of seconds from 0; got {every!r}")
+        found = cls(Path(path).absolute(), every)
+        if found.path.is_dir():
+            raise IsADirectoryError(f"the checkpoint {path} is a folder; give the path of a file in it")
+        if not found.path.parent.is_dir():
+            raise FileNotFoundError(f"the folder of the checkpoint {path} does not exist; make it first")
+        persistence.remove_unfinished(found.path)  # which a killed process left
         if found.path.exists():
-            kind, found.content = persistence.read(found.path)
+            try:
+                kind, found.content = persistence.read(found.path)
+            except ValueError as error:
+                raise ValueError(f"{error}. Or delete it to start anew.") from error
             if kind != KIND:
                 raise ValueError(f"{path} is a bayesvm file, but no checkpoint: it holds a {kind}; give another path")
-        elif not found.path.parent.is_dir():
-            raise FileNotFoundError(f"the folder of the checkpoint {path} does not exist; make it first")
         return found
+
+    def freeze(self) -> None:
+        """Keep nothing more: what follows is no part of the whole fit."""
+        self.frozen = True
 
     def seed(self, drawn: int) -> int:
         """That of the run that began this file."""
@@ -100,7 +113,7 @@ class Checkpoint(NoCheckpoint):
 
     def keep(self, name: str, state: Callable[[], Any], *, now: bool = True) -> None:
         """Replace the state of that name, and the file, if it is time."""
-        if not now and time.monotonic() < self.written + self.every:
+        if self.frozen or (not now and time.monotonic() < self.written + self.every):
             return
         self.content[name] = state()
         try:
@@ -138,26 +151,21 @@ class TrainingMemory:
         self.checkpoint.keep(self.name, lambda: place_state(place()), now=now)
 
 
-def identity(estimator: Any, classes: np.ndarray, raw: BlockSource) -> dict[str, Any]:
-    """What must be the same for a fit to go on: parameters, the table's size and classes, and some of its rows."""
+def identity(estimator: Any, classes: np.ndarray, data: dict[str, Any]) -> dict[str, Any]:
+    """What must be the same for a fit to go on: parameters, classes, and what tells the data apart from others."""
     with np.printoptions(threshold=sys.maxsize, floatmode="unique"):
         parameters = {
             name: repr(plain(value))
             for name, value in estimator.get_params(deep=False).items()
             if name not in ANY_VALUE and not isinstance(value, np.random.RandomState)
         }
-    held: Any = getattr(raw, "hand", raw)  # of rows elsewhere, those that are here
-    block = held.take(np.linspace(0, held.n_rows - 1, WITNESSES).astype(np.intp)).gathered()
-    digest = sha256()
-    for part in block:
-        digest.update(b"" if part is None else np.ascontiguousarray(part).tobytes())
+    names = getattr(estimator, "feature_names_in_", None)
     return parameters | {
         "the estimator": type(estimator).__name__,
         "the version of bayesvm": version("bayesvm"),
-        "the number of rows": raw.n_rows,
-        "the number of columns": raw.n_features,
         "the classes": repr(classes.tolist()),
-        "the digest of some rows": digest.hexdigest(),
+        "the names of the columns": None if names is None else repr(list(names)),
+        **data,
     }
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol
+from zlib import crc32
 
 import numpy as np
 
@@ -46,6 +47,10 @@ class TrainingRows(Protocol):
         """What rows of the source are called in the user's table."""
         ...
 
+    def fingerprint(self) -> dict[str, Any]:
+        """Plain values that tell these rows apart from others."""
+        ...
+
 
 @dataclass(frozen=True)
 class ArrayRows:
@@ -72,6 +77,12 @@ class ArrayRows:
 
     def given(self, numbers: RowNumbers) -> RowNumbers:
         return numbers if self.kept is None else self.kept[numbers]
+
+    def fingerprint(self) -> dict[str, Any]:
+        shape = {"the number of rows": self.n_rows, "the number of columns": self.n_features}
+        arrays = [self.X.data, self.X.indices, self.X.indptr] if hasattr(self.X, "indptr") else [self.X]
+        weight = [] if self.weight is None else [self.weight]
+        return shape | {"the checksum of the data": f"{_checksum([*arrays, self.codes, *weight]):08x}"}
 
 
 def training_rows(estimator: Any, X: Any, y: Any, sample_weight: Any) -> TrainingRows:
@@ -113,6 +124,15 @@ def _array_rows(estimator: Any, X: Any, codes: np.ndarray, classes: np.ndarray, 
             f"all rows of class {classes[totals.argmin()]!r} have zero weight; leave them out of y instead"
         )
     return ArrayRows(X, codes, weight, classes, totals, kept)
+
+
+def _checksum(arrays: Iterable[np.ndarray]) -> int:
+    """CRC-32 of all values, some rows at a time."""
+    found = 0
+    for array in arrays:
+        for part in slices(len(array)):
+            found = crc32(np.ascontiguousarray(array[part]).tobytes(), found)
+    return found
 
 
 def class_totals(codes: np.ndarray, weight: np.ndarray | None, n_classes: int) -> np.ndarray:

@@ -9,6 +9,7 @@ import numpy as np
 from joblib import effective_n_jobs
 from scipy.special import entr, log_ndtr, log_softmax, ndtr, softmax
 from scipy.stats import norm, qmc
+from sklearn.metrics import accuracy_score
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
@@ -16,6 +17,7 @@ from bayesvm.core.arena import Arena
 from bayesvm.core.linalg import cholesky
 from bayesvm.core.statistics import Block, Machine, View
 from bayesvm.data.blocks import block_rows
+from bayesvm.data.dask_rows import is_dask
 from bayesvm.data.memory import MemorySource
 from bayesvm.data.scaling import Scaler
 from bayesvm.data.streams import map_table
@@ -109,12 +111,27 @@ class PredictionMixin:
         parts = list(self._predicted(X, self._uncertainty))
         return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """Share of the rows, or of their weight, whose class is predicted; a table has its labels in it."""
+        if isinstance(X, Table) and y is None:
+            parts, weights = zip(*X.labels(), strict=True)
+            y, sample_weight = np.concatenate(parts), None if weights[0] is None else np.concatenate(weights)
+        elif is_dask(X):
+            y, sample_weight = (part.compute() if is_dask(part) else part for part in (y, sample_weight))
+        predicted = self.predict(X)
+        return accuracy_score(y, predicted.compute() if is_dask(predicted) else predicted, sample_weight=sample_weight)
+
     def predict_to(self, X: Any, path: Any, *, uncertainty: bool = True) -> None:
         """Write predictions to a Parquet, Arrow or CSV file, some rows at a time: of a table, or of rows in memory.
 
         The columns are ``prediction``, ``probability_`` and the class for every class and, unless ``uncertainty`` is
         false, those of ``predict_uncertainty``. The file appears when it is whole; needs ``bayesvm[tables]``.
         """
+        if is_dask(X):
+            raise TypeError(
+                "predict_to takes a table or rows in memory; of a Dask collection, predict_proba(X) is lazy, and "
+                "dask.array.to_zarr or dask.dataframe.from_dask_array(…).to_parquet writes it on the cluster"
+            )
         if isinstance(X, Table) and X.is_made_of(path):
             raise ValueError(f"{path} is a file of the table itself; write the predictions to another one")
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import signal
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from functools import wraps
+from typing import Any, TypeVar, cast
 
 import numpy as np
 
@@ -17,6 +18,8 @@ from bayesvm.estimators._checkpoints import NoCheckpoint
 from bayesvm.inference.places import Clock
 from bayesvm.inference.training import Callback, Progress
 from bayesvm.progress import Display, say
+
+Method = TypeVar("Method", bound=Callable[..., Any])
 
 
 @dataclass(frozen=True)
@@ -51,6 +54,22 @@ def session(
     workers.watch = display.rows
     with workers, _stopped_by_interrupt(clock):
         yield Session(workers, np.random.default_rng(seed), display, callback, clock, checkpoint)
+
+
+def all_or_nothing(fit: Method) -> Method:
+    """A method after whose failure the estimator is what it was before: fitted as it was, or not at all."""
+
+    @wraps(fit)
+    def careful(self: Any, *args: Any, **kwargs: Any) -> Any:
+        before = dict(vars(self))
+        try:
+            return fit(self, *args, **kwargs)
+        except BaseException:
+            vars(self).clear()
+            vars(self).update(before)
+            raise
+
+    return cast("Method", careful)
 
 
 @contextmanager

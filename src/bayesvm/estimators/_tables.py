@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import reduce
-from itertools import starmap
-from operator import iadd
 from typing import Any
 
 import numpy as np
@@ -14,10 +11,12 @@ from bayesvm.data.blocks import BlockSource, RowNumbers, rows_to_hold
 from bayesvm.data.labels import Coder, LabelCounts
 from bayesvm.data.memory import MemorySource
 from bayesvm.data.scaling import ColumnScaler
-from bayesvm.data.streams import StreamSource, coded
+from bayesvm.data.streams import PositiveRows, StreamSource, coded
 from bayesvm.data.tables import Table
 from bayesvm.data.workers import Workers
 from bayesvm.estimators._classes import coder_for
+
+MOST_CLASSES = 1_000  # beyond that a column of labels is taken for a mistake
 
 
 @dataclass(frozen=True)
@@ -27,6 +26,7 @@ class TableRows:
     table: Table
     coder: Coder
     totals: np.ndarray  # the weight of every class
+    kept: RowNumbers | None = None  # rows whose weight is not zero, unless that is all of them
 
     @property
     def classes(self) -> np.ndarray:
@@ -34,7 +34,7 @@ class TableRows:
 
     @property
     def n_rows(self) -> int:
-        return self.table.n_rows
+        return self.table.n_rows if self.kept is None else len(self.kept)
 
     @property
     def n_features(self) -> int:
@@ -42,29 +42,61 @@ class TableRows:
 
     def source(self, workers: Workers, rows_per_block: int, rng: np.random.Generator) -> BlockSource:
         """A table that can be held is read once, for good; a larger one in every pass."""
+        table = self.table if self.kept is None else PositiveRows(self.table, self.kept)
         numbers = rows_to_hold(self.n_rows, self.n_features, rng)
-        batch = self.table.rows(np.arange(self.n_rows) if numbers is None else numbers)
+        batch = table.rows(np.arange(self.n_rows) if numbers is None else numbers)
         X, codes, weight = coded(batch, self.coder)
         hand = MemorySource(X, codes, weight, ColumnScaler(), workers, rows_per_block, numbered=numbers)
         if numbers is None:
             return hand
-        return StreamSource(self.n_rows, float(self.totals.sum()), hand, self.table, self.coder)
+        return StreamSource(self.n_rows, float(self.totals.sum()), hand, table, self.coder)
 
     def given(self, numbers: RowNumbers) -> RowNumbers:
-        return numbers
+        return numbers if self.kept is None else self.kept[numbers]
+
+    def fingerprint(self) -> dict[str, Any]:
+        return {f"the table's {name}": value for name, value in self.table.fingerprint().items()}
 
 
 def table_rows(estimator: Any, table: Table) -> TableRows:
     """A table to learn from, after a look at all labels."""
     if not table.has_labels:
         raise ValueError(f"{table} has no labels; name their column: open_table(…, target=…)")
-    coder, totals = coder_for(estimator, reduce(iadd, starmap(LabelCounts.of, table.labels())))
+    counts, kept, before = LabelCounts.of(np.empty(0), None), [], 0
+    for y, weight in table.labels():
+        _require_classes(table, y, before)
+        counts += LabelCounts.of(y, weight)
+        if len(counts.labels) > MOST_CLASSES:
+            raise ValueError(
+                f"{_target(table)} has more than {MOST_CLASSES:,} different labels within {before + len(y):,} rows; "
+                "is it an identifier? Name the column of classes: open_table(…, target=…)"
+            )
+        if weight is not None:
+            kept.append(before + np.flatnonzero(weight))
+        before += len(y)
+    coder, totals = coder_for(estimator, counts)
     estimator.n_features_in_ = table.n_features
     if table.names is not None:
         estimator.feature_names_in_ = np.array(table.names, object)
     elif hasattr(estimator, "feature_names_in_"):
         del estimator.feature_names_in_
-    return TableRows(table, coder, totals)
+    positive = np.concatenate(kept) if kept else None
+    return TableRows(table, coder, totals, None if positive is None or len(positive) == before else positive)
+
+
+def _require_classes(table: Table, y: np.ndarray, before: int) -> None:
+    """No fractions: they are no classes, and all distinct ones of a large table would not fit into memory."""
+    strange = np.flatnonzero(~(y % 1 == 0)) if y.dtype.kind == "f" else np.zeros(0, np.intp)
+    if len(strange):
+        row = int(strange[0])
+        raise ValueError(
+            f"{table.where(before + row)}: {_target(table)} is {y[row]:g}. Unknown label type: continuous. Labels must "
+            "be classes; for a threshold, write a column that says on which side a row is"
+        )
+
+
+def _target(table: Table) -> str:
+    return "the label" if table.target is None else f"the target {table.target!r}"
 
 
 def table_to_predict(estimator: Any, table: Table) -> Table:

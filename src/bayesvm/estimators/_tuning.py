@@ -71,11 +71,12 @@ class TuningMixin(BaseBayesianSVC):
         if self.tune is None:
             return super()._prepared(raw, session)
         rng = session.rng
-        self.tuning_report_ = Report(hear=trial_display(self.verbose))
+        self.tuning_report_ = Report()
         tuner, size = self._tuner(raw, session), self._sizes(raw.n_rows)[0]
         session.display.phase("scaling columns")
         candidates = self._candidates(raw)
         session.display.phase("tuning")
+        self.tuning_report_.hear = trial_display(self.verbose)
         with tuner.workers.small_matrices():
             entry = self._tuned(tuner, candidates, raw, size, session)
         self._scaler = candidates.scalers[entry.scale]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -12,6 +13,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, column_or_1d, validate_data
 
 from bayesvm.data.labels import codes_of
+from bayesvm.data.tables import Table
 from bayesvm.data.usable import LARGEST_VALUE
 
 _FLOATS = {"dtype": (np.float64, np.float32), "ensure_all_finite": False, "order": None, "accept_sparse": "csr"}
@@ -19,6 +21,7 @@ _FLOATS = {"dtype": (np.float64, np.float32), "ensure_all_finite": False, "order
 
 def training_data(estimator: Any, X: Any, y: Any, *, first: bool = True) -> tuple[Any, np.ndarray]:
     """``X`` as floats and ``y`` as a vector of labels; ``first`` is false for later parts of a stream."""
+    _require_rows(X)
     with _naming_text_columns(X):
         X, y = validate_data(estimator, X, y, ensure_min_samples=2 if first else 1, reset=first, **_FLOATS)
     _require_usable(estimator, X)
@@ -51,10 +54,19 @@ def coded_as(classes: np.ndarray, y: np.ndarray) -> np.ndarray:
 def new_data(estimator: Any, X: Any) -> Any:
     """``X`` for prediction, of the width seen in ``fit``."""
     check_is_fitted(estimator)
+    _require_rows(X)
     with _naming_text_columns(X):
         X = validate_data(estimator, X, reset=False, **_FLOATS)
     _require_usable(estimator, X)
     return X
+
+
+def _require_rows(X: Any) -> None:
+    """Not the name of a file, and no table where rows are needed in memory."""
+    if isinstance(X, str | os.PathLike):
+        raise TypeError(f"X is a path, {os.fspath(X)!r}: open the file with bayesvm.open_table, and give the table")
+    if isinstance(X, Table):
+        raise TypeError("rows in memory are needed here; a table is read by fit, predict_to and the predict methods")
 
 
 def row_weights(

@@ -76,7 +76,8 @@ class Columns:
         require_usable(X, self.names, locate)
         if not labels:
             return Batch(X, None, None)
-        return Batch(X, self.labels(batches, locate) if self.target else None, self.weights(batches, locate))
+        y = None if self.target is None else self.labels(batches, locate)
+        return Batch(X, y, self.weights(batches, locate))
 
     def labels(self, batches: Sequence[Any], locate: Locate) -> npt.NDArray[Any]:
         """The labels in record batches, none of them missing."""
@@ -131,7 +132,9 @@ def choose_columns(schemas: Schemas, target: str | None, columns: Sequence[str] 
     _require_distinct(names + special, "among columns, target and weight, a column may stand once, but not so")
     missing = [name for name in [*names, *special] if name not in schema.names]
     if missing:
-        raise ValueError(f"{file} has no column {_some(missing)}; it has {_some(schema.names)}")
+        one = len(schema.names) == 1 and any(mark in schema.names[0] for mark in ";\t|")
+        hint = ". Is another separator meant? Commas are read, and tabs in .tsv files" if one else ""
+        raise ValueError(f"{file} has no column {_some(missing)}; it has {_some(schema.names)}{hint}")
     if not names:
         raise ValueError(f"no column of {file} is left as a feature; it has {_some(schema.names)}")
     used = None if columns is None else {*names, *special}

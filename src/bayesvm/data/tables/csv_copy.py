@@ -46,7 +46,7 @@ def _open(file: SourceFile, types: dict[str, Any] | None = None) -> Any:
     return csv.open_csv(
         file.path,
         csv.ReadOptions(block_size=_BLOCK_BYTES, use_threads=False),  # with threads, errors do not tell the line
-        csv.ParseOptions(delimiter="\t" if tabs else ","),
+        csv.ParseOptions(delimiter="\t" if tabs else ",", newlines_in_values=True),
         csv.ConvertOptions(column_types=types, include_columns=list(types or ()), strings_can_be_null=True),
     )
 
@@ -65,9 +65,10 @@ def _head(file: SourceFile) -> Any:
     for field in schema:
         example = None
         if pyarrow.types.is_string(field.type) and first is not None:
-            texts = (value for value in first.column(field.name).to_pylist() if value is not None)
-            example = next((text for text in texts if not _is_number(text)), None)
-        fields.append(field if example is None else field.with_metadata({EXAMPLE: f"the text {example[:40]!r}"}))
+            texts = enumerate(first.column(field.name).to_pylist(), 2)  # after the line of names
+            told = ((f"the text {text[:40]!r} (line {line})") for line, text in texts if text and not _is_number(text))
+            example = next(told, None)
+        fields.append(field if example is None else field.with_metadata({EXAMPLE: example}))
     return pyarrow.schema(fields)
 
 

@@ -72,6 +72,12 @@ def find_files(source: Paths) -> tuple[str, list[SourceFile]]:
 
 
 def _paths(source: Paths) -> list[Path]:
+    if hasattr(source, "columns") or hasattr(source, "shape"):
+        raise TypeError(f"open_table takes files; give the {type(source).__name__} to fit or predict as it is")
+    if isinstance(source, str) and "://" in source:
+        raise ValueError(f"{source}: only files of this machine are read; copy it here first, or read it with Dask")
+    if not isinstance(source, str | PathLike | Sequence):
+        raise TypeError(f"open_table takes a path, a pattern or a list of paths; got {source!r}")
     if not isinstance(source, str | PathLike):
         paths = [Path(path).expanduser() for path in source]
         if not paths:

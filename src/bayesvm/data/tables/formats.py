@@ -149,9 +149,12 @@ def reading(what: str) -> Iterator[None]:
         yield
     except MemoryError:
         raise
-    except (arrow_error, OSError) as error:
+    except PermissionError as error:
+        raise PermissionError(f"{what} cannot be read: you have no permission to") from error
+    except (arrow_error, OSError, UnicodeDecodeError) as error:
         raise OSError(
-            f"{what} cannot be read: {error}. The file is damaged or not whole: write or copy it again, or leave it out"
+            f"{what} cannot be read: {error}. The file is damaged, not whole or no such file: write or copy it again "
+            "(text in UTF-8), or leave it out"
         ) from error
 
 

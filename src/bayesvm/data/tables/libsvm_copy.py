@@ -1,6 +1,6 @@
 """Data: LIBSVM files, copied once into saved CSR matrices. The only user of scikit-learn among the formats.
 
-A line is ``label index:value index:value …``. Indices may count from 0 or from 1: from 1, if 0 is nowhere.
+A line is ``label index:value index:value …``. Indices count from 1, unless 0 is somewhere or it is said that they do.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ class LibsvmPart:
 
 
 def copy_libsvm(
-    files: Sequence[SourceFile], n_features: int | None, copy: WorkingCopy
+    files: Sequence[SourceFile], n_features: int | None, zero_based: bool | None, copy: WorkingCopy
 ) -> tuple[list[LibsvmPart], SparseColumns]:
     """Saved matrices for each LIBSVM file, and the width of the table."""
     stems, sizes, lowest, largest = [], [], [], []
@@ -123,7 +123,10 @@ def copy_libsvm(
         sizes.append(tuple(rows for rows, _, _ in saved))
         lowest.append(min((low for _, low, _ in saved), default=1))
         largest.append(max((high for _, _, high in saved), default=-1))
-    shift = 0 if min(lowest) == 0 else 1
+    shift = 0 if (min(lowest) == 0 if zero_based is None else zero_based) else 1
+    if shift and min(lowest) == 0:
+        file = files[int(np.argmin(lowest))]
+        raise ValueError(f"{file} has the index 0, but zero_based=False says that indices count from 1; leave it out")
     width = max(largest) + 1 - shift if n_features is None else n_features
     for file, high in zip(files, largest, strict=True):
         if high + 1 - shift > width:

@@ -34,6 +34,7 @@ def open_table(
     columns: Sequence[str] | None = None,
     weight: str | None = None,
     n_features: int | None = None,
+    zero_based: bool | None = None,
     copy_to: str | PathLike[str] | None = None,
     verbose: int = 0,
 ) -> Table:
@@ -50,6 +51,8 @@ def open_table(
     weight : name of a column of row weights
     n_features : number of features of LIBSVM files
         Default: as many as the largest index says. Rows to predict may lack the last features, so give it there.
+    zero_based : whether indices of LIBSVM files count from 0
+        Default: from 1, unless there is an index 0. Rows to predict may lack the first feature: then say it.
     copy_to : a folder for the working copy
         CSV and LIBSVM are parsed once, into a temporary copy that is fast to read. It takes about 8 bytes a value, and
         is removed when the table is closed or the program ends. Default: the system's folder of temporary files.
@@ -68,8 +71,10 @@ def open_table(
         for name, value in given.items():
             if value is not None:
                 raise ValueError(f"LIBSVM files hold a label and numbered features: leave out {name}={value!r}")
-    elif n_features is not None:
-        raise ValueError(f"n_features is for LIBSVM files; {files[0]} is {kind}: choose its features with columns=[…]")
+    elif n_features is not None or zero_based is not None:
+        raise ValueError(
+            f"n_features and zero_based are for LIBSVM files; {files[0]} is {kind}: choose features with columns=[…]"
+        )
     parts: Sequence[Part]
     layout: Columns | SparseColumns
     if kind in {"Parquet", "Arrow"}:
@@ -82,7 +87,7 @@ def open_table(
             if kind == "CSV":
                 parts, layout = copy_csv(files, target, columns, weight, copy)
             else:
-                parts, layout = copy_libsvm(files, n_features, copy)
+                parts, layout = copy_libsvm(files, n_features, zero_based, copy)
         return Table(kind, files, parts, layout, copy)
     except BaseException:
         copy.remove()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 import shutil
 import tempfile
 import weakref
@@ -19,7 +20,7 @@ class WorkingCopy:
         if inside is not None and not Path(inside).is_dir():
             raise NotADirectoryError(f"copy_to={str(inside)!r} is no folder; make it first, or give another")
         self.folder = Path(tempfile.mkdtemp(prefix="bayesvm-", dir=inside))
-        self.remove = weakref.finalize(self, shutil.rmtree, self.folder, ignore_errors=True)
+        self.remove = weakref.finalize(self, _remove, self.folder, os.getpid())
 
     @property
     def n_bytes(self) -> int:
@@ -44,3 +45,9 @@ class WorkingCopy:
                 f"no space is left for the working copy in {self.folder.parent}: {self.n_bytes / 1e6:,.1f} MB were "
                 f"written, {progress}. Make room there, or choose another place with copy_to=",
             ) from error
+
+
+def _remove(folder: Path, owner: int) -> None:
+    """Not in a forked child, which ends before the process that reads the copy."""
+    if os.getpid() == owner:
+        shutil.rmtree(folder, ignore_errors=True)

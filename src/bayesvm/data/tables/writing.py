@@ -57,11 +57,13 @@ def _writer(target: Path) -> Callable[[str, Any], Any]:
         ".feather": lambda path, schema: optional("pyarrow.ipc", "tables").new_file(path, schema),
         ".csv": lambda path, schema: optional("pyarrow.csv", "tables").CSVWriter(path, schema),
     }
-    if target.suffix not in writers:
+    writers |= {".pq": writers[".parquet"], ".ipc": writers[".arrow"]}
+    suffix = target.suffix.lower()
+    if suffix not in writers:
         raise ValueError(f"{target.name}: the name must end in one of {', '.join(writers)}")
     if not target.parent.is_dir():
         raise FileNotFoundError(f"the folder {target.parent} does not exist; make it first")
-    return writers[target.suffix]
+    return writers[suffix]
 
 
 def _closed(writer: Any) -> None:
