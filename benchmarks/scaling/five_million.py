@@ -21,7 +21,7 @@ from bayesvm.inference.inducing import clusters
 from bayesvm.kernels import RBF
 
 M = 64
-LIMIT = 25  # times our seconds
+LIMIT = 21  # times our seconds
 NEAR, NEARER = 0.001, 0.0001  # log loss by which algorithm 1 may be behind
 POWERS = (0.7,)  # of the step sizes; the fastest counts
 THETA = 5.0  # the paper's length-scale

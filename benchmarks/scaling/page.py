@@ -24,8 +24,7 @@ A default fit reads the whole table this often:
 | what for | reads | how often |
 | --- | --- | --- |
 | classes and their weights | labels and weights; with Dask all columns | once |
-| rows to hold | all columns | once |
-| scaling | all columns | once |
+| rows to hold, scaling | all columns | once; twice with Dask |
 | training, after growing subsets of the held rows | all columns | until the bound settles, a few times |
 
 Tuning sees at most 8,000 rows whatever N is, so its time is constant. Leave-one-out and the link see 20,000 held

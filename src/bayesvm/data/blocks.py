@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from bayesvm.core.arena import Arena
 from bayesvm.core.statistics import Block
-from bayesvm.data.scaling import Scaler
+from bayesvm.data.scaling import ColumnMoments, Scaler
 
 Result = TypeVar("Result")
 Work = Callable[[Iterable[Block], Arena], Result]
@@ -59,6 +59,10 @@ class BlockSource(Protocol):
 
         A block is valid until the next one. The arena is for the function's own arrays.
         """
+        ...
+
+    def moments(self) -> ColumnMoments:
+        """Means and deviations of the columns as they are in the table."""
         ...
 
     def subset(self, n_rows: int, rng: np.random.Generator) -> HeldRows:

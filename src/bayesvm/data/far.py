@@ -12,7 +12,7 @@ import numpy as np
 from bayesvm.core.statistics import Block
 from bayesvm.data.blocks import RowNumbers, Work, most_held, random_rows
 from bayesvm.data.memory import MemorySource
-from bayesvm.data.scaling import Scaler
+from bayesvm.data.scaling import ColumnMoments, ColumnScaler, Scaler
 
 Result = TypeVar("Result")
 
@@ -46,6 +46,10 @@ class FarSource(ABC):
     def scaled(self, scaler: Scaler) -> Self:
         """The same rows, scaled anew from what they are in the table."""
         return replace(self, hand=self.hand.scaled(scaler))
+
+    def moments(self) -> ColumnMoments:
+        """Means and deviations of the columns as they are in the table."""
+        return self.scaled(ColumnScaler()).reduce(ColumnMoments.of)
 
     def subset(self, n_rows: int, rng: np.random.Generator) -> MemorySource:
         """A random choice of the rows at hand, in random order."""

@@ -15,7 +15,7 @@ from bayesvm.core.arena import Arena
 from bayesvm.core.linalg import Array
 from bayesvm.core.statistics import Block
 from bayesvm.data.blocks import RowNumbers, Work, stripe_rows
-from bayesvm.data.scaling import Scaler
+from bayesvm.data.scaling import ColumnMoments, ColumnScaler, Scaler
 from bayesvm.data.workers import Workers
 
 Result = TypeVar("Result")
@@ -69,6 +69,10 @@ class MemorySource:
     def reduce(self, function: Work[Result]) -> Result:
         """The sum of ``function`` over the stripes, in the order of the rows."""
         return reduce(iadd, self.map(function))
+
+    def moments(self) -> ColumnMoments:
+        """Means and deviations of the columns as they are in the table."""
+        return self.scaled(ColumnScaler()).reduce(ColumnMoments.of)
 
     def map(self, function: Work[Result]) -> Iterator[Result]:
         """The function of every stripe of blocks, in the order of the rows."""

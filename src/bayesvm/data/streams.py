@@ -19,11 +19,12 @@ from bayesvm.data.far import FarSource
 from bayesvm.data.labels import Coder
 from bayesvm.data.memory import MemorySource
 from bayesvm.data.read_ahead import read_ahead
-from bayesvm.data.scaling import Scaler
+from bayesvm.data.scaling import ColumnMoments, ColumnScaler, Scaler
 from bayesvm.data.tables import Batch, Table
 from bayesvm.data.workers import Workers
 
 Result = TypeVar("Result")
+Rows = TypeVar("Rows", Batch, Block)
 
 
 @dataclass(frozen=True)
@@ -32,6 +33,26 @@ class PositiveRows:
 
     table: Table
     kept: RowNumbers
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return len(self.kept)
+
+    @property
+    def n_features(self) -> int:
+        """Number of columns of X."""
+        return self.table.n_features
+
+    @property
+    def dtype(self) -> Any:
+        """Of X."""
+        return self.table.dtype
+
+    @property
+    def sparse(self) -> bool:
+        """Whether X is sparse."""
+        return self.table.sparse
 
     def batches(self, n_rows: int) -> Iterator[Batch]:
         """All of them in order, ``n_rows`` at a time."""
@@ -51,8 +72,10 @@ class PositiveRows:
         return self.table.rows(self.kept[numbers])
 
 
-def _chosen(batch: Batch, rows: Any) -> Batch:
-    return Batch(*(None if part is None else part[rows] for part in batch))
+def _chosen(rows: Rows, which: Any) -> Rows:
+    """Some rows of a batch or a block."""
+    parts: list[Any] = [None if part is None else part[which] for part in rows]
+    return type(rows)(*parts)
 
 
 def _joined(first: Batch | None, second: Batch) -> Batch:
@@ -63,12 +86,69 @@ def _joined(first: Batch | None, second: Batch) -> Batch:
     return Batch(together, *(np.concatenate(part) for part in others))
 
 
+class Gathered:
+    """Blocks that become one, of a size that is known; dense rows are copied once, to where they stay."""
+
+    def __init__(self, table: Table | PositiveRows, n_rows: int) -> None:
+        self._X = None if table.sparse else np.empty((n_rows, table.n_features), table.dtype)
+        self._parts: list[Block] = []
+        self._filled = 0
+
+    def append(self, block: Block) -> None:
+        """Some rows more."""
+        n_rows = len(block.y)
+        if self._X is not None:
+            self._X[self._filled : self._filled + n_rows] = block.X
+            block = block._replace(X=self._X[:0])
+        self._filled += n_rows
+        self._parts.append(block)
+
+    def block(self) -> Block:
+        """All of them."""
+        Xs, ys, weights = zip(*self._parts, strict=True)
+        X: Any = sparse.vstack(Xs, format="csr") if self._X is None else self._X
+        return Block(X, np.concatenate(ys), None if weights[0] is None else np.concatenate(weights))
+
+
 @dataclass(frozen=True)
 class StreamSource(FarSource):
     """A table in files, read ahead while workers compute; sums have the bits that they would have in memory."""
 
     table: Table | PositiveRows
     coder: Coder
+    surveyed: ColumnMoments
+
+    @classmethod
+    def survey(
+        cls,
+        table: Table | PositiveRows,
+        coder: Coder,
+        total_weight: float,
+        numbers: RowNumbers,
+        workers: Workers,
+        rows_per_block: int,
+    ) -> StreamSource:
+        """One pass takes the rows that will be held, by their rising numbers, and the moments of the columns."""
+        size = stripe_rows(table.n_rows, rows_per_block)
+
+        def work(numbered: tuple[int, Batch], _: Arena) -> tuple[ColumnMoments, Block]:
+            number, batch = numbered
+            rows = coded(batch, coder)
+            part = MemorySource(*rows, ColumnScaler(), workers, rows_per_block)
+            begin, end = np.searchsorted(numbers, (number * size, (number + 1) * size))
+            return ColumnMoments.of(part.blocks(0, part.n_rows)), _chosen(rows, numbers[begin:end] - number * size)
+
+        moments, held = [], Gathered(table, len(numbers))
+        with closing(read_ahead(table.batches(size))) as batches:
+            for found, kept in workers.watched(workers.map(work, enumerate(batches)), size, table.n_rows):
+                moments.append(found)
+                held.append(kept)
+        hand = MemorySource(*held.block(), ColumnScaler(), workers, rows_per_block, numbered=numbers)
+        return cls(table.n_rows, total_weight, hand, table, coder, reduce(iadd, moments))
+
+    def moments(self) -> ColumnMoments:
+        """Means and deviations of the columns, from the survey."""
+        return self.surveyed
 
     def reduce(self, function: Work[Result]) -> Result:
         """The sum of ``function`` over the stripes, in the order of the rows."""

@@ -8,7 +8,7 @@ import numpy as np
 
 from bayesvm.data.blocks import BlockSource, at_most
 from bayesvm.data.quantiles import ColumnQuantiles
-from bayesvm.data.scaling import ColumnMoments, ColumnScaler, Scaler
+from bayesvm.data.scaling import ColumnScaler, Scaler
 
 QUANTILE_ROWS = 2**17  # a random choice of so many fixes ranks to 0.15 % and costs less than a pass
 SCALES = ("standard", "quantile", "common")
@@ -26,7 +26,7 @@ def fitted_scalers(names: Iterable[str | None], raw: BlockSource) -> dict[str | 
             part = at_most(raw, QUANTILE_ROWS, np.random.default_rng(0))
             found[name] = part.reduce(ColumnQuantiles.of).scaler()
         else:
-            moments = moments or raw.reduce(ColumnMoments.of)
+            moments = moments or raw.moments()
             found[name] = moments.common_scaler() if name == "common" else moments.scaler()
     return found
 

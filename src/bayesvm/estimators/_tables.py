@@ -44,12 +44,10 @@ class TableRows:
         """A table that can be held is read once, for good; a larger one in every pass."""
         table = self.table if self.kept is None else PositiveRows(self.table, self.kept)
         numbers = rows_to_hold(self.n_rows, self.n_features, rng)
-        batch = table.rows(np.arange(self.n_rows) if numbers is None else numbers)
-        X, codes, weight = coded(batch, self.coder)
-        hand = MemorySource(X, codes, weight, ColumnScaler(), workers, rows_per_block, numbered=numbers)
         if numbers is None:
-            return hand
-        return StreamSource(self.n_rows, float(self.totals.sum()), hand, table, self.coder)
+            rows = coded(table.rows(np.arange(self.n_rows)), self.coder)
+            return MemorySource(*rows, ColumnScaler(), workers, rows_per_block)
+        return StreamSource.survey(table, self.coder, float(self.totals.sum()), numbers, workers, rows_per_block)
 
     def given(self, numbers: RowNumbers) -> RowNumbers:
         return numbers if self.kept is None else self.kept[numbers]
