@@ -4,7 +4,7 @@ from math import ceil
 
 from benchmarks.scaling.machine import pass_flops
 
-from bayesvm.data.blocks import block_rows, most_held
+from bayesvm.data.blocks import block_rows, most_held, stripe_rows
 from bayesvm.data.dask_rows import FAN_IN
 
 TASK = 1e-3  # seconds of Dask's scheduler for a task, one after the other
@@ -80,6 +80,7 @@ def memory(m, d, threads, itemsize=4):
     per_thread = rows * (8 * d + itemsize * (d + 2) + 2 * itemsize * m)  # scaled rows, kernel's rows, features, scratch
     return {
         "held rows": most_held(d) * d * itemsize,
+        "stripes read": (2 * threads + 4) * stripe_rows(10**9, rows, d) * d * itemsize,  # ahead, and under way
         "blocks": threads * per_thread,
         "sums": 2 * threads * sum_bytes(m),  # under way, and waiting to be added
         "model": 6 * 8 * m * m,  # P, its factor, root, S, the kernel's factor and the next P

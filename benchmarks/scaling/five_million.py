@@ -23,7 +23,7 @@ from bayesvm.kernels import RBF
 M = 64
 LIMIT = 21  # times our seconds
 NEAR, NEARER = 0.001, 0.0001  # log loss by which algorithm 1 may be behind
-POWERS = (0.7,)  # of the step sizes; the fastest counts
+POWERS = (0.7,)  # of the step sizes; with more than one, the fastest counts
 THETA = 5.0  # the paper's length-scale
 
 

@@ -65,7 +65,7 @@ def write(path: str | os.PathLike[str], kind: str, state: Mapping[str, Any]) -> 
 def remove_unfinished(path: str | os.PathLike[str]) -> None:
     """What processes left beside a file that were killed while they wrote it."""
     target = Path(os.path.realpath(path))
-    for left in target.parent.glob(_unfinished(Path(glob.escape(target.name)), "*")):
+    for left in target.parent.glob(_unfinished(Path(glob.escape(target.name)), "[0-9a-f]" * 16)):
         left.unlink(missing_ok=True)
 
 

@@ -338,7 +338,7 @@ def test_libsvm_lines(tmp_path):
 
 
 def test_n_features_is_for_libsvm(tmp_path):
-    with pytest.raises(ValueError, match=r"n_features is for LIBSVM files; .*a\.parquet is Parquet"):
+    with pytest.raises(ValueError, match=r"n_features and zero_based are for LIBSVM files; .*a\.parquet is Parquet"):
         open_table(save(tmp_path / "a.parquet"), n_features=3)
 
 
@@ -396,9 +396,8 @@ def test_a_frame_is_no_file():
 
 def test_a_forked_child_leaves_the_working_copy(tmp_path):
     table = open_table(csv_file(tmp_path, "x,y\n1,0\n2,1\n"), "y")
-    child = table._copy.remove.peek()[1]
-    assert child is not None  # the folder's remover, which knows its process
-    table._copy.remove.peek()[1](table._copy.folder, -1)
+    remove, (_, pid), _ = table._copy.remove.peek()[1:]
+    remove(table._copy.folder, pid + 1)  # as in another process
     assert table._copy.folder.exists()
     table.close()
     assert not table._copy.folder.exists()

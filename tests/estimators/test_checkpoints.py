@@ -220,10 +220,10 @@ def test_a_fit_stopped_while_it_was_tuned_starts_anew(stop, tmp_path, monkeypatc
 
 def test_files_that_a_killed_process_left_are_removed(tmp_path):
     make, y = FITS["linear"]
-    (tmp_path / ".c-0123.bayesvm.tmp").write_bytes(b"half")
-    (tmp_path / ".other-0123.bayesvm.tmp").write_bytes(b"half")
+    for name in ("c", "c-2"):
+        (tmp_path / f".{name}-0123456789abcdef.bayesvm.tmp").write_bytes(b"half")
     make().fit(DATA.X, y, checkpoint=tmp_path / "c")
-    assert sorted(path.name for path in tmp_path.iterdir()) == [".other-0123.bayesvm.tmp", "c"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == [".c-2-0123456789abcdef.bayesvm.tmp", "c"]
 
 
 def test_a_raised_budget_goes_on(tmp_path):
@@ -318,6 +318,31 @@ def test_control_c_twice_stops_at_once():
     with pytest.raises(KeyboardInterrupt):
         FITS["growing subsets"][0]().fit(DATA.X, DATA.y, callback=callback)
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("name", ["mean field", "minibatches"])
+def test_whatever_was_interrupted_goes_on_with_the_same_bits(name, tmp_path):
+    make, y = FITS[name]
+    callback, heard = killer(-1)
+    whole = make().fit(DATA.X, y, callback=callback)
+    model = make().fit(DATA.X, y, callback=interrupter(2), checkpoint=tmp_path / "c", checkpoint_every=0)
+    assert model.interrupted_
+    assert model.n_iter_ < len(heard)
+    assert told(make().fit(DATA.X, y, checkpoint=tmp_path / "c")) == told(whole)
+
+
+def test_a_checkpoint_knows_the_model_that_a_warm_fit_starts_from(tmp_path):
+    model = FITS["growing subsets"][0]().set_params(warm_start=True).fit(DATA.X, DATA.y)
+    model.fit(DATA.X[:2000], DATA.y[:2000], checkpoint=tmp_path / "c")
+    with pytest.raises(ValueError, match="the model it starts from"):
+        model.fit(DATA.X[:2000], DATA.y[:2000], checkpoint=tmp_path / "c")
+
+
+def test_warnings_point_to_the_call():
+    with pytest.warns(ConvergenceWarning) as warned:
+        BayesianSVC(n_inducing=20, tune=None, max_iter=1, inference="batch", tol=1e-9).fit(DATA.X, DATA.y)
+    assert warned[0].filename == __file__
 
 
 def test_another_listener_for_control_c_is_left_alone():

@@ -22,6 +22,7 @@ Work = Callable[[Iterable[Block], Arena], Result]
 RowNumbers = npt.NDArray[np.intp]
 
 MOST_BLOCKS_IN_STRIPE = 8
+STRIPE_ENTRIES = 2**22  # in a stripe of several blocks
 FEWEST_STRIPES = 16  # as long as there are blocks enough, so that threads have something to share
 HELD_ENTRIES = 40_000_000  # of a table from which subsets are taken: 160 MB in single precision
 FEWEST_HELD = 32_768  # rows, however wide they are
@@ -104,8 +105,9 @@ class HeldRows(BlockSource, Protocol):
 
 
 def at_most(source: BlockSource, n_rows: int, rng: np.random.Generator) -> HeldRows:
-    """All rows in their order if there are no more than that, otherwise a random choice of so many."""
-    return source.held() if source.n_rows <= n_rows else source.subset(n_rows, rng)
+    """All rows in their order if there are no more than that; else a random choice of so many, or as can be held."""
+    most = min(n_rows, most_held(source.n_features))
+    return source.held() if source.n_rows <= most else source.subset(most, rng)
 
 
 def rows_to_hold(n_rows: int, n_features: int, rng: np.random.Generator) -> RowNumbers | None:
@@ -138,10 +140,14 @@ def random_rows(n_rows: int, size: int, rng: np.random.Generator) -> RowNumbers:
 def block_rows(n_weights: int, n_features: int) -> int:
     """Rows in a block: as many as keep its features near the processor's caches, fewer if rows are very wide."""
     near_caches = int(np.clip(2**19 // max(n_weights, 1), 2048, 8192))
-    return int(np.clip(2**24 // max(n_features, 1), 16, near_caches))
+    return int(np.clip(2**22 // max(n_features, 1), 16, near_caches))
 
 
-def stripe_rows(n_rows: int, rows_per_block: int) -> int:
-    """Rows in a stripe. It depends on the table alone, so that sums do not depend on threads, files or machines."""
-    blocks = np.clip(n_rows // (FEWEST_STRIPES * rows_per_block), 1, MOST_BLOCKS_IN_STRIPE)
+def stripe_rows(n_rows: int, rows_per_block: int, n_features: int) -> int:
+    """Rows in a stripe. It depends on the table alone, so that sums do not depend on threads or on files.
+
+    Several stripes of a table in files are in memory at a time, so wide rows have fewer blocks in one.
+    """
+    light = STRIPE_ENTRIES // (rows_per_block * max(n_features, 1))
+    blocks = np.clip(min(n_rows // (FEWEST_STRIPES * rows_per_block), light), 1, MOST_BLOCKS_IN_STRIPE)
     return int(rows_per_block * blocks)

@@ -36,11 +36,12 @@ def is_dask(X: Any) -> bool:
 
 @dataclass(frozen=True)
 class Survey:
-    """What the first pass found: rows of each partition, those that weigh something, and the labels."""
+    """What the first pass found: rows of each partition, those that weigh something, the labels, and checksums."""
 
     rows: tuple[int, ...]
     kept: tuple[int, ...]
     counts: LabelCounts
+    checksums: tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -75,6 +76,7 @@ class DaskTable:
             tuple(part.rows for part in found),
             tuple(part.kept for part in found),
             reduce(iadd, [part.counts for part in found]),
+            tuple(part.checksum for part in found),
         )
 
 

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from bayesvm.core.arena import Arena
 from bayesvm.core.linalg import Array
 from bayesvm.core.statistics import Block
-from bayesvm.data.blocks import RowNumbers, Work, stripe_rows
+from bayesvm.data.blocks import RowNumbers, Work, random_rows, stripe_rows
 from bayesvm.data.scaling import ColumnMoments, ColumnScaler, Scaler
 from bayesvm.data.workers import Workers
 
@@ -76,7 +76,7 @@ class MemorySource:
 
     def map(self, function: Work[Result]) -> Iterator[Result]:
         """The function of every stripe of blocks, in the order of the rows."""
-        size = stripe_rows(self.n_rows, self.rows_per_block)
+        size = stripe_rows(self.n_rows, self.rows_per_block, self.n_features)
 
         def work(start: int, arena: Arena) -> Result:
             return function(self.blocks(start, min(start + size, self.n_rows)), arena)
@@ -97,10 +97,11 @@ class MemorySource:
         return replace(self, chosen=order if among is None else among[order], to_hold=None)
 
     def minibatches(self, size: int, rng: np.random.Generator) -> Iterator[MemorySource]:
-        """All rows once, in random order."""
-        order = rng.permutation(self.n_rows)
-        shuffled = order if self.chosen is None else self.chosen[order]
-        for start in range(0, self.n_rows, size):
+        """All rows once, in random order; of a very large table a fresh random choice, as if it lay elsewhere."""
+        among = self.chosen if self.to_hold is None else random_rows(self.n_rows, len(self.to_hold), rng)
+        order = rng.permutation(self.n_rows if among is None else len(among))
+        shuffled = order if among is None else among[order]
+        for start in range(0, len(shuffled), size):
             yield replace(self, chosen=shuffled[start : start + size], to_hold=None)
 
     def held(self) -> MemorySource:

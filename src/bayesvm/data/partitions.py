@@ -10,6 +10,7 @@ from functools import cache, reduce
 from operator import iadd
 from threading import Lock
 from typing import Any, Generic, NamedTuple, TypeVar
+from zlib import crc32
 
 import numpy as np
 import numpy.typing as npt
@@ -43,6 +44,7 @@ class Seen(NamedTuple):
     kept: int  # rows whose weight is not zero
     counts: LabelCounts | None
     problem: tuple[int | None, str] | None
+    checksum: int = 0  # of all values
 
 
 @dataclass(frozen=True)
@@ -109,7 +111,8 @@ def seen(layout: Layout, X: Any, y: Any, weight: Any) -> Seen:
         return ""  # the caller knows how many rows there are before this partition
 
     try:
-        require_usable(_features(X, layout.dtype), layout.names, locate)
+        features = _features(X, layout.dtype)
+        require_usable(features, layout.names, locate)
         labels = None if y is None else _labels(y)
         if labels is not None:
             require_labels(_missing(y, labels), None, locate)
@@ -120,7 +123,14 @@ def seen(layout: Layout, X: Any, y: Any, weight: Any) -> Seen:
     except ValueError as error:
         return Seen(X.shape[0], 0, None, (rows[0] if rows else None, str(error)))
     kept = X.shape[0] if weights is None else int(np.count_nonzero(weights))
-    return Seen(X.shape[0], kept, None if labels is None else LabelCounts.of(labels, weights), None)
+    values = [features.data, features.indices] if hasattr(features, "indices") else [features]
+    checksum = 0
+    for array in (*values, np.zeros(0) if weights is None else weights):
+        checksum = crc32(np.ascontiguousarray(array).tobytes(), checksum)
+    if labels is not None:
+        checksum = crc32(repr(labels.tolist()).encode(), checksum)
+    counts = None if labels is None else LabelCounts.of(labels, weights)
+    return Seen(X.shape[0], kept, counts, None, checksum)
 
 
 def summed(work: Pass[Result], X: Any, y: Any, weight: Any) -> Result:

@@ -129,7 +129,7 @@ class StreamSource(FarSource):
         rows_per_block: int,
     ) -> StreamSource:
         """One pass takes the rows that will be held, by their rising numbers, and the moments of the columns."""
-        size = stripe_rows(table.n_rows, rows_per_block)
+        size = stripe_rows(table.n_rows, rows_per_block, table.n_features)
 
         def work(numbered: tuple[int, Batch], _: Arena) -> tuple[ColumnMoments, Block]:
             number, batch = numbered
@@ -138,7 +138,8 @@ class StreamSource(FarSource):
             begin, end = np.searchsorted(numbers, (number * size, (number + 1) * size))
             return ColumnMoments.of(part.blocks(0, part.n_rows)), _chosen(rows, numbers[begin:end] - number * size)
 
-        moments, held = [], Gathered(table, len(numbers))
+        moments: list[ColumnMoments] = []
+        held = Gathered(table, len(numbers))
         with closing(read_ahead(table.batches(size))) as batches:
             for found, kept in workers.watched(workers.map(work, enumerate(batches)), size, table.n_rows):
                 moments.append(found)
@@ -157,7 +158,7 @@ class StreamSource(FarSource):
             part = replace(self.hand, **coded(batch, self.coder)._asdict(), numbered=None)
             return function(part.blocks(0, part.n_rows), arena)
 
-        size = stripe_rows(self.n_rows, self.hand.rows_per_block)
+        size = stripe_rows(self.n_rows, self.hand.rows_per_block, self.n_features)
         with closing(read_ahead(self.table.batches(size))) as batches:
             workers = self.hand.workers
             return reduce(iadd, workers.watched(workers.map(work, batches), size, self.n_rows))
@@ -177,12 +178,13 @@ def coded(batch: Batch, coder: Coder) -> Block:
 def map_table(
     table: Table, function: Work[Result], scaler: Scaler, workers: Workers, rows_per_block: int
 ) -> Iterator[Result]:
-    """The function of every stripe of a table without labels, in the order of the rows."""
+    """The function of every stripe of a table, whose labels are not read, in the order of the rows."""
 
     def work(batch: Batch, arena: Arena) -> Result:
         rows = batch.X.shape[0]
         part = MemorySource(batch.X, np.zeros(rows, np.int8), None, scaler, workers, rows_per_block)
         return function(part.blocks(0, rows), arena)
 
-    with closing(read_ahead(table.batches(stripe_rows(table.n_rows, rows_per_block), labels=False))) as batches:
+    size = stripe_rows(table.n_rows, rows_per_block, table.n_features)
+    with closing(read_ahead(table.batches(size, labels=False))) as batches:
         yield from workers.map(work, batches)

@@ -7,6 +7,7 @@ from abc import ABCMeta, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from hashlib import sha256
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -86,7 +87,8 @@ class BaseBayesianSVC(PredictionMixin, ClassifierMixin, BaseEstimator, metaclass
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n_rows, n_features)
+        X : array-like or sparse matrix of shape (n_rows, n_features), or a Dask array or data frame
+            Or a table of ``open_table``, which has labels and weights in it.
         y : array-like of shape (n_rows,), two or more classes of any type
         sample_weight : array-like of shape (n_rows,), optional
             A weight of 2 counts as the row given twice, a weight of 0 as the row left out.
@@ -122,7 +124,7 @@ class BaseBayesianSVC(PredictionMixin, ClassifierMixin, BaseEstimator, metaclass
     def _fitted(
         self, rows: TrainingRows, kept: NoCheckpoint, display: Display, callback: Callback | None, *, again: bool
     ) -> tuple[Session, Fitted]:
-        with self._session(rows, kept, display, callback) as (raw, session):
+        with self._session(rows, kept, display, callback, again=again) as (raw, session):
             model, source, tasks = self._continued(raw) if again else self._ready(raw, session)
             plan = self._plan(source, session)
             if self._starts_warm(source) and plan.inference == "auto":
@@ -177,7 +179,13 @@ class BaseBayesianSVC(PredictionMixin, ClassifierMixin, BaseEstimator, metaclass
 
     @contextmanager
     def _session(
-        self, rows: TrainingRows, checkpoint: NoCheckpoint, display: Display, callback: Callback | None
+        self,
+        rows: TrainingRows,
+        checkpoint: NoCheckpoint,
+        display: Display,
+        callback: Callback | None,
+        *,
+        again: bool = False,
     ) -> Iterator[tuple[BlockSource, Session]]:
         """A source of blocks, not yet scaled, and what works on it."""
         shape = rows.n_rows, rows.n_features
@@ -186,8 +194,13 @@ class BaseBayesianSVC(PredictionMixin, ClassifierMixin, BaseEstimator, metaclass
         with session(workers, seed, self.time_limit, display, callback, checkpoint) as opened:
             display.phase("reading rows")
             raw = rows.source(workers, block_rows(self._expected_weights(*shape), rows.n_features), opened.rng)
-            checkpoint.belongs_to(lambda: identity(self, rows.classes, rows.fingerprint()))
+            start = {"the model it starts from": self._start_digest() if again else None}
+            checkpoint.belongs_to(lambda: identity(self, rows.classes, rows.fingerprint() | start))
             yield raw, opened
+
+    def _start_digest(self) -> str:
+        """Tells the model of an earlier fit apart from others."""
+        return sha256(b"".join(machine.posterior.mean.tobytes() for machine in self._machines)).hexdigest()[:16]
 
     def _ready(self, raw: BlockSource, session: Session) -> Prepared:
         """Scaling, features and first machines as an earlier run left them, or made anew."""
@@ -314,7 +327,7 @@ class BaseBayesianSVC(PredictionMixin, ClassifierMixin, BaseEstimator, metaclass
                 "good as it could be (interrupted_ is True). With checkpoint=… the same call goes on from what was "
                 "kept.",
                 ConvergenceWarning,
-                stacklevel=3,
+                stacklevel=4,
             )
             return
         if not trained.converged and self.tol > 0:
@@ -324,7 +337,7 @@ class BaseBayesianSVC(PredictionMixin, ClassifierMixin, BaseEstimator, metaclass
                 f"tol={self.tol:g} nats per row; raise max_iter (or time_limit), or tol if that is good enough. "
                 "elbo_trace_ shows how far it was.",
                 ConvergenceWarning,
-                stacklevel=3,
+                stacklevel=4,
             )
 
     def __sklearn_tags__(self) -> Any:

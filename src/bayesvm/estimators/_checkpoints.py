@@ -1,7 +1,7 @@
 """Estimators: a file that a fit writes as it goes, and from which the same call goes on after a crash.
 
-What is kept: the outcome of tuning, and the place in each training. All between them is cheap, and done again with
-the same numbers, since the random generator's state is kept too.
+What is kept: the outcome of tuning, and the place in each training. What comes between them is done again with the same
+numbers, since the random generator's state is kept too; it is cheap, but for the two-fold predictions of a mean field.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from bayesvm.inference.places import Epoch, Forgetful, Memory, Place
 from bayesvm.inference.stochastic import StochasticState
 
 KIND = "checkpoint"
-ANY_VALUE = {"n_jobs", "verbose", "time_limit", "max_iter"}  # parameters that do not change the way, only its length
+ANY_VALUE = {"n_jobs", "verbose", "time_limit"}  # parameters that do not change the result, or only how far it gets
 
 
 class NoCheckpoint:
@@ -103,8 +103,8 @@ class Checkpoint(NoCheckpoint):
             then, now = known.get(name), here.get(name)
             if then != now:
                 raise ValueError(
-                    f"the checkpoint {self.path} belongs to another fit: {name} was {then!r} and is {now!r}. "
-                    "Delete it to start anew, or give another path."
+                    f"the checkpoint {self.path} belongs to another fit: {name} was {_short(then)} and is "
+                    f"{_short(now)}. Delete it to start anew, or give another path."
                 )
 
     def recall(self, name: str) -> Any:
@@ -153,11 +153,12 @@ class TrainingMemory:
 
 def identity(estimator: Any, classes: np.ndarray, data: dict[str, Any]) -> dict[str, Any]:
     """What must be the same for a fit to go on: parameters, classes, and what tells the data apart from others."""
+    free = ANY_VALUE | ({"max_iter"} if estimator.inference == "batch" else set())  # elsewhere it divides the phases
     with np.printoptions(threshold=sys.maxsize, floatmode="unique"):
         parameters = {
             name: repr(plain(value))
             for name, value in estimator.get_params(deep=False).items()
-            if name not in ANY_VALUE and not isinstance(value, np.random.RandomState)
+            if name not in free and not isinstance(value, np.random.RandomState)
         }
     names = getattr(estimator, "feature_names_in_", None)
     return parameters | {
@@ -167,6 +168,11 @@ def identity(estimator: Any, classes: np.ndarray, data: dict[str, Any]) -> dict[
         "the names of the columns": None if names is None else repr(list(names)),
         **data,
     }
+
+
+def _short(value: Any, most: int = 80) -> str:
+    text = repr(value)
+    return text if len(text) <= most else f"{text[:most]}…"
 
 
 def task_state(task: Task) -> dict[str, Any]:
@@ -197,10 +203,10 @@ def place_state(place: Place) -> dict[str, Any]:
         "tasks": [task_state(task) for task in place.tasks],
         "contraction": place.contraction,
         "rng": place.rng,
-        "number": place.number,
+        "subset_rows": place.subset_rows,
         "states": [_ascent_state(state) for state in place.states],
         "epoch": None if epoch is None else vars(epoch) | {"states": [_walk_state(state) for state in epoch.states]},
-        "passes": [dict(vars(sums)) for sums in place.passes],
+        "passes": [[dict(vars(sums)) for sums in of_class] for of_class in place.passes],
         "rows": place.rows,
         "trace": np.array(place.trace),
     }
@@ -213,10 +219,10 @@ def place_from(state: dict[str, Any]) -> Place:
         tasks=tuple(task_from(task) for task in state["tasks"]),
         contraction=tuple(state["contraction"]),
         rng=state["rng"],
-        number=state["number"],
+        subset_rows=state["subset_rows"],
         states=tuple(_ascent_from(each) for each in state["states"]),
         epoch=None if epoch is None else Epoch(**epoch | {"states": tuple(map(_walk_from, epoch["states"]))}),
-        passes=tuple(Statistics(**sums) for sums in state["passes"]),
+        passes=tuple(tuple(Statistics(**sums) for sums in of_class) for of_class in state["passes"]),
         rows=state["rows"],
         trace=tuple(state["trace"].tolist()),
     )

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable
+from contextlib import closing
 from typing import Any, TypeVar
 
 import numpy as np
@@ -48,7 +49,7 @@ class PredictionMixin:
     _view: View
     _link: Any
 
-    def _predicted(self, X: Any, what: Callable[[np.ndarray, np.ndarray], Result]) -> Iterator[Result]:
+    def _predicted(self, X: Any, what: Callable[[np.ndarray, np.ndarray], Result]) -> Generator[Result, None, None]:
         """Something about the mean and variance of f, a column for each machine, for some rows after the others."""
         check_is_fitted(self)
 
@@ -141,8 +142,8 @@ class PredictionMixin:
             said = {"prediction": self._named(z)} | {f"probability_{label}": p for label, p in each}
             return said | (self._uncertainty(m, v) if uncertainty else {})
 
-        with writing_table(path) as append:
-            for part in self._predicted(X, columns):
+        with writing_table(path) as append, closing(self._predicted(X, columns)) as parts:
+            for part in parts:
                 append(part)
 
     def _uncertainty(self, m: np.ndarray, v: np.ndarray) -> dict[str, np.ndarray]:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import wraps
 from typing import Any, TypeVar, cast
@@ -17,14 +18,14 @@ from bayesvm.data.workers import Workers
 from bayesvm.estimators._checkpoints import NoCheckpoint
 from bayesvm.inference.places import Clock
 from bayesvm.inference.training import Callback, Progress
-from bayesvm.progress import Display, say
+from bayesvm.progress import Display
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 
 
 @dataclass(frozen=True)
 class Session:
-    """The length of one fit."""
+    """What one fit has from its beginning to its end."""
 
     workers: Workers
     rng: np.random.Generator
@@ -84,7 +85,8 @@ def _stopped_by_interrupt(clock: Clock) -> Iterator[None]:
         if clock.asked:
             signal.default_int_handler(number, frame)
         clock.asked = True
-        say("stopping after the update under way; the model will be usable. Ctrl-C again stops at once.")
+        with suppress(OSError):  # not by print, which may be what was interrupted
+            os.write(2, b"bayesvm: stopping after the update under way; Ctrl-C again stops at once\n")
 
     signal.signal(signal.SIGINT, ask)
     try:

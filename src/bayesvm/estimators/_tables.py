@@ -60,7 +60,7 @@ def table_rows(estimator: Any, table: Table) -> TableRows:
     """A table to learn from, after a look at all labels."""
     if not table.has_labels:
         raise ValueError(f"{table} has no labels; name their column: open_table(…, target=…)")
-    counts, kept, before = LabelCounts.of(np.empty(0), None), [], 0
+    counts, zeros, before = LabelCounts.of(np.empty(0), None), [np.zeros(0, np.intp)], 0
     for y, weight in table.labels():
         _require_classes(table, y, before)
         counts += LabelCounts.of(y, weight)
@@ -70,7 +70,7 @@ def table_rows(estimator: Any, table: Table) -> TableRows:
                 "is it an identifier? Name the column of classes: open_table(…, target=…)"
             )
         if weight is not None:
-            kept.append(before + np.flatnonzero(weight))
+            zeros.append(before + np.flatnonzero(weight == 0))
         before += len(y)
     coder, totals = coder_for(estimator, counts)
     estimator.n_features_in_ = table.n_features
@@ -78,8 +78,8 @@ def table_rows(estimator: Any, table: Table) -> TableRows:
         estimator.feature_names_in_ = np.array(table.names, object)
     elif hasattr(estimator, "feature_names_in_"):
         del estimator.feature_names_in_
-    positive = np.concatenate(kept) if kept else None
-    return TableRows(table, coder, totals, None if positive is None or len(positive) == before else positive)
+    left_out = np.concatenate(zeros)
+    return TableRows(table, coder, totals, np.delete(np.arange(before), left_out) if len(left_out) else None)
 
 
 def _require_classes(table: Table, y: np.ndarray, before: int) -> None:

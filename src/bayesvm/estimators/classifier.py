@@ -110,6 +110,7 @@ class BayesianSVC(TuningMixin):
     relevance_ : share of every feature in the squared distances, adding up to one, in the order of the columns.
     elbo_, elbo_trace_ : evidence lower bound, last and after each update.
     n_iter_ : number of updates. n_passes_ : rows read over rows given. converged_ : whether tol was met.
+    interrupted_ : whether Ctrl-C ended the fit.
     n_features_in_, feature_names_in_
 
     Examples

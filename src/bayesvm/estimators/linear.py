@@ -57,7 +57,7 @@ class BayesianLinearSVC(BaseBayesianSVC):
     coef_covariance_ : posterior covariance of ``coef_``, D×D; for a diagonal one, the D variances; for K > 2 classes
         one after the other along a first axis.
     loo_proba_, loo_log_loss_, loo_error_, loo_indices_, calibration_scale_, calibration_bias_, calibration_share_,
-    classes_, elbo_, elbo_trace_, n_iter_, n_passes_, converged_, n_features_in_, feature_names_in_
+    classes_, elbo_, elbo_trace_, n_iter_, n_passes_, converged_, interrupted_, n_features_in_, feature_names_in_
 
     Examples
     --------

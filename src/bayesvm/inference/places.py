@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -29,28 +30,36 @@ class Clock:
 
 @dataclass(frozen=True)
 class Epoch:
-    """Minibatches so far: the tasks, the ELBO estimates of this epoch, the best mean of one, epochs without a rise."""
+    """Minibatches so far: the states, how many are done, and mean and squared deviations of their ELBO estimates.
+
+    Of the epochs before, the best mean, and how many came after it without a rise.
+    """
 
     states: tuple[StochasticState, ...]
-    estimates: tuple[float, ...] = ()
+    done: int = 0
+    mean: float = 0.0
+    squares: float = 0.0
     best: float = -np.inf
     flat: int = 0
 
     @property
     def begun(self) -> bool:
         """Whether some of its minibatches are done."""
-        return bool(self.estimates)
+        return self.done > 0
 
     def after(self, states: Sequence[StochasticState]) -> Epoch:
-        """One minibatch later."""
-        estimate = float(sum(state.elbo for state in states))
-        return replace(self, states=tuple(states), estimates=(*self.estimates, estimate))
+        """One minibatch later; the moments as in Welford 1962."""
+        gap = float(sum(state.elbo for state in states)) - self.mean
+        mean = self.mean + gap / (self.done + 1)
+        squares = self.squares + gap * (gap - gap / (self.done + 1))
+        return replace(self, states=tuple(states), done=self.done + 1, mean=mean, squares=squares)
 
     def ended(self, least_gain: float) -> Epoch:
         """The next one, which knows whether this one rose beyond its own noise; with no least gain, it always did."""
-        mean, noise = float(np.mean(self.estimates)), float(np.std(self.estimates)) / np.sqrt(len(self.estimates))
-        risen = mean > self.best + max(noise, least_gain)
-        return Epoch(self.states, (), max(self.best, mean), 0 if risen or least_gain == 0 else self.flat + 1)
+        noise = math.sqrt(self.squares) / self.done
+        risen = self.mean > self.best + max(noise, least_gain)
+        flat = 0 if risen or least_gain == 0 else self.flat + 1
+        return Epoch(self.states, best=max(self.best, self.mean), flat=flat)
 
 
 @dataclass(frozen=True)
@@ -64,11 +73,11 @@ class Place:
     tasks: tuple[Task, ...]
     contraction: tuple[float, ...]
     rng: Any
-    number: int = 0  # of rows in the present subset
+    subset_rows: int = 0
     states: tuple[AscentState, ...] = ()
     epoch: Epoch | None = None
-    passes: tuple[Statistics, ...] = ()  # of a mean field, the sums so far
-    rows: int = 0
+    passes: tuple[tuple[Statistics, ...], ...] = ()  # of a mean field, the sums so far, class by class
+    rows: int = 0  # read so far
     trace: tuple[float, ...] = ()
 
     @classmethod
@@ -78,7 +87,7 @@ class Place:
 
     def for_all_rows(self, rng: np.random.Generator) -> Place:
         """The last phase, from what was reached."""
-        return replace(self, phase="batch", rng=rng.bit_generator.state, number=0)
+        return replace(self, phase="batch", rng=rng.bit_generator.state, subset_rows=0)
 
 
 class Memory(Protocol):

@@ -7,7 +7,7 @@ classes go together, one pass serving all that are not finished.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -80,7 +80,7 @@ class Log:
     memory: Memory
     rows: int = 0
     trace: list[float] = field(default_factory=list)
-    place: Callable[[], Place] | None = None
+    latest: Callable[[], Place] | None = None
     stopped: bool = False
 
     @property
@@ -93,8 +93,8 @@ class Log:
         if self.plan.clock.over() and not self.stopped:
             # From here on training takes short cuts; whoever goes on later should do so from where it was before them.
             self.stopped = True
-            if self.place is not None:
-                self.memory.keep(self.place, now=True)
+            if self.latest is not None:
+                self.memory.keep(self.latest, now=True)
         return self.stopped or self.rows + next_rows > self.plan.max_passes * self.n_rows
 
     def __call__(self, phase: str, rows: int, elbo: float, rho: float, remaining: float = np.nan) -> None:
@@ -114,8 +114,8 @@ class Log:
     def reached(self, place: Place, *, now: bool = False) -> None:
         """A place to go on from."""
         if not self.stopped:
-            self.place = lambda: replace(place, rows=self.rows, trace=tuple(self.trace))
-            self.memory.keep(self.place, now=now)
+            self.latest = lambda: replace(place, rows=self.rows, trace=tuple(self.trace))
+            self.memory.keep(self.latest, now=now)
 
 
 def train(
@@ -169,30 +169,35 @@ def train_mean_field(
     """
     log = Log(source.n_rows * len(labels), plan, callback, memory or Forgetful())
     place = log.memory.recall() or Place("mean field", (), (), None)
-    passes = list(place.passes)
-    known = iter(place.passes)
+    passes = [list(sums) for sums in place.passes]
+    fits = []
+    for number, label in enumerate(labels):
+        if number == len(passes):
+            passes.append([])
+        known, mine = iter(tuple(passes[number])), passes[number]
 
-    def remembered(sums: Callable[[], Statistics]) -> Statistics:
-        if (found := next(known, None)) is None:
-            found = sums()
-            passes.append(found)
-            log.reached(replace(place, passes=tuple(passes)))
-        return found
+        def remembered(
+            sums: Callable[[], Statistics], known: Iterator[Statistics] = known, mine: list[Statistics] = mine
+        ) -> Statistics:
+            if (found := next(known, None)) is None:
+                found = sums()
+                mine.append(found)
+                log.reached(replace(place, passes=tuple(map(tuple, passes))))
+            return found
 
-    fits = [
-        mean_field.maximise(
-            model,
-            source,
-            label,
-            max_passes=plan.max_passes,
-            tol=plan.tol,
-            on_pass=lambda elbo: log("mean field", source.n_rows, elbo, 1.0),
-            remembered=remembered,
-            stop=plan.clock.over,
+        fits.append(
+            mean_field.maximise(
+                model,
+                source,
+                label,
+                max_passes=plan.max_passes,
+                tol=plan.tol,
+                on_pass=lambda elbo: log("mean field", source.n_rows, elbo, 1.0),
+                remembered=remembered,
+                stop=log.spent,
+            )
         )
-        for label in labels
-    ]
-    log.reached(replace(place, passes=tuple(passes)), now=True)
+    log.reached(replace(place, passes=tuple(map(tuple, passes))), now=True)
     machines = tuple(Machine(label, 0.0, q) for label, (q, _, _) in zip(labels, fits, strict=True))
     elbo, done = sum(elbo for _, elbo, _ in fits), all(done for _, _, done in fits)
     return Trained(machines, machines, (), elbo, tuple(log.trace), log.passes, done)
@@ -231,13 +236,13 @@ def _growing_subsets(
     weights only to about M·N/n nats, so there is no use in converging it much further than that.
     """
     order = source.subset(source.n_rows, rng)  # as many as can be held
-    n_rows = place.number or first_subset(model.features.n_weights)
+    n_rows = place.subset_rows or first_subset(model.features.n_weights)
     largest = min(source.n_rows // 2, order.n_rows + 1)
     while place.states or (n_rows < largest and not log.spent(source.n_rows)):
         part = order.head(n_rows)
         sampling_noise = 0.1 * model.features.n_weights * source.n_rows / n_rows
         good_enough = max(sampling_noise, plan.tol * model.total_weight)
-        states = _ascend(model, part, replace(place, number=n_rows), log, f"{n_rows:,} rows", good_enough)
+        states = _ascend(model, part, replace(place, subset_rows=n_rows), log, f"{n_rows:,} rows", good_enough)
         tasks, contraction = tuple(s.finished() for s in states), tuple(s.contraction for s in states)
         place = replace(place, tasks=tasks, contraction=contraction, states=())
         n_rows *= GROWTH
@@ -255,11 +260,13 @@ def minibatch_epochs(
     while epoch.begun or (epoch.flat < 2 and not log.spent(2 * source.n_rows)):
         place = replace(place, rng=rng.bit_generator.state)
         for number, batch in enumerate(source.minibatches(plan.batch_size, rng)):
-            if number < len(epoch.estimates):
-                continue  # done before the interruption
+            if number < epoch.done:
+                continue  # before the interruption
+            if epoch.begun and log.spent():
+                break
             states = stochastic.step(model, batch, epoch.states, plan.learning_rate)
             epoch = epoch.after(states)
-            log("minibatches", batch.n_rows, epoch.estimates[-1], min(state.rho for state in states))
+            log("minibatches", batch.n_rows, sum(state.elbo for state in states), min(state.rho for state in states))
             log.reached(replace(place, epoch=epoch))
         epoch = epoch.ended(plan.tol * model.total_weight)
     tasks = tuple(state.task for state in epoch.states)

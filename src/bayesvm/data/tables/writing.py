@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from os import PathLike
@@ -31,23 +32,33 @@ def writing_table(path: str | PathLike[str]) -> Iterator[Callable[[Part], None]]
     def append(part: Part) -> None:
         nonlocal writer
         batch = pyarrow.RecordBatch.from_pydict({name: pyarrow.array(values) for name, values in part.items()})
-        writer = make(str(temporary), batch.schema) if writer is None else writer
-        writer.write_batch(batch)
+        with _explained(path):
+            writer = make(str(temporary), batch.schema) if writer is None else writer
+            writer.write_batch(batch)
 
     try:
         yield append
         if writer is None:
             raise ValueError(f"there are no rows to write to {path}")
-        writer.close()
-        writer = None
-        temporary.replace(target)
+        with _explained(path):
+            writer.close()
+            writer = None
+            with temporary.open("rb+") as file:
+                os.fsync(file.fileno())
+            temporary.replace(target)
+    finally:
+        _closed(writer)
+        temporary.unlink(missing_ok=True)
+
+
+@contextmanager
+def _explained(path: str | PathLike[str]) -> Iterator[None]:
+    try:
+        yield
     except OSError as error:
         raise OSError(
             error.errno, f"{path} could not be written ({error.strerror or error}); what was there before still is"
         ) from error
-    finally:
-        _closed(writer)
-        temporary.unlink(missing_ok=True)
 
 
 def _writer(target: Path) -> Callable[[str, Any], Any]:
