@@ -92,9 +92,10 @@ def five_million(rows):
     races = [row for row in rows if row["what"] == "algorithm 1"]
     fastest = {}
     for row in sorted(races, key=lambda row: (not row["reached"], row["ratio"])):
-        fastest.setdefault((row["kernel"], row["near"]), row)
+        whose = {"ours": "our tuned kernel"}.get(row["kernel"], "the paper's kernel")
+        fastest.setdefault((whose, row["near"]), row)
     low = [
-        f"{row['ratio']:.2g} times with {kernel} kernel, to within {near:g}"
+        f"{row['ratio']:.2g} times to within {near:g} if it is given {kernel}"
         for (kernel, near), row in fastest.items()
         if row["ratio"] < FASTER
     ]

@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 
 import numpy as np
 import pytest
@@ -256,8 +257,8 @@ def test_a_worker_killed_and_a_worker_added_do_not_change_a_bit(client, cluster)
     (victim, *_), before = client.run(os.getpid).values(), set(client.run(os.getpid))
 
     def disturb(progress):
-        if progress.update == 3:
-            os.kill(victim, signal.SIGKILL)
+        if progress.update == 3:  # while the next pass is under way
+            threading.Timer(0.03, os.kill, (victim, signal.SIGKILL)).start()
         if progress.update == 6:
             cluster.scale(3)
             client.wait_for_workers(3, timeout=60)
