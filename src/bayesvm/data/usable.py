@@ -64,3 +64,12 @@ def _first_unusable(X: Any, names: tuple[str, ...] | None, locate: Locate) -> st
 
 def _also(affected: int) -> str:
     return f"; {affected - 1} more rows of this batch are affected" if affected > 1 else ""
+
+
+def is_number(text: str) -> bool:
+    """Whether a text can be read as one."""
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True

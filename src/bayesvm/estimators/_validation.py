@@ -14,7 +14,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, colu
 
 from bayesvm.data.labels import codes_of
 from bayesvm.data.tables import Table
-from bayesvm.data.usable import LARGEST_VALUE
+from bayesvm.data.usable import LARGEST_VALUE, is_number
 
 _FLOATS = {"dtype": (np.float64, np.float32), "ensure_all_finite": False, "order": None, "accept_sparse": "csr"}
 
@@ -98,20 +98,12 @@ def _naming_text_columns(X: Any) -> Iterator[None]:
         for column, values in enumerate(np.asarray(X, object).T):
             name = X.columns[column] if hasattr(X, "columns") else column
             for row, value in enumerate(values):
-                if isinstance(value, str) and not _is_number(value):
+                if isinstance(value, str) and not is_number(value):
                     raise ValueError(
                         f"{error}: X has text at row {row}, column {name!r}. "
                         "Encode such columns first, for example with sklearn.preprocessing.OneHotEncoder."
                     ) from error
         raise
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
 
 
 def _require_usable(estimator: Any, X: Any) -> None:

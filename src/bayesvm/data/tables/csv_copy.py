@@ -10,6 +10,7 @@ from bayesvm.data.tables.columns import EXAMPLE, Columns, choose_columns
 from bayesvm.data.tables.files import SourceFile
 from bayesvm.data.tables.formats import ArrowPart, reading
 from bayesvm.data.tables.working_copy import WorkingCopy
+from bayesvm.data.usable import is_number
 from bayesvm.extras import optional
 
 _BLOCK_BYTES = 2**23  # of text, parsed at once; the types of columns are told from the first block
@@ -56,7 +57,7 @@ def _head(file: SourceFile) -> Any:
     pyarrow = optional("pyarrow", "tables")
     with reading(f"{file}"), _open(file) as reader:
         schema, first = reader.schema, next(iter(reader), None)
-    if all(_is_number(name) for name in schema.names):
+    if all(is_number(name) for name in schema.names):
         raise ValueError(
             f"the first line of {file} holds numbers ({', '.join(schema.names[:3])}, …), where the names of the "
             "columns should stand; put a line of names above it"
@@ -66,7 +67,7 @@ def _head(file: SourceFile) -> Any:
         example = None
         if pyarrow.types.is_string(field.type) and first is not None:
             texts = enumerate(first.column(field.name).to_pylist(), 2)  # after the line of names
-            told = ((f"the text {text[:40]!r} (line {line})") for line, text in texts if text and not _is_number(text))
+            told = ((f"the text {text[:40]!r} (line {line})") for line, text in texts if text and not is_number(text))
             example = next(told, None)
         fields.append(field if example is None else field.with_metadata({EXAMPLE: example}))
     return pyarrow.schema(fields)
@@ -111,11 +112,3 @@ def _explained(file: SourceFile, message: str) -> str:
     line = re.search(r"Row #(\d+)", message)
     where = f", line {line[1]}" if line else ""
     return f"{file}{where} cannot be read: {message[:300]}. Correct it, or leave the file out"
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
