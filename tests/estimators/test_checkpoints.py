@@ -51,6 +51,14 @@ FITS = {
 }
 
 
+@pytest.fixture(autouse=True)
+def _as_in_a_terminal():
+    """A process that was started in the background ignores Ctrl-C."""
+    old = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, old)
+
+
 class Killed(BaseException):
     """Not an error that anything would catch."""
 
