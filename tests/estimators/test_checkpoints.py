@@ -141,9 +141,9 @@ import sys, numpy as np
 from bayesvm import BayesianSVC
 from bayesvm.datasets import waveform
 from bayesvm.estimators import _tuning
-data = waveform(60_000, random_state=0)
+data = waveform(30_000, random_state=0)
 print("ready", flush=True)
-model = BayesianSVC(n_inducing=100, tune=None, tol=1e-7, random_state=0, n_jobs=1)
+model = BayesianSVC(n_inducing=80, tune=None, tol=1e-7, random_state=0, n_jobs=1)
 model.fit(data.X, data.y, checkpoint=sys.argv[1], checkpoint_every=0.0)
 np.save(sys.argv[2], model.predict_proba(data.X[:500]))
 """
@@ -151,16 +151,16 @@ np.save(sys.argv[2], model.predict_proba(data.X[:500]))
 
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="no kill -9 here")
 def test_kill_9_at_random_moments(tmp_path):
-    data = waveform(60_000, random_state=0)
+    data = waveform(30_000, random_state=0)
     began = time.monotonic()
-    whole = BayesianSVC(n_inducing=100, tune=None, tol=1e-7, random_state=0, n_jobs=1).fit(data.X, data.y)
+    whole = BayesianSVC(n_inducing=80, tune=None, tol=1e-7, random_state=0, n_jobs=1).fit(data.X, data.y)
     seconds = time.monotonic() - began
     rng, kills = np.random.default_rng(), 0
     for _ in range(20):
         arguments = [sys.executable, "-W", "ignore", "-c", SCRIPT, tmp_path / "checkpoint", tmp_path / "out.npy"]
         with subprocess.Popen(arguments, stdout=subprocess.PIPE, text=True) as process:  # noqa: S603
             assert process.stdout.readline() == "ready\n"
-            if kills < 6:
+            if kills < 5:
                 time.sleep(rng.uniform(0, 0.5 * seconds))
                 process.send_signal(signal.SIGKILL)
                 kills += 1

@@ -86,8 +86,11 @@ class InducingFeatures:
         matrix = kernel(inducing_points)
         level = kernel.level(matrix)
         jitter = JITTER[np.dtype(dtype)]
-        if level and np.dtype(dtype) == np.float32:  # rounding is relative to what is above or below the level
-            jitter = max(jitter * (1 - matrix.mean() / level), JITTER[np.dtype(np.float64)])
+        if level and np.dtype(dtype) == np.float32:
+            # Rounding is relative to what is above or below the level. In powers of two, so that the jitter stays what
+            # it is when a gradient moves the kernel a little.
+            apart = 2.0 ** np.ceil(np.log2(max(1 - float(matrix.mean()) / level, 1e-9)))
+            jitter = max(jitter * apart, JITTER[np.dtype(np.float64)])
         factor, jitter = cholesky(matrix, what="the kernel matrix of the inducing points", jitter=jitter)
         return cls(kernel, inducing_points, inverse_transposed(factor), jitter, level)
 
