@@ -24,6 +24,7 @@ _WEIGHTS = np.exp(-0.5 * _NODES**2) / np.exp(-0.5 * _NODES**2).sum()
 
 # Of the two probits around the one that fits best: how far their log a and b may be from its own, as deviations.
 PROBIT_DEVIATION = 0.5
+TWO_PROBITS_FROM = 2_000  # rows; with fewer, two probits follow noise
 
 
 class BinaryLink(Protocol):
@@ -198,9 +199,14 @@ def calibrated(cavity: Cavities) -> Probit | Softmax:
 
 
 def refined(link: Probit | Softmax, cavity: Cavities) -> TwoProbits | Softmax:
-    """For two classes two probits in place of one. Tuning does without: they change few comparisons, and take time."""
+    """For two classes two probits in place of one, where there are rows enough to tell them apart.
+
+    Tuning does without: they change few comparisons, and take time.
+    """
     if isinstance(link, Softmax):
         return link
+    if len(cavity.y) < TWO_PROBITS_FROM:
+        return TwoProbits((link.scale, link.scale), (link.bias, link.bias), 0.5)
     sign = np.where(cavity.y == 1, 1.0, -1.0)
     return fit_two_probits(cavity.mean[:, 0], cavity.variance[:, 0], sign, cavity.weight, link)
 
