@@ -159,8 +159,8 @@ def fit_two_probits(m: Array, v: Array, sign: Array, weight: Array, around: Prob
         return value, np.array(gradient) + scaled / deviation
 
     # One steeper, one flatter, and no side preferred, so that exchanging the classes changes nothing.
-    start, enough = np.array([0.4, 0.0, -0.4, 0.0, 0.0]), {"ftol": 1e-7}
-    found = minimize(loss, start, jac=True, method="L-BFGS-B", options=enough).x
+    start = np.array([0.4, 0.0, -0.4, 0.0, 0.0])
+    found = minimize(loss, start, jac=True, method="L-BFGS-B", options={"ftol": 1e-7}).x
     scale, bias = around.scale * np.exp(found[[0, 2]]), around.bias + found[[1, 3]]
     return TwoProbits((float(scale[0]), float(scale[1])), (float(bias[0]), float(bias[1])), float(expit(found[4])))
 
