@@ -396,8 +396,8 @@ def test_a_frame_is_no_file():
 
 def test_a_forked_child_leaves_the_working_copy(tmp_path):
     table = open_table(csv_file(tmp_path, "x,y\n1,0\n2,1\n"), "y")
-    remove, (_, pid), _ = table._copy.remove.peek()[1:]
-    remove(table._copy.folder, pid + 1)  # as in another process
-    assert table._copy.folder.exists()
+    remove, (_, pid), _ = table._rows.copy.remove.peek()[1:]
+    remove(table._rows.copy.folder, pid + 1)  # as in another process
+    assert table._rows.copy.folder.exists()
     table.close()
-    assert not table._copy.folder.exists()
+    assert not table._rows.copy.folder.exists()

@@ -13,6 +13,7 @@ from sklearn.metrics import log_loss
 from bayesvm import BayesianLinearSVC, BayesianSVC, load, open_table
 from bayesvm.data import blocks
 from bayesvm.data.streams import StreamSource
+from bayesvm.data.tables.rows import FileRows
 from bayesvm.datasets import waveform
 from bayesvm.inference import training
 
@@ -254,13 +255,34 @@ def test_bad_tables(tmp_path):
         make().fit(X, Y).predict(open_table(tmp_path / "good.parquet"))
 
 
+def test_some_rows_of_a_table_are_a_table_of_their_own(tmp_path):
+    for part in range(2):
+        parquet.write_table(arrow().slice(part * 700, 700), tmp_path / f"{part}.parquet", row_group_size=100)
+    whole = open_table(tmp_path, "y")
+    numbers = np.flatnonzero(np.arange(whole.n_rows) % 3 == 1)
+    numbers = numbers[(numbers < 300) | (numbers > 620)]
+    some = whole.subset(numbers)
+    assert len(some) == len(numbers)
+    for batch, rows in zip(some.batches(97), np.split(numbers, np.arange(97, len(numbers), 97)), strict=True):
+        np.testing.assert_array_equal(batch.X, X[rows])
+        np.testing.assert_array_equal(batch.y, Y[rows])
+    np.testing.assert_array_equal(some.rows(np.array([5, 1, 200])).X, X[numbers[[5, 1, 200]]])
+    np.testing.assert_array_equal(some.subset(np.array([2, 9])).rows(np.arange(2)).X, X[numbers[[2, 9]]])
+    row = int(np.argmax(numbers > 700))
+    assert some.where(row).endswith(f"1.parquet, row {numbers[row] - 700}")
+    assert some.fingerprint() != whole.subset(numbers + 1).fingerprint()
+    make = MODELS["growing subsets"]
+    held = make().fit(X[numbers], Y[numbers])
+    np.testing.assert_array_equal(make().fit(some).predict_proba(X[:50]), held.predict_proba(X[:50]))
+
+
 def test_a_table_that_can_be_held_is_read_once(tmp_path, monkeypatch):
     monkeypatch.undo()
     parquet.write_table(arrow(), tmp_path / "small.parquet")
     table = open_table(tmp_path / "small.parquet", "y")
     reads = []
-    chunks = type(table)._chunks
-    monkeypatch.setattr(type(table), "_chunks", lambda self, *a: reads.append(a) or chunks(self, *a))
+    chunks = FileRows.chunks
+    monkeypatch.setattr(FileRows, "chunks", lambda self, *a: reads.append(a) or chunks(self, *a))
     model = BayesianSVC(n_inducing=20, tune=None, random_state=0).fit(table)
     assert len(reads) == 2  # labels, and all else
     model.save(tmp_path / "m")

@@ -27,69 +27,16 @@ Result = TypeVar("Result")
 Rows = TypeVar("Rows", Batch, Block)
 
 
-@dataclass(frozen=True)
-class PositiveRows:
-    """The rows of a table whose weight is not zero; the others count as if they were not there."""
-
-    table: Table
-    kept: RowNumbers
-
-    @property
-    def n_rows(self) -> int:
-        """Number of rows."""
-        return len(self.kept)
-
-    @property
-    def n_features(self) -> int:
-        """Number of columns of X."""
-        return self.table.n_features
-
-    @property
-    def dtype(self) -> Any:
-        """Of X."""
-        return self.table.dtype
-
-    @property
-    def sparse(self) -> bool:
-        """Whether X is sparse."""
-        return self.table.sparse
-
-    def batches(self, n_rows: int) -> Iterator[Batch]:
-        """All of them in order, ``n_rows`` at a time."""
-        waiting: Batch | None = None
-        for batch in self.table.batches(n_rows):
-            weight = np.ones(0) if batch.weight is None else batch.weight  # which there is, or all rows would be kept
-            waiting = _joined(waiting, _chosen(batch, np.flatnonzero(weight)))
-            size = waiting.X.shape[0]
-            if size >= n_rows:
-                yield _chosen(waiting, slice(0, n_rows))
-                waiting = _chosen(waiting, slice(n_rows, size))
-        if waiting is not None and waiting.X.shape[0]:
-            yield waiting
-
-    def rows(self, numbers: RowNumbers) -> Batch:
-        """Those with these numbers among them, in this order."""
-        return self.table.rows(self.kept[numbers])
-
-
 def _chosen(rows: Rows, which: Any) -> Rows:
     """Some rows of a batch or a block."""
     parts: list[Any] = [None if part is None else part[which] for part in rows]
     return type(rows)(*parts)
 
 
-def _joined(first: Batch | None, second: Batch) -> Batch:
-    if first is None:
-        return second
-    X, *others = zip(first, second, strict=True)
-    together = sparse.vstack(X, format="csr") if hasattr(X[0], "tocsr") else np.concatenate(X)
-    return Batch(together, *(np.concatenate(part) for part in others))
-
-
 class Gathered:
     """Blocks that become one, of a size that is known; dense rows are copied once, to where they stay."""
 
-    def __init__(self, table: Table | PositiveRows, n_rows: int) -> None:
+    def __init__(self, table: Table, n_rows: int) -> None:
         self._X = None if table.sparse else np.empty((n_rows, table.n_features), table.dtype)
         self._parts: list[Block] = []
         self._filled = 0
@@ -114,14 +61,14 @@ class Gathered:
 class StreamSource(FarSource):
     """A table in files, read ahead while workers compute; sums have the bits that they would have in memory."""
 
-    table: Table | PositiveRows
+    table: Table
     coder: Coder
     surveyed: ColumnMoments
 
     @classmethod
     def survey(
         cls,
-        table: Table | PositiveRows,
+        table: Table,
         coder: Coder,
         total_weight: float,
         numbers: RowNumbers,

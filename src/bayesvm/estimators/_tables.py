@@ -11,7 +11,7 @@ from bayesvm.data.blocks import BlockSource, RowNumbers, rows_to_hold
 from bayesvm.data.labels import Coder, LabelCounts
 from bayesvm.data.memory import MemorySource
 from bayesvm.data.scaling import ColumnScaler
-from bayesvm.data.streams import PositiveRows, StreamSource, coded
+from bayesvm.data.streams import StreamSource, coded
 from bayesvm.data.tables import Table
 from bayesvm.data.workers import Workers
 from bayesvm.estimators._classes import coder_for
@@ -42,7 +42,7 @@ class TableRows:
 
     def source(self, workers: Workers, rows_per_block: int, rng: np.random.Generator) -> BlockSource:
         """A table that can be held is read once, for good; a larger one in every pass."""
-        table = self.table if self.kept is None else PositiveRows(self.table, self.kept)
+        table = self.table if self.kept is None else self.table.subset(self.kept)
         numbers = rows_to_hold(self.n_rows, self.n_features, rng)
         if numbers is None:
             rows = coded(table.rows(np.arange(self.n_rows)), self.coder)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -40,6 +40,7 @@ class Columns:
     target: str | None
     label_dtype: np.dtype[Any] | None
     weight: str | None
+    sparse: ClassVar[bool] = False
 
     @property
     def n_features(self) -> int:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from io import BytesIO
 from itertools import accumulate
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -54,6 +54,7 @@ class SparseColumns:
     target: None = None
     weight: None = None
     has_labels: bool = True
+    sparse: ClassVar[bool] = True
     dtype: np.dtype[Any] = np.dtype(np.float64)  # noqa: RUF009  (a dtype does not change)
 
     def needed(self, *, features: bool, labels: bool) -> list[str]:

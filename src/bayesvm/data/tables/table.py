@@ -2,29 +2,22 @@
 
 from __future__ import annotations
 
-import sys
-import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from os import PathLike
-from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Protocol, Self
 
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from bayesvm.data.tables.columns import Batch, Columns, choose_columns
+from bayesvm.data.tables.columns import Batch, choose_columns
 from bayesvm.data.tables.csv_copy import copy_csv
-from bayesvm.data.tables.files import Paths, SourceFile, find_files
-from bayesvm.data.tables.formats import ArrowPart, ParquetPart, Part
-from bayesvm.data.tables.libsvm_copy import SparseColumns, copy_libsvm
-from bayesvm.data.tables.working_copy import WorkingCopy
+from bayesvm.data.tables.files import Paths, find_files
+from bayesvm.data.tables.formats import ArrowPart, ParquetPart
+from bayesvm.data.tables.libsvm_copy import copy_libsvm
+from bayesvm.data.tables.rows import MOST_ROWS_AT_ONCE, FileRows, RowNumbers, copying
 from bayesvm.data.usable import Locate
-
-_VALUES_AT_ONCE = 2**21  # read from a file; the rows are as many as that allows, so that wide tables fit, too
-_MOST_ROWS_AT_ONCE = 2**16
 
 
 def open_table(
@@ -75,34 +68,61 @@ def open_table(
         raise ValueError(
             f"n_features and zero_based are for LIBSVM files; {files[0]} is {kind}: choose features with columns=[…]"
         )
-    parts: Sequence[Part]
-    layout: Columns | SparseColumns
     if kind in {"Parquet", "Arrow"}:
         found = [ParquetPart.of(file) if kind == "Parquet" else ArrowPart.of(file) for file in files]
         layout = choose_columns([(part.file, part.schema) for part in found], target, columns, weight)
-        return Table(kind, files, found, layout, None)
-    copy = WorkingCopy(copy_to)
-    try:
-        with _told(kind, files, copy, verbose):
-            if kind == "CSV":
-                parts, layout = copy_csv(files, target, columns, weight, copy)
-            else:
-                parts, layout = copy_libsvm(files, n_features, zero_based, copy)
-        return Table(kind, files, parts, layout, copy)
-    except BaseException:
-        copy.remove()
-        raise
+        return Table(FileRows(kind, files, found), layout)
+    with copying(kind, files, copy_to, verbose) as copy:
+        if kind == "CSV":
+            csv_parts, csv_layout = copy_csv(files, target, columns, weight, copy)
+            return Table(FileRows(kind, files, csv_parts, copy), csv_layout)
+        parts, sparse_layout = copy_libsvm(files, n_features, zero_based, copy)
+        return Table(FileRows(kind, files, parts, copy), sparse_layout)
 
 
-@contextmanager
-def _told(kind: str, files: Sequence[SourceFile], copy: WorkingCopy, verbose: int) -> Iterator[None]:
-    began = time.perf_counter()
-    if verbose:
-        size = sum(file.size for file in files) / 1e6
-        sys.stderr.write(f"copying {len(files)} {kind} file(s) for fast reading, {size:,.1f} MB, to {copy.folder}\n")
-    yield
-    if verbose:
-        sys.stderr.write(f"copied: {copy.n_bytes / 1e6:,.1f} MB in {time.perf_counter() - began:.1f} s\n")
+class Layout(Protocol):
+    """Which columns are features, label and weight, and how rows that were read become arrays."""
+
+    @property
+    def names(self) -> tuple[str, ...] | None: ...
+
+    @property
+    def n_features(self) -> int: ...
+
+    @property
+    def dtype(self) -> np.dtype[Any]: ...
+
+    @property
+    def target(self) -> str | None: ...
+
+    @property
+    def weight(self) -> str | None: ...
+
+    @property
+    def has_labels(self) -> bool: ...
+
+    @property
+    def sparse(self) -> bool: ...
+
+    def needed(self, *, features: bool, labels: bool) -> list[str]:
+        """The columns to read."""
+        ...
+
+    def joined(self, batches: Sequence[Any], locate: Locate, *, labels: bool) -> Batch:
+        """Rows that were read, one after the other as new arrays."""
+        ...
+
+    def labels(self, batches: Sequence[Any], locate: Locate) -> npt.NDArray[Any]:
+        """Their labels, none of them missing."""
+        ...
+
+    def weights(self, batches: Sequence[Any], locate: Locate) -> npt.NDArray[np.float64] | None:
+        """Their weights, if there are any."""
+        ...
+
+    def with_features(self, names: tuple[str, ...]) -> Layout:
+        """Some of the features, in this order."""
+        ...
 
 
 class Table:
@@ -118,24 +138,13 @@ class Table:
     sparse : whether ``X`` of a batch is a CSR matrix: for LIBSVM
     """
 
-    def __init__(
-        self,
-        kind: str,
-        files: Sequence[SourceFile],
-        parts: Sequence[Part],
-        layout: Columns | SparseColumns,
-        copy: WorkingCopy | None,
-    ) -> None:
-        self._kind, self._files, self._parts, self._layout, self._copy = kind, files, parts, layout, copy
-        self._starts = np.cumsum([0, *(sum(part.pieces) for part in parts)])  # of the files, among all rows
-        self.n_rows = int(self._starts[-1])
-        self.n_features = layout.n_features
+    def __init__(self, rows: FileRows, layout: Layout) -> None:
+        self._rows, self._layout = rows, layout
+        self.n_rows, self.n_features = rows.n_rows, layout.n_features
         self.names, self.dtype = layout.names, layout.dtype
         self.target, self.weight, self.has_labels = layout.target, layout.weight, layout.has_labels
-        self.sparse = isinstance(layout, SparseColumns)
-        if not self.n_rows:
-            others = f" and the {len(files) - 1} other files have" if len(files) > 1 else " has"
-            raise ValueError(f"there is nothing to read: {files[0]}{others} no rows")
+        self.sparse = layout.sparse
+        rows.require_some()
 
     def batches(self, n_rows: int, *, labels: bool = True) -> Iterator[Batch]:
         """All rows in order, ``n_rows`` at a time wherever the files are cut; the last batch may have fewer.
@@ -147,28 +156,28 @@ class Table:
             raise ValueError(f"batches of {n_rows} rows were asked for; there must be 1 or more")
         held: list[Any] = []
         first = stop = 0
-        for _, chunk in self._chunks(self._layout.needed(features=True, labels=labels)):
+        for _, chunk in self._rows.chunks(self._layout.needed(features=True, labels=labels)):
             begin = 0
             while begin < chunk.num_rows:
                 held.append(chunk.slice(begin, first + n_rows - stop))
                 begin += held[-1].num_rows
                 stop += held[-1].num_rows
                 if stop == first + n_rows:
-                    yield self._layout.joined(held, self._locate(range(first, stop)), labels=labels)
+                    yield self._layout.joined(held, self._rows.locate(range(first, stop)), labels=labels)
                     held, first = [], stop
         if held:
-            yield self._layout.joined(held, self._locate(range(first, stop)), labels=labels)
+            yield self._layout.joined(held, self._rows.locate(range(first, stop)), labels=labels)
 
     def labels(self) -> Iterator[tuple[npt.NDArray[Any], npt.NDArray[np.float64] | None]]:
         """The labels and weights of all rows, some rows at a time; nothing else is read where columns lie apart."""
         if not self.has_labels:
             raise ValueError("the table has no labels; name their column: open_table(…, target=…)")
-        for first, chunk in self._chunks(self._layout.needed(features=False, labels=True)):
+        for first, chunk in self._rows.chunks(self._layout.needed(features=False, labels=True)):
             if chunk.num_rows:
-                locate = self._locate(range(first, first + chunk.num_rows))
+                locate = self._rows.locate(range(first, first + chunk.num_rows))
                 yield self._layout.labels([chunk], locate), self._layout.weights([chunk], locate)
 
-    def rows(self, indices: npt.NDArray[np.intp], n_rows_at_once: int = _MOST_ROWS_AT_ONCE) -> Batch:
+    def rows(self, indices: RowNumbers, n_rows_at_once: int = MOST_ROWS_AT_ONCE) -> Batch:
         """The rows with these numbers, each once, in the order given.
 
         One pass over the parts of files that hold such rows; up to ``n_rows_at_once`` others are in memory with them.
@@ -181,11 +190,11 @@ class Table:
         X: Any = [] if self.sparse else np.empty((len(rising), self.n_features), self.dtype)
         ys: list[Any] = []
         weights: list[Any] = []
-        for first, chunk in self._chunks(self._layout.needed(features=True, labels=True), n_rows_at_once, rising):
+        for first, chunk in self._rows.chunks(self._layout.needed(features=True, labels=True), n_rows_at_once, rising):
             begin, end = np.searchsorted(rising, (first, first + chunk.num_rows))
             if begin < end:
                 chosen = rising[begin:end]
-                found = self._layout.joined([chunk.take(chosen - first)], self._locate(chosen), labels=True)
+                found = self._layout.joined([chunk.take(chosen - first)], self._rows.locate(chosen), labels=True)
                 if self.sparse:
                     X.append(found.X)
                 else:
@@ -203,30 +212,24 @@ class Table:
         missing = [name for name in names if name not in have]
         if missing:
             raise ValueError(
-                f"{self._files[0]} has no column {missing[0]!r}"
+                f"{self._rows.files[0]} has no column {missing[0]!r}"
                 + (f" and lacks {len(missing) - 1} more" if len(missing) > 1 else "")
                 + f" of the {len(names)} features that the model was fitted to; it has {', '.join(have[:10])}"
                 + ("…" if len(have) > 10 else "")
             )
-        return (
-            self
-            if tuple(names) == have
-            else Table(self._kind, self._files, self._parts, self._layout.with_features(tuple(names)), self._copy)
-        )
+        return self if tuple(names) == have else Table(self._rows, self._layout.with_features(tuple(names)))
+
+    def subset(self, numbers: RowNumbers) -> Table:
+        """The rows with these rising numbers, as a table of their own."""
+        return Table(self._rows.subset(numbers), self._layout)
 
     def where(self, row: int) -> str:
         """The file and the row in it: ``"b.parquet, row 17"``."""
-        if not 0 <= row < self.n_rows:
-            raise IndexError(f"there is no row {row}; the table has the rows 0 to {self.n_rows - 1}")
-        part = int(np.searchsorted(self._starts, row, side="right")) - 1
-        return f"{self._parts[part].file}, row {row - self._starts[part]}"
+        return self._rows.where(row)
 
     def fingerprint(self) -> dict[str, Any]:
-        """Plain values that are equal only for the same files and the same choice of columns."""
-        return {
-            "format": self._kind,
-            "files": [[file.path.name, file.size, file.modified] for file in self._files],
-            "n_rows": self.n_rows,
+        """Plain values that are equal only for the same rows and the same choice of columns."""
+        return self._rows.fingerprint() | {
             "n_features": self.n_features,
             "columns": None if self.names is None else list(self.names),
             "target": self.target,
@@ -235,12 +238,11 @@ class Table:
 
     def is_made_of(self, path: str | PathLike[str]) -> bool:
         """Whether it reads that file."""
-        return Path(path).resolve() in {file.path.resolve() for file in self._files}
+        return self._rows.is_made_of(path)
 
     def close(self) -> None:
         """Remove the working copy, if there is one."""
-        if self._copy is not None:
-            self._copy.remove()
+        self._rows.close()
 
     def __enter__(self) -> Self:
         return self
@@ -255,34 +257,8 @@ class Table:
 
     def __repr__(self) -> str:
         target = f", target {self.target!r}" if self.target else ""
-        more = f" and {len(self._files) - 1} more" if len(self._files) > 1 else ""
+        more = f" and {len(self._rows.files) - 1} more" if len(self._rows.files) > 1 else ""
         return (
             f"<Table of {self.n_rows:,} rows × {self.n_features:,} features ({self.dtype}){target}; "
-            f"{self._kind}: {self._files[0].path.name}{more}>"
+            f"{self._rows.kind}: {self._rows.files[0].path.name}{more}>"
         )
-
-    def _chunks(
-        self,
-        names: Sequence[str],
-        rows_at_once: int = _MOST_ROWS_AT_ONCE,
-        wanted: npt.NDArray[np.intp] | None = None,
-    ) -> Iterator[tuple[int, Any]]:
-        """Rows as the files are cut, with the number of the first; only pieces with wanted rows (in rising order)."""
-        rows_at_once = min(rows_at_once, max(256, _VALUES_AT_ONCE // len(names)))
-        for part, first in zip(self._parts, self._starts, strict=False):
-            if self._copy is not None:
-                self._copy.require_present()
-            pieces: Sequence[int] = range(len(part.pieces))
-            if wanted is not None:
-                edges = np.searchsorted(wanted, first + np.cumsum([0, *part.pieces]))
-                pieces = np.flatnonzero(np.diff(edges)).tolist()
-            if pieces:
-                for row, chunk in part.read(pieces, names, rows_at_once):
-                    yield int(first) + row, chunk
-
-    def _locate(self, rows: range | npt.NDArray[np.intp]) -> Locate:
-        def place(row: int) -> str:
-            number = int(rows[row])
-            return self.where(number) + (f" (row {number} of all)" if len(self._parts) > 1 else "")
-
-        return place

@@ -1,0 +1,145 @@
+"""Data: the rows of one or more files, all of them or some, numbered from 0 and read in pieces."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import cached_property
+from os import PathLike
+from pathlib import Path
+from typing import Any
+from zlib import crc32
+
+import numpy as np
+import numpy.typing as npt
+
+from bayesvm.data.tables.files import SourceFile
+from bayesvm.data.tables.formats import Part
+from bayesvm.data.tables.working_copy import WorkingCopy
+from bayesvm.data.usable import Locate
+
+RowNumbers = npt.NDArray[np.intp]
+
+_VALUES_AT_ONCE = 2**21  # read from a file; the rows are as many as that allows, so that wide tables fit, too
+MOST_ROWS_AT_ONCE = 2**16
+
+
+@dataclass(frozen=True)
+class FileRows:
+    """Rows in files. ``kept`` has the numbers, rising, of those that count; None: all of them."""
+
+    kind: str
+    files: Sequence[SourceFile]
+    parts: Sequence[Part]
+    copy: WorkingCopy | None = None
+    kept: RowNumbers | None = None
+
+    @cached_property
+    def _starts(self) -> RowNumbers:
+        """Of the files, among all rows."""
+        return np.cumsum([0, *(sum(part.pieces) for part in self.parts)])
+
+    @property
+    def n_rows(self) -> int:
+        """How many rows there are."""
+        return int(self._starts[-1]) if self.kept is None else len(self.kept)
+
+    def require_some(self) -> None:
+        """A table without rows is a mistake."""
+        if not self.n_rows:
+            others = f" and the {len(self.files) - 1} other files have" if len(self.files) > 1 else " has"
+            raise ValueError(f"there is nothing to read: {self.files[0]}{others} no rows")
+
+    def subset(self, numbers: RowNumbers) -> FileRows:
+        """The rows with these rising numbers, which are then numbered from 0."""
+        return replace(self, kept=numbers if self.kept is None else self.kept[numbers])
+
+    def chunks(
+        self, names: Sequence[str], rows_at_once: int = MOST_ROWS_AT_ONCE, wanted: RowNumbers | None = None
+    ) -> Iterator[tuple[int, Any]]:
+        """Some columns, cut as the files are, with the number of the first row; only pieces with wanted rows."""
+        rows_at_once = min(rows_at_once, max(256, _VALUES_AT_ONCE // len(names)))
+        needed = wanted if self.kept is None else self.kept if wanted is None else self.kept[wanted]
+        for part, start in zip(self.parts, self._starts, strict=False):
+            if self.copy is not None:
+                self.copy.require_present()
+            pieces: Sequence[int] = range(len(part.pieces))
+            if needed is not None:
+                edges = np.searchsorted(needed, start + np.cumsum([0, *part.pieces]))
+                pieces = np.flatnonzero(np.diff(edges)).tolist()
+            if pieces:
+                for row, chunk in part.read(pieces, names, rows_at_once):
+                    yield from self._chosen(int(start) + row, chunk)
+
+    def _chosen(self, first: int, chunk: Any) -> Iterator[tuple[int, Any]]:
+        """What counts of a chunk, with the number of its first row among the rows that count."""
+        if self.kept is None:
+            yield first, chunk
+            return
+        begin, end = np.searchsorted(self.kept, (first, first + chunk.num_rows))
+        if begin < end:
+            whole = end - begin == chunk.num_rows
+            yield int(begin), chunk if whole else chunk.take(self.kept[begin:end] - first)
+
+    def where(self, row: int) -> str:
+        """The file and the row in it: ``"b.parquet, row 17"``."""
+        if not 0 <= row < self.n_rows:
+            raise IndexError(f"there is no row {row}; the table has the rows 0 to {self.n_rows - 1}")
+        number = self.given(row)
+        part = int(np.searchsorted(self._starts, number, side="right")) - 1
+        return f"{self.parts[part].file}, row {number - self._starts[part]}"
+
+    def given(self, row: int) -> int:
+        """The number of a row among all rows of the files."""
+        return int(row if self.kept is None else self.kept[row])
+
+    def locate(self, rows: range | RowNumbers) -> Locate:
+        """How messages tell the place of a row of these."""
+
+        def place(row: int) -> str:
+            number = int(rows[row])
+            return self.where(number) + (f" (row {self.given(number)} of all)" if len(self.parts) > 1 else "")
+
+        return place
+
+    def fingerprint(self) -> dict[str, Any]:
+        """Plain values that are equal only for the same files and rows."""
+        return {
+            "format": self.kind,
+            "files": [[file.path.name, file.size, file.modified] for file in self.files],
+            "n_rows": self.n_rows,
+            "rows": None if self.kept is None else crc32(np.ascontiguousarray(self.kept).tobytes()),
+        }
+
+    def is_made_of(self, path: str | PathLike[str]) -> bool:
+        """Whether it reads that file."""
+        return Path(path).resolve() in {file.path.resolve() for file in self.files}
+
+    def close(self) -> None:
+        """Remove the working copy, if there is one."""
+        if self.copy is not None:
+            self.copy.remove()
+
+
+@contextmanager
+def copying(
+    kind: str, files: Sequence[SourceFile], copy_to: str | PathLike[str] | None, verbose: int
+) -> Iterator[WorkingCopy]:
+    """A working copy to fill, removed if that fails; ``verbose`` tells of it on stderr."""
+    copy = WorkingCopy(copy_to)
+    began = time.perf_counter()
+    try:
+        if verbose:
+            size = sum(file.size for file in files) / 1e6
+            sys.stderr.write(
+                f"copying {len(files)} {kind} file(s) for fast reading, {size:,.1f} MB, to {copy.folder}\n"
+            )
+        yield copy
+        if verbose:
+            sys.stderr.write(f"copied: {copy.n_bytes / 1e6:,.1f} MB in {time.perf_counter() - began:.1f} s\n")
+    except BaseException:
+        copy.remove()
+        raise
