@@ -15,9 +15,9 @@ from bayesvm.data.usable import Locate, require_labels, require_usable, require_
 from bayesvm.extras import optional
 
 # Arrow's names of the types whose every value is also a float32.
-_SMALL = {"null", "bool", "int8", "uint8", "int16", "uint16", "halffloat", "float"}
+SMALL = {"null", "bool", "int8", "uint8", "int16", "uint16", "halffloat", "float"}
 _PLAIN = {"double", "float", "halffloat", *(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64))}
-_PANDAS_INDEX = re.compile(r"__index_level_\d+__|__null_dask_index__")
+PANDAS_INDEX = re.compile(r"__index_level_\d+__|__null_dask_index__")
 _CACHED_BYTES = 2**18  # rows are filled column by column, so a strip of them should stay in the processor's cache
 
 Schemas = Sequence[tuple[SourceFile, Any]]  # files with their pyarrow schemas
@@ -67,7 +67,7 @@ class Columns:
         strip = max(512, _CACHED_BYTES // (len(self.names) * X.itemsize))
         first = 0
         for batch in batches:
-            columns = [_numbers(batch.column(name)) for name in self.names]
+            columns = [numbers_of(batch.column(name)) for name in self.names]
             rows = X[first : first + batch.num_rows]
             for start in range(0, len(rows), strip):
                 some = slice(start, start + strip)
@@ -95,13 +95,13 @@ class Columns:
         """The weights in record batches, if there are any."""
         if self.weight is None:
             return None
-        parts = [_numbers(batch.column(self.weight)) for batch in batches]
+        parts = [numbers_of(batch.column(self.weight)) for batch in batches]
         weight = np.concatenate(parts).astype(np.float64)
         require_weights(weight, self.weight, locate)
         return weight
 
 
-def _numbers(column: Any) -> npt.NDArray[Any]:
+def numbers_of(column: Any) -> npt.NDArray[Any]:
     """A column of numbers, without a copy if nothing is missing; NaN where something is."""
     if str(column.type) not in _PLAIN:
         column = column.cast("float64")  # bools and decimals
@@ -113,7 +113,7 @@ def _labels(column: Any, dtype: np.dtype[Any] | None) -> npt.NDArray[Any]:
     """A column of labels without nulls."""
     if dtype is None or dtype.kind != "U":
         decoded = column.dictionary_decode() if hasattr(column, "dictionary") else column
-        return _numbers(decoded).astype(dtype)
+        return numbers_of(decoded).astype(dtype)
     # Text becomes Python objects once for each distinct label, not once for each row.
     coded = column if hasattr(column, "dictionary") else column.dictionary_encode()
     texts = np.array(coded.dictionary.to_pylist(), dtype=str)
@@ -124,59 +124,61 @@ def _labels(column: Any, dtype: np.dtype[Any] | None) -> npt.NDArray[Any]:
 def choose_columns(schemas: Schemas, target: str | None, columns: Sequence[str] | None, weight: str | None) -> Columns:
     """The features, the label and the weight in files that all have them."""
     file, schema = schemas[0]
-    _require_distinct(schema.names, f"{file} has several columns of the name")
+    require_distinct(schema.names, f"{file} has several columns of the name")
     special = [name for name in (target, weight) if name is not None]
     if columns is None:
-        names = [name for name in schema.names if name not in special and not _PANDAS_INDEX.fullmatch(name)]
+        names = [name for name in schema.names if name not in special and not PANDAS_INDEX.fullmatch(name)]
     else:
         names = list(columns)
-    _require_distinct(names + special, "among columns, target and weight, a column may stand once, but not so")
+    require_distinct(names + special, "among columns, target and weight, a column may stand once, but not so")
     missing = [name for name in [*names, *special] if name not in schema.names]
     if missing:
         one = len(schema.names) == 1 and any(mark in schema.names[0] for mark in ";\t|")
         hint = ". Is another separator meant? Commas are read, and tabs in .tsv files" if one else ""
-        raise ValueError(f"{file} has no column {_some(missing)}; it has {_some(schema.names)}{hint}")
+        raise ValueError(f"{file} has no column {some_names(missing)}; it has {some_names(schema.names)}{hint}")
     if not names:
-        raise ValueError(f"no column of {file} is left as a feature; it has {_some(schema.names)}")
+        raise ValueError(f"no column of {file} is left as a feature; it has {some_names(schema.names)}")
     used = None if columns is None else {*names, *special}
     for other, other_schema in schemas[1:]:
-        _require_same_names(file, schema, other, other_schema, used)
+        require_same_names(file, schema, other, other_schema, used)
     types = {name: [(other, each.field(name)) for other, each in schemas] for name in [*names, *special]}
     for name in [*names, *([weight] if weight else [])]:
         for other, field in types[name]:
-            _require_numbers(other, field)
-    small = all(str(field.type) in _SMALL for name in names for _, field in types[name])
+            require_numbers(other, field)
+    small = all(str(field.type) in SMALL for name in names for _, field in types[name])
     return Columns(
         tuple(names),
         np.dtype(np.float32 if small else np.float64),
         target,
-        None if target is None else _label_dtype(types[target]),
+        None if target is None else label_dtype_of(types[target]),
         weight,
     )
 
 
-def _require_distinct(names: Sequence[str], complaint: str) -> None:
+def require_distinct(names: Sequence[str], complaint: str) -> None:
+    """No name stands twice."""
     seen: set[str] = set()
     twice = [name for name in names if name in seen or seen.add(name)]  # type: ignore[func-returns-value]
     if twice:
-        raise ValueError(f"{complaint} {_some(twice)}")
+        raise ValueError(f"{complaint} {some_names(twice)}")
 
 
-def _require_same_names(file: SourceFile, schema: Any, other: SourceFile, other_schema: Any, used: Any) -> None:
+def require_same_names(file: SourceFile, schema: Any, other: SourceFile, other_schema: Any, used: Any) -> None:
     """All columns of both files count, or those that are used."""
-    _require_distinct(other_schema.names, f"{other} has several columns of the name")
+    require_distinct(other_schema.names, f"{other} has several columns of the name")
     here, there = set(schema.names), set(other_schema.names)
     lacks, beyond = [n for n in schema.names if n not in there], [n for n in other_schema.names if n not in here]
     if used is not None:
         lacks, beyond = [name for name in lacks if name in used], []
     if lacks or beyond:
-        what = [f"has no column {_some(lacks)}"] if lacks else []
-        what += [f"has {_some(beyond)}, which {file} has not"] if beyond else []
+        what = [f"has no column {some_names(lacks)}"] if lacks else []
+        what += [f"has {some_names(beyond)}, which {file} has not"] if beyond else []
         remedy = "leave out the file" + ("" if used else ", or name the columns that all files have with columns=[…]")
         raise ValueError(f"{other} {' and '.join(what)}; {remedy}")
 
 
-def _require_numbers(file: SourceFile, field: Any) -> None:
+def require_numbers(file: SourceFile, field: Any) -> None:
+    """The type of a column is one that becomes a float."""
     types = optional("pyarrow.types", "tables")
     kind = field.type
     if types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind) or types.is_decimal(kind):
@@ -197,7 +199,7 @@ def _require_numbers(file: SourceFile, field: Any) -> None:
     )
 
 
-def _label_dtype(fields: Iterable[tuple[SourceFile, Any]]) -> np.dtype[Any]:
+def label_dtype_of(fields: Iterable[tuple[SourceFile, Any]]) -> np.dtype[Any]:
     """One type for the labels of all files."""
     types = optional("pyarrow.types", "tables")
     found: dict[str, tuple[SourceFile, np.dtype[Any]]] = {}
@@ -231,6 +233,7 @@ def _label_dtype(fields: Iterable[tuple[SourceFile, Any]]) -> np.dtype[Any]:
 EXAMPLE = b"bayesvm.example"  # key of a field's metadata: a value that is no number, and where it is
 
 
-def _some(names: Sequence[str], most: int = 12) -> str:
+def some_names(names: Sequence[str], most: int = 12) -> str:
+    """For messages: as many as one reads."""
     more = f", … ({len(names) - most} more)" if len(names) > most else ""
     return ", ".join(map(repr, names[:most])) + more

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
-from bayesvm.data.tables.columns import EXAMPLE, Columns, choose_columns
+from bayesvm.data.tables.columns import EXAMPLE, Columns, Schemas, choose_columns
 from bayesvm.data.tables.files import SourceFile
 from bayesvm.data.tables.formats import ArrowPart, reading
 from bayesvm.data.tables.working_copy import WorkingCopy
@@ -23,22 +23,41 @@ def copy_csv(
     weight: str | None,
     copy: WorkingCopy,
 ) -> tuple[list[ArrowPart], Columns]:
-    """One Arrow file for each CSV file, with the chosen columns."""
+    """One Arrow file for each CSV file, with the chosen columns, which are numbers."""
     heads = [(file, _head(file)) for file in files]
     chosen = choose_columns(heads, target, columns, weight)
+    names = chosen.needed(features=True, labels=True)
+    parts = _copied(heads, [_types(schema, names, {target}) for _, schema in heads], copy)
+    return parts, choose_columns([(part.file, part.schema) for part in parts], target, columns, weight)
+
+
+def copy_mixed_csv(
+    files: Sequence[SourceFile], exact: Collection[str], texts: Collection[str], copy: WorkingCopy
+) -> list[ArrowPart]:
+    """One Arrow file for each CSV file, with all columns: numbers, text, what else there is.
+
+    Columns named in ``exact`` keep the type that they seem to have, as labels should; those in ``texts`` are text.
+    """
+    heads = [(file, _head(file)) for file in files]
+    return _copied(heads, [_types(schema, schema.names, exact, texts) for _, schema in heads], copy)
+
+
+def _copied(heads: Schemas, types: Sequence[dict[str, Any]], copy: WorkingCopy) -> list[ArrowPart]:
+    pyarrow, ipc = optional("pyarrow", "tables"), optional("pyarrow.ipc", "tables")
     parts = []
-    for number, (file, schema) in enumerate(heads):
+    for number, ((file, head), wanted) in enumerate(zip(heads, types, strict=True)):
         path = copy.folder / f"{number}.arrow"
-        batches = _batches(file, _types(schema, chosen))
-        with copy.writing(f"{number} of {len(files)} files were done"), path.open("wb") as sink:
+        batches = _batches(file, wanted)
+        with copy.writing(f"{number} of {len(heads)} files were done"), path.open("wb") as sink:
             first = next(batches)
-            with optional("pyarrow.ipc", "tables").new_file(sink, first.schema) as writer:
+            schema = pyarrow.schema([field.with_metadata(head.field(field.name).metadata) for field in first.schema])
+            with ipc.new_file(sink, schema) as writer:
                 writer.write_batch(first)
                 for batch in batches:
                     writer.write_batch(batch)
         file.require_unchanged()
         parts.append(ArrowPart.of(file, path))
-    return parts, choose_columns([(part.file, part.schema) for part in parts], target, columns, weight)
+    return parts
 
 
 def _open(file: SourceFile, types: dict[str, Any] | None = None) -> Any:
@@ -73,15 +92,22 @@ def _head(file: SourceFile) -> Any:
     return pyarrow.schema(fields)
 
 
-def _types(schema: Any, chosen: Columns) -> dict[str, Any]:
+def _types(
+    schema: Any, names: Collection[str], exact: Collection[str | None], texts: Collection[str] = ()
+) -> dict[str, Any]:
     """Numbers are read as floats, so that a column of whole numbers may have others further down."""
     pyarrow = optional("pyarrow", "tables")
-    names = chosen.needed(features=True, labels=True)
-    kinds = {name: schema.field(name).type for name in names}
-    return {
-        name: kind if name == chosen.target or pyarrow.types.is_boolean(kind) else pyarrow.float64()
-        for name, kind in kinds.items()
-    }
+
+    def chosen(name: str) -> Any:
+        kind = schema.field(name).type
+        if name in texts:
+            return pyarrow.string()
+        if name in exact:
+            return kind
+        number = pyarrow.types.is_integer(kind) or pyarrow.types.is_floating(kind) or pyarrow.types.is_null(kind)
+        return pyarrow.float64() if number else kind
+
+    return {name: chosen(name) for name in names}
 
 
 def _batches(file: SourceFile, types: dict[str, Any]) -> Iterator[Any]:

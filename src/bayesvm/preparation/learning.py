@@ -1,0 +1,137 @@
+"""Preparation: a recipe learned from some rows: what kind a column is, which levels count, what is left out."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import Any
+
+import numpy as np
+from sklearn.preprocessing import OneHotEncoder
+
+from bayesvm.data.blocks import random_rows
+from bayesvm.data.tables.columns import EXAMPLE, PANDAS_INDEX, SMALL, numbers_of, some_names
+from bayesvm.data.tables.files import SourceFile
+from bayesvm.extras import optional
+from bayesvm.preparation.columns import Column, LevelColumn, NumberColumn, texts_of
+from bayesvm.preparation.opening import Opened
+from bayesvm.preparation.recipe import Recipe
+
+SAMPLE = 200_000  # rows that a recipe is learned from
+MOST_LEVELS = 50  # of a column; the others are rare
+RARE_SHARE, RARE_ROWS = 500, 5  # a level is rare if it has fewer rows than one in 500, and than 5
+FEW_LEVELS = 50  # with which text is never taken for an identifier
+
+
+def learn(
+    opened: Opened,
+    special: Collection[str],
+    *,
+    columns: Sequence[str] | None = None,
+    drop: Collection[str] = (),
+    levels: Collection[str] = (),
+    random_state: int = 0,
+) -> Recipe:
+    """The recipe for all columns but the ``special`` ones (target and weight).
+
+    ``columns`` names those to use, ``drop`` those to leave out, ``levels`` those whose numbers are names of levels.
+    """
+    file, schema = opened.schemas[0]
+    wanted = [*special, *(columns or ()), *drop, *levels]
+    if unknown := [name for name in wanted if name not in schema.names]:
+        raise ValueError(f"{file} has no column {some_names(unknown)}; it has {some_names(schema.names)}")
+    names = [n for n in (columns or schema.names) if n not in {*special, *drop} and not PANDAS_INDEX.fullmatch(n)]
+    opened.require_same_columns([*names, *special])
+    kinds = {name: "levels" if name in levels else _kind(opened, name) for name in names}
+    sample = _sample(opened, names, random_state)
+    left_out = dict.fromkeys(drop, "as asked for")
+    found: list[Column] = []
+    for name in names:
+        made = (_levels if kinds[name] == "levels" else _number)(name, sample.column(name).combine_chunks())
+        if isinstance(made, str):
+            left_out[name] = made
+        else:
+            found.append(made)
+    if not found:
+        reasons = "; ".join(f"{name}: {why}" for name, why in list(left_out.items())[:12])
+        raise ValueError(f"no column of {file} is left to learn from ({reasons})")
+    single = all(str(each.field(name).type) in SMALL for _, each in opened.schemas for name in _numbers_in(found))
+    return Recipe(tuple(found), left_out, single=single)
+
+
+def _numbers_in(columns: Sequence[Column]) -> list[str]:
+    return [column.name for column in columns if isinstance(column, NumberColumn)]
+
+
+def _kind(opened: Opened, name: str) -> str:
+    """Whether it holds a number or levels, the same in all files."""
+    kinds = {file: _kind_of(file, schema.field(name)) for file, schema in opened.schemas}
+    known = {kind for kind in kinds.values() if kind != "nothing"}
+    if len(known) > 1:
+        (one, first), (other, second) = [(file, kind) for file, kind in kinds.items() if kind != "nothing"][:2]
+        raise TypeError(
+            f"column {name!r} holds {first} in {one}, but {second} in {other}; make it of one kind, or leave it out"
+        )
+    return next(iter(known), "number")
+
+
+def _kind_of(file: SourceFile, field: Any) -> str:
+    types = optional("pyarrow.types", "tables")
+    kind = field.type
+    if types.is_null(kind):
+        return "nothing"
+    if types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind) or types.is_decimal(kind):
+        return "number"
+    if types.is_dictionary(kind) or "string" in str(kind):
+        return "levels"
+    if types.is_temporal(kind):
+        what, remedy = f"dates or times ({kind})", "write numbers, such as the hour, the weekday or days since a date"
+    elif types.is_nested(kind):
+        what, remedy = f"several values in each row ({kind})", "make one column of each of them"
+    else:
+        what, remedy = f"values of the type {kind}", "write numbers or text"
+    example = (field.metadata or {}).get(EXAMPLE)
+    told = f", such as {example.decode()}" if example else ""
+    raise TypeError(
+        f"column {field.name!r} of {file} holds {what}{told}, which have no scale by themselves: {remedy}; "
+        f"or leave it out (--drop {field.name})"
+    )
+
+
+def _sample(opened: Opened, names: Sequence[str], random_state: int) -> Any:
+    """Some rows of an Arrow table."""
+    pyarrow = optional("pyarrow", "tables")
+    rows = opened.rows
+    if rows.n_rows > SAMPLE:
+        rows = rows.subset(random_rows(rows.n_rows, SAMPLE, np.random.default_rng(random_state)))
+    return pyarrow.Table.from_batches(
+        [chunk if chunk.num_columns == len(names) else chunk.select(names) for _, chunk in rows.chunks(names)]
+    )
+
+
+def _number(name: str, column: Any) -> Column | str:
+    """The column, or why it is left out."""
+    numbers = numbers_of(column).astype(np.float64)
+    missing = np.isnan(numbers)
+    if missing.all():
+        return "no value in any row"
+    held = numbers[~missing]
+    if not missing.any() and (held == held[0]).all():
+        return f"the same value in all rows ({held[0]:g})"
+    return NumberColumn(name, float(np.median(held)), bool(missing.any()))
+
+
+def _levels(name: str, column: Any) -> Column | str:
+    """The column, or why it is left out."""
+    texts = np.array(texts_of(column).to_pylist(), object)
+    distinct, counts = np.unique(texts, return_counts=True)
+    if len(distinct) == 1:
+        return f"the same value in all rows ({distinct[0]})"
+    if len(distinct) > max(FEW_LEVELS, len(texts) // 2):
+        return f"nearly every row has its own text ({len(distinct):,} in {len(texts):,} rows): an identifier?"
+    few = int(np.clip(len(texts) // RARE_SHARE, min(RARE_ROWS, counts.max()), counts.max()))
+    encoder = OneHotEncoder(min_frequency=few, max_categories=MOST_LEVELS).fit(texts[:, None])
+    rare = encoder.infrequent_categories_[0]
+    frequent = np.isin(distinct, [] if rare is None else rare, invert=True)
+    order = np.argsort(-counts[frequent], kind="stable")
+    kept = tuple(str(level) for level in distinct[frequent][order])
+    return LevelColumn(name, kept, rare is not None)

@@ -1,0 +1,178 @@
+"""Preparation: tables with columns of any kind, opened, and seen through a recipe as tables of numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from os import PathLike
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from bayesvm.data.tables import Batch, Table, open_table
+from bayesvm.data.tables.columns import (
+    Columns,
+    Schemas,
+    label_dtype_of,
+    require_distinct,
+    require_numbers,
+    require_same_names,
+    some_names,
+)
+from bayesvm.data.tables.csv_copy import copy_mixed_csv
+from bayesvm.data.tables.files import Paths, find_files
+from bayesvm.data.tables.formats import ArrowPart, ParquetPart
+from bayesvm.data.tables.rows import FileRows, copying
+from bayesvm.data.usable import Locate, require_usable
+from bayesvm.preparation.columns import LevelColumn
+from bayesvm.preparation.recipe import Recipe
+
+
+@dataclass(frozen=True)
+class Opened:
+    """Rows in files, and the columns that each file has."""
+
+    rows: FileRows
+    schemas: Schemas
+
+    def require_same_columns(self, used: Collection[str]) -> None:
+        """All files have those that are used."""
+        file, schema = self.schemas[0]
+        require_distinct(schema.names, f"{file} has several columns of the name")
+        for other, other_schema in self.schemas[1:]:
+            require_same_names(file, schema, other, other_schema, set(used))
+
+    def table(self, recipe: Recipe, target: str | None = None, weight: str | None = None) -> Table:
+        """The rows as numbers."""
+        file, schema = self.schemas[0]
+        special = [name for name in (target, weight) if name is not None]
+        missing = [name for name in [*recipe.needed, *special] if name not in schema.names]
+        if missing:
+            known = {*recipe.needed, *special, *recipe.left_out}
+            extra = [name for name in schema.names if name not in known]
+            raise ValueError(
+                f"{file} does not have the columns of the model: missing {some_names(missing)}"
+                + (f"; not known to the model: {some_names(extra)}" if extra else "")
+            )
+        self.require_same_columns([*recipe.needed, *special])
+        numbers = [column.name for column in recipe.columns if not isinstance(column, LevelColumn)]
+        for each, columns in self.schemas:
+            for name in [*numbers, *([weight] if weight else [])]:
+                require_numbers(each, columns.field(name))
+        dtype = (
+            None if target is None else label_dtype_of((each, columns.field(target)) for each, columns in self.schemas)
+        )
+        return Table(self.rows, EncodedColumns(recipe, Columns((), recipe.dtype, target, dtype, weight)))
+
+
+def open_files(
+    source: Paths,
+    *,
+    exact: Collection[str] = (),
+    texts: Collection[str] = (),
+    copy_to: str | PathLike[str] | None = None,
+    verbose: int = 0,
+) -> Opened:
+    """Parquet, Arrow or CSV files with columns of any kind.
+
+    Of CSV files, columns in ``exact`` (labels) keep the type that they seem to have, and those in ``texts`` are text.
+    """
+    kind, files = find_files(source)
+    if kind == "LIBSVM":
+        raise ValueError(f"{files[0]} is a LIBSVM file, which has no named columns; open it with open_table")
+    if kind == "CSV":
+        with copying(kind, files, copy_to, verbose) as copy:
+            parts: Sequence[Any] = copy_mixed_csv(files, exact, texts, copy)
+            rows = FileRows(kind, files, parts, copy)
+    else:
+        parts = [ParquetPart.of(file) if kind == "Parquet" else ArrowPart.of(file) for file in files]
+        rows = FileRows(kind, files, parts)
+    rows.require_some()
+    return Opened(rows, [(part.file, part.schema) for part in parts])
+
+
+def prepared(
+    source: Paths,
+    recipe: Recipe,
+    target: str | None = None,
+    weight: str | None = None,
+    *,
+    copy_to: str | PathLike[str] | None = None,
+    verbose: int = 0,
+) -> Table:
+    """A table in files as the numbers that a recipe makes of it."""
+    if recipe.numbered is not None:
+        return open_table(source, n_features=recipe.numbered, copy_to=copy_to, verbose=verbose)
+    texts = [column.name for column in recipe.columns if isinstance(column, LevelColumn)]
+    exact = [] if target is None else [target]
+    return open_files(source, exact=exact, texts=texts, copy_to=copy_to, verbose=verbose).table(recipe, target, weight)
+
+
+@dataclass(frozen=True)
+class EncodedColumns:
+    """What Columns are for tables of numbers: every row that is read goes through the recipe."""
+
+    recipe: Recipe
+    others: Columns  # of label and weight
+    sparse: ClassVar[bool] = False
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Of the features."""
+        return self.recipe.names
+
+    @property
+    def n_features(self) -> int:
+        """How many there are."""
+        return len(self.recipe.names)
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Of the features."""
+        return self.recipe.dtype
+
+    @property
+    def target(self) -> str | None:
+        """The column of labels."""
+        return self.others.target
+
+    @property
+    def weight(self) -> str | None:
+        """The column of row weights."""
+        return self.others.weight
+
+    @property
+    def has_labels(self) -> bool:
+        """Whether there is a label in each row."""
+        return self.others.has_labels
+
+    def needed(self, *, features: bool, labels: bool) -> list[str]:
+        """The columns to read."""
+        return [*(self.recipe.needed if features else ()), *self.others.needed(features=False, labels=labels)]
+
+    def joined(self, batches: Sequence[Any], locate: Locate, *, labels: bool) -> Batch:
+        """Record batches one after the other as new arrays."""
+        X = np.empty((sum(batch.num_rows for batch in batches), self.n_features), self.dtype)
+        first, strange = 0, set()
+        for batch in batches:
+            strange |= self.recipe.encode(batch, X[first : first + batch.num_rows])
+            first += batch.num_rows
+        require_usable(X, self.names, locate)
+        self.recipe.warn(strange)
+        y = self.labels(batches, locate) if labels and self.has_labels else None
+        return Batch(X, y, self.weights(batches, locate) if labels else None)
+
+    def labels(self, batches: Sequence[Any], locate: Locate) -> npt.NDArray[Any]:
+        """The labels in record batches, none of them missing."""
+        return self.others.labels(batches, locate)
+
+    def weights(self, batches: Sequence[Any], locate: Locate) -> npt.NDArray[np.float64] | None:
+        """The weights in record batches, if there are any."""
+        return self.others.weights(batches, locate)
+
+    def with_features(self, names: tuple[str, ...]) -> EncodedColumns:
+        """A recipe makes all features or none."""
+        if names != self.names:
+            raise ValueError("these rows are prepared for another model: open them with its own recipe")
+        return self

@@ -1,0 +1,108 @@
+"""Preparation: the recipe, which knows every column of a table and the features that it becomes."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import accumulate
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from bayesvm.preparation.columns import Column, NumberColumn, column_from
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """Columns in the order of the features that they become; ``left_out`` says why others are not used.
+
+    ``numbered``: the features of LIBSVM files, which have numbers for names and are sparse.
+    """
+
+    columns: tuple[Column, ...]
+    left_out: dict[str, str] = field(default_factory=dict)
+    numbered: int | None = None
+    single: bool = False  # whether single precision loses nothing
+
+    @classmethod
+    def plain(cls, names: Sequence[str]) -> Recipe:
+        """Numbers as they are, none missing."""
+        return cls(tuple(NumberColumn(str(name), np.nan) for name in names))
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """Of the features."""
+        if self.numbered is not None:
+            return tuple(f"x{number}" for number in range(1, self.numbered + 1))
+        return tuple(name for column in self.columns for name in column.names)
+
+    @cached_property
+    def groups(self) -> dict[str, list[int]]:
+        """Which features every column becomes, by their numbers."""
+        if self.numbered is not None:
+            return {name: [number] for number, name in enumerate(self.names)}
+        return {column.name: list(range(span.start, span.stop)) for column, span in self._spans}
+
+    @cached_property
+    def _spans(self) -> list[tuple[Column, slice]]:
+        ends = list(accumulate((len(column.names) for column in self.columns), initial=0))
+        return [(column, slice(*ends[i : i + 2])) for i, column in enumerate(self.columns)]
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Of the features."""
+        return np.dtype(np.float32 if self.single else np.float64)
+
+    @property
+    def needed(self) -> list[str]:
+        """The columns that a table must have."""
+        return [column.name for column in self.columns]
+
+    def encode(self, batch: Any, out: npt.NDArray[Any]) -> set[str]:
+        """Fill the features of a record batch; names of columns with values that training had not."""
+        return {column.name for column, span in self._spans if column.encode(batch.column(column.name), out[:, span])}
+
+    def encoded(self, table: Any) -> npt.NDArray[Any]:
+        """The features of an Arrow table in memory."""
+        X = np.empty((table.num_rows, len(self.names)), self.dtype)
+        first, strange = 0, set()
+        for batch in table.to_batches():
+            strange |= self.encode(batch, X[first : first + batch.num_rows])
+            first += batch.num_rows
+        self.warn(strange)
+        return X
+
+    def warn(self, strange: set[str]) -> None:
+        """Say what is done about values that training had not."""
+        for column in self.columns:
+            if column.name in strange:
+                what = (
+                    f"missing values, and none were missing in training; they count as {column.fill:g}, the median"
+                    if isinstance(column, NumberColumn)
+                    else "levels that training had not; they count as "
+                    + (f"{column.levels[0]!r}" if len(column.levels) == 2 else "none of the known ones")
+                )
+                warnings.warn(f"column {column.name!r} has {what}", UserWarning, stacklevel=2)
+
+    def decoded(self, X: npt.NDArray[Any]) -> dict[str, list[Any]]:
+        """Features back to the values of the columns; None where a value is missing."""
+        if self.numbered is not None:
+            return {name: X[:, number].tolist() for number, name in enumerate(self.names)}
+        return {column.name: column.decoded(X[:, span]) for column, span in self._spans}
+
+    def state(self) -> dict[str, Any]:
+        """As plain values, for files."""
+        return {
+            "columns": [column.state() for column in self.columns],
+            "left_out": dict(self.left_out),
+            "numbered": self.numbered,
+            "single": self.single,
+        }
+
+    @classmethod
+    def from_state(cls, state: dict[str, Any]) -> Recipe:
+        """The recipe whose state this is."""
+        return cls(**(state | {"columns": tuple(map(column_from, state["columns"]))}))
