@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from math import log, nan
 from typing import Any
 
 from bayesvm.inference.training import Progress
@@ -18,7 +19,8 @@ class Display:
     """What is going on: shown to nobody here, and to people by those that inherit from it."""
 
     def __init__(self) -> None:
-        self.name, self.began, self.last = "", 0.0, 0.0
+        self.name, self.began, self.last, self.held_out = "", 0.0, 0.0, nan
+        self.course: list[tuple[float, float]] = []  # of the last updates: seconds, gain left per row
 
     def phase(self, name: str) -> None:
         """The next thing begins."""
@@ -29,8 +31,16 @@ class Display:
     def update(self, progress: Progress) -> None:
         """One more update of the posterior."""
         new, self.name = progress.phase != self.name, progress.phase
-        if new or time.monotonic() - self.last >= OFTEN:
-            self.show(describe(progress))
+        now = time.monotonic()
+        self.course = [] if new else self.course[-3:]
+        self.course.append((now, progress.remaining))
+        if progress.held_out == progress.held_out:
+            self.held_out = progress.held_out
+        if new or now - self.last >= OFTEN:
+            left = seconds_left(self.course, progress.tol)
+            about = "" if left is None else f", about {left:.0f} s left"
+            loss = "" if self.held_out != self.held_out else f"  held-out log loss {self.held_out:.4f}"
+            self.show(f"{describe(progress)}{loss}{about}")
 
     def rows(self, done: int, n_rows: int) -> None:
         """So many rows of a pass are done; said only of passes that take a while."""
@@ -113,6 +123,18 @@ def describe(progress: Progress) -> str:
     """One line of figures."""
     left = "" if progress.remaining != progress.remaining else f"  to gain {progress.remaining:.1e} a row"
     return f"update {progress.update:3d}  {progress.passes:5.2f} passes  ELBO {progress.elbo:.6g}{left}"
+
+
+def seconds_left(course: Sequence[tuple[float, float]], tol: float) -> float | None:
+    """Until the gain left is ``tol``, if it goes on shrinking by the same share in every update; None if it grows."""
+    if len(course) < 2 or tol <= 0:
+        return None
+    (began, first), (now, last) = course[0], course[-1]
+    if not 0 < last < first:
+        return None
+    share = (last / first) ** (1 / (len(course) - 1))
+    updates = max(0.0, log(tol / last) / log(share))
+    return updates * (now - began) / (len(course) - 1)
 
 
 def trial_display(verbose: float) -> Callable[[Trial], None] | None:

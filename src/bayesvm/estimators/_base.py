@@ -26,6 +26,7 @@ from bayesvm.data.blocks import BlockSource, block_rows
 from bayesvm.data.workers import Workers
 from bayesvm.estimators._calibration import capped, cavities, decision, fitted_link, mean_log_loss
 from bayesvm.estimators._checkpoints import Checkpoint, NoCheckpoint, identity, task_from, task_state
+from bayesvm.estimators._held_out import Audience, HeldOut
 from bayesvm.estimators._inputs import TrainingRows, stream_rows, training_rows
 from bayesvm.estimators._parameters import COMMON, check_parameters
 from bayesvm.estimators._prediction import PredictionMixin, jobs, probabilities
@@ -35,7 +36,7 @@ from bayesvm.estimators._states import features_from, features_state, scaler_fro
 from bayesvm.inference.learning_rates import AdaptiveRate, FixedRate, LearningRate, RobbinsMonro
 from bayesvm.inference.objective import Model, Task
 from bayesvm.inference.training import Callback, Plan, Trained, train
-from bayesvm.progress import Display, progress_display
+from bayesvm.progress import progress_display
 
 SINGLE_FROM = 1_000_000  # features in all, N·M, from which blocks are in single precision
 SMALL_MATRICES = 1024  # weights below which factorisations are not worth several threads; worse on a busy machine
@@ -82,6 +83,7 @@ class BaseBayesianSVC(PredictionMixin, ClassifierMixin, BaseEstimator, metaclass
         callback: Callback | None = None,
         checkpoint: Any = None,
         checkpoint_every: float = 30.0,
+        held_out: Any = None,
     ) -> Any:
         """Fit to rows ``X`` and labels ``y``.
 
@@ -99,6 +101,9 @@ class BaseBayesianSVC(PredictionMixin, ClassifierMixin, BaseEstimator, metaclass
             there and ends with the same bits. It is left there at the end; delete it to start anew.
         checkpoint_every : float
             Seconds between two versions of that file.
+        held_out : (X, y), optional
+            Rows that are not learned from, the first 2,000 if there are more: ``verbose=1`` and ``callback`` tell their
+            log loss during the fit, which does not depend on them.
 
         Ctrl-C once ends the fit after the update under way; the model is usable, and ``interrupted_`` is true.
         """
@@ -116,15 +121,16 @@ class BaseBayesianSVC(PredictionMixin, ClassifierMixin, BaseEstimator, metaclass
                 )
             self.classes_ = rows.classes
             self._rates = self._rates if again else self._base_rates(rows.totals)
-            session, fitted = self._fitted(rows, kept, display, callback, again=again)
+            audience = Audience(display, callback, HeldOut.of(self, held_out))
+            session, fitted = self._fitted(rows, kept, audience, again=again)
         self.interrupted_ = session.clock.asked
         self._warn_if_unfinished(fitted.trained)
         return self
 
     def _fitted(
-        self, rows: TrainingRows, kept: NoCheckpoint, display: Display, callback: Callback | None, *, again: bool
+        self, rows: TrainingRows, kept: NoCheckpoint, audience: Audience, *, again: bool
     ) -> tuple[Session, Fitted]:
-        with self._session(rows, kept, display, callback, again=again) as (raw, session):
+        with self._session(rows, kept, audience, again=again) as (raw, session):
             model, source, tasks = self._continued(raw) if again else self._ready(raw, session)
             plan = self._plan(source, session)
             if self._starts_warm(source) and plan.inference == "auto":
@@ -159,7 +165,7 @@ class BaseBayesianSVC(PredictionMixin, ClassifierMixin, BaseEstimator, metaclass
         self._rates = self._base_rates(rows.totals) if first else self._rates
         with (
             progress_display(self.verbose) as display,
-            self._session(rows, NoCheckpoint(), display, None) as (raw, session),
+            self._session(rows, NoCheckpoint(), Audience(display)) as (raw, session),
         ):
             model, source, tasks = self._prepared(raw, session) if first else self._continued(raw, as_prior=True)
             plan = replace(self._plan(source, session), inference="batch")
@@ -182,8 +188,7 @@ class BaseBayesianSVC(PredictionMixin, ClassifierMixin, BaseEstimator, metaclass
         self,
         rows: TrainingRows,
         checkpoint: NoCheckpoint,
-        display: Display,
-        callback: Callback | None,
+        audience: Audience,
         *,
         again: bool = False,
     ) -> Iterator[tuple[BlockSource, Session]]:
@@ -191,8 +196,8 @@ class BaseBayesianSVC(PredictionMixin, ClassifierMixin, BaseEstimator, metaclass
         shape = rows.n_rows, rows.n_features
         workers = Workers(jobs(self.n_jobs), small_matrices=self._first_weights(*shape) < SMALL_MATRICES)
         seed = checkpoint.seed(check_random_state(self.random_state).randint(2**31))
-        with session(workers, seed, self.time_limit, display, callback, checkpoint) as opened:
-            display.phase("reading rows")
+        with session(workers, seed, self.time_limit, audience, checkpoint) as opened:
+            opened.display.phase("reading rows")
             raw = rows.source(workers, block_rows(self._expected_weights(*shape), rows.n_features), opened.rng)
             start = {"the model it starts from": self._start_digest() if again else None}
             checkpoint.belongs_to(lambda: identity(self, rows.classes, rows.fingerprint() | start))
@@ -282,7 +287,7 @@ class BaseBayesianSVC(PredictionMixin, ClassifierMixin, BaseEstimator, metaclass
 
     def _train(self, model: Model, source: BlockSource, plan: Plan, tasks: list[Task], session: Session) -> Trained:
         memory = session.checkpoint.training(f"training of {model.features.n_weights} weights")
-        return train(model, source, plan, tasks, session.rng, session.on_update, memory)
+        return train(model, source, plan, tasks, session.rng, session.audience.of(model, source.scaler), memory)
 
     def _leave_out(
         self, model: Model, source: BlockSource, trained: Trained, session: Session

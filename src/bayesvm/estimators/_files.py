@@ -10,6 +10,7 @@ from bayesvm import persistence
 from bayesvm.core.features import InducingFeatures
 from bayesvm.core.leave_one_out import Cavities
 from bayesvm.core.statistics import Lens, View
+from bayesvm.estimators._checkpoints import KIND as CHECKPOINT
 from bayesvm.estimators._states import (
     features_from,
     features_state,
@@ -29,8 +30,11 @@ from bayesvm.inference.tuning import Report
 ESTIMATORS = {cls.__name__: cls for cls in (BayesianSVC, BayesianLinearSVC)}
 
 
-def save(model: Any, path: str | Path) -> None:
-    """Write a fitted model; an existing file is replaced only when all is written."""
+def save(model: Any, path: str | Path, beside: dict[str, Any] | None = None) -> None:
+    """Write a fitted model; an existing file is replaced only when all is written.
+
+    ``beside`` is a plain state that somebody else keeps in the same file.
+    """
     if not hasattr(model, "_machines"):
         raise ValueError(f"this {type(model).__name__} is not fitted; call fit before save")
     public = {name: value for name, value in vars(model).items() if name.endswith("_") and not name.startswith("_")}
@@ -51,15 +55,22 @@ def save(model: Any, path: str | Path) -> None:
         "rates": model._rates,
         "leave_one_out": list(model._cavities),
         "tuning": None if report is None else report.state(),
+        "beside": beside,
     }
     persistence.write(path, type(model).__name__, state)
 
 
 def load(path: str | Path) -> Any:
     """Read a model that ``save`` wrote: the same predictions, to the last bit. Runs no code from the file."""
+    return load_both(path)[0]
+
+
+def load_both(path: str | Path) -> tuple[Any, dict[str, Any] | None]:
+    """The model, and what was kept beside it."""
     kind, state = persistence.read(path)
     if kind not in ESTIMATORS:
-        raise ValueError(f"{path}: holds a {kind!r}, which this version of bayesvm does not know; upgrade bayesvm")
+        remedy = "give a model" if kind == CHECKPOINT else "upgrade bayesvm"
+        raise ValueError(f"{path}: holds a {kind!r}, which is no model that this version of bayesvm knows; {remedy}")
     model = ESTIMATORS[kind](**{name: from_plain(value) for name, value in state["parameters"].items()})
     for name, value in state["attributes"].items():
         setattr(model, name, value)
@@ -76,4 +87,4 @@ def load(path: str | Path) -> Any:
     if state.get("tuning") is not None:
         model.tuning_report_ = Report.from_state(state["tuning"])
     model._cavities = Cavities(*state["leave_one_out"])
-    return model
+    return model, state.get("beside")

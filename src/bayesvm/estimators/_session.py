@@ -16,8 +16,8 @@ import numpy as np
 
 from bayesvm.data.workers import Workers
 from bayesvm.estimators._checkpoints import NoCheckpoint
+from bayesvm.estimators._held_out import Audience
 from bayesvm.inference.places import Clock
-from bayesvm.inference.training import Callback, Progress
 from bayesvm.progress import Display
 
 Method = TypeVar("Method", bound=Callable[..., Any])
@@ -29,16 +29,14 @@ class Session:
 
     workers: Workers
     rng: np.random.Generator
-    display: Display
-    callback: Callback | None
+    audience: Audience
     clock: Clock
     checkpoint: NoCheckpoint
 
-    def on_update(self, progress: Progress) -> None:
-        """Tell the display and the user's callback."""
-        self.display.update(progress)
-        if self.callback is not None:
-            self.callback(progress)
+    @property
+    def display(self) -> Display:
+        """What people see."""
+        return self.audience.display
 
 
 @contextmanager
@@ -46,15 +44,14 @@ def session(
     workers: Workers,
     seed: int,
     time_limit: float | None,
-    display: Display,
-    callback: Callback | None,
+    audience: Audience,
     checkpoint: NoCheckpoint,
 ) -> Iterator[Session]:
     """Threads and a clock, for the length of a ``with``."""
     clock = Clock(np.inf if time_limit is None else time.monotonic() + time_limit)
-    workers.watch = display.rows
+    workers.watch = audience.display.rows
     with workers, _stopped_by_interrupt(clock):
-        yield Session(workers, np.random.default_rng(seed), display, callback, clock, checkpoint)
+        yield Session(workers, np.random.default_rng(seed), audience, clock, checkpoint)
 
 
 def all_or_nothing(fit: Method) -> Method:

@@ -46,7 +46,7 @@ def coded_as(classes: np.ndarray, y: np.ndarray) -> np.ndarray:
         row = int(np.flatnonzero(unseen)[0])
         raise ValueError(
             f"y has the label {y[row : row + 1].tolist()[0]!r} at row {row}, not among the classes {classes.tolist()}; "
-            "give all labels in `classes` at the first call of partial_fit"
+            "rows to learn from must have them all (the first call of partial_fit takes them as `classes`)"
         )
     return codes_of(classes, y)
 
@@ -54,6 +54,11 @@ def coded_as(classes: np.ndarray, y: np.ndarray) -> np.ndarray:
 def new_data(estimator: Any, X: Any) -> Any:
     """``X`` for prediction, of the width seen in ``fit``."""
     check_is_fitted(estimator)
+    return prediction_rows(estimator, X)
+
+
+def prediction_rows(estimator: Any, X: Any) -> Any:
+    """``X`` of the width that the estimator has seen, fitted or in the middle of it."""
     _require_rows(X)
     with _naming_text_columns(X):
         X = validate_data(estimator, X, reset=False, **_FLOATS)

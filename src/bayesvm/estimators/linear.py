@@ -181,7 +181,7 @@ class BayesianLinearSVC(BaseBayesianSVC):
         if self.inference == "stochastic":
             raise ValueError("covariance='diagonal' is fitted over all rows; use inference='auto' or 'batch'")
         labels, memory = [task.label for task in tasks], session.checkpoint.training("mean field")
-        return train_mean_field(model, source, plan, labels, session.on_update, memory)
+        return train_mean_field(model, source, plan, labels, session.audience.tell, memory)
 
     def _leave_out(
         self, model: Model, source: BlockSource, trained: Trained, session: Session

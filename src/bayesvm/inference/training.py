@@ -7,7 +7,7 @@ classes go together, one pass serving all that are not finished.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -37,6 +37,9 @@ class Progress:
     elbo: float  # of all rows and classes; an estimate while only some rows are read
     rho: float
     remaining: float  # estimated ELBO per row still to be gained; NaN where unknown
+    tol: float = 0.0  # and when that is little enough
+    machines: tuple[Machine, ...] = ()  # as they are now; empty where they are not at hand
+    held_out: float = np.nan  # log loss of rows that are not learned from, where somebody asked for it
 
 
 Callback = Callable[[Progress], None]
@@ -97,18 +100,21 @@ class Log:
                 self.memory.keep(self.latest, now=True)
         return self.stopped or self.rows + next_rows > self.plan.max_passes * self.n_rows
 
-    def __call__(self, phase: str, rows: int, elbo: float, rho: float, remaining: float = np.nan) -> None:
+    def __call__(
+        self, phase: str, rows: int, elbo: float, rho: float, remaining: float = np.nan, tasks: Iterable[Task] = ()
+    ) -> None:
         self.rows += rows
         self.trace.append(elbo)
         if self.callback is not None:
-            self.callback(
-                Progress(phase, len(self.trace), self.passes, self.plan.max_passes, elbo, rho, remaining / self.n_rows)
-            )
+            update, left = len(self.trace), remaining / self.n_rows
+            machines = tuple(task.machine for task in tasks)
+            plan = self.plan
+            self.callback(Progress(phase, update, self.passes, plan.max_passes, elbo, rho, left, plan.tol, machines))
 
     def states(self, phase: str, rows: int, states: Sequence[AscentState], place: Place) -> None:
         """Note a pass of coordinate ascent."""
         elbo, left = sum(s.best.elbo for s in states), sum(s.remaining for s in states)
-        self(phase, rows, elbo, min(s.rho for s in states), left)
+        self(phase, rows, elbo, min(s.rho for s in states), left, (s.best.task for s in states))
         self.reached(replace(place, states=tuple(states)))
 
     def reached(self, place: Place, *, now: bool = False) -> None:
@@ -266,7 +272,8 @@ def minibatch_epochs(
                 break
             states = stochastic.step(model, batch, epoch.states, plan.learning_rate)
             epoch = epoch.after(states)
-            log("minibatches", batch.n_rows, sum(state.elbo for state in states), min(state.rho for state in states))
+            elbo, rho = sum(state.elbo for state in states), min(state.rho for state in states)
+            log("minibatches", batch.n_rows, elbo, rho, tasks=(state.task for state in states))
             log.reached(replace(place, epoch=epoch))
         epoch = epoch.ended(plan.tol * model.total_weight)
     tasks = tuple(state.task for state in epoch.states)

@@ -112,6 +112,25 @@ class ArrowPart:
                 yield starts[piece], _without_views(batch)
 
 
+@dataclass(frozen=True)
+class HeldPart:
+    """An Arrow table in memory, as if it were a file; ``file`` is what messages call it."""
+
+    file: SourceFile
+    table: Any
+
+    @property
+    def pieces(self) -> tuple[int, ...]:
+        """All rows are one."""
+        return (self.table.num_rows,)
+
+    def read(self, pieces: Sequence[int], names: Sequence[str], rows_at_once: int) -> Iterator[tuple[int, Any]]:
+        first = 0
+        for batch in self.table.select(list(names)).to_batches(max_chunksize=rows_at_once):
+            yield first, _without_views(batch)
+            first += batch.num_rows
+
+
 def _without_views(batch: Any) -> Any:
     """Text as polars saves it cannot be taken row by row; other text can."""
     for number, field in enumerate(batch.schema):

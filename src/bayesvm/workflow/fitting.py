@@ -1,0 +1,140 @@
+"""Workflow: a table in files becomes a model, judged on rows that were held out."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Sequence
+from datetime import UTC, datetime
+from importlib.metadata import version
+from os import PathLike
+from typing import Any
+
+import numpy as np
+
+from bayesvm.data.blocks import RowNumbers
+from bayesvm.data.labels import codes_of
+from bayesvm.data.tables import Table, open_table
+from bayesvm.data.tables.files import Paths, find_files
+from bayesvm.estimators import BayesianSVC
+from bayesvm.preparation import Recipe, learn, open_files
+from bayesvm.workflow.judging import Judged
+from bayesvm.workflow.model import TableModel
+
+MOST_HELD_OUT = 50_000  # rows, enough for a log loss to ± .004
+WATCHED = 2_000  # of them, whose log loss progress tells
+
+
+def fit_table(
+    source: Paths,
+    target: str | None = None,
+    *,
+    weight: str | None = None,
+    columns: Sequence[str] | None = None,
+    drop: Collection[str] = (),
+    levels: Collection[str] = (),
+    holdout: float = 0.2,
+    estimator: Any = None,
+    seed: int = 0,
+    checkpoint: str | PathLike[str] | None = None,
+    copy_to: str | PathLike[str] | None = None,
+    verbose: int = 0,
+) -> TableModel:
+    """Learn from a table in files: Parquet, Arrow, CSV or LIBSVM; text, gaps and all.
+
+    Parameters
+    ----------
+    source : a file, a folder, a pattern or a list of files
+    target : name of the column of labels; LIBSVM files hold them
+    weight : name of a column of row weights
+    columns, drop : names of the columns to learn from, or to leave out; default: all
+    levels : names of columns whose numbers are names, such as postal codes
+    holdout : share of the rows, at most 50,000 of them, that are not learned from but judge the model; 0 for none
+    estimator : a BayesianSVC or BayesianLinearSVC to fit; default: ``BayesianSVC(random_state=seed)``
+    seed : decides which rows are held out, and all else that is random
+    checkpoint : a file from which a fit that was killed goes on
+    copy_to : a folder for the working copy of text files
+    verbose : 1 shows progress
+    """
+    began = time.perf_counter()
+    if not 0 <= holdout < 1:
+        raise ValueError(f"holdout is a share of the rows, from 0 to below 1; got {holdout}")
+    estimator = BayesianSVC(random_state=seed) if estimator is None else estimator
+    estimator.set_params(verbose=verbose)
+    opening: dict[str, Any] = {"copy_to": copy_to, "verbose": verbose}
+    recipe, table = _opened(source, target, weight, columns, drop, levels, seed, opening)
+    with table:
+        train, test = split(table, holdout, seed)
+        learned = table if train is None else table.subset(train)
+        held = None if test is None else table.subset(test)
+        watched = None if held is None else _watched(held, seed)
+        estimator.fit(learned, checkpoint=checkpoint, held_out=watched)
+        names = [file.path.name for file in find_files(source)[1]]
+        judged = None
+        if held is not None:
+            share = f"{held.n_rows / table.n_rows:.0%} of {names[0]}" + (", …" if len(names) > 1 else "")
+            judged = Judged.of(estimator, held, f"held out: {share} ({held.n_rows:,} rows)", test)
+    card = {
+        "files": names[:100],
+        "target": target,
+        "weight": weight,
+        "n_rows": table.n_rows,
+        "n_train": learned.n_rows,
+        "n_holdout": 0 if held is None else held.n_rows,
+        "seed": seed,
+        "seconds": time.perf_counter() - began,
+        "created": datetime.now(UTC).isoformat(timespec="seconds"),
+        "version": version("bayesvm"),
+    }
+    return TableModel(estimator, recipe, card, judged)
+
+
+def _opened(
+    source: Paths,
+    target: str | None,
+    weight: str | None,
+    columns: Sequence[str] | None,
+    drop: Collection[str],
+    levels: Collection[str],
+    seed: int,
+    opening: dict[str, Any],
+) -> tuple[Recipe, Table]:
+    kind, files = find_files(source)
+    if kind == "LIBSVM":
+        if columns or drop or levels:
+            raise ValueError(f"{files[0]} is a LIBSVM file, whose features have no names: give no columns")
+        table = open_table(source, target, weight=weight, **opening)
+        return Recipe((), numbered=table.n_features), table
+    if target is None:
+        raise ValueError(f"which column of {files[0]} holds the classes? Name it as the target")
+    opened = open_files(source, exact=[target], texts=levels, **opening)
+    special = [name for name in (target, weight) if name is not None]
+    recipe = learn(opened, special, columns=columns, drop=drop, levels=levels, random_state=seed)
+    return recipe, opened.table(recipe, target, weight)
+
+
+def split(table: Table, share: float, seed: int) -> tuple[RowNumbers | None, RowNumbers | None]:
+    """Rows to learn from and rows held out, with the same share of each class; None and None: no row is held out."""
+    if share == 0:
+        return None, None
+    y = np.concatenate([labels for labels, _ in table.labels()])
+    codes = codes_of(np.unique(y), y)
+    share = min(share, MOST_HELD_OUT / len(y))
+    rng = np.random.default_rng(seed)
+    chosen = np.zeros(len(y), bool)
+    for code in range(int(codes.max()) + 1):
+        members = np.flatnonzero(codes == code)
+        # By chance up or down to a whole number, but never the only row.
+        size = min(int(share * len(members) + rng.random()), len(members) - 1)
+        chosen[rng.choice(members, size, replace=False, shuffle=False)] = True
+    if not chosen.any():
+        raise ValueError(
+            f"no row of {len(y)} can be held out with a share of {share:g}; give a larger one, or 0 for none"
+        )
+    return np.flatnonzero(~chosen), np.flatnonzero(chosen)
+
+
+def _watched(held: Table, seed: int) -> tuple[Any, np.ndarray]:
+    size = min(WATCHED, held.n_rows)
+    rows = np.sort(np.random.default_rng(seed).choice(held.n_rows, size, replace=False))
+    batch = held.rows(rows)
+    return batch.X, np.asarray(batch.y)

@@ -1,0 +1,91 @@
+"""Workflow: what a model says of rows that it did not learn from, and some of those rows to look at."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from bayesvm.data.blocks import RowNumbers, random_rows
+from bayesvm.data.tables import Table
+from bayesvm.evaluation import Predictions
+
+EXTREME = 10  # rows kept of the most and of the least certain ones,
+KEPT = 400  # and in all, the others at random
+
+
+@dataclass(frozen=True)
+class Judged:
+    """Predictions for rows that the model did not learn from."""
+
+    predictions: Predictions
+    sample: RowNumbers  # of the predictions whose rows are kept: the most and the least certain, and some at random
+    X: npt.NDArray[Any]  # those rows, as features
+    rows: RowNumbers  # and their numbers in the table
+    source: str  # where they come from, for people
+
+    @classmethod
+    def of(cls, estimator: Any, table: Table, source: str, numbers: RowNumbers | None = None) -> Judged:
+        """Those of a table with labels; ``numbers`` are those of its rows in a larger one."""
+        labels, weights = zip(*table.labels(), strict=True)
+        uncertainty = estimator.predict_uncertainty(table)
+        predictions = Predictions.of(
+            estimator.classes_,
+            np.concatenate(labels),
+            estimator.predict_proba(table),
+            weight=None if weights[0] is None else np.concatenate(weights),
+            aleatoric=uncertainty["aleatoric"],
+            epistemic=uncertainty["epistemic"],
+        )
+        sample = _to_keep(predictions)
+        X = table.rows(sample).X
+        rows = sample if numbers is None else numbers[sample]
+        return cls(predictions, sample, X.toarray() if table.sparse else X, rows, source)
+
+    @classmethod
+    def left_out(cls, estimator: Any) -> Judged:
+        """The leave-one-out predictions of a fit, without their rows."""
+        cavities = estimator._cavities  # noqa: SLF001  (kept for this)
+        predictions = Predictions(estimator.classes_, np.asarray(cavities.y), estimator.loo_proba_, cavities.weight)
+        none = np.zeros(0, np.intp)
+        return cls(
+            predictions, none, np.empty((0, estimator.n_features_in_)), none, "leave-one-out on the training rows"
+        )
+
+    def state(self) -> dict[str, Any]:
+        """As plain values, for files."""
+        said = self.predictions
+        return {
+            "y": said.y,
+            "proba": said.proba,
+            "weight": said.weight,
+            "aleatoric": None if said.aleatoric is None else said.aleatoric.astype(np.float32),
+            "epistemic": None if said.epistemic is None else said.epistemic.astype(np.float32),
+            "sample": self.sample,
+            "X": self.X,
+            "rows": self.rows,
+            "source": self.source,
+        }
+
+    @classmethod
+    def from_state(cls, state: dict[str, Any], classes: npt.NDArray[Any]) -> Judged:
+        """What ``state`` gave."""
+        said = Predictions(
+            classes,
+            state["y"],
+            state["proba"].astype(np.float64),
+            state["weight"],
+            state["aleatoric"],
+            state["epistemic"],
+        )
+        return cls(said, state["sample"], state["X"], state["rows"], state["source"])
+
+
+def _to_keep(predictions: Predictions) -> RowNumbers:
+    order = np.argsort(predictions.doubt, kind="stable")
+    extreme = np.concatenate([order[:EXTREME], order[-EXTREME:]])
+    n_rows = predictions.n_rows
+    some = random_rows(n_rows, min(KEPT - len(extreme), n_rows), np.random.default_rng(0))
+    return np.union1d(extreme, some)

@@ -1,0 +1,142 @@
+"""Workflow: an estimator with the recipe of its columns and the story of its training, in one file."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bayesvm.data.blocks import random_rows
+from bayesvm.data.tables import Table
+from bayesvm.data.tables.files import Paths, SourceFile
+from bayesvm.data.tables.formats import HeldPart
+from bayesvm.data.tables.rows import FileRows
+from bayesvm.estimators._files import load_both, save
+from bayesvm.extras import optional
+from bayesvm.preparation import Opened, Recipe, prepared
+from bayesvm.workflow.judging import Judged
+
+MOST_JUDGED = 1_000_000  # rows of a test table; of more, a random choice
+
+
+@dataclass(frozen=True)
+class TableModel:
+    """What ``bayesvm fit`` makes: it takes tables as they are, in files or data frames, text and gaps included.
+
+    Attributes
+    ----------
+    estimator : the fitted BayesianSVC or BayesianLinearSVC
+    recipe : how columns become its features
+    card : where it comes from: files, target, numbers of rows, seed, seconds, version
+    holdout : what it says of rows that were held out, or None
+
+    Examples
+    --------
+    >>> from bayesvm import TableModel
+    >>> model = TableModel.fit("people.csv", target="income")  # doctest: +SKIP
+    >>> model.predict_proba("more_people.csv")  # doctest: +SKIP
+    """
+
+    estimator: Any
+    recipe: Recipe
+    card: dict[str, Any] = field(default_factory=dict)
+    holdout: Judged | None = None
+
+    @property
+    def classes_(self) -> np.ndarray:
+        """The labels, sorted."""
+        labels: np.ndarray = self.estimator.classes_
+        return labels
+
+    def table(self, source: Any, target: str | None = None, **opening: Any) -> Table:
+        """Files, or a data frame (pandas, polars, Arrow), as the features of the model."""
+        if isinstance(source, Table):
+            return source
+        weight = self.card.get("weight") if target is not None else None
+        if not isinstance(source, str | PathLike) and (hasattr(source, "columns") or hasattr(source, "schema")):
+            pyarrow = optional("pyarrow", "tables")
+            held = source if isinstance(source, pyarrow.Table) else pyarrow.table(_frame(source))
+            part = HeldPart(SourceFile(Path("the data frame"), 0, 0), held)
+            rows = FileRows("memory", [part.file], [part])
+            rows.require_some()
+            return Opened(rows, [(part.file, held.schema)]).table(self.recipe, target, weight)
+        return prepared(source, self.recipe, target, weight, **opening)
+
+    def predict(self, source: Any) -> np.ndarray:
+        """The most probable class of each row."""
+        classes: np.ndarray = self.estimator.predict(self.table(source))
+        return classes
+
+    def predict_proba(self, source: Any) -> np.ndarray:
+        """Probabilities of the classes, columns in the order of ``classes_``."""
+        probabilities: np.ndarray = self.estimator.predict_proba(self.table(source))
+        return probabilities
+
+    def predict_uncertainty(self, source: Any) -> dict[str, np.ndarray]:
+        """How uncertain each prediction is, and why; as the estimator's."""
+        parts: dict[str, np.ndarray] = self.estimator.predict_uncertainty(self.table(source))
+        return parts
+
+    def judged(self, source: Any, target: str | None = None, name: str | None = None, **opening: Any) -> Judged:
+        """What it says of a table whose labels are known, at most a million of its rows."""
+        table = self.table(source, target or self.card.get("target") or _no_target(self.recipe), **opening)
+        numbers = None
+        told = name or "the test table"
+        if table.n_rows > MOST_JUDGED:
+            numbers = random_rows(table.n_rows, MOST_JUDGED, np.random.default_rng(0))
+            told = f"{told}, a random {MOST_JUDGED:,} of its {table.n_rows:,} rows"
+            table = table.subset(numbers)
+        return Judged.of(self.estimator, table, told, numbers)
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write all of it to one file; ``bayesvm.load`` reads it back."""
+        holdout = None if self.holdout is None else self.holdout.state()
+        save(self.estimator, Path(path), {"recipe": self.recipe.state(), "card": self.card, "holdout": holdout})
+
+    @classmethod
+    def load(cls, path: str | PathLike[str]) -> TableModel:
+        """Read a file of ``save``, or one of an estimator alone, whose columns must then be numbers."""
+        estimator, beside = load_both(Path(path))
+        if beside is None:
+            names = getattr(estimator, "feature_names_in_", None)
+            if names is None:
+                return cls(estimator, Recipe.plain([f"x{number}" for number in range(estimator.n_features_in_)]))
+            return cls(estimator, Recipe.plain(names))
+        judged = beside["holdout"]
+        return cls(
+            estimator,
+            Recipe.from_state(beside["recipe"]),
+            beside["card"],
+            None if judged is None else Judged.from_state(judged, estimator.classes_),
+        )
+
+    @staticmethod
+    def fit(source: Paths, target: str | None = None, **options: Any) -> TableModel:
+        """Learn from a table in files: see ``fit_table``."""
+        from bayesvm.workflow.fitting import fit_table  # noqa: PLC0415  (which makes such models)
+
+        return fit_table(source, target, **options)
+
+
+def load(path: str | PathLike[str]) -> Any:
+    """Read a ``TableModel`` of ``bayesvm fit``, or an estimator that ``save`` wrote. Runs no code of the file."""
+    model = TableModel.load(path)
+    return model if model.card else model.estimator
+
+
+def _frame(source: Any) -> dict[str, Any]:
+    """Columns of a data frame; pandas has its own way of missing text."""
+    if hasattr(source, "to_arrow"):
+        table = source.to_arrow()
+        return {name: table.column(name) for name in table.column_names}
+    pyarrow = optional("pyarrow", "tables")
+    return {str(name): pyarrow.array(source[name], from_pandas=True) for name in source.columns}
+
+
+def _no_target(recipe: Recipe) -> str | None:
+    if recipe.numbered is not None:
+        return None  # LIBSVM files have the label in them
+    raise ValueError("the model does not know the name of its target; give it with --target")
