@@ -136,15 +136,20 @@ class PredictionMixin:
         if isinstance(X, Table) and X.is_made_of(path):
             raise ValueError(f"{path} is a file of the table itself; write the predictions to another one")
 
+        with writing_table(path) as append, closing(self.predictions(X, uncertainty=uncertainty)) as parts:
+            for part in parts:
+                append(part)
+
+    def predictions(self, X: Any, *, uncertainty: bool = True) -> Generator[dict[str, np.ndarray], None, None]:
+        """The columns of ``predict_to``, some rows after the others."""
+
         def columns(m: np.ndarray, v: np.ndarray) -> dict[str, np.ndarray]:
             z = self._decision(m, v)
             each = zip(self.classes_, probabilities(z).T, strict=True)
             said = {"prediction": self._named(z)} | {f"probability_{label}": p for label, p in each}
             return said | (self._uncertainty(m, v) if uncertainty else {})
 
-        with writing_table(path) as append, closing(self._predicted(X, columns)) as parts:
-            for part in parts:
-                append(part)
+        yield from self._predicted(X, columns)
 
     def _uncertainty(self, m: np.ndarray, v: np.ndarray) -> dict[str, np.ndarray]:
         if m.shape[1] > 1:

@@ -206,6 +206,10 @@ class Table:
         weight = None if weights[0] is None else np.concatenate(weights)[back]
         return Batch(sparse.vstack(X, format="csr")[back] if self.sparse else X, y, weight)
 
+    def columns(self, names: Sequence[str]) -> Iterator[Any]:
+        """Columns as the files have them, in record batches; features, or any others."""
+        return (chunk for _, chunk in self._rows.chunks(names))
+
     def with_features(self, names: Sequence[str]) -> Table:
         """The same rows with these features, in this order, of those that the table has."""
         have = self.names or ()

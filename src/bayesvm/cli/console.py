@@ -1,0 +1,88 @@
+"""The command line: what people see. Results go to stdout, all else to stderr."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.table import Table
+
+from bayesvm.evaluation import Figure
+from bayesvm.workflow.predicting import Watch
+
+results = Console(soft_wrap=True, highlight=False)
+errors = Console(stderr=True, soft_wrap=True, highlight=False)
+
+NAMES = {
+    "error": "error",
+    "brier": "Brier score",
+    "log_loss": "log loss",
+    "auc": "AUC",
+    "calibration_error": "calibration error",
+}
+
+
+def say(text: str = "") -> None:
+    """A line of the result."""
+    results.print(text, markup=False)
+
+
+def command(*words: str) -> None:
+    """A command to type next."""
+    results.print("  " + " ".join(words), style="bold cyan", markup=False)
+
+
+def table(title: str, header: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+    """Columns of text, numbers to the right."""
+    drawn = Table(title=title, title_justify="left", box=None, pad_edge=False, header_style="bold", title_style="")
+    for number, name in enumerate(header):
+        drawn.add_column(name, justify="right" if number else "left")
+    for row in rows:
+        drawn.add_row(*row)
+    results.print(drawn)
+
+
+def figure_rows(figures: Mapping[str, Figure]) -> list[list[str]]:
+    """Name, value and interval."""
+    return [[NAMES[name], decimal(f.value), f"{decimal(f.low)} to {decimal(f.high)}"] for name, f in figures.items()]
+
+
+def decimal(value: float) -> str:
+    """Four decimals, or a dash for what there is not."""
+    return "-" if math.isnan(value) else f"{value:.4f}"
+
+
+def as_json(content: Mapping[str, Any]) -> None:
+    """One JSON object on stdout."""
+    typer.echo(json.dumps(_plain(content), indent=2, allow_nan=False, ensure_ascii=False))
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Figure):
+        return _plain(value._asdict())
+    if isinstance(value, Mapping):
+        return {str(name): _plain(item) for name, item in value.items()}
+    if isinstance(value, np.ndarray | list | tuple):
+        return [_plain(item) for item in value]
+    if isinstance(value, np.generic):
+        return _plain(value.item())
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+@contextmanager
+def rows_bar(what: str, *, quiet: bool) -> Iterator[Watch]:
+    """A bar on a terminal for a pass over rows."""
+    if quiet or not errors.is_terminal:
+        yield lambda done, n_rows: None
+        return
+    columns = (TextColumn(what), BarColumn(30), TextColumn("{task.completed:,.0f} rows"), TimeElapsedColumn())
+    with Progress(*columns, TimeRemainingColumn(), console=errors, transient=True) as bar:
+        task = bar.add_task(what, total=None)
+        yield lambda done, n_rows: bar.update(task, completed=done, total=n_rows)

@@ -1,0 +1,59 @@
+"""``bayesvm evaluate``: how good a model is on rows whose classes are known."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from bayesvm.cli import console
+from bayesvm.cli.options import CopyTo, Format, Jobs, Json, ModelFile, Quiet, Tables, Target, source
+from bayesvm.evaluation import RiskCoverage, figures, risk_coverage
+from bayesvm.workflow import TableModel
+
+COVERAGES = (1.0, 0.95, 0.9, 0.8, 0.7, 0.5)
+
+
+def evaluate(
+    model: ModelFile,
+    tables: Tables,
+    target: Target = None,
+    jobs: Jobs = None,
+    copy_to: CopyTo = None,
+    kind: Format = "csv",
+    quiet: Quiet = False,
+    json: Json = False,
+) -> None:
+    """Judge a model on a table with the true classes.
+
+    Error, Brier score, log loss, AUC and calibration error with bootstrap intervals; and the error that is left when the
+    least certain rows are not predicted.
+
+    Examples:
+
+        bayesvm evaluate income.bayesvm test.parquet
+
+        bayesvm evaluate income.bayesvm "test/*.csv" --json
+    """
+    loaded = TableModel.load(model)
+    if jobs is not None:
+        loaded.estimator.set_params(n_jobs=jobs)
+    with source(tables, kind) as files:
+        name = tables[0] if len(tables) == 1 else f"{tables[0]}, …"
+        judged = loaded.judged(files, target, name, copy_to=copy_to, verbose=0 if quiet else 1)
+    found, curve = figures(judged.predictions), risk_coverage(judged.predictions)
+    kept = [(share, *_at(curve, share)) for share in COVERAGES]
+    if json:
+        told = [dict(zip(("coverage", "error", "stated_error"), row, strict=True)) for row in kept]
+        console.as_json(
+            {"source": judged.source, "n_rows": judged.predictions.n_rows, "figures": found, "risk_coverage": told}
+        )
+        return
+    title = f"{judged.source}: {judged.predictions.n_rows:,} rows"
+    console.table(title, ["", "value", "95 % interval"], console.figure_rows(found))
+    console.say()
+    rows = [[f"{share:.0%}", console.decimal(risk), console.decimal(stated)] for share, risk, stated in kept]
+    console.table("If only the most certain rows are predicted", ["share", "error", "expected"], rows)
+
+
+def _at(curve: RiskCoverage, share: float) -> tuple[float, float]:
+    """Error and expected error of that share of the rows."""
+    return float(np.interp(share, curve.coverage, curve.risk)), float(np.interp(share, curve.coverage, curve.stated))

@@ -1,0 +1,133 @@
+"""``bayesvm fit``: learn from a table."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+
+from bayesvm import BayesianLinearSVC, BayesianSVC
+from bayesvm.cli import console
+from bayesvm.cli.options import CopyTo, Format, Jobs, Json, Quiet, Seed, Tables, Target, names, source
+from bayesvm.evaluation import figures
+from bayesvm.workflow import Judged, TableModel, fit_table
+
+
+def fit(
+    tables: Tables,
+    target: Target = None,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", "-o", help="The model's file; default: the table's name.", show_default=False),
+    ] = None,
+    weight: Annotated[str | None, typer.Option(help="Column of row weights.", metavar="NAME")] = None,
+    columns: Annotated[str | None, typer.Option(help="Columns to learn from; default: all.", metavar="A,B")] = None,
+    drop: Annotated[str | None, typer.Option(help="Columns to leave out.", metavar="A,B")] = None,
+    levels: Annotated[
+        str | None, typer.Option(help="Columns whose numbers are names, such as postal codes.", metavar="A,B")
+    ] = None,
+    holdout: Annotated[
+        float, typer.Option(help="Share of the rows, at most 50,000, kept back to judge the model; 0 for none.")
+    ] = 0.2,
+    inducing: Annotated[
+        int | None, typer.Option(help="Number of inducing points; more are slower and better.", show_default="auto")
+    ] = None,
+    linear: Annotated[bool, typer.Option("--linear", help="The linear model, for many columns.")] = False,
+    time_limit: Annotated[float | None, typer.Option(help="Seconds for training.", show_default="none")] = None,
+    checkpoint: Annotated[
+        Path | None, typer.Option(help="A file from which the same command goes on if it was killed.")
+    ] = None,
+    seed: Seed = 0,
+    jobs: Jobs = None,
+    copy_to: CopyTo = None,
+    kind: Format = "csv",
+    quiet: Quiet = False,
+    json: Json = False,
+) -> None:
+    """Learn from a table and write a model.
+
+    Text columns are encoded, missing values filled in, and everything else is tuned. A part of the rows is held out
+    for honest figures.
+
+    Examples:
+
+        bayesvm fit people.csv --target income
+
+        bayesvm fit "flights/*.parquet" --target late --out late.bayesvm --drop id --time-limit 60
+    """
+    if linear and inducing is not None:
+        raise typer.BadParameter("the linear model has no inducing points: leave out --inducing or --linear")
+    shared: dict[str, Any] = {"random_state": seed, "n_jobs": jobs, "time_limit": time_limit}
+    estimator: Any = BayesianLinearSVC(**shared)
+    if not linear:
+        estimator = BayesianSVC(n_inducing="auto" if inducing is None else inducing, **shared)
+    with source(tables, kind) as files:
+        path = out or Path(f"{Path(tables[0]).stem if tables != ['-'] else 'model'}.bayesvm")
+        _require_folder(path)
+        model = fit_table(
+            files,
+            target,
+            weight=weight,
+            columns=names(columns) or None,
+            drop=names(drop),
+            levels=names(levels),
+            holdout=holdout,
+            estimator=estimator,
+            seed=seed,
+            checkpoint=checkpoint,
+            copy_to=copy_to,
+            verbose=0 if quiet else 1,
+        )
+    model.save(path)
+    if json:
+        console.as_json(summary(model) | {"model": str(path)})
+    else:
+        _tell(model, path)
+    if model.estimator.interrupted_:
+        raise typer.Exit(130)
+
+
+def _require_folder(path: Path) -> None:
+    """Complain before the work, not after it."""
+    if path.is_dir():
+        raise IsADirectoryError(f"{path} is a folder; give --out the name of a file in it")
+    if not path.parent.is_dir():
+        raise FileNotFoundError(f"the folder {path.parent} does not exist; make it first, or give another --out")
+
+
+def summary(model: TableModel) -> dict[str, Any]:
+    """What a model is, as plain values."""
+    estimator, card = model.estimator, model.card
+    judged = model.holdout or Judged.left_out(estimator)
+    return dict(card) | {
+        "classes": estimator.classes_,
+        "columns": len(model.recipe.groups),
+        "features": len(model.recipe.names),
+        "left_out": model.recipe.left_out,
+        "inducing_points": None if not hasattr(estimator, "inducing_points_") else len(estimator.inducing_points_),
+        "converged": estimator.converged_,
+        "judged_on": judged.source,
+        "figures": figures(judged.predictions),
+        "loo_log_loss": estimator.loo_log_loss_,
+    }
+
+
+def _tell(model: TableModel, path: Path) -> None:
+    estimator, card = model.estimator, model.card
+    n_columns, n_features = len(model.recipe.groups), len(model.recipe.names)
+    become = "" if n_columns == n_features else f" (they become {n_features} features)"
+    console.say(f"{card['n_rows']:,} rows, {n_columns} columns{become}; {card['seconds']:.1f} s")
+    judged = model.holdout or Judged.left_out(estimator)
+    shares = np.bincount(judged.predictions.y, minlength=len(estimator.classes_)) / judged.predictions.n_rows
+    classes = [f"{label} ({share:.0%})" for label, share in zip(estimator.classes_, shares, strict=True)]
+    console.say(f"classes: {', '.join(classes[:12])}{', …' if len(classes) > 12 else ''}")
+    for name, why in model.recipe.left_out.items():
+        console.say(f"left out: {name} ({why})")
+    console.say()
+    rows = console.figure_rows(figures(judged.predictions))
+    console.table(judged.source, ["", "value", "95 % interval"], rows)
+    console.say(f"\nwritten: {path}. Next:")
+    console.command("bayesvm", "report", str(path))
+    console.command("bayesvm", "predict", str(path), "new.csv", "--out", "predictions.csv")

@@ -1,0 +1,76 @@
+"""``bayesvm predict``: classes, probabilities and uncertainty of new rows."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from bayesvm.cli import console
+from bayesvm.cli.options import CopyTo, Format, Jobs, Json, ModelFile, Quiet, Tables, names, source
+from bayesvm.workflow import TableModel
+from bayesvm.workflow.predicting import predict_table
+
+
+def predict(
+    model: ModelFile,
+    tables: Tables,
+    out: Annotated[
+        str, typer.Option("--out", "-o", help="A .parquet, .arrow or .csv file; `-` writes CSV to stdout.")
+    ] = "-",
+    abstain: Annotated[
+        float | None,
+        typer.Option(help="Leave the least certain rows open, so that the expected error of the others is below this."),
+    ] = None,
+    keep: Annotated[
+        str | None, typer.Option(help="Columns to copy beside the predictions, such as an id.", metavar="A,B")
+    ] = None,
+    uncertainty: Annotated[bool, typer.Option(help="Whether to tell why a prediction is uncertain.")] = True,
+    jobs: Jobs = None,
+    copy_to: CopyTo = None,
+    kind: Format = "csv",
+    quiet: Quiet = False,
+    json: Json = False,
+) -> None:
+    """Predict new rows: class, probabilities, epistemic and aleatoric part, interval.
+
+    `epistemic` is the part of the uncertainty (in nats) that more data would remove, `aleatoric` the part that stays;
+    `lower` and `upper` bound the probability of the second of two classes. The rows stay in their order, however many.
+
+    Examples:
+
+        bayesvm predict income.bayesvm new.csv --out predictions.parquet --keep id
+
+        cat new.csv | bayesvm predict income.bayesvm - --abstain 0.05 > predictions.csv
+    """
+    if json and out == "-":
+        raise typer.BadParameter("--json writes to stdout: give the predictions a file with --out")
+    loaded = TableModel.load(model)
+    if jobs is not None:
+        loaded.estimator.set_params(n_jobs=jobs)
+    verbose = 0 if quiet else 1
+    with (
+        source(tables, kind) as files,
+        loaded.table(files, copy_to=copy_to, verbose=verbose) as table,
+        console.rows_bar("predicting", quiet=quiet) as watch,
+    ):
+        done = predict_table(
+            loaded,
+            table,
+            sys.stdout.buffer if out == "-" else out,
+            abstain=abstain,
+            uncertainty=uncertainty,
+            keep=names(keep),
+            watch=watch,
+        )
+    if json:
+        console.as_json(vars(done) | {"out": out})
+    elif not quiet:
+        told = f"{done.n_rows:,} rows predicted"
+        if abstain is not None:
+            open_rows = done.n_rows - done.n_kept
+            told += f", {open_rows:,} ({open_rows / done.n_rows:.1%}) left open"
+        stated = "" if not done.n_kept else f"; expected error of the predictions {done.stated_error:.4f}"
+        where = "" if out == "-" else f": {out}"
+        console.errors.print(f"{told}{stated}{where}", markup=False)

@@ -1,0 +1,116 @@
+"""Workflow: predictions of a table, row by row, into a file or a stream; the least certain rows may be left open."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from os import PathLike
+from typing import Any, BinaryIO
+
+import numpy as np
+
+from bayesvm.data.tables import Table
+from bayesvm.data.tables.writing import Part, writing_table
+from bayesvm.evaluation import DoubtHistogram
+from bayesvm.extras import optional
+from bayesvm.workflow.model import TableModel
+
+Watch = Callable[[int, int], None]  # rows done, rows in all
+
+
+@dataclass(frozen=True)
+class Predicted:
+    """What was written."""
+
+    n_rows: int
+    n_kept: int  # rows that got a prediction
+    stated_error: float  # the error expected among them
+
+
+def predict_table(
+    model: TableModel,
+    table: Table,
+    out: str | PathLike[str] | BinaryIO,
+    *,
+    abstain: float | None = None,
+    uncertainty: bool = True,
+    keep: Sequence[str] = (),
+    watch: Watch = lambda done, n_rows: None,
+) -> Predicted:
+    """Write class, probabilities and uncertainty of every row; ``keep`` names columns that are copied beside them.
+
+    With ``abstain``, as many rows as needed, the least certain ones, get no prediction, so that the error that the
+    probabilities of the others let expect is at most that rate. The rows are then read twice.
+    """
+    if abstain is not None and not 0 < abstain < 1:
+        raise ValueError(f"abstain is a rate of errors between 0 and 1; got {abstain}")
+    most = np.inf if abstain is None else _most_doubt(model, table, abstain)
+    others = Beside(table, keep)
+    done = kept = 0
+    stated = 0.0
+    with _writing(out) as append, closing(model.estimator.predictions(table, uncertainty=uncertainty)) as parts:
+        for part in parts:
+            doubt = _doubt(part)
+            certain = doubt <= most
+            n_rows = len(doubt)
+            append(others.next(n_rows) | part | {"prediction": _where(certain, part["prediction"])})
+            done, kept, stated = done + n_rows, kept + int(certain.sum()), stated + float(doubt[certain].sum())
+            watch(done, table.n_rows)
+    return Predicted(done, kept, stated / kept if kept else np.nan)
+
+
+class Beside:
+    """Columns that are copied as they are, cut as somebody else cuts the rows."""
+
+    def __init__(self, table: Table, names: Sequence[str]) -> None:
+        self._names, self._batches = list(names), table.columns(names) if names else iter(())
+        self._waiting: list[Any] = []
+
+    def next(self, n_rows: int) -> dict[str, Any]:
+        """Of the next rows."""
+        if not self._names:
+            return {}
+        while sum(batch.num_rows for batch in self._waiting) < n_rows:
+            self._waiting.append(next(self._batches))
+        joined = optional("pyarrow", "tables").Table.from_batches(self._waiting)
+        self._waiting = joined.slice(n_rows).to_batches()
+        return {name: joined.column(name).slice(0, n_rows).combine_chunks() for name in self._names}
+
+
+def _doubt(part: Mapping[str, np.ndarray]) -> np.ndarray:
+    """The probability that the most probable class is wrong."""
+    return 1 - np.max([values for name, values in part.items() if name.startswith("probability_")], axis=0)
+
+
+def _most_doubt(model: TableModel, table: Table, rate: float) -> float:
+    histogram = DoubtHistogram()
+    with closing(model.estimator.predictions(table, uncertainty=False)) as parts:
+        for part in parts:
+            histogram.add(_doubt(part))
+    return histogram.threshold(rate)
+
+
+def _where(certain: np.ndarray, values: np.ndarray) -> Any:
+    return values if certain.all() else optional("pyarrow", "tables").array(values, mask=~certain)
+
+
+@contextmanager
+def _writing(out: str | PathLike[str] | BinaryIO) -> Iterator[Callable[[Part], None]]:
+    """A file that appears when it is whole, or a stream, to which CSV is written."""
+    if isinstance(out, str | PathLike):
+        with writing_table(out) as append:
+            yield append
+        return
+    pyarrow, csv = optional("pyarrow", "tables"), optional("pyarrow.csv", "tables")
+    writer = None
+
+    def write(part: Part) -> None:
+        nonlocal writer
+        batch = pyarrow.RecordBatch.from_pydict({name: pyarrow.array(values) for name, values in part.items()})
+        writer = csv.CSVWriter(out, batch.schema) if writer is None else writer
+        writer.write_batch(batch)
+
+    yield write
+    if writer is not None:
+        writer.close()
