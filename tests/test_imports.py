@@ -25,6 +25,7 @@ TABLE = {
         {"core", "data", "inference", "progress", "persistence", "extras", "estimators"},
         {"sklearn", "joblib", "dask"},
     ),
+    "evaluation": ({"evaluation"}, {"sklearn"}),
 }
 FILES = sorted(path for path in ROOT.rglob("*.py") if path != ROOT / "__init__.py")
 

@@ -1,0 +1,76 @@
+"""Evaluation: what is gained by leaving the most doubtful rows to somebody else."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from bayesvm.evaluation.predictions import Floats, Predictions
+
+MOST_POINTS = 500  # of a curve: more than a picture shows
+N_BINS = 2**16  # a power of two, so that a doubt falls into its bin without rounding
+ROUNDING = 1e-9  # of sums of many doubts, relative
+
+
+class RiskCoverage(NamedTuple):
+    """If only the least doubtful rows are answered: their share, the error among them, and the error that was stated.
+
+    ``coverage`` rises to 1; ``risk`` and ``stated`` belong to it, point by point. ``area`` is the mean risk over all
+    coverages: the area under the whole curve, of which at most 500 points are given.
+    """
+
+    coverage: Floats
+    risk: Floats
+    stated: Floats
+    area: float
+
+
+def risk_coverage(predictions: Predictions) -> RiskCoverage:
+    """The error among the rows that are kept if the most doubtful ones are left out, for every number of kept rows.
+
+    Rows of equal doubt are kept or left out together. Shares are of the weight, if rows have weights.
+    """
+    predictions = predictions.counted()
+    doubt, weight = predictions.doubt, predictions.weight_or_ones
+    order = np.argsort(doubt)
+    ends = np.flatnonzero(np.diff(doubt[order], append=2.0))  # the last row of each doubt
+    kept, wrong, stated = (
+        np.cumsum(values[order])[ends] for values in (weight, weight * ~predictions.correct, weight * doubt)
+    )
+    coverage, risk = kept / kept[-1], wrong / kept
+    area = float(risk @ np.diff(coverage, prepend=0.0))
+    shown = np.unique(np.searchsorted(coverage, np.linspace(0, 1, MOST_POINTS)))
+    return RiskCoverage(coverage[shown], risk[shown], (stated / kept)[shown], area)
+
+
+class DoubtHistogram:
+    """How many rows have which doubt, in the memory of 65,536 bins, whatever the number of rows."""
+
+    def __init__(self) -> None:
+        self._weights = np.zeros(N_BINS)
+        self._sums = np.zeros(N_BINS)
+
+    def add(self, doubt: Any, weight: Any = None) -> None:
+        """Rows with these doubts, which lie between 0 and 1."""
+        doubt = np.asarray(doubt, np.float64)
+        if not ((doubt >= 0) & (doubt <= 1)).all():  # a NaN is not
+            row = int(np.argmin((doubt >= 0) & (doubt <= 1)))
+            raise ValueError(f"a doubt is a number between 0 and 1; row {row} has {doubt[row]:g}")
+        weight = np.ones(len(doubt)) if weight is None else np.asarray(weight, np.float64)
+        bins = np.minimum((doubt * N_BINS).astype(np.intp), N_BINS - 1)
+        self._weights += np.bincount(bins, weight, N_BINS)
+        self._sums += np.bincount(bins, weight * doubt, N_BINS)
+
+    def threshold(self, rate: float) -> float:
+        """The greatest t for which the mean doubt of the rows with doubt <= t is at most ``rate``.
+
+        The rows of a bin, which is 1/65,536 wide, are kept or left out together. -1 if no row may be kept, or there is
+        none; 1 if all may be.
+        """
+        too_much = np.cumsum(self._sums) > rate * np.cumsum(self._weights) * (1 + ROUNDING)
+        occupied = np.flatnonzero(self._weights)
+        left_out = occupied[too_much[occupied]]
+        if len(left_out) == len(occupied):
+            return -1.0
+        return float(np.nextafter(left_out[0] / N_BINS, 0)) if len(left_out) else 1.0

@@ -1,0 +1,160 @@
+"""Evaluation: what was predicted, and what was true."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+Floats = npt.NDArray[np.float64]
+Numbers = npt.NDArray[np.intp]
+Flags = npt.NDArray[np.bool_]
+
+ROUNDING = 1e-3  # by which probabilities may miss a sum of one: some come from files with few digits
+
+
+@dataclass(frozen=True, eq=False)
+class Predictions:
+    """Probabilities for rows whose classes are known; ``of`` makes them from labels, and checks them.
+
+    Attributes
+    ----------
+    classes : (K,) labels, sorted
+    y : (n,) number of each row's true class among the classes
+    proba : (n, K) stated probabilities
+    weight : (n,) or None; a row of weight zero does not count
+    aleatoric, epistemic : (n,) nats, as ``predict_uncertainty`` gives them, or None
+    """
+
+    classes: npt.NDArray[Any]
+    y: Numbers
+    proba: Floats
+    weight: Floats | None = None
+    aleatoric: Floats | None = None
+    epistemic: Floats | None = None
+
+    @classmethod
+    def of(
+        cls,
+        classes: Any,
+        labels: Any,
+        proba: Any,
+        *,
+        weight: Any = None,
+        aleatoric: Any = None,
+        epistemic: Any = None,
+    ) -> Self:
+        """Predictions for rows with these labels; the columns of ``proba`` are the classes, in order.
+
+        Raises
+        ------
+        ValueError
+            If there are no rows, lengths differ, a label is none of the classes, or a number cannot be what it claims.
+        """
+        classes, labels, proba = np.asarray(classes), np.asarray(labels), np.asarray(proba, np.float64)
+        _require_classes(classes)
+        if labels.ndim != 1 or proba.shape != (len(labels), len(classes)):
+            raise ValueError(
+                f"{len(classes)} classes and labels of shape {labels.shape} need probabilities of shape "
+                f"(rows, {len(classes)}); got {proba.shape}"
+            )
+        if not len(labels):
+            raise ValueError("there are no rows to judge predictions by")
+        per_row = {"weight": weight, "aleatoric": aleatoric, "epistemic": epistemic}
+        checked = {name: _per_row(name, values, len(labels)) for name, values in per_row.items() if values is not None}
+        if weight is not None and not checked["weight"].any():
+            raise ValueError("all rows have weight zero; there is nothing to judge predictions by")
+        return cls(classes, _numbers(classes, labels), _probabilities(proba), **checked)
+
+    @property
+    def n_rows(self) -> int:
+        return len(self.y)
+
+    @property
+    def positive(self) -> Floats:
+        """The probability of the second class, of two."""
+        if len(self.classes) != 2:
+            raise ValueError(f"only of two classes one is the positive one; there are {len(self.classes)}")
+        return self.proba[:, 1]
+
+    @property
+    def predicted(self) -> Numbers:
+        """The number of the most probable class; of equally probable ones, the first."""
+        number: Numbers = self.proba.argmax(axis=1)
+        return number
+
+    @property
+    def correct(self) -> Flags:
+        """Whether the most probable class is the true one."""
+        is_true: Flags = self.predicted == self.y
+        return is_true
+
+    @property
+    def doubt(self) -> Floats:
+        """The stated probability that the most probable class is not the true one."""
+        doubt: Floats = 1 - self.proba.max(axis=1)
+        return doubt
+
+    @property
+    def weight_or_ones(self) -> Floats:
+        return np.ones(self.n_rows) if self.weight is None else self.weight
+
+    def take(self, rows: npt.ArrayLike) -> Self:
+        """The predictions for some rows, told by their numbers or by a mask."""
+        chosen = np.asarray(rows)
+        per_row = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "classes"}
+        return replace(self, **{name: values[chosen] for name, values in per_row.items() if values is not None})
+
+    def counted(self) -> Self:
+        """Without the rows of weight zero."""
+        return self if self.weight is None or self.weight.all() else self.take(self.weight > 0)
+
+
+def _require_classes(classes: npt.NDArray[Any]) -> None:
+    if classes.ndim != 1 or len(classes) < 2:
+        raise ValueError(f"at least two classes are needed; got {classes.tolist()!r}")
+    if not np.all(classes[:-1] < classes[1:]):
+        raise ValueError(
+            f"classes must be sorted and differ, as classes_ of a classifier are; got {classes.tolist()!r}"
+        )
+
+
+def _numbers(classes: npt.NDArray[Any], labels: npt.NDArray[Any]) -> Numbers:
+    """Of each label among the classes."""
+    number = {label: k for k, label in enumerate(classes.tolist())}
+    numbers = np.fromiter((number.get(label, -1) for label in labels.tolist()), np.intp, len(labels))
+    strange = np.flatnonzero(numbers < 0)
+    if len(strange):
+        names = list(dict.fromkeys(map(repr, labels[strange].tolist())))
+        shown = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
+        raise ValueError(
+            f"{len(strange)} rows, the first of them row {strange[0]}, have labels that are not among the classes "
+            f"{classes.tolist()!r}: {shown}"
+        )
+    return numbers
+
+
+def _probabilities(proba: Floats) -> Floats:
+    # A NaN is not within anything.
+    broken = ~(((proba >= -ROUNDING) & (proba <= 1 + ROUNDING)).all(axis=1) & (abs(proba.sum(axis=1) - 1) <= ROUNDING))
+    if broken.any():
+        row = int(np.argmax(broken))
+        raise ValueError(
+            f"{broken.sum()} rows of proba are no probabilities that add up to one; the first is row {row}: "
+            f"{proba[row].tolist()}"
+        )
+    return np.clip(proba, 0.0, 1.0)
+
+
+def _per_row(name: str, values: Any, n_rows: int) -> Floats:
+    numbers = np.asarray(values, np.float64)
+    if numbers.shape != (n_rows,):
+        raise ValueError(f"{name} must have one number for each of the {n_rows} rows; got shape {numbers.shape}")
+    bad = ~np.isfinite(numbers) | ((numbers < 0) & (name == "weight"))
+    if bad.any():
+        row = int(np.argmax(bad))
+        what = "finite and not negative" if name == "weight" else "finite"
+        raise ValueError(f"{name} must be {what}; {bad.sum()} rows are not, the first is row {row}: {numbers[row]:g}")
+    return numbers

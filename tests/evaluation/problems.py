@@ -1,0 +1,27 @@
+"""Predictions that tests of this room judge."""
+
+import numpy as np
+
+from bayesvm.evaluation import Predictions
+
+
+def calibrated(n, n_classes=2, *, seed=0, sharpness=1.0, **more):
+    """Labels drawn from probabilities; stated are those probabilities to the power of ``sharpness``, normalised."""
+    rng = np.random.default_rng(seed)
+    true = rng.dirichlet(np.full(n_classes, 0.7), n)
+    y = (true.cumsum(axis=1) < rng.random((n, 1))).sum(axis=1).clip(0, n_classes - 1)
+    stated = true**sharpness
+    return Predictions.of(np.arange(n_classes), y, stated / stated.sum(axis=1, keepdims=True), **more)
+
+
+def weights(n, seed=1):
+    """Of which some are zero."""
+    rng = np.random.default_rng(seed)
+    return rng.integers(0, 4, n) * rng.uniform(0.5, 1.5, n)
+
+
+def tied(predictions):
+    """The same with few distinct probabilities."""
+    P = np.round(predictions.proba, 1) + 1e-3
+    P /= P.sum(axis=1, keepdims=True)
+    return Predictions.of(predictions.classes, predictions.y, P, weight=predictions.weight)
