@@ -26,6 +26,29 @@ TABLE = {
         {"sklearn", "joblib", "dask"},
     ),
     "evaluation": ({"evaluation"}, {"sklearn"}),
+    "preparation": ({"data", "extras", "preparation"}, {"sklearn", "pyarrow"}),
+    "workflow": (
+        {"data", "evaluation", "estimators", "extras", "preparation", "workflow"},
+        {"pyarrow"},
+    ),
+    "cli": (
+        {
+            "cli",
+            "__version__",
+            "BayesianSVC",
+            "BayesianLinearSVC",
+            "data",
+            "datasets",
+            "evaluation",
+            "estimators",
+            "inspection",
+            "report",
+            "workflow",
+            "preparation",
+        },
+        {"typer", "click", "rich", "sklearn", "pyarrow"},
+    ),
+    "__main__": ({"cli"}, set()),
 }
 FILES = sorted(path for path in ROOT.rglob("*.py") if path != ROOT / "__init__.py")
 

@@ -17,7 +17,7 @@ import pytest
 from pyarrow import csv, feather, ipc, parquet
 from sklearn.datasets import dump_svmlight_file
 
-from bayesvm.data.tables import Batch, open_table
+from bayesvm.data.tables import Batch, open_table, rows
 
 rng = np.random.default_rng(0)
 X = rng.standard_normal((1000, 3))
@@ -288,8 +288,11 @@ def test_repr(tmp_path):
     assert repr(open_table(tmp_path, "y")) == expected
 
 
-def test_the_working_copy_goes_with_the_table(tmp_path, capsys):
+def test_the_working_copy_goes_with_the_table(tmp_path, capsys, monkeypatch):
     write(tmp_path / "a.csv", arrow())
+    with open_table(tmp_path / "a.csv", "y", verbose=1):
+        assert capsys.readouterr().err == ""
+    monkeypatch.setattr(rows, "TOLD_FROM", 0.001)
     place = tmp_path / "place"
     place.mkdir()
     with open_table(tmp_path / "a.csv", "y", copy_to=place, verbose=1) as table:

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import sys
 import warnings
+from importlib.metadata import version as version_of
 from typing import Annotated, Any
 
 import click
 import typer
 
-from bayesvm import __version__
 from bayesvm.cli.console import errors
 from bayesvm.cli.evaluate import evaluate
 from bayesvm.cli.fit import fit
@@ -44,7 +44,7 @@ def options(
     """What comes before the name of a command."""
     context.obj = {"traceback": traceback}
     if version:
-        typer.echo(f"bayesvm {__version__}")
+        typer.echo(f"bayesvm {version_of('bayesvm')}")
         raise typer.Exit
 
 
@@ -70,6 +70,6 @@ def run(arguments: list[str] | None = None) -> int:
         return 1
 
 
-def _show_warning(message: Any, category: type[Warning], *_: Any) -> None:
+def _show_warning(message: Any, category: type[Warning], *_: Any, **__: Any) -> None:
     if not issubclass(category, DeprecationWarning | FutureWarning):
         errors.print(f"Warning: {message}", style="yellow", markup=False, highlight=False)

@@ -15,7 +15,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, Ti
 from rich.table import Table
 
 from bayesvm.evaluation import Figure
-from bayesvm.workflow.predicting import Watch
+from bayesvm.workflow.predicting import Watch, unwatched
 
 results = Console(soft_wrap=True, highlight=False)
 errors = Console(stderr=True, soft_wrap=True, highlight=False)
@@ -80,7 +80,7 @@ def _plain(value: Any) -> Any:
 def rows_bar(what: str, *, quiet: bool) -> Iterator[Watch]:
     """A bar on a terminal for a pass over rows."""
     if quiet or not errors.is_terminal:
-        yield lambda done, n_rows: None
+        yield unwatched
         return
     columns = (TextColumn(what), BarColumn(30), TextColumn("{task.completed:,.0f} rows"), TimeElapsedColumn())
     with Progress(*columns, TimeRemainingColumn(), console=errors, transient=True) as bar:

@@ -24,11 +24,10 @@ def evaluate(
 ) -> None:
     """Judge a model on a table with the true classes.
 
-    Error, Brier score, log loss, AUC and calibration error with bootstrap intervals; and the error that is left when the
-    least certain rows are not predicted.
+    Error, Brier score, log loss, AUC and calibration error with bootstrap intervals; and the error that is left when
+    the least certain rows are not predicted.
 
     Examples:
-
         bayesvm evaluate income.bayesvm test.parquet
 
         bayesvm evaluate income.bayesvm "test/*.csv" --json

@@ -8,9 +8,9 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from bayesvm import BayesianLinearSVC, BayesianSVC
 from bayesvm.cli import console
 from bayesvm.cli.options import CopyTo, Format, Jobs, Json, Quiet, Seed, Tables, Target, names, source
+from bayesvm.estimators import BayesianLinearSVC, BayesianSVC
 from bayesvm.evaluation import figures
 from bayesvm.workflow import Judged, TableModel, fit_table
 
@@ -52,7 +52,6 @@ def fit(
     for honest figures.
 
     Examples:
-
         bayesvm fit people.csv --target income
 
         bayesvm fit "flights/*.parquet" --target late --out late.bayesvm --drop id --time-limit 60

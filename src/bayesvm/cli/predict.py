@@ -39,7 +39,6 @@ def predict(
     `lower` and `upper` bound the probability of the second of two classes. The rows stay in their order, however many.
 
     Examples:
-
         bayesvm predict income.bayesvm new.csv --out predictions.parquet --keep id
 
         cat new.csv | bayesvm predict income.bayesvm - --abstain 0.05 > predictions.csv

@@ -101,7 +101,7 @@ class BaseBayesianSVC(PredictionMixin, ClassifierMixin, BaseEstimator, metaclass
             there and ends with the same bits. It is left there at the end; delete it to start anew.
         checkpoint_every : float
             Seconds between two versions of that file.
-        held_out : (X, y), optional
+        held_out : (X, y) or a table, optional
             Rows that are not learned from, the first 2,000 if there are more: ``verbose=1`` and ``callback`` tell their
             log loss during the fit, which does not depend on them.
 

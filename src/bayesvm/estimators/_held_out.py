@@ -12,7 +12,9 @@ from bayesvm.core.arena import Arena
 from bayesvm.core.leave_one_out import Cavities
 from bayesvm.core.statistics import Block, View
 from bayesvm.data.scaling import Scaler
+from bayesvm.data.tables import Table
 from bayesvm.estimators._calibration import fitted_link, mean_log_loss
+from bayesvm.estimators._tables import table_to_predict
 from bayesvm.estimators._validation import coded_as, prediction_rows
 from bayesvm.inference.objective import Model
 from bayesvm.inference.training import Callback, Progress
@@ -34,14 +36,18 @@ class HeldOut:
 
     @classmethod
     def of(cls, estimator: Any, given: Any) -> HeldOut | None:
-        """The rows ``(X, y)`` that were given, or the first of many."""
+        """The rows that were given, as ``(X, y)`` or as a table, or the first of many."""
         if given is None:
             return None
-        X, y = given
-        X = prediction_rows(estimator, X)[:MOST_ROWS]
-        codes = coded_as(estimator.classes_, np.asarray(y)[:MOST_ROWS])
-        if X.shape[0] != len(codes):
-            raise ValueError(f"held_out has {X.shape[0]} rows, but {len(codes)} labels")
+        if isinstance(given, Table):
+            table = table_to_predict(estimator, given)
+            X, y, _ = table.rows(np.arange(min(MOST_ROWS, table.n_rows)))
+        else:
+            X, y = given
+            if len(y) != X.shape[0]:
+                raise ValueError(f"held_out has {X.shape[0]} rows, but {len(y)} labels")
+            X, y = prediction_rows(estimator, X)[:MOST_ROWS], np.asarray(y)[:MOST_ROWS]
+        codes = coded_as(estimator.classes_, np.asarray(y))
         return cls(X.toarray() if hasattr(X, "toarray") else X, codes, estimator.link)
 
     def heard_by(self, callback: Callback, model: Model, scaler: Scaler) -> Callback:

@@ -21,7 +21,6 @@ from bayesvm.workflow.judging import Judged
 from bayesvm.workflow.model import TableModel
 
 MOST_HELD_OUT = 50_000  # rows, enough for a log loss to ± .004
-WATCHED = 2_000  # of them, whose log loss progress tells
 
 
 def fit_table(
@@ -66,8 +65,7 @@ def fit_table(
         train, test = split(table, holdout, seed)
         learned = table if train is None else table.subset(train)
         held = None if test is None else table.subset(test)
-        watched = None if held is None else _watched(held, seed)
-        estimator.fit(learned, checkpoint=checkpoint, held_out=watched)
+        estimator.fit(learned, checkpoint=checkpoint, held_out=held)
         names = [file.path.name for file in find_files(source)[1]]
         judged = None
         if held is not None:
@@ -131,10 +129,3 @@ def split(table: Table, share: float, seed: int) -> tuple[RowNumbers | None, Row
             f"no row of {len(y)} can be held out with a share of {share:g}; give a larger one, or 0 for none"
         )
     return np.flatnonzero(~chosen), np.flatnonzero(chosen)
-
-
-def _watched(held: Table, seed: int) -> tuple[Any, np.ndarray]:
-    size = min(WATCHED, held.n_rows)
-    rows = np.sort(np.random.default_rng(seed).choice(held.n_rows, size, replace=False))
-    batch = held.rows(rows)
-    return batch.X, np.asarray(batch.y)

@@ -19,6 +19,10 @@ from bayesvm.workflow.model import TableModel
 Watch = Callable[[int, int], None]  # rows done, rows in all
 
 
+def unwatched(done: int, n_rows: int) -> None:
+    """Nobody wants to know."""
+
+
 @dataclass(frozen=True)
 class Predicted:
     """What was written."""
@@ -36,7 +40,7 @@ def predict_table(
     abstain: float | None = None,
     uncertainty: bool = True,
     keep: Sequence[str] = (),
-    watch: Watch = lambda done, n_rows: None,
+    watch: Watch = unwatched,
 ) -> Predicted:
     """Write class, probabilities and uncertainty of every row; ``keep`` names columns that are copied beside them.
 

@@ -25,6 +25,7 @@ RowNumbers = npt.NDArray[np.intp]
 
 _VALUES_AT_ONCE = 2**21  # read from a file; the rows are as many as that allows, so that wide tables fit, too
 MOST_ROWS_AT_ONCE = 2**16
+TOLD_FROM = 10.0  # megabytes
 
 
 @dataclass(frozen=True)
@@ -128,17 +129,18 @@ class FileRows:
 def copying(
     kind: str, files: Sequence[SourceFile], copy_to: str | PathLike[str] | None, verbose: int
 ) -> Iterator[WorkingCopy]:
-    """A working copy to fill, removed if that fails; ``verbose`` tells of it on stderr."""
+    """A working copy to fill, removed if that fails; ``verbose`` tells on stderr of one that takes a while."""
     copy = WorkingCopy(copy_to)
     began = time.perf_counter()
+    size = sum(file.size for file in files) / 1e6
+    told = verbose and size >= TOLD_FROM
     try:
-        if verbose:
-            size = sum(file.size for file in files) / 1e6
+        if told:
             sys.stderr.write(
                 f"copying {len(files)} {kind} file(s) for fast reading, {size:,.1f} MB, to {copy.folder}\n"
             )
         yield copy
-        if verbose:
+        if told:
             sys.stderr.write(f"copied: {copy.n_bytes / 1e6:,.1f} MB in {time.perf_counter() - began:.1f} s\n")
     except BaseException:
         copy.remove()

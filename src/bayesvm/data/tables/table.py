@@ -49,7 +49,7 @@ def open_table(
     copy_to : a folder for the working copy
         CSV and LIBSVM are parsed once, into a temporary copy that is fast to read. It takes about 8 bytes a value, and
         is removed when the table is closed or the program ends. Default: the system's folder of temporary files.
-    verbose : 1 says on stderr when a copy is made
+    verbose : 1 says on stderr when a copy of 10 MB or more is made
 
     Examples
     --------
