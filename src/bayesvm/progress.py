@@ -6,7 +6,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from math import log, nan
+from math import isnan, log, nan
 from typing import Any
 
 from bayesvm.inference.training import Progress
@@ -34,13 +34,10 @@ class Display:
         now = time.monotonic()
         self.course = [] if new else self.course[-3:]
         self.course.append((now, progress.remaining))
-        if progress.held_out == progress.held_out:
+        if not isnan(progress.held_out):
             self.held_out = progress.held_out
         if new or now - self.last >= OFTEN:
-            left = seconds_left(self.course, progress.tol)
-            about = "" if left is None else f", about {left:.0f} s left"
-            loss = "" if self.held_out != self.held_out else f"  held-out log loss {self.held_out:.4f}"
-            self.show(f"{describe(progress)}{loss}{about}")
+            self.show(describe(progress, self.held_out, seconds_left(self.course, progress.tol)))
 
     def rows(self, done: int, n_rows: int) -> None:
         """So many rows of a pass are done; said only of passes that take a while."""
@@ -55,6 +52,9 @@ class Display:
     def show(self, text: str) -> None:
         """The phase, and a line about it."""
         self.last = time.monotonic()
+
+    def line(self, text: str) -> None:
+        """Something that stays on the screen."""
 
 
 class Silence(Display):
@@ -72,7 +72,10 @@ class PlainLines(Display):
 
     def show(self, text: str) -> None:
         super().show(text)
-        say(f"{self.name:>18}  {text}".rstrip())
+        self.line(f"{self.name:>18}  {text}".rstrip())
+
+    def line(self, text: str) -> None:
+        print(f"bayesvm: {text}", file=sys.stderr, flush=True)
 
 
 class Bar(Display):
@@ -87,6 +90,9 @@ class Bar(Display):
         super().show(text)
         self.bar.update(self.task, description=self.name, text=text)
 
+    def line(self, text: str) -> None:
+        self.bar.console.print(text, soft_wrap=True, markup=False, highlight=False)
+
 
 @contextmanager
 def progress_display(verbose: float) -> Iterator[Display]:
@@ -96,7 +102,8 @@ def progress_display(verbose: float) -> Iterator[Display]:
         return
     try:
         from rich.console import Console
-        from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+        from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+        from rich.table import Column
     except ImportError:
         yield PlainLines()
         return
@@ -104,25 +111,21 @@ def progress_display(verbose: float) -> Iterator[Display]:
     if not console.is_terminal:
         yield PlainLines()
         return
-    columns = (
-        TextColumn("{task.description:>18}"),
-        BarColumn(30),
-        TimeElapsedColumn(),
-        TextColumn("{task.fields[text]}"),
-    )
-    with Progress(*columns, console=console) as bar:
+    text = TextColumn("{task.fields[text]}", table_column=Column(no_wrap=True, overflow="ellipsis"))
+    columns = (SpinnerColumn(), TimeElapsedColumn(), TextColumn("{task.description}"), text)
+    with Progress(*columns, console=console, transient=True) as bar:
         yield Bar(bar)
 
 
-def say(text: str) -> None:
-    """A line for whoever watches."""
-    print(f"bayesvm: {text}", file=sys.stderr, flush=True)
-
-
-def describe(progress: Progress) -> str:
-    """One line of figures."""
-    left = "" if progress.remaining != progress.remaining else f"  to gain {progress.remaining:.1e} a row"
-    return f"update {progress.update:3d}  {progress.passes:5.2f} passes  ELBO {progress.elbo:.6g}{left}"
+def describe(progress: Progress, held_out: float = nan, seconds: float | None = None) -> str:
+    """One line of figures, the most wanted first."""
+    figures = [
+        f"update {progress.update:3d}  {progress.passes:5.2f} passes  ELBO {progress.elbo:.6g}",
+        "" if isnan(held_out) else f"held-out log loss {held_out:.4f}",
+        "" if seconds is None else f"about {seconds:.0f} s left",
+        "" if isnan(progress.remaining) else f"to gain {progress.remaining:.1e} a row",
+    ]
+    return "  ".join(filter(None, figures))
 
 
 def seconds_left(course: Sequence[tuple[float, float]], tol: float) -> float | None:
@@ -137,9 +140,7 @@ def seconds_left(course: Sequence[tuple[float, float]], tol: float) -> float | N
     return updates * (now - began) / (len(course) - 1)
 
 
-def trial_display(verbose: float) -> Callable[[Trial], None] | None:
-    """What tuning should call after every trial: the report's table, line by line, or nothing."""
-    if not verbose:
-        return None
-    say(HEADER)
-    return lambda trial: say(str(trial))
+def trial_display(display: Display) -> Callable[[Trial], None]:
+    """What tuning should call after every trial: the report's table, line by line."""
+    display.line(HEADER)
+    return lambda trial: display.line(str(trial))

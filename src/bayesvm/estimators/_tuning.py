@@ -76,7 +76,7 @@ class TuningMixin(BaseBayesianSVC):
         session.display.phase("scaling columns")
         candidates = self._candidates(raw)
         session.display.phase("tuning")
-        self.tuning_report_.hear = trial_display(self.verbose)
+        self.tuning_report_.hear = trial_display(session.display)
         with tuner.workers.small_matrices():
             entry = self._tuned(tuner, candidates, raw, size, session)
         self._scaler = candidates.scalers[entry.scale]

@@ -59,11 +59,11 @@ class Trial:
     seconds: float
 
     def __str__(self) -> str:
-        left = f"{self.what:<16} {self.scale or 'none':<9} {self.kernel:<20} {self.n_rows:>9,} {self.n_inducing:>6}"
-        return f"{left} {self.loo:>9.4f} {self.seconds:>8.2f}"
+        left = f"{self.what:<14} {self.scale or 'none':<8} {self.kernel:<19} {self.n_rows:>9,} {self.n_inducing:>6}"
+        return f"{left} {self.loo:>8.4f} {self.seconds:>7.2f}"
 
 
-HEADER = f"{'tried':<16} {'scale':<9} {'kernel':<20} {'rows':>9} {'points':>6} {'LOO loss':>9} {'seconds':>8}"
+HEADER = f"{'tried':<14} {'scale':<8} {'kernel':<19} {'rows':>9} {'points':>6} {'LOO loss':>8} {'seconds':>7}"
 
 
 @dataclass
