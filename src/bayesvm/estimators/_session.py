@@ -15,7 +15,7 @@ from typing import Any, TypeVar, cast
 import numpy as np
 
 from bayesvm.data.workers import Workers
-from bayesvm.estimators._checkpoints import NoCheckpoint
+from bayesvm.estimators._checkpoints import Checkpoint
 from bayesvm.inference.places import Clock
 from bayesvm.inference.training import Callback, Progress
 from bayesvm.progress import Display
@@ -32,7 +32,7 @@ class Session:
     display: Display
     callback: Callback | None
     clock: Clock
-    checkpoint: NoCheckpoint
+    checkpoint: Checkpoint
 
     def on_update(self, progress: Progress) -> None:
         """Tell the display and the user's callback."""
@@ -48,7 +48,7 @@ def session(
     time_limit: float | None,
     display: Display,
     callback: Callback | None,
-    checkpoint: NoCheckpoint,
+    checkpoint: Checkpoint,
 ) -> Iterator[Session]:
     """Threads and a clock, for the length of a ``with``."""
     clock = Clock(np.inf if time_limit is None else time.monotonic() + time_limit)
