@@ -22,7 +22,7 @@ from experiments.registry import paper_methods
 from experiments.registry.method import Method, ours, written_here
 from experiments.registry.methods import METHODS
 from experiments.registry.paper_methods import FIXED, TUNED, a_fifth
-from experiments.registry.paper_sets import NAMES, contiguous, shuffled
+from experiments.registry.paper_sets import NAMES, contiguous, generated, shuffled
 from experiments.registry.sets import DataSet, Split
 from experiments.reproduction import __main__ as command
 from experiments.reproduction import (
@@ -246,8 +246,9 @@ def test_a_run_of_its_own_process_tells_its_memory():
     X, y = tiny()
     greedy = Method(lambda _n, _seed: Greedy(), "1")
     held = np.ones(40_000_000)  # what the parent holds, 320 MB, is not the child's
-    data = DataSet(lambda _: Split(X, y, X, y))
-    modest, much = (measure_alone(method, data, 0) for method in (METHODS["logistic"], greedy))
+    ours = next(run for run in big_data.runs() if run.data.alone)
+    modest = measure_alone(ours.how, generated(200), 0)
+    much = measure_alone(greedy, DataSet(lambda _: Split(X, y, X, y)), 0)
     assert modest["failure"] is None
     assert 20 < modest["peak_megabytes_before"] <= modest["peak_megabytes"] < 20 + held.nbytes / 2**20
     assert 150 < much["peak_megabytes"] - much["peak_megabytes_before"] < 250
