@@ -25,7 +25,7 @@ format: $(VENV)/.lint
 	$(BIN)/ruff format .
 
 bench: $(VENV)/.bench
-	$(BIN)/python benchmarks/throughput.py
+	$(BIN)/python -m benchmarks.throughput
 	$(BIN)/python benchmarks/memory.py
 	$(BIN)/python benchmarks/calibration.py
 	$(BIN)/python benchmarks/tuning.py

@@ -1,12 +1,12 @@
 """What share of the machine's own matrix product a training pass reaches, and default fits against batch, in one run.
 
-A pass counts 3M²+2MD floating point operations a row: kernel (2MD), features (2M²), sums (M²).
 Run with `make bench`.
 """
 
 import time
 
 import numpy as np
+from benchmarks.scaling.machine import gemm_rate, pass_flops, seconds
 from sklearn.metrics import log_loss
 
 from bayesvm import BayesianSVC
@@ -14,20 +14,6 @@ from bayesvm.datasets import waveform
 from bayesvm.kernels import RBF
 
 N, D = 1_000_000, 18
-
-
-def seconds(work, repeat=3):
-    best = np.inf
-    for _ in range(repeat):
-        start = time.perf_counter()
-        work()
-        best = min(best, time.perf_counter() - start)
-    return best
-
-
-def gemm_rate(dtype, size=3000):
-    a = np.random.default_rng(0).standard_normal((size, size)).astype(dtype)
-    return 2 * size**3 / seconds(lambda: a @ a)
 
 
 def pass_shares():
@@ -52,7 +38,7 @@ def pass_shares():
                 model = BayesianSVC(**how, max_iter=passes, precision=precision, random_state=0)
                 times.append(seconds(lambda model=model, rows=rows: model.fit(X[:rows], y[:rows]), 2))
             one = (times[1] - times[0]) / 4
-            share = rows * (3 * m * m + 2 * m * D) / one / rate
+            share = rows * pass_flops(m, D) / one / rate
             print(f"{m:6d}  {rows:9,d}  {precision:>9}  {share:13.2f}  {one / rows * 1e6:16.3f}")
 
 

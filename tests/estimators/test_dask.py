@@ -87,10 +87,10 @@ def test_a_fit_is_that_in_memory_to_rounding(model, y, weight, frames):
 @pytest.mark.parametrize("y", [TWO, THREE], ids=["two", "three"])
 def test_a_tuned_fit_is_the_one_in_memory(y, monkeypatch):
     """To the last bit if partitions are the stripes; to rounding with others, since the scaling is the same."""
-    monkeypatch.setattr(_base, "block_rows", lambda *_: 300)
-    how, rows, y = {"n_inducing": 12, "random_state": 0}, X[:900], y[:900]
+    monkeypatch.setattr(_base, "block_rows", lambda *_: 200)
+    how, rows, y = {"n_inducing": 12, "random_state": 0}, X[:600], y[:600]
     memory = BayesianSVC(**how).fit(rows, y)
-    same = BayesianSVC(**how).fit(array(rows, 300), array(y, 300))
+    same = BayesianSVC(**how).fit(array(rows, 200), array(y, 200))
     assert memory.elbo_ == same.elbo_
     np.testing.assert_array_equal(memory.predict_proba(X), same.predict_proba(X))
     other = BayesianSVC(**how).fit(array(rows, 170), array(y, 170))
@@ -202,6 +202,7 @@ def test_what_prediction_refuses(two_classes):
         ((array(X), array(TWO), array(np.zeros(N))), "all sample weights are zero"),
         ((array(X), array(TWO), array((TWO == "yes") * 1.0)), "all rows of class .*no.* have zero weight"),
         ((array(X), array(X[:, 0])), "row 0 of the table.*must be classes"),
+        ((array(X), array(np.arange(N))), "y has more than 1,000 different labels within 1,200 rows.*identifier"),
         ((array(np.where(X > 3, np.nan, X)), array(TWO)), "partition .*column .*missing"),
     ],
 )

@@ -3,6 +3,7 @@
 import csv
 import sys
 from dataclasses import replace
+from functools import partial
 from types import SimpleNamespace
 
 import numpy as np
@@ -17,10 +18,11 @@ pytest.importorskip("pyarrow")
 
 import pyarrow as pa
 from experiments.competitors.sample_search import SampleSearch
+from experiments.registry import paper_methods
 from experiments.registry.method import Method, ours, written_here
 from experiments.registry.methods import METHODS
 from experiments.registry.paper_methods import FIXED, TUNED, a_fifth
-from experiments.registry.paper_sets import NAMES, contiguous, shuffled
+from experiments.registry.paper_sets import NAMES, contiguous, generated, shuffled
 from experiments.registry.sets import DataSet, Split
 from experiments.reproduction import __main__ as command
 from experiments.reproduction import (
@@ -37,7 +39,7 @@ from experiments.reproduction import (
     table,
 )
 from experiments.runs import memory
-from experiments.runs.measure import measure_alone
+from experiments.runs.measure import _measure_here, measure_alone
 from experiments.runs.store import Store
 from experiments.runs.sweep import Run, sweep
 from pyarrow import parquet
@@ -69,9 +71,15 @@ def walked(tmp_path_factory):
         patch.setattr(sys, "argv", ["reproduction", "--quick"])
         patch.setattr(big_data, "SIZES", (200, 250, 300))
         patch.setattr(run_time, "LADDERS", {name: (make, b[:2]) for name, (make, b) in run_time.LADDERS.items()})
+        # A process for each run takes seconds, and has tests of its own; searches need not be long to be searches.
+        patch.setattr("experiments.runs.sweep.measure_alone", partial(_measure_here, threads=1))
+        patch.setattr(paper_methods, "SampleSearch", partial(SampleSearch, n_folds=2))
+        patch.setattr(paper_methods, "GAMMAS", paper_methods.GAMMAS[:2])
+        patch.setitem(paper_methods.KERNELS, "length_scale", paper_methods.LENGTHS[:2])
         command.main()
         store = Store(command.STORE)
         size = len(store.records)
+        patch.setattr(sys, "argv", ["reproduction", "--quick", "--no-page"])
         command.main()
         assert len(Store(command.STORE).records) == size, "what is in the store is not run again"
     return folder
@@ -238,8 +246,9 @@ def test_a_run_of_its_own_process_tells_its_memory():
     X, y = tiny()
     greedy = Method(lambda _n, _seed: Greedy(), "1")
     held = np.ones(40_000_000)  # what the parent holds, 320 MB, is not the child's
-    data = DataSet(lambda _: Split(X, y, X, y))
-    modest, much = (measure_alone(method, data, 0) for method in (METHODS["logistic"], greedy))
+    ours = next(run for run in big_data.runs() if run.data.alone)
+    modest = measure_alone(ours.how, generated(200), 0)
+    much = measure_alone(greedy, DataSet(lambda _: Split(X, y, X, y)), 0)
     assert modest["failure"] is None
     assert 20 < modest["peak_megabytes_before"] <= modest["peak_megabytes"] < 20 + held.nbytes / 2**20
     assert 150 < much["peak_megabytes"] - much["peak_megabytes_before"] < 250

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bayesvm.core.arena import Arena
-from bayesvm.core.cross_kernels import CrossKernel, SumAgainst
+from bayesvm.core.cross_kernels import ConstantAgainst, CrossKernel, SumAgainst
 from bayesvm.core.kernel_adjoints import ByParameter, Recorded, RecordedSum, named_parts
 from bayesvm.core.linalg import Array
 
@@ -48,8 +48,9 @@ class Kernel(ABC):
         return 0.0
 
     def above(self, level: float, Z: Array, dtype: npt.DTypeLike) -> CrossKernel:
-        """``k(·, Z) - level``, with an error that is relative to that difference; for a level of its own."""
-        raise NotImplementedError
+        """``k(·, Z) - level``; a kernel with a level of its own gives it an error relative to that difference."""
+        constant = ConstantAgainst(level, len(Z), np.dtype(dtype))
+        return SumAgainst((self.against(Z, dtype), constant), (1.0, -1.0))
 
     @abstractmethod
     def diagonal(self, X: Array) -> Array:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -12,15 +13,19 @@ from bayesvm.core.linalg import Array
 
 Labels = npt.NDArray[Any]
 Codes = npt.NDArray[np.int8] | npt.NDArray[np.int32]
-SLICE = 2**20  # labels that are looked up together, so that temporary arrays stay small
+SLICE = 2**20  # rows of a vector that are looked at together, so that temporary arrays stay small
+
+
+def slices(n_rows: int) -> Iterator[slice]:
+    """All rows of a vector, some at a time."""
+    return (slice(start, start + SLICE) for start in range(0, n_rows, SLICE))
 
 
 def codes_of(classes: Labels, y: Labels) -> Codes:
     """The number of each label among the sorted classes, in few bytes; that of a neighbour if it is none of them."""
     few = len(classes) <= np.iinfo(np.int8).max
     codes: Codes = np.empty(len(y), np.int8) if few else np.empty(len(y), np.int32)
-    for start in range(0, len(y), SLICE):
-        part = slice(start, start + SLICE)
+    for part in slices(len(y)):
         codes[part] = np.minimum(np.searchsorted(classes, y[part]), len(classes) - 1)
     return codes
 

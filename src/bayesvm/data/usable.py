@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +18,9 @@ def require_usable(X: Any, names: tuple[str, ...] | None, locate: Locate) -> Non
     values = X.data if hasattr(X, "tocoo") else X
     # A NaN anywhere makes the maximum NaN, and NaN is not at most anything.
     if values.size and not max(float(values.max()), -float(values.min())) <= LARGEST_VALUE:
-        raise ValueError(_first_unusable(X, names, locate))
+        row, column, affected, what, remedy = first_unusable(X)
+        name = column if names is None else repr(names[column])
+        raise ValueError(f"{locate(row)}, column {name}: {what}{_also(affected)}. {remedy}")
 
 
 def require_weights(weight: npt.NDArray[np.float64], name: str, locate: Locate) -> None:
@@ -42,7 +44,18 @@ def require_labels(missing: npt.NDArray[np.bool_], name: str | None, locate: Loc
         )
 
 
-def _first_unusable(X: Any, names: tuple[str, ...] | None, locate: Locate) -> str:
+class Unusable(NamedTuple):
+    """A number that cannot be used: where it is, how many rows have such numbers, and words for it."""
+
+    row: int
+    column: int
+    affected_rows: int
+    what: str
+    remedy: str
+
+
+def first_unusable(X: Any) -> Unusable:
+    """The first one in ``X``, an array or a CSR matrix that has some."""
     if hasattr(X, "tocoo"):
         entries = X.tocoo()
         places = np.flatnonzero(~(np.abs(entries.data) <= LARGEST_VALUE))
@@ -53,13 +66,12 @@ def _first_unusable(X: Any, names: tuple[str, ...] | None, locate: Locate) -> st
         row, column = np.argwhere(bad)[0]
         value, affected = X[row, column], int(bad.any(axis=1).sum())
     if np.isnan(value):
-        what, remedy = "a missing value (NaN or null)", "Impute it (sklearn.impute.SimpleImputer) or drop the row"
+        what, remedy = "a missing value or NaN", "Impute it (sklearn.impute.SimpleImputer) or drop the row"
     elif np.isinf(value):
         what, remedy = "infinity", "Replace infinite values or drop the row"
     else:
         what, remedy = f"a value too large ({value:g}; at most {LARGEST_VALUE:g})", "Rescale the column"
-    name = column if names is None else repr(names[column])
-    return f"{locate(int(row))}, column {name}: {what}{_also(affected)}. {remedy}"
+    return Unusable(int(row), int(column), affected, what, remedy)
 
 
 def _also(affected: int) -> str:

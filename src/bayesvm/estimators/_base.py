@@ -25,7 +25,7 @@ from bayesvm.core.statistics import View
 from bayesvm.data.blocks import BlockSource, block_rows
 from bayesvm.data.workers import Workers
 from bayesvm.estimators._calibration import capped, cavities, decision, fitted_link, mean_log_loss
-from bayesvm.estimators._checkpoints import Checkpoint, NoCheckpoint, identity, task_from, task_state
+from bayesvm.estimators._checkpoints import Checkpoint, CheckpointFile, NoCheckpoint, identity, task_from, task_state
 from bayesvm.estimators._held_out import Audience, HeldOut
 from bayesvm.estimators._inputs import TrainingRows, stream_rows, training_rows
 from bayesvm.estimators._parameters import COMMON, check_parameters
@@ -108,7 +108,7 @@ class BaseBayesianSVC(PredictionMixin, ClassifierMixin, BaseEstimator, metaclass
         Ctrl-C once ends the fit after the update under way; the model is usable, and ``interrupted_`` is true.
         """
         check_parameters(self, self._parameter_checks)
-        kept = NoCheckpoint() if checkpoint is None else Checkpoint.open(checkpoint, checkpoint_every)
+        kept: Checkpoint = NoCheckpoint() if checkpoint is None else CheckpointFile.open(checkpoint, checkpoint_every)
         with progress_display(self.verbose) as display:
             display.phase("reading labels")
             columns = _columns(self)
@@ -128,7 +128,7 @@ class BaseBayesianSVC(PredictionMixin, ClassifierMixin, BaseEstimator, metaclass
         return self
 
     def _fitted(
-        self, rows: TrainingRows, kept: NoCheckpoint, audience: Audience, *, again: bool
+        self, rows: TrainingRows, kept: Checkpoint, audience: Audience, *, again: bool
     ) -> tuple[Session, Fitted]:
         with self._session(rows, kept, audience, again=again) as (raw, session):
             model, source, tasks = self._continued(raw) if again else self._ready(raw, session)
@@ -187,7 +187,7 @@ class BaseBayesianSVC(PredictionMixin, ClassifierMixin, BaseEstimator, metaclass
     def _session(
         self,
         rows: TrainingRows,
-        checkpoint: NoCheckpoint,
+        checkpoint: Checkpoint,
         audience: Audience,
         *,
         again: bool = False,

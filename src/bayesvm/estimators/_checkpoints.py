@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -31,33 +31,58 @@ KIND = "checkpoint"
 ANY_VALUE = {"n_jobs", "verbose", "time_limit"}  # parameters that do not change the result, or only how far it gets
 
 
+class Checkpoint(Protocol):
+    """What a fit asks of whatever keeps its states by name."""
+
+    def seed(self, drawn: int) -> int:
+        """The seed of the run that began, which may be the one that was drawn now."""
+        ...
+
+    def belongs_to(self, who: Callable[[], dict[str, Any]]) -> None:
+        """Refuse to be used for another fit, and say what differs."""
+        ...
+
+    def recall(self, name: str) -> Any:
+        """The state of that name, if it was reached."""
+        ...
+
+    def keep(self, name: str, state: Callable[[], Any], *, now: bool = True) -> None:
+        """Replace the state of that name, at once or when it is time."""
+        ...
+
+    def freeze(self) -> None:
+        """Keep nothing more: what follows is no part of the whole fit."""
+        ...
+
+    def training(self, name: str) -> Memory:
+        """For a training of that name."""
+        ...
+
+
 class NoCheckpoint:
     """A fit that keeps nothing."""
 
     def seed(self, drawn: int) -> int:
-        """The seed as drawn."""
         return drawn
 
     def belongs_to(self, who: Callable[[], dict[str, Any]]) -> None:
         """Anything goes."""
 
     def recall(self, name: str) -> Any:
-        """Nothing is known."""
         return None
 
     def keep(self, name: str, state: Callable[[], Any], *, now: bool = True) -> None:
         """Does nothing."""
 
     def freeze(self) -> None:
-        """Keep nothing more: what follows is no part of the whole fit."""
+        """Nothing was kept before."""
 
     def training(self, name: str) -> Memory:
-        """For a training of that name."""
         return Forgetful()
 
 
 @dataclass
-class Checkpoint(NoCheckpoint):
+class CheckpointFile:
     """Plain states by name in one file, written every so many seconds."""
 
     path: Path
@@ -68,7 +93,7 @@ class Checkpoint(NoCheckpoint):
     frozen: bool = False
 
     @classmethod
-    def open(cls, path: Any, every: float) -> Checkpoint:
+    def open(cls, path: Any, every: float) -> CheckpointFile:
         """The file as an earlier run left it, or a new one."""
         if not isinstance(every, int | float) or isinstance(every, bool) or not every >= 0:
             raise ValueError(f"checkpoint_every must be a number of seconds from 0; got {every!r}")
@@ -88,15 +113,12 @@ class Checkpoint(NoCheckpoint):
         return found
 
     def freeze(self) -> None:
-        """Keep nothing more: what follows is no part of the whole fit."""
         self.frozen = True
 
     def seed(self, drawn: int) -> int:
-        """That of the run that began this file."""
         return int(self.content.setdefault("seed", drawn))
 
     def belongs_to(self, who: Callable[[], dict[str, Any]]) -> None:
-        """Refuse a file of another fit, and say what differs."""
         here = who()
         known = self.content.setdefault("identity", here)
         for name in [*here, *known]:
@@ -108,7 +130,6 @@ class Checkpoint(NoCheckpoint):
                 )
 
     def recall(self, name: str) -> Any:
-        """The state of that name, if it was reached."""
         return self.content.get(name)
 
     def keep(self, name: str, state: Callable[[], Any], *, now: bool = True) -> None:
@@ -130,7 +151,6 @@ class Checkpoint(NoCheckpoint):
         self.written = time.monotonic()
 
     def training(self, name: str) -> Memory:
-        """For a training of that name."""
         return TrainingMemory(self, name)
 
 

@@ -10,9 +10,21 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from bayesvm.data.labels import Coder, LabelCounts
 
+MOST_CLASSES = 1_000  # beyond that a column of labels is taken for a mistake
+
+
+def require_few_classes(counts: LabelCounts, target: str, remedy: str) -> None:
+    """No more labels than can be meant as classes; for tables while they are read, since all might not fit."""
+    if len(counts.labels) > MOST_CLASSES:
+        raise ValueError(
+            f"{target} has more than {MOST_CLASSES:,} different labels within {counts.counts.sum():,.0f} rows; "
+            f"is it an identifier? {remedy}"
+        )
+
 
 def coder_for(estimator: Any, counts: LabelCounts) -> tuple[Coder, np.ndarray]:
     """How labels are coded and rows of a class weighted, and the weight of every class."""
+    require_few_classes(counts, "y", "Give the column of classes as y")
     labels, weights = counts.labels, counts.weights
     check_classification_targets(np.repeat(labels, 2))  # labels that are all distinct would look like numbers
     if len(labels) == 1:

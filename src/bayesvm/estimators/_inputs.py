@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Protocol
 from zlib import crc32
@@ -11,6 +11,7 @@ import numpy as np
 
 from bayesvm.data.blocks import BlockSource, RowNumbers, rows_to_hold
 from bayesvm.data.dask_rows import is_dask
+from bayesvm.data.labels import slices
 from bayesvm.data.memory import MemorySource
 from bayesvm.data.scaling import ColumnScaler
 from bayesvm.data.tables import Table
@@ -18,8 +19,6 @@ from bayesvm.data.workers import Workers
 from bayesvm.estimators._dask import dask_rows
 from bayesvm.estimators._tables import table_rows
 from bayesvm.estimators._validation import coded, coded_as, row_weights, training_data
-
-SLICE = 2**20  # rows of a vector that are looked at together, so that temporary arrays stay small
 
 
 class TrainingRows(Protocol):
@@ -141,8 +140,3 @@ def class_totals(codes: np.ndarray, weight: np.ndarray | None, n_classes: int) -
     for part in slices(len(codes)):
         totals += np.bincount(codes[part], None if weight is None else weight[part], minlength=n_classes)
     return totals
-
-
-def slices(n_rows: int) -> Iterator[slice]:
-    """All rows of a vector, some at a time."""
-    return (slice(start, start + SLICE) for start in range(0, n_rows, SLICE))

@@ -15,7 +15,7 @@ from typing import Any, TypeVar, cast
 import numpy as np
 
 from bayesvm.data.workers import Workers
-from bayesvm.estimators._checkpoints import NoCheckpoint
+from bayesvm.estimators._checkpoints import Checkpoint
 from bayesvm.estimators._held_out import Audience
 from bayesvm.inference.places import Clock
 from bayesvm.progress import Display
@@ -31,7 +31,7 @@ class Session:
     rng: np.random.Generator
     audience: Audience
     clock: Clock
-    checkpoint: NoCheckpoint
+    checkpoint: Checkpoint
 
     @property
     def display(self) -> Display:
@@ -45,7 +45,7 @@ def session(
     seed: int,
     time_limit: float | None,
     audience: Audience,
-    checkpoint: NoCheckpoint,
+    checkpoint: Checkpoint,
 ) -> Iterator[Session]:
     """Threads and a clock, for the length of a ``with``."""
     clock = Clock(np.inf if time_limit is None else time.monotonic() + time_limit)

@@ -14,9 +14,7 @@ from bayesvm.data.scaling import ColumnScaler
 from bayesvm.data.streams import StreamSource, coded
 from bayesvm.data.tables import Table
 from bayesvm.data.workers import Workers
-from bayesvm.estimators._classes import coder_for
-
-MOST_CLASSES = 1_000  # beyond that a column of labels is taken for a mistake
+from bayesvm.estimators._classes import coder_for, require_few_classes
 
 
 @dataclass(frozen=True)
@@ -64,11 +62,7 @@ def table_rows(estimator: Any, table: Table) -> TableRows:
     for y, weight in table.labels():
         _require_classes(table, y, before)
         counts += LabelCounts.of(y, weight)
-        if len(counts.labels) > MOST_CLASSES:
-            raise ValueError(
-                f"{_target(table)} has more than {MOST_CLASSES:,} different labels within {before + len(y):,} rows; "
-                "is it an identifier? Name the column of classes: open_table(…, target=…)"
-            )
+        require_few_classes(counts, _target(table), "Name the column of classes: open_table(…, target=…)")
         if weight is not None:
             zeros.append(before + np.flatnonzero(weight == 0))
         before += len(y)

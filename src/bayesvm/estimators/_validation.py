@@ -14,7 +14,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, colu
 
 from bayesvm.data.labels import codes_of
 from bayesvm.data.tables import Table
-from bayesvm.data.usable import LARGEST_VALUE, is_number
+from bayesvm.data.usable import LARGEST_VALUE, first_unusable, is_number
 
 _FLOATS = {"dtype": (np.float64, np.float32), "ensure_all_finite": False, "order": None, "accept_sparse": "csr"}
 
@@ -121,26 +121,10 @@ def _require_usable(estimator: Any, X: Any) -> None:
     except ValueError:
         usable = False
     if not usable:
-        raise ValueError(_first_unusable(estimator, X))
-
-
-def _first_unusable(estimator: Any, X: Any) -> str:
-    if hasattr(X, "tocoo"):
-        entries = X.tocoo()
-        bad = np.flatnonzero(~np.isfinite(entries.data) | (np.abs(entries.data) > LARGEST_VALUE))
-        row, column = entries.row[bad[0]], entries.col[bad[0]]
-        value, more = entries.data[bad[0]], len(np.unique(entries.row[bad])) - 1
-    else:
-        bad = ~np.isfinite(X) | (np.abs(X) > LARGEST_VALUE)
-        row, column = np.argwhere(bad)[0]
-        value, more = X[row, column], int(bad.any(axis=1).sum()) - 1
-    names = getattr(estimator, "feature_names_in_", None)
-    where = f"row {row}, column {column}" + ("" if names is None else f" ({names[column]!r})")
-    if np.isnan(value):
-        what, remedy = "NaN", "impute it (sklearn.impute.SimpleImputer) or drop the row"
-    elif np.isinf(value):
-        what, remedy = "infinity", "replace infinite values or drop the row"
-    else:
-        what, remedy = f"a value too large ({value:g}; at most {LARGEST_VALUE:g})", "rescale the column"
-    also = f"; {more} more rows are affected" if more else ""
-    return f"Input X contains {what} at {where}{also}. {type(estimator).__name__} cannot use it: {remedy}."
+        row, column, affected, what, remedy = first_unusable(X)
+        names = getattr(estimator, "feature_names_in_", None)
+        where = f"row {row}, column {column}" + ("" if names is None else f" ({names[column]!r})")
+        also = f"; {affected - 1} more rows are affected" if affected > 1 else ""
+        raise ValueError(
+            f"Input X contains {what} at {where}{also}. {type(estimator).__name__} cannot use it. {remedy}."
+        )
