@@ -26,6 +26,7 @@ TABLE = {
         {"sklearn", "joblib", "dask"},
     ),
     "evaluation": ({"evaluation"}, {"sklearn"}),
+    "inspection": ({"evaluation", "extras", "inspection"}, {"sklearn", "threadpoolctl", "matplotlib"}),
     "preparation": ({"data", "extras", "preparation"}, {"sklearn", "pyarrow"}),
     "workflow": (
         {"data", "evaluation", "estimators", "extras", "preparation", "workflow"},
