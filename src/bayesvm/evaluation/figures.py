@@ -69,7 +69,8 @@ class _Judge:
 
         A resample has the chance of the rows in it, and its own. The first kind takes off both, since a row that is
         drawn twice is no more evidence than once, and what is left is surely there. The second takes off as much as
-        of real rows, and is an upper bound. Between them lies the true error in 19 of 20 cases.
+        of real rows, and is an upper bound. From 2.5 % of the one to 97.5 % of the other is an interval that holds the
+        true error in 92 to 100 of 100 cases, for 60 to 10,000 rows of calibrated and uncalibrated probabilities.
         """
         weight = times * self._weight
         error, brier, log_loss = (self._losses @ weight / weight.sum()).tolist()
