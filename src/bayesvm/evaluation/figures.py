@@ -40,7 +40,8 @@ def figures(
     """
     if n_bootstrap < 0:
         raise ValueError(f"n_bootstrap must not be negative; got {n_bootstrap!r}")
-    judge = _Judge(predictions.counted())
+    predictions = predictions.counted()
+    judge = _Judge(predictions)
     value = judge(np.ones(judge.n_rows))
     rng = np.random.default_rng(random_state)
     drawn = [judge(_times_drawn(judge.n_rows, rng)) for _ in range(n_bootstrap)]
@@ -48,7 +49,7 @@ def figures(
     # The end of the interval that comes from the calibration error of the other kind: see _Judge.
     _, most = intervals.pop("calibration_error_at_most")
     intervals["calibration_error"] = (intervals["calibration_error"][0], most)
-    if value["error"] in {0.0, 1.0} and n_bootstrap:
+    if n_bootstrap and (predictions.correct.all() or not predictions.correct.any()):
         intervals["error"] = judge.wilson(value["error"])
     return {name: Figure(value[name], *interval) for name, interval in intervals.items()}
 
