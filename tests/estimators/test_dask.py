@@ -187,8 +187,9 @@ def test_what_prediction_refuses(two_classes):
         BayesianSVC(**PLAIN).fit(X, TWO).predict(array(X)[:, :2])
     with pytest.warns(UserWarning, match="valid feature names"):
         two_classes.predict(array(X)).compute()
-    with pytest.raises(TypeError, match="sample_latent draws all rows jointly.*compute"):
-        two_classes.sample_latent(array(X))
+    for draw in (two_classes.sample_latent, two_classes.sample_proba):
+        with pytest.raises(TypeError, match=f"{draw.__name__} draws all rows jointly.*compute"):
+            draw(array(X))
     gap = frame()[FEATURES].mask(frame()["depth"] > 2)
     with pytest.raises(ValueError, match="NaN at row .* column"):
         two_classes.predict(gap).compute()

@@ -118,10 +118,40 @@ def test_samples_have_the_moments_of_the_marginals(model, rows, labels):
     np.testing.assert_allclose(same[:, 0], same[:, 1], atol=1e-2)
 
 
+@pytest.mark.parametrize("link", ["calibrated", "probit", "hinge", "paper"])
+@pytest.mark.parametrize(("rows", "labels"), [(X, y), (Xw, yw)], ids=["two classes", "three classes"])
+def test_sampled_probabilities_are_those_of_a_known_f_averaged(link, rows, labels):
+    model = BayesianSVC(n_inducing=20, link=link, tune=None, random_state=0).fit(rows, labels)
+    some = np.vstack([rows[:4], 3 * rows[:2]])  # two of them far away
+    draws = model.sample_proba(some, 4_000, random_state=0)
+    assert draws.shape == (4_000, 6, len(model.classes_))
+    np.testing.assert_allclose(draws.sum(axis=2), 1)
+    # Entropies of the mean and of single draws are what predict_uncertainty finds by quadrature.
+    found, within = model.predict_uncertainty(some), 0.03 if len(model.classes_) == 2 else 0.06  # there, 64 points
+    np.testing.assert_allclose(entr(draws.mean(axis=0)).sum(axis=1), found["total"], atol=within)
+    np.testing.assert_allclose(entr(draws).sum(axis=2).mean(axis=0), found["aleatoric"], atol=within)
+    if len(model.classes_) == 2:
+        known = ndtr(model._link.score(model.sample_latent(some, 4_000, random_state=0), 0.0))
+        np.testing.assert_allclose(draws[..., 1], known, atol=1e-12)
+        np.testing.assert_allclose(np.quantile(draws[..., 1], 0.025, axis=0), found["lower"], atol=0.03)
+        if link in ("calibrated", "probit"):
+            np.testing.assert_allclose(draws.mean(axis=0), model.predict_proba(some), atol=0.025)
+
+
+def test_sampled_probabilities_are_joint_and_come_from_the_seed():
+    model = BayesianLinearSVC().fit(X, y)
+    one, two, other = (model.sample_proba(X[[5, 5, 6]], 3, random_state=seed) for seed in (0, 0, 1))
+    np.testing.assert_array_equal(one, two)
+    assert np.abs(one - other).max() > 1e-4
+    np.testing.assert_allclose(one[:, 0], one[:, 1], atol=1e-9)
+    assert model.sample_proba(X[:7]).shape == (1, 7, 2)
+
+
 def test_many_rows_are_too_many_for_joint_samples():
     model = BayesianLinearSVC().fit(X, y)
-    with pytest.raises(ValueError, match="at most 5000 rows"):
-        model.sample_latent(np.zeros((5001, X.shape[1])))
+    for draw in (model.sample_latent, model.sample_proba):
+        with pytest.raises(ValueError, match="at most 5000 rows"):
+            draw(np.zeros((5001, X.shape[1])))
 
 
 @pytest.mark.parametrize("link", ["calibrated", "probit", "hinge", "paper"])

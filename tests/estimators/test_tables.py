@@ -337,5 +337,6 @@ def test_paths_and_tables_in_the_wrong_place(tmp_path):
     for call in (lambda path: model.fit(path, Y), model.predict):
         with pytest.raises(TypeError, match="open the file with bayesvm.open_table"):
             call(str(tmp_path / "t.parquet"))
-    with pytest.raises(TypeError, match="rows in memory are needed here"):
-        model.sample_latent(open_table(tmp_path / "t.parquet", columns=NAMES))
+    for draw in (model.sample_latent, model.sample_proba):
+        with pytest.raises(TypeError, match="rows in memory are needed here"):
+            draw(open_table(tmp_path / "t.parquet", columns=NAMES))

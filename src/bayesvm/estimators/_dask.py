@@ -85,9 +85,9 @@ def lazy_prediction(model: Any, method: str, X: Any) -> Any:
     The model is one node of the graph, as it is now: a later fit does not change it.
     """
     check_is_fitted(model)
-    if method == "sample_latent":
+    if method in ("sample_latent", "sample_proba"):
         raise TypeError(
-            "sample_latent draws all rows jointly, and so needs them in memory: choose some (at most 5,000) "
+            f"{method} draws all rows jointly, and so needs them in memory: choose some (at most 5,000) "
             "and give it X.compute() of those"
         )
     validate_data(model, _outline(X), reset=False, skip_check_array=True)

@@ -191,7 +191,7 @@ class PredictionMixin:
         X = new_data(self, X)
         if X.shape[0] > MOST_JOINT_ROWS:
             raise ValueError(
-                f"sample_latent factors a joint covariance: at most {MOST_JOINT_ROWS} rows, got {X.shape[0]}"
+                f"joint samples need a factored covariance: at most {MOST_JOINT_ROWS} rows, got {X.shape[0]}"
             )
         rng = np.random.default_rng(check_random_state(random_state).randint(2**31))
         rows = self._scaler(X.toarray() if hasattr(X, "toarray") else X)
@@ -211,6 +211,20 @@ class PredictionMixin:
                 draws += rng.standard_normal((n, len(rows))) @ residual.T
             samples.append(draws)
         return samples[0] if len(samples) == 1 else np.stack(samples, axis=-1)
+
+    @lazy_on_dask
+    def sample_proba(self, X: Any, n: int = 1, random_state: Any = None) -> np.ndarray:
+        """Joint posterior samples of the class probabilities at some rows, of shape (n, n_rows, n_classes).
+
+        Each is what a known f would mean: ``sample_latent`` through the link. At most 5,000 rows.
+        """
+        f = self.sample_latent(X, n, random_state)
+        known = np.zeros(f.shape)
+        if len(self.classes_) > 2:
+            rows = self._link.logits(f.reshape(-1, f.shape[-1]), known.reshape(-1, f.shape[-1]))
+            return softmax(rows, axis=1).reshape(f.shape)
+        z = self._link.score(f, known)
+        return np.stack([ndtr(-z), ndtr(z)], axis=-1)
 
 
 def probabilities(decision: np.ndarray) -> np.ndarray:
