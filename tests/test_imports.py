@@ -26,6 +26,7 @@ TABLE = {
         {"sklearn", "joblib", "dask"},
     ),
     "evaluation": ({"evaluation"}, {"sklearn"}),
+    "inspection": ({"evaluation", "extras", "inspection"}, {"sklearn", "threadpoolctl", "matplotlib"}),
 }
 FILES = sorted(path for path in ROOT.rglob("*.py") if path != ROOT / "__init__.py")
 

@@ -1,0 +1,95 @@
+"""Inspection: fitted estimators of bayesvm, alone or at the end of a pipeline, and the columns they were given."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """``estimator`` as it was given, the bayesvm ``model`` at its end, and the steps ``before`` it, if any."""
+
+    estimator: Any
+    model: Any
+    before: Any
+
+    @classmethod
+    def of(cls, estimator: Any) -> Fitted:
+        """Checked: it is fitted, and a model of bayesvm or a pipeline that ends in one."""
+        steps = getattr(estimator, "steps", None)
+        model = estimator if steps is None else steps[-1][1]
+        if not hasattr(model, "sample_proba"):
+            raise TypeError(
+                f"a BayesianSVC, a BayesianLinearSVC or a pipeline that ends in one is needed here, "
+                f"got {type(model).__name__}"
+            )
+        check_is_fitted(model)
+        return cls(estimator, model, estimator[:-1] if steps is not None and len(steps) > 1 else None)
+
+    def prepared(self, X: Any) -> Any:
+        """Rows as the model sees them."""
+        return X if self.before is None else self.before.transform(X)
+
+    def class_number(self, label: Any, called: str = "target") -> int:
+        """Of a label; ``None`` is the second class of two."""
+        classes = self.model.classes_
+        if label is None and len(classes) == 2:
+            return 1
+        found = [k for k, known in enumerate(classes.tolist()) if known == label]
+        if not found:
+            wrong = "is needed with more than two classes" if label is None else f"{label!r} is not a class"
+            raise ValueError(f"{called} {wrong}: the classes are {classes.tolist()}")
+        return found[0]
+
+    def names(self, X: Any, given: Sequence[str] | None) -> list[str]:
+        """Of the columns of X: those given, those of the fit or of the data frame, or numbers."""
+        known = getattr(self.estimator, "feature_names_in_", None)
+        if known is None:
+            known = getattr(X, "columns", None)
+        return checked_names(given, known, X.shape[1])
+
+    def inner_names(self, given: Sequence[str] | None) -> list[str]:
+        """Of the columns that the model sees, after the steps before it."""
+        known = getattr(self.model, "feature_names_in_", None)
+        if known is None and self.before is not None:
+            try:
+                known = self.before.get_feature_names_out()
+            except (AttributeError, ValueError):  # a step that has no names to tell, or not without those of the input
+                known = None
+        return checked_names(given, known, self.model.n_features_in_)
+
+
+def checked_names(given: Sequence[str] | None, known: Any, n_columns: int) -> list[str]:
+    """One name for each column.
+
+    >>> checked_names(None, None, 2), checked_names(None, ["age", "height"], 2)
+    (['column 0', 'column 1'], ['age', 'height'])
+    """
+    if given is not None and len(given) != n_columns:
+        raise ValueError(f"feature_names has {len(given)} names, but there are {n_columns} columns")
+    names = known if given is None else given
+    return [f"column {i}" for i in range(n_columns)] if names is None else [str(name) for name in names]
+
+
+def column_number(feature: Any, names: Sequence[str]) -> int:
+    """Of a column given by its name or number.
+
+    >>> column_number("height", ["age", "height"]), column_number(-1, ["age", "height"])
+    (1, 1)
+    """
+    if isinstance(feature, str):
+        if feature not in names:
+            close = get_close_matches(feature, names, n=3) or list(names[:10])
+            raise ValueError(f"there is no column {feature!r}; did you mean one of {close}?")
+        return names.index(feature)
+    if not isinstance(feature, int | np.integer) or isinstance(feature, bool):
+        raise TypeError(f"a column is given by its name or number, got {feature!r}")
+    if not -len(names) <= feature < len(names):
+        raise ValueError(f"there is no column {feature}: there are {len(names)}, counted from 0")
+    return int(feature) % len(names)

@@ -1,0 +1,51 @@
+"""Inspection: rows and columns of arrays, sparse matrices and data frames, and copies with some columns replaced."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+
+def rows_of(X: Any, which: npt.NDArray[np.intp]) -> Any:
+    """Some rows, in the form that X has; of a sparse matrix as an array."""
+    if hasattr(X, "iloc"):
+        return X.iloc[which]
+    if hasattr(X, "toarray"):
+        return X[which].toarray()
+    return X[which]
+
+
+def column_of(X: Any, number: int) -> npt.NDArray[Any]:
+    """All values of a column."""
+    if hasattr(X, "iloc"):
+        return np.asarray(X.iloc[:, number])
+    return (X[:, [number]].toarray() if hasattr(X, "toarray") else np.asarray(X[:, number])).reshape(-1)
+
+
+def with_columns(X: Any, numbers: Sequence[int], values: Sequence[Any]) -> Any:
+    """A copy in which all rows have the same values in some columns."""
+    if hasattr(X, "isetitem"):  # pandas
+        X = X.copy()
+        for number, value in zip(numbers, values, strict=True):
+            X.isetitem(number, [value] * len(X))
+        return X
+    if hasattr(X, "replace_column"):  # polars
+        X = X.clone()
+        for number, value in zip(numbers, values, strict=True):
+            old = X.to_series(number)
+            X.replace_column(number, type(old)(old.name, [value] * len(X)))
+        return X
+    X = np.array(X, dtype=np.result_type(X, np.asarray(values)) if np.asarray(X).dtype != object else object)
+    X[:, list(numbers)] = values
+    return X
+
+
+def as_rows(X: Any) -> Any:
+    """X itself where it has columns, else as an array; an error if it is no table."""
+    X = X if hasattr(X, "shape") else np.asarray(X)
+    if len(X.shape) != 2 or 0 in X.shape:
+        raise ValueError(f"X must have rows and columns, got shape {tuple(X.shape)}")
+    return X

@@ -1,0 +1,69 @@
+"""Inspection: how the evidence lower bound rose during the fit."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from bayesvm.inspection import _colours as colours
+from bayesvm.inspection._display import Display
+from bayesvm.inspection._fitted import Fitted
+
+ALL_LEFT_OUT = 20_000  # up to so many rows ``loo_indices_`` has all of them
+
+
+class ElboTraceDisplay(Display):
+    """The evidence lower bound after each update.
+
+    Parameters
+    ----------
+    elbo : array of shape (n_updates,)
+        Of all rows and classes together.
+    n_rows : int or None
+        By which it is divided, if given.
+
+    Attributes
+    ----------
+    ax_, figure_, line_ : what ``plot`` drew.
+
+    Examples
+    --------
+    >>> from bayesvm import BayesianSVC
+    >>> from bayesvm.datasets import waveform
+    >>> from bayesvm.inspection import ElboTraceDisplay
+    >>> data = waveform(300, random_state=0)
+    >>> model = BayesianSVC(n_inducing=20, tune=None, random_state=0).fit(data.X, data.y)
+    >>> ElboTraceDisplay.from_estimator(model).ax_.get_ylabel()
+    'ELBO per row (nats)'
+    """
+
+    def __init__(self, elbo: npt.ArrayLike, *, n_rows: float | None = None) -> None:
+        self.elbo = np.asarray(elbo, np.float64)
+        self.n_rows = n_rows
+
+    @classmethod
+    def from_estimator(
+        cls, estimator: Any, *, n_rows: float | None = None, ax: Any = None, **kwargs: Any
+    ) -> ElboTraceDisplay:
+        """Draw ``elbo_trace_`` of a fitted model or a pipeline that ends in one.
+
+        ``n_rows`` is the number of rows of the fit (their weight), for the bound of one row. A model that learned from
+        fewer than 20,000 knows it.
+        """
+        model = Fitted.of(estimator).model
+        if n_rows is None and len(left_out := getattr(model, "loo_indices_", ())) < ALL_LEFT_OUT:
+            n_rows = len(left_out) or None
+        return cls(model.elbo_trace_, n_rows=n_rows).plot(ax=ax, **kwargs)
+
+    def plot(self, ax: Any = None, **kwargs: Any) -> ElboTraceDisplay:
+        """Draw; further arguments go to ``ax.plot``."""
+        ax = self._begin(ax)
+        updates = np.arange(1, len(self.elbo) + 1)
+        style = {"marker": "o", "markersize": 4, "color": colours.series(0)} | kwargs
+        (self.line_,) = ax.plot(updates, self.elbo / (self.n_rows or 1), **style)
+        unit = "of all rows" if self.n_rows is None else "per row"
+        ax.set(xlabel="update", ylabel=f"ELBO {unit} (nats)")
+        ax.xaxis.get_major_locator().set_params(integer=True)
+        return self

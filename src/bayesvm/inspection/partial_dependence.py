@@ -1,0 +1,233 @@
+"""Inspection: how the probability of a class moves with a feature, and how sure the model is of that."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from threadpoolctl import ThreadpoolController
+
+from bayesvm.inspection import _colours as colours
+from bayesvm.inspection._display import Display, counted, some_of
+from bayesvm.inspection._fitted import Fitted, column_number
+from bayesvm.inspection._frames import as_rows, column_of, rows_of, with_columns
+
+FEW_VALUES = 12  # a column with no more distinct values is asked for each of them
+MOST_LEVELS = 20
+OUTER = (1, 99)  # percentiles between which a number is moved
+BAND = (0.025, 0.975)
+
+
+class PartialDependenceDisplay(Display):
+    """Mean probability of a class over some rows while a feature of all of them is moved, with a 95 % credible band.
+
+    The band is what uncertainty about f means for that mean: quantiles over posterior draws (``sample_proba``).
+
+    Parameters
+    ----------
+    values : array of shape (g,) or (g, k)
+        Settings of the feature, or of columns that move together.
+    mean, lower, upper : arrays of shape (g,)
+        Of the probability.
+    labels : sequence of str or None
+        Names of the settings; points with error bars are then drawn in the place of a line with a band.
+    deciles : array or None
+        Of the feature in the data, as a rug.
+    feature_name, target : what is moved, and the class.
+    n_rows : int or None
+        Rows that the mean was taken over.
+
+    Attributes
+    ----------
+    ax_, figure_, line_, band_, rug_ : what ``plot`` drew; ``band_`` are error bars where there are labels.
+
+    Examples
+    --------
+    >>> from bayesvm import BayesianSVC
+    >>> from bayesvm.datasets import waveform
+    >>> from bayesvm.inspection import PartialDependenceDisplay
+    >>> data = waveform(300, random_state=0)
+    >>> model = BayesianSVC(n_inducing=20, tune=None, random_state=0).fit(data.X, data.y)
+    >>> display = PartialDependenceDisplay.from_estimator(model, data.X, 10, max_rows=50)
+    >>> bool((display.lower <= display.mean).all() and (display.mean <= display.upper).all())
+    True
+    """
+
+    def __init__(
+        self,
+        values: npt.ArrayLike,
+        mean: npt.ArrayLike,
+        lower: npt.ArrayLike,
+        upper: npt.ArrayLike,
+        *,
+        labels: Sequence[str] | None = None,
+        deciles: npt.ArrayLike | None = None,
+        feature_name: str = "feature",
+        target: Any = None,
+        n_rows: int | None = None,
+    ) -> None:
+        self.values = np.asarray(values)
+        self.mean, self.lower, self.upper = (np.asarray(part, np.float64) for part in (mean, lower, upper))
+        self.labels = None if labels is None else [str(label) for label in labels]
+        self.deciles = None if deciles is None else np.asarray(deciles, np.float64)
+        self.feature_name = feature_name
+        self.target = target
+        self.n_rows = n_rows
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: Any,
+        feature: Any,
+        *,
+        values: Any = None,
+        labels: Sequence[str] | None = None,
+        target: Any = None,
+        feature_names: Sequence[str] | None = None,
+        feature_name: str | None = None,
+        n_values: int = 30,
+        max_rows: int = 200,
+        n_draws: int = 200,
+        random_state: int = 0,
+        ax: Any = None,
+        **kwargs: Any,
+    ) -> PartialDependenceDisplay:
+        """Move a feature of the rows X of a fitted model, or of a pipeline that ends in one.
+
+        Parameters
+        ----------
+        X : array or data frame
+            Rows whose other features stay as they are.
+        feature : str, int or list of them
+            A column by its name or number, or several that move together, such as the levels of a category.
+        values : array of shape (g,), or (g, k) for k columns that move together
+            Settings; by default all distinct ones if they are few, else ``n_values`` between the percentiles 1 and 99.
+        labels : sequence of str or None
+            Names of the settings.
+        target : label or None
+            The class; ``None`` is the second of two.
+        feature_names : sequence of str or None
+            Of the columns of X; by default those of the fit.
+        feature_name : str or None
+            For the axis, by default the column's name.
+        max_rows, random_state :
+            So many rows of X are taken, a random choice if there are more.
+        n_draws : int
+            From the posterior, for the band.
+        """
+        fitted, X = Fitted.of(estimator), as_rows(X)
+        names = fitted.names(X, feature_names)
+        number = fitted.class_number(target)
+        several = isinstance(feature, list | tuple | np.ndarray | range)
+        columns = [column_number(part, names) for part in (feature if several else [feature])]
+        if not columns:
+            raise ValueError("feature is empty: give the name or number of a column, or several")
+        settings, labels = _settings(X, columns, names, values, labels, n_values)
+        rows = rows_of(X, some_of(X.shape[0], max_rows, random_state))
+        found = []
+        with ThreadpoolController().limit(limits=1):  # for so few rows, waking more threads takes longer than the work
+            for setting in settings:
+                moved = with_columns(rows, columns, list(setting))
+                stated = estimator.predict_proba(moved)[:, number].mean()
+                draws = fitted.model.sample_proba(fitted.prepared(moved), n_draws, random_state)[:, :, number]
+                low, high = np.quantile(draws.mean(axis=1), BAND)
+                found.append((stated, min(low, stated), max(high, stated)))
+        numeric = labels is None and len(columns) == 1
+        return cls(
+            settings[:, 0] if len(columns) == 1 else settings,
+            *np.transpose(found),
+            labels=labels,
+            deciles=np.quantile(column_of(X, columns[0]).astype(float), np.arange(1, 10) / 10) if numeric else None,
+            feature_name=feature_name or ", ".join(names[column] for column in columns[:3]),
+            target=fitted.model.classes_[number],
+            n_rows=rows.shape[0],
+        ).plot(ax=ax, **kwargs)
+
+    def plot(self, ax: Any = None, **kwargs: Any) -> PartialDependenceDisplay:
+        """Draw; further arguments go to ``ax.plot`` of the line or points."""
+        ax = self._begin(ax)
+        style = {"color": colours.series(0)} | kwargs
+        self.rug_ = None
+        if self.labels is not None:
+            places = np.arange(len(self.labels))
+            style = {"linestyle": "", "marker": "o"} | style
+            self.band_ = ax.vlines(places, self.lower, self.upper, colors=style["color"], alpha=0.6, linewidth=2)
+            (self.line_,) = ax.plot(places, self.mean, **style)
+            long = sum(map(len, self.labels)) > 30
+            turned = {"rotation": 35, "ha": "right", "rotation_mode": "anchor"} if long else {}
+            ax.set_xticks(places, self.labels, **turned)
+            ax.set_xlim(-0.5, len(places) - 0.5)
+        else:
+            style = ({"marker": "o", "markersize": 4} if len(self.values) <= FEW_VALUES else {}) | style
+            self.band_ = ax.fill_between(
+                self.values.astype(float), self.lower, self.upper, color=style["color"], alpha=0.22, linewidth=0
+            )
+            (self.line_,) = ax.plot(self.values.astype(float), self.mean, **style)
+        if self.deciles is not None:
+            self.rug_ = ax.vlines(
+                self.deciles, 0, 0.03, transform=ax.get_xaxis_transform(), colors=colours.ink(), alpha=0.6, linewidth=1
+            )
+        over = "" if self.n_rows is None else f", mean of {counted(self.n_rows, 'row')}"
+        ax.set(xlabel=self.feature_name, ylabel=f"P(y = {self.target}){over}")
+        return self
+
+
+def _settings(
+    X: Any, columns: Sequence[int], names: Sequence[str], values: Any, labels: Sequence[str] | None, n_values: int
+) -> tuple[npt.NDArray[Any], list[str] | None]:
+    """What the columns are set to, a row each, and the names of these settings where they are no numbers."""
+    if values is None:
+        settings, named = _found(X, columns, names, n_values)
+        labels = named if labels is None else labels
+    else:
+        settings = np.asarray(values)
+        settings = settings[:, None] if settings.ndim == 1 and len(columns) == 1 else settings
+        if settings.ndim != 2 or settings.shape[1] != len(columns) or not len(settings):
+            raise ValueError(
+                f"values must have a row for each setting and {counted(len(columns), 'column')}, "
+                f"got shape {np.shape(values)}"
+            )
+        if labels is None and (len(columns) > 1 or not _is_number(settings)):
+            labels = [_named(setting, columns, names) for setting in settings]
+    if labels is not None and len(labels) != len(settings):
+        raise ValueError(f"labels has {len(labels)} names for {len(settings)} settings")
+    return settings, None if labels is None else [str(label) for label in labels]
+
+
+def _found(
+    X: Any, columns: Sequence[int], names: Sequence[str], n_values: int
+) -> tuple[npt.NDArray[Any], list[str] | None]:
+    """Settings that occur in X; of a number with many values, an even grid."""
+    if len(columns) == 1:
+        column = column_of(X, columns[0])
+        distinct = np.unique(column.astype(float) if _is_number(column) else column.astype(str))
+        if _is_number(column):
+            low, high = np.percentile(column.astype(float), OUTER)
+            return (distinct if len(distinct) <= FEW_VALUES else np.linspace(low, high, n_values))[:, None], None
+        settings = distinct[:, None]
+    else:
+        settings = np.unique(np.column_stack([column_of(X, column) for column in columns]), axis=0)[::-1]
+    if len(settings) > MOST_LEVELS:
+        raise ValueError(
+            f"{', '.join(names[column] for column in columns[:3])}: {len(settings)} distinct settings occur in X, more "
+            f"than {MOST_LEVELS}; say which ones in values"
+        )
+    return settings, [_named(setting, columns, names) for setting in settings]
+
+
+def _is_number(column: npt.NDArray[Any]) -> bool:
+    if column.dtype == object:
+        return all(isinstance(value, int | float | np.number) for value in column.flat)
+    return column.dtype.kind in "iufb"
+
+
+def _named(setting: npt.NDArray[Any], columns: Sequence[int], names: Sequence[str]) -> str:
+    """A setting in words: of columns of zeros and ones, those that are one."""
+    if len(columns) == 1:
+        return str(setting[0])
+    if np.isin(setting, (0, 1)).all():
+        return " + ".join(names[column] for column, value in zip(columns, setting, strict=True) if value) or "none"
+    return ", ".join(f"{value:g}" for value in setting)

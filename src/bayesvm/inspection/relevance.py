@@ -1,0 +1,138 @@
+"""Inspection: which features the kernel looks at."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from bayesvm.inspection import _colours as colours
+from bayesvm.inspection._display import Display, counted
+from bayesvm.inspection._fitted import Fitted
+
+
+class RelevanceDisplay(Display):
+    """Share of every feature in the squared distances that the kernel sees, as bars, the largest on top.
+
+    Parameters
+    ----------
+    relevance : array of shape (n_features,)
+        Shares, adding up to one.
+    names : sequence of str
+        Of the features.
+    learned : bool
+        Whether there is a length-scale for every feature. With one for all, the shares tell of spread only, and the
+        picture says so.
+
+    Attributes
+    ----------
+    ax_, figure_, bars_ : what ``plot`` drew.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from bayesvm import BayesianSVC
+    >>> from bayesvm.datasets import waveform
+    >>> from bayesvm.inspection import RelevanceDisplay
+    >>> from bayesvm.kernels import RBF
+    >>> data = waveform(300, random_state=0)
+    >>> kernel = RBF(length_scale=np.full(21, 4.0), variance=4.0)
+    >>> model = BayesianSVC(kernel, tune="loo", n_inducing=20, random_state=0).fit(data.X, data.y)
+    >>> display = RelevanceDisplay.from_estimator(model, groups={"left half": range(10)}, top=5)
+    >>> len(display.bars_)
+    6
+    """
+
+    def __init__(self, relevance: npt.ArrayLike, names: Sequence[str], *, learned: bool = True) -> None:
+        self.relevance = np.asarray(relevance, np.float64)
+        self.names = [str(name) for name in names]
+        self.learned = learned
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        *,
+        feature_names: Sequence[str] | None = None,
+        groups: Mapping[str, Sequence[int]] | None = None,
+        top: int = 20,
+        ax: Any = None,
+        **kwargs: Any,
+    ) -> RelevanceDisplay:
+        """Draw ``relevance_`` of a fitted ``BayesianSVC`` or a pipeline that ends in one.
+
+        Parameters
+        ----------
+        feature_names : sequence of str or None
+            Of the columns that the model sees; by default those of the fit.
+        groups : dict from name to column numbers, or None
+            Columns that belong together, such as those of a categorical feature; their shares are added up. A column
+            of no group keeps a bar of its own.
+        top : int
+            Bars; the other features get one together.
+        """
+        fitted = Fitted.of(estimator)
+        relevance = getattr(fitted.model, "relevance_", None)
+        if relevance is None:
+            raise ValueError(
+                f"this {type(fitted.model).__name__} has no length-scales, and so no relevance_: BayesianSVC has them "
+                "with the RBF and Matern kernels; of BayesianLinearSVC, coef_ tells how much a feature does"
+            )
+        names = fitted.inner_names(feature_names)
+        if groups:
+            relevance, names = added_up(relevance, names, groups)
+        learned = has_many_length_scales(fitted.model.kernel_)
+        return cls(relevance, names, learned=learned).plot(ax=ax, top=top, **kwargs)
+
+    def plot(self, ax: Any = None, *, top: int = 20, **kwargs: Any) -> RelevanceDisplay:
+        """Draw; further arguments go to ``ax.barh``."""
+        ax = self._begin(ax)
+        order = np.argsort(-self.relevance, kind="stable")
+        shown, rest = order[:top], order[top:]
+        widths, names = [float(self.relevance[i]) for i in shown], [self.names[i] for i in shown]
+        if len(rest):
+            widths.append(float(self.relevance[rest].sum()))
+            names.append(f"{counted(len(rest), 'other')} together")
+        self.bars_ = ax.barh(np.arange(len(widths)), widths, **({"color": colours.series(0)} | kwargs))
+        if len(rest):
+            self.bars_[-1].set_alpha(colours.FAINT)
+        ax.set_yticks(np.arange(len(widths)), names)
+        ax.invert_yaxis()
+        ax.set_xlabel(
+            "share in squared distances" + ("" if self.learned else "\n(one length-scale for all: not learned)")
+        )
+        ax.set_xlim(left=0)
+        return self
+
+
+def added_up(
+    relevance: npt.NDArray[Any], names: Sequence[str], groups: Mapping[str, Sequence[int]]
+) -> tuple[npt.NDArray[Any], list[str]]:
+    """Shares of groups of columns, each in the place of its first column.
+
+    >>> added_up(np.array([0.5, 0.2, 0.3]), ["age", "red", "blue"], {"colour": [1, 2]})
+    (array([0.5, 0.5]), ['age', 'colour'])
+    """
+    group_of: dict[int, str] = {}
+    for name, columns in groups.items():
+        for column in columns:
+            if not 0 <= column < len(names):
+                raise ValueError(f"group {name!r} has column {column}, but there are {len(names)}, counted from 0")
+            if column in group_of:
+                raise ValueError(f"column {column} is in two groups, {group_of[column]!r} and {name!r}")
+            group_of[int(column)] = name
+    keys = [("group", group_of[i]) if i in group_of else ("column", str(i)) for i in range(len(names))]
+    sums: dict[tuple[str, str], float] = dict.fromkeys(keys, 0.0)
+    for key, share in zip(keys, relevance, strict=True):
+        sums[key] += float(share)
+    return np.array(list(sums.values())), [key if kind == "group" else names[int(key)] for kind, key in sums]
+
+
+def has_many_length_scales(kernel: Any) -> bool:
+    """One for every feature, in the kernel or a part of it."""
+    parts = getattr(kernel, "kernels", None)
+    if parts is not None:
+        return any(map(has_many_length_scales, parts))
+    return bool(np.ndim(getattr(kernel, "length_scale", 0.0)))

@@ -1,0 +1,128 @@
+"""Inspection: what a model tried while it tuned itself, and how good each trial was."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import groupby
+from typing import Any
+
+import numpy as np
+
+from bayesvm.extras import optional
+from bayesvm.inspection import _colours as colours
+from bayesvm.inspection._display import Display
+from bayesvm.inspection._fitted import Fitted
+
+
+class TuningPathDisplay(Display):
+    """Leave-one-out log loss of the trials of tuning, in order: coloured by kernel, shaped by scaling.
+
+    Rings mark the trials of the scaling and kernel that were chosen, a star the fit that was kept. Losses compare
+    within a stage; other stages have other rows.
+
+    Parameters
+    ----------
+    trials : sequence of trials
+        As in ``tuning_report_.trials``.
+    kept : int or None
+        Number of the trial that is the fit itself.
+
+    Attributes
+    ----------
+    ax_, figure_ : what ``plot`` drew on.
+    points_ : the trials' markers, a list of lines.
+    rings_ : the chosen trials' markers, or None.
+
+    Examples
+    --------
+    >>> from bayesvm import BayesianSVC
+    >>> from bayesvm.datasets import waveform
+    >>> from bayesvm.inspection import TuningPathDisplay
+    >>> data = waveform(300, random_state=0)
+    >>> model = BayesianSVC(n_inducing=20, random_state=0).fit(data.X, data.y)
+    >>> TuningPathDisplay.from_estimator(model).trials[-1].what
+    'fit'
+    """
+
+    def __init__(self, trials: Sequence[Any], *, kept: int | None = None) -> None:
+        self.trials = list(trials)
+        self.kept = kept
+
+    @classmethod
+    def from_estimator(cls, estimator: Any, *, ax: Any = None, **kwargs: Any) -> TuningPathDisplay:
+        """Draw ``tuning_report_`` of a fitted ``BayesianSVC`` or a pipeline that ends in one."""
+        model = Fitted.of(estimator).model
+        report = getattr(model, "tuning_report_", None)
+        if report is None or not report.trials:
+            raise ValueError(
+                f"this {type(model).__name__} has no tuning report: a BayesianSVC has one unless tune=None, "
+                "and a BayesianLinearSVC learns its prior variance without one"
+            )
+        fits = [i for i, trial in enumerate(report.trials) if trial.what == "fit"]
+        same = [i for i in fits if report.trials[i].n_inducing == len(model.inducing_points_)]
+        kept = (same or fits)[-1] if fits else None
+        return cls(report.trials, kept=kept).plot(ax=ax, **kwargs)
+
+    @property
+    def chosen(self) -> list[int]:
+        """Numbers of the trials that had the scaling and kernel of the fit that was kept."""
+        if self.kept is None:
+            return []
+        kept = self.trials[self.kept]
+        return [i for i, t in enumerate(self.trials) if (t.scale, t.kernel) == (kept.scale, kept.kernel)]
+
+    def plot(self, ax: Any = None, **kwargs: Any) -> TuningPathDisplay:
+        """Draw; further arguments go to ``ax.plot`` of the markers."""
+        ax = self._begin(ax)
+        kernels = list(dict.fromkeys(trial.kernel for trial in self.trials))
+        scales = list(dict.fromkeys(trial.scale for trial in self.trials))
+        number = np.arange(1, len(self.trials) + 1)
+        loss = np.array([trial.loo for trial in self.trials])
+        ax.plot(number, loss, color=colours.ink(), alpha=0.25, linewidth=1, zorder=1)
+        self.points_ = []
+        for i, trial in enumerate(self.trials):
+            shape = "*" if i == self.kept else colours.marker(scales.index(trial.scale))
+            style = {"color": colours.series(kernels.index(trial.kernel)), "linestyle": "", "zorder": 3}
+            size = {"marker": shape, "markersize": 12 if i == self.kept else 7}
+            self.points_ += ax.plot(number[i], loss[i], **(style | size | kwargs))
+        self.rings_ = None
+        if self.chosen:
+            ring = {"marker": "o", "markersize": 15, "markerfacecolor": "none", "linestyle": ""}
+            (self.rings_,) = ax.plot(
+                number[self.chosen], loss[self.chosen], **ring, markeredgecolor=colours.ink(), alpha=0.7, zorder=2
+            )
+        self._name_stages(ax, number)
+        ax.set_ylabel("leave-one-out log loss (nats)")
+        ax.margins(y=0.15)
+        self._explain(ax, kernels, scales)
+        return self
+
+    def _name_stages(self, ax: Any, number: Any) -> None:
+        """Trials of one stage share a label below the axis."""
+        places, labels = [], []
+        for (what, rows), group in groupby(
+            zip(number, self.trials, strict=True), key=lambda pair: (pair[1].what, pair[1].n_rows)
+        ):
+            members = [int(i) for i, _ in group]
+            places.append(np.mean(members))
+            labels.append(f"{what}, {rows:,} rows")
+            if members[0] > 1:
+                ax.axvline(members[0] - 0.5, color=colours.ink(), alpha=0.15, linewidth=0.8)
+        ax.set_xticks(places, labels, rotation=35, ha="right", rotation_mode="anchor")
+        ax.set_xlim(0.4, len(self.trials) + 0.6)
+        ax.tick_params(axis="x", length=0)
+
+    def _explain(self, ax: Any, kernels: Sequence[str], scales: Sequence[str | None]) -> None:
+        line = optional("matplotlib.lines", "plots").Line2D
+        shape = {"linestyle": "", "markersize": 7}
+        handles = [
+            line([], [], marker="s", color=colours.series(k), label=name, **shape) for k, name in enumerate(kernels)
+        ]
+        for k, scale in enumerate(scales):
+            label = f"scale: {scale or 'none'}"
+            handles.append(line([], [], marker=colours.marker(k), color=colours.ink(), alpha=0.6, label=label, **shape))
+        if self.chosen:
+            ring = {"markerfacecolor": "none", "markeredgecolor": colours.ink(), "linestyle": "", "markersize": 11}
+            handles.append(line([], [], marker="o", label="what was chosen", **ring))
+            handles.append(line([], [], marker="*", color=colours.ink(), label="the fit", linestyle="", markersize=10))
+        ax.legend(handles=handles, fontsize="small", loc="upper left", bbox_to_anchor=(1.0, 1.0))
