@@ -1,11 +1,13 @@
 """Pictures of fitted models and their predictions, in the manner of scikit-learn's displays: ``bayesvm[plots]``."""
 
+from bayesvm.inspection.decision_boundary import DecisionBoundaryDisplay
 from bayesvm.inspection.elbo_trace import ElboTraceDisplay
 from bayesvm.inspection.partial_dependence import PartialDependenceDisplay
 from bayesvm.inspection.relevance import RelevanceDisplay
 from bayesvm.inspection.tuning_path import TuningPathDisplay
 
 __all__ = [
+    "DecisionBoundaryDisplay",
     "ElboTraceDisplay",
     "PartialDependenceDisplay",
     "RelevanceDisplay",

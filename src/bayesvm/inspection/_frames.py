@@ -26,21 +26,42 @@ def column_of(X: Any, number: int) -> npt.NDArray[Any]:
 
 
 def with_columns(X: Any, numbers: Sequence[int], values: Sequence[Any]) -> Any:
-    """A copy in which all rows have the same values in some columns."""
+    """A copy in which some columns have other values: one for all rows, or one for each."""
+    columns = {
+        number: np.full(X.shape[0], value) if np.ndim(value) == 0 else np.asarray(value)
+        for number, value in zip(numbers, values, strict=True)
+    }
     if hasattr(X, "isetitem"):  # pandas
         X = X.copy()
-        for number, value in zip(numbers, values, strict=True):
-            X.isetitem(number, [value] * len(X))
+        for number, column in columns.items():
+            X.isetitem(number, column)
         return X
     if hasattr(X, "replace_column"):  # polars
         X = X.clone()
-        for number, value in zip(numbers, values, strict=True):
+        for number, column in columns.items():
             old = X.to_series(number)
-            X.replace_column(number, type(old)(old.name, [value] * len(X)))
+            X.replace_column(number, type(old)(old.name, column))
         return X
-    X = np.array(X, dtype=np.result_type(X, np.asarray(values)) if np.asarray(X).dtype != object else object)
-    X[:, list(numbers)] = values
+    X = np.array(X, dtype=np.result_type(X, *columns.values()))
+    for number, column in columns.items():
+        X[:, number] = column
     return X
+
+
+def typical(X: Any, number: int) -> Any:
+    """The median of a column of numbers, else the most frequent value."""
+    column = column_of(X, number)
+    if is_number(column):
+        return float(np.median(column.astype(float)))
+    values, counts = np.unique(column.astype(str), return_counts=True)
+    return values[counts.argmax()]
+
+
+def is_number(column: npt.NDArray[Any]) -> bool:
+    """Whether values are numbers, also those that a data frame holds as objects."""
+    if column.dtype == object:
+        return all(isinstance(value, int | float | np.number) for value in column.flat)
+    return column.dtype.kind in "iufb"
 
 
 def as_rows(X: Any) -> Any:

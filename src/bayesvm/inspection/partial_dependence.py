@@ -12,7 +12,7 @@ from threadpoolctl import ThreadpoolController
 from bayesvm.inspection import _colours as colours
 from bayesvm.inspection._display import Display, counted, some_of
 from bayesvm.inspection._fitted import Fitted, column_number
-from bayesvm.inspection._frames import as_rows, column_of, rows_of, with_columns
+from bayesvm.inspection._frames import as_rows, column_of, is_number, rows_of, with_columns
 
 FEW_VALUES = 12  # a column with no more distinct values is asked for each of them
 MOST_LEVELS = 20
@@ -190,7 +190,7 @@ def _settings(
                 f"values must have a row for each setting and {counted(len(columns), 'column')}, "
                 f"got shape {np.shape(values)}"
             )
-        if labels is None and (len(columns) > 1 or not _is_number(settings)):
+        if labels is None and (len(columns) > 1 or not is_number(settings)):
             labels = [_named(setting, columns, names) for setting in settings]
     if labels is not None and len(labels) != len(settings):
         raise ValueError(f"labels has {len(labels)} names for {len(settings)} settings")
@@ -203,8 +203,8 @@ def _found(
     """Settings that occur in X; of a number with many values, an even grid."""
     if len(columns) == 1:
         column = column_of(X, columns[0])
-        distinct = np.unique(column.astype(float) if _is_number(column) else column.astype(str))
-        if _is_number(column):
+        distinct = np.unique(column.astype(float) if is_number(column) else column.astype(str))
+        if is_number(column):
             low, high = np.percentile(column.astype(float), OUTER)
             return (distinct if len(distinct) <= FEW_VALUES else np.linspace(low, high, n_values))[:, None], None
         settings = distinct[:, None]
@@ -216,12 +216,6 @@ def _found(
             f"than {MOST_LEVELS}; say which ones in values"
         )
     return settings, [_named(setting, columns, names) for setting in settings]
-
-
-def _is_number(column: npt.NDArray[Any]) -> bool:
-    if column.dtype == object:
-        return all(isinstance(value, int | float | np.number) for value in column.flat)
-    return column.dtype.kind in "iufb"
 
 
 def _named(setting: npt.NDArray[Any], columns: Sequence[int], names: Sequence[str]) -> str:

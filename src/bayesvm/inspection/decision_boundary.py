@@ -1,0 +1,280 @@
+"""Inspection: what a model says over the plane of two features, and where it does not know."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from bayesvm.extras import optional
+from bayesvm.inspection import _colours as colours
+from bayesvm.inspection._display import MOST_POINTS, Display, counted, some_of
+from bayesvm.inspection._fitted import Fitted, column_number
+from bayesvm.inspection._frames import as_rows, column_of, rows_of, typical, with_columns
+
+PAD = 0.08  # of the range of the data, on all sides
+STRONGEST = 0.6  # opacity where the model knows
+WEAKEST = 0.06  # and where it does not
+UNKNOWN = 0.5  # share of the greatest entropy at which an epistemic part is as good as not knowing at all
+
+
+class DecisionBoundaryDisplay(Display):
+    """Class probabilities over two features, shaded, and fading where more data would change them.
+
+    Two classes: the colour goes with the probability, and fades with the epistemic uncertainty of
+    ``predict_uncertainty``. The line is where both classes are equally probable; dashed, the margin, where the mean of
+    f is -1 and +1. More classes: the colour is that of the most probable class, and fades with its probability, too.
+
+    Parameters
+    ----------
+    x, y : arrays of shape (g,) and (h,)
+        Values of the two features.
+    proba : array of shape (h, g, n_classes)
+    epistemic : array of shape (h, g)
+        In nats.
+    classes : array of shape (n_classes,)
+    latent : array of shape (h, g) or None
+        Mean of f, of two classes.
+    points, codes : arrays of shape (n, 2) and (n,), or None
+        Rows to draw, and the number of each one's class.
+    inducing : array of shape (m, 2) or None
+        Inducing points; with more than two features, their two coordinates.
+    feature_names : two names.
+
+    Attributes
+    ----------
+    ax_, figure_, image_, boundary_, margin_, points_, inducing_ : what ``plot`` drew, or None.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_moons
+    >>> from bayesvm import BayesianSVC
+    >>> from bayesvm.inspection import DecisionBoundaryDisplay
+    >>> X, y = make_moons(100, noise=0.2, random_state=0)
+    >>> model = BayesianSVC(n_inducing=20, tune=None, random_state=0).fit(X, y)
+    >>> DecisionBoundaryDisplay.from_estimator(model, X, y, grid_resolution=30).proba.shape
+    (30, 30, 2)
+    """
+
+    points_: Any
+    margin_: Any
+    inducing_: Any
+
+    def __init__(
+        self,
+        x: npt.ArrayLike,
+        y: npt.ArrayLike,
+        proba: npt.ArrayLike,
+        epistemic: npt.ArrayLike,
+        classes: npt.ArrayLike,
+        *,
+        latent: npt.ArrayLike | None = None,
+        points: npt.ArrayLike | None = None,
+        codes: npt.ArrayLike | None = None,
+        inducing: npt.ArrayLike | None = None,
+        feature_names: Sequence[str] = ("column 0", "column 1"),
+    ) -> None:
+        self.x, self.y = np.asarray(x, np.float64), np.asarray(y, np.float64)
+        self.proba, self.epistemic = np.asarray(proba, np.float64), np.asarray(epistemic, np.float64)
+        self.classes = np.asarray(classes)
+        self.latent = None if latent is None else np.asarray(latent, np.float64)
+        self.points = None if points is None else np.asarray(points, np.float64)
+        self.codes = None if codes is None else np.asarray(codes)
+        self.inducing = None if inducing is None else np.asarray(inducing, np.float64)
+        self.feature_names = tuple(map(str, feature_names))
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: Any,
+        y: Any = None,
+        *,
+        features: Sequence[Any] | None = None,
+        feature_names: Sequence[str] | None = None,
+        grid_resolution: int = 100,
+        ax: Any = None,
+        **kwargs: Any,
+    ) -> DecisionBoundaryDisplay:
+        """Ask a fitted model, or a pipeline that ends in one, all over the plane that the rows X span.
+
+        Parameters
+        ----------
+        X : array or data frame
+            Rows; they set the range, and are drawn if their labels ``y`` are given (2,000 of them at most).
+        features : two names or numbers of columns, or None
+            Needed if X has more than two; the others are held at their median (text: at the most frequent value).
+        feature_names : sequence of str or None
+            Of the columns of X; by default those of the fit.
+        grid_resolution : int
+            Steps along either feature.
+        """
+        fitted, X = Fitted.of(estimator), as_rows(X)
+        names = fitted.names(X, feature_names)
+        if features is None and X.shape[1] != 2:
+            raise ValueError(
+                f"a boundary is drawn over two columns, and X has {X.shape[1]}: say which two in features=(i, j); the "
+                "others are then held at their median"
+            )
+        columns = [column_number(feature, names) for feature in ((0, 1) if features is None else features)]
+        if len(set(columns)) != 2 or len(columns) != 2:
+            raise ValueError(f"features must be two different columns, got {features!r}")
+        codes = None if y is None else fitted.codes(y)
+        if codes is not None and len(codes) != X.shape[0]:
+            raise ValueError(f"y has {len(codes)} labels for {X.shape[0]} rows")
+        data = np.column_stack([column_of(X, column).astype(float) for column in columns])
+        across, along = (_steps(column, grid_resolution) for column in data.T)
+        plane = _plane(X, columns, across, along)
+        seen, shape = fitted.prepared(plane), (grid_resolution, grid_resolution)
+        two = len(fitted.model.classes_) == 2
+        shown = some_of(len(data), MOST_POINTS)
+        return cls(
+            across,
+            along,
+            estimator.predict_proba(plane).reshape(*shape, -1),
+            fitted.model.predict_uncertainty(seen)["epistemic"].reshape(shape),
+            fitted.model.classes_,
+            latent=fitted.model.latent_mean_and_variance(seen)[0].reshape(shape) if two else None,
+            points=None if codes is None else data[shown],
+            codes=None if codes is None else codes[shown],
+            inducing=_inducing_points(fitted, columns),
+            feature_names=[names[column] for column in columns],
+        ).plot(ax=ax, n_rows=len(data), **kwargs)
+
+    def plot(
+        self,
+        ax: Any = None,
+        *,
+        inducing: bool = True,
+        margin: bool = True,
+        key: bool = True,
+        n_rows: int | None = None,
+        **kwargs: Any,
+    ) -> DecisionBoundaryDisplay:
+        """Draw; further arguments go to ``ax.imshow``.
+
+        ``inducing`` and ``margin`` say whether those are drawn, ``key`` whether a legend and a colour bar are, and
+        ``n_rows`` of how many rows the points are a choice.
+        """
+        ax = self._begin(ax)
+        edges = (*_outer(self.x), *_outer(self.y))
+        how = {"extent": edges, "origin": "lower", "aspect": "auto", "interpolation": "bilinear", "zorder": 0}
+        self.image_ = ax.imshow(self._shades(), **(how | kwargs))
+        self.boundary_ = self._contour(ax, self._advantage(), [0.0], linewidths=1.6)
+        self.margin_ = None
+        if margin and self.latent is not None:
+            self.margin_ = self._contour(ax, [self.latent], [-1.0, 1.0], linewidths=0.9, linestyles="dashed", alpha=0.7)
+        self._draw_points(ax)
+        self.inducing_ = None
+        if inducing and self.inducing is not None:
+            open_marker = {"marker": "o", "markerfacecolor": "none", "markersize": 6, "linestyle": "", "zorder": 4}
+            (self.inducing_,) = ax.plot(
+                *self.inducing.T,
+                **open_marker,
+                markeredgecolor=colours.ink(),
+                markeredgewidth=0.9,
+                label="inducing points",
+            )
+        ax.set(xlim=edges[:2], ylim=edges[2:], xlabel=self.feature_names[0], ylabel=self.feature_names[1])
+        if key:
+            self._explain(ax, n_rows)
+        return self
+
+    def _shades(self) -> npt.NDArray[np.float64]:
+        """Colour and opacity of every cell: the paper, light or dark, is what shines through where nothing is known."""
+        known = 1 - np.clip(self.epistemic / (UNKNOWN * np.log(len(self.classes))), 0, 1)
+        if len(self.classes) == 2:
+            shades = np.array(_between_two()(self.proba[:, :, 1]))
+        else:
+            number = self.proba.argmax(axis=2)
+            to_rgba = optional("matplotlib.colors", "plots").to_rgba_array
+            shades = to_rgba([colours.of_class(k) for k in range(len(self.classes))])[number]
+            even = 1 / len(self.classes)
+            known = known * (self.proba.max(axis=2) - even) / (1 - even)
+        shades[:, :, 3] = WEAKEST + (STRONGEST - WEAKEST) * known
+        return shades
+
+    def _advantage(self) -> list[npt.NDArray[np.float64]]:
+        """Of a class over the best other one, for every class whose border has to be drawn."""
+        count = len(self.classes)
+        others = [np.delete(self.proba, k, axis=2).max(axis=2) for k in range(count)]
+        return [self.proba[:, :, k] - others[k] for k in range(1 if count == 2 else 0, count)]
+
+    def _contour(self, ax: Any, fields: list[npt.NDArray[np.float64]], levels: list[float], **style: Any) -> Any:
+        """Lines of those levels that occur; None if none does."""
+        drawn = []
+        for field in fields:
+            inside = [level for level in levels if field.min() < level < field.max()]
+            if inside:
+                drawn.append(ax.contour(self.x, self.y, field, inside, colors=[colours.ink()], zorder=1, **style))
+        return drawn or None
+
+    def _draw_points(self, ax: Any) -> None:
+        self.points_ = None
+        if self.points is None or self.codes is None:
+            return
+        edge = optional("matplotlib", "plots").rcParams["axes.facecolor"]
+        self.points_ = []
+        for k, label in enumerate(self.classes):
+            look = {"color": colours.of_class(k), "marker": colours.marker(k), "edgecolors": edge, "linewidths": 0.5}
+            self.points_.append(ax.scatter(*self.points[self.codes == k].T, s=22, **look, label=str(label), zorder=3))
+
+    def _explain(self, ax: Any, n_rows: int | None) -> None:
+        handles, labels = ax.get_legend_handles_labels()
+        line = optional("matplotlib.lines", "plots").Line2D
+        patch = optional("matplotlib.patches", "plots").Patch
+        if self.points_ is None and len(self.classes) > 2:
+            patches = [patch(color=colours.of_class(k), alpha=STRONGEST) for k in range(len(self.classes))]
+            handles, labels = patches + handles, list(map(str, self.classes)) + labels
+        if self.margin_ is not None:
+            handles.append(line([], [], color=colours.ink(), linestyle="dashed", linewidth=0.9, alpha=0.7))
+            labels.append("margin")
+        if handles:
+            shown = 0 if self.points is None else len(self.points)
+            title = f"{shown:,} of {counted(n_rows, 'row')}" if n_rows is not None and 0 < shown < n_rows else None
+            where = {"loc": "lower left", "bbox_to_anchor": (0.0, 1.0), "borderaxespad": 0.2}
+            ax.legend(
+                handles, labels, ncols=min(len(handles), 4), title=title, frameon=False, fontsize="small", **where
+            )
+        if len(self.classes) == 2:
+            scale = optional("matplotlib.cm", "plots").ScalarMappable(cmap=_between_two())
+            bar = self.figure_.colorbar(scale, ax=ax, alpha=STRONGEST)
+            bar.set_label(f"P(y = {self.classes[1]}); paler: less known")
+
+
+def _between_two() -> Any:
+    """Colours from the first class over a neutral one to the second."""
+    made = optional("matplotlib.colors", "plots").LinearSegmentedColormap.from_list
+    return made("two classes", [colours.of_class(0), colours.MIDDLE, colours.of_class(1)])
+
+
+def _steps(values: npt.NDArray[np.float64], count: int) -> npt.NDArray[np.float64]:
+    low, high = values.min(), values.max()
+    pad = PAD * (high - low) or 1.0
+    return np.linspace(low - pad, high + pad, count)
+
+
+def _outer(steps: npt.NDArray[np.float64]) -> tuple[float, float]:
+    """Outer edges of the cells around even steps."""
+    half = (steps[1] - steps[0]) / 2
+    return float(steps[0] - half), float(steps[-1] + half)
+
+
+def _plane(X: Any, columns: Sequence[int], across: npt.NDArray[np.float64], along: npt.NDArray[np.float64]) -> Any:
+    """A row for every pair of values, the other columns as they typically are."""
+    pairs = [part.ravel() for part in np.meshgrid(across, along)]
+    rest = [column for column in range(X.shape[1]) if column not in columns]
+    row = rows_of(X, np.zeros(len(pairs[0]), np.intp))
+    return with_columns(row, [*columns, *rest], [*pairs, *(typical(X, column) for column in rest)])
+
+
+def _inducing_points(fitted: Fitted, columns: Sequence[int]) -> npt.NDArray[np.float64] | None:
+    """Their coordinates; after steps that cannot be undone, none."""
+    points = getattr(fitted.model, "inducing_points_", None)
+    if points is None or (fitted.before is not None and not hasattr(fitted.before, "inverse_transform")):
+        return None
+    if fitted.before is not None:
+        points = fitted.before.inverse_transform(points)
+    return np.asarray(points, np.float64)[:, list(columns)]
