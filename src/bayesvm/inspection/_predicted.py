@@ -1,0 +1,92 @@
+"""Inspection: displays of predictions for rows whose classes are known, whatever made the predictions."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from bayesvm.evaluation import Predictions
+from bayesvm.inspection._display import Display
+from bayesvm.inspection._fitted import Fitted
+
+
+class PredictionDisplay(Display):
+    """A picture of predictions: from a model and rows, from probabilities, or from ``evaluation.Predictions``."""
+
+    _of_uncertainty: ClassVar[bool] = False  # whether ``predict_uncertainty`` is needed
+
+    @classmethod
+    def of(cls, predictions: Predictions, *, ax: Any = None, **kwargs: Any) -> Self:
+        """Draw predictions."""
+        raise NotImplementedError
+
+    @classmethod
+    def from_estimator(
+        cls, estimator: Any, X: Any, y: Any, *, sample_weight: Any = None, ax: Any = None, **kwargs: Any
+    ) -> Self:
+        """Draw what a fitted classifier, or a pipeline, says of rows X whose labels are y.
+
+        Further arguments are those of ``of``.
+        """
+        check_is_fitted(estimator)
+        split = {}
+        if cls._of_uncertainty:
+            fitted = Fitted.of(estimator)
+            found = fitted.model.predict_uncertainty(fitted.prepared(X))
+            split = {name: found[name] for name in ("aleatoric", "epistemic")}
+        proba = estimator.predict_proba(X)
+        return cls.of(Predictions.of(estimator.classes_, y, proba, weight=sample_weight, **split), ax=ax, **kwargs)
+
+    @classmethod
+    def from_predictions(
+        cls,
+        y_true: Any,
+        proba: Any,
+        *,
+        classes: Any = None,
+        sample_weight: Any = None,
+        aleatoric: Any = None,
+        epistemic: Any = None,
+        ax: Any = None,
+        **kwargs: Any,
+    ) -> Self:
+        """Draw probabilities of shape (n_rows, n_classes), or those of the second of two classes, and true labels.
+
+        ``classes`` are the labels of the columns, sorted; by default those that occur. ``aleatoric`` and ``epistemic``
+        are those of ``predict_uncertainty``, where a picture shows them. Further arguments are those of ``of``.
+        """
+        split = {"aleatoric": aleatoric, "epistemic": epistemic}
+        predictions = Predictions.of(*labelled(y_true, proba, classes), weight=sample_weight, **split)
+        return cls.of(predictions, ax=ax, **kwargs)
+
+
+def labelled(y_true: Any, proba: Any, classes: Any) -> tuple[Any, Any, Any]:
+    """Classes, labels, and a column of probabilities for each class."""
+    labels, proba = np.asarray(y_true), np.asarray(proba, np.float64)
+    columns = np.column_stack([1 - proba, proba]) if proba.ndim == 1 else proba
+    known = np.unique(labels) if classes is None else np.asarray(classes)
+    if classes is None and columns.ndim == 2 and columns.shape[1] != len(known):
+        raise ValueError(
+            f"proba is of {columns.shape[1]} classes, but in y_true there are {len(known)}: {known.tolist()}; give the "
+            "labels of all columns in classes"
+        )
+    return known, labels, columns
+
+
+def against_the_rest(predictions: Predictions, pos_label: Any) -> Predictions:
+    """One class, by its label, against all others, as two classes: False and True."""
+    labels = predictions.classes.tolist()
+    if pos_label not in labels:
+        raise ValueError(f"pos_label {pos_label!r} is not a class; the classes are {labels}")
+    number = labels.index(pos_label)
+    p = predictions.proba[:, number]
+    return Predictions(
+        np.array([False, True]),
+        (predictions.y == number).astype(np.intp),
+        np.column_stack([1 - p, p]),
+        predictions.weight,
+        predictions.aleatoric,
+        predictions.epistemic,
+    )

@@ -1,0 +1,96 @@
+"""Inspection: which probabilities the rows of each class are given."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from bayesvm.evaluation import Predictions
+from bayesvm.inspection import _colours as colours
+from bayesvm.inspection._predicted import PredictionDisplay, against_the_rest
+
+
+class ProbabilityHistogramDisplay(PredictionDisplay):
+    """How often which probability is stated: of two classes that of the second, for the rows of either class.
+
+    Of more classes, that of the most probable one, where it is the true one and where it is not; or with ``pos_label``
+    that of one class, for its rows and for the others. Each histogram adds up to one, so that a rare class is seen.
+
+    Parameters
+    ----------
+    shares : array of shape (n_groups, n_bins)
+        Of the rows (or weight) of each group.
+    edges : array of shape (n_bins + 1,)
+    labels : sequence of str
+        Of the groups.
+    counts : sequence of int
+        Rows of the groups.
+    what : str
+        Whose probability it is.
+
+    Attributes
+    ----------
+    ax_, figure_, steps_ : what ``plot`` drew.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from bayesvm.inspection import ProbabilityHistogramDisplay
+    >>> p = np.random.default_rng(0).random(1000)
+    >>> y = np.where(np.random.default_rng(1).random(1000) < p, "yes", "no")
+    >>> display = ProbabilityHistogramDisplay.from_predictions(y, p, n_bins=5)
+    >>> display.labels, display.shares.round(1)[1]
+    (['no', 'yes'], array([0. , 0.1, 0.2, 0.3, 0.4]))
+    """
+
+    def __init__(
+        self,
+        shares: npt.ArrayLike,
+        edges: npt.ArrayLike,
+        labels: Sequence[str],
+        counts: Sequence[int],
+        *,
+        what: str = "the class",
+    ) -> None:
+        self.shares, self.edges = np.asarray(shares, np.float64), np.asarray(edges, np.float64)
+        self.labels, self.counts = list(map(str, labels)), list(map(int, counts))
+        self.what = what
+
+    @classmethod
+    def of(
+        cls, predictions: Predictions, *, n_bins: int = 25, pos_label: Any = None, ax: Any = None, **kwargs: Any
+    ) -> Self:
+        """Draw predictions, in ``n_bins`` even bins; of the class ``pos_label``, if it is given."""
+        labels = list(map(str, predictions.classes))
+        what = f"y = {labels[-1]}"
+        if pos_label is not None:
+            predictions = against_the_rest(predictions, pos_label)
+            labels, what = [f"not {pos_label}", str(pos_label)], f"y = {pos_label}"
+        if len(predictions.classes) == 2:
+            group, stated = predictions.y, predictions.positive
+        else:
+            labels, what = ["wrong", "right"], "the most probable class"
+            group, stated = predictions.correct.astype(np.intp), predictions.proba.max(axis=1)
+        edges = np.linspace(0, 1, n_bins + 1)
+        weight = predictions.weight_or_ones
+        heights = [np.histogram(stated[group == k], edges, weights=weight[group == k])[0] for k in range(2)]
+        shares = [height / max(height.sum(), np.finfo(float).tiny) for height in heights]
+        counts = np.bincount(group[weight > 0], minlength=2).tolist()
+        return cls(shares, edges, labels, counts, what=what).plot(ax=ax, **kwargs)
+
+    def plot(self, ax: Any = None, **kwargs: Any) -> Self:
+        """Draw; further arguments go to ``ax.stairs``."""
+        ax = self._begin(ax)
+        self.steps_ = []
+        for k, (share, label, count) in enumerate(zip(self.shares, self.labels, self.counts, strict=True)):
+            colour = colours.of_class(k)
+            ax.stairs(share, self.edges, **({"fill": True, "color": colour, "alpha": 0.3} | kwargs))
+            named = f"{label} ({count:,})"
+            self.steps_.append(ax.stairs(share, self.edges, color=colour, linewidth=1.4, label=named))
+        ax.set(xlim=(0, 1), xlabel=f"stated probability of {self.what}", ylabel="share of the rows")
+        ax.set_ylim(bottom=0)
+        ax.legend(title="truth (rows)", fontsize="small", loc="best")
+        return self

@@ -1,0 +1,119 @@
+"""Inspection: do things happen as often as is stated?"""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from bayesvm.evaluation import Predictions, reliability
+from bayesvm.inspection import _colours as colours
+from bayesvm.inspection._display import counted
+from bayesvm.inspection._predicted import PredictionDisplay, against_the_rest
+
+BARS = 25  # of the strip of counts
+STRIP = (-0.24, -0.05)  # where it lies, below the share of zero
+PERFECT = "perfect"
+
+
+class ReliabilityDisplay(PredictionDisplay):
+    """Stated probabilities against the share that came true, in groups of equal numbers of rows, with 95 % intervals.
+
+    The strip below shows how many rows state which probability. Of two classes it is the probability of the second; of
+    more, that of the most probable class, or of ``pos_label``.
+
+    Parameters
+    ----------
+    stated, observed, low, high : arrays of shape (n_groups,)
+        Mean stated probability, observed share, and its interval.
+    counts : array or None
+        Rows, by stated probability in even bins from 0 to 1.
+    what : str
+        Whose probability it is.
+
+    Attributes
+    ----------
+    ax_, figure_, line_, intervals_, strip_ : what ``plot`` drew.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from bayesvm.inspection import ReliabilityDisplay
+    >>> p = np.random.default_rng(0).random(1000)
+    >>> y = np.random.default_rng(1).random(1000) < p  # comes true as often as stated
+    >>> display = ReliabilityDisplay.from_predictions(y, p, n_bins=10)
+    >>> bool(((display.low < display.stated) & (display.stated < display.high)).mean() > 0.8)
+    True
+    """
+
+    def __init__(
+        self,
+        stated: npt.ArrayLike,
+        observed: npt.ArrayLike,
+        low: npt.ArrayLike,
+        high: npt.ArrayLike,
+        *,
+        counts: npt.ArrayLike | None = None,
+        what: str = "the class",
+    ) -> None:
+        self.stated, self.observed = np.asarray(stated, np.float64), np.asarray(observed, np.float64)
+        self.low, self.high = np.asarray(low, np.float64), np.asarray(high, np.float64)
+        self.counts = None if counts is None else np.asarray(counts)
+        self.what = what
+
+    @classmethod
+    def of(
+        cls, predictions: Predictions, *, n_bins: int = 15, pos_label: Any = None, ax: Any = None, **kwargs: Any
+    ) -> Self:
+        """Draw predictions, in ``n_bins`` groups; of the class ``pos_label``, if it is given."""
+        what = "the most probable class" if len(predictions.classes) > 2 else f"y = {predictions.classes[1]}"
+        if pos_label is not None:
+            predictions, what = against_the_rest(predictions, pos_label), f"y = {pos_label}"
+        found = reliability(predictions, n_bins)
+        stated = predictions.positive if len(predictions.classes) == 2 else predictions.proba.max(axis=1)
+        counts, _ = np.histogram(stated[predictions.weight_or_ones > 0], BARS, (0, 1))
+        shown = cls(found.stated, found.observed, found.low, found.high, counts=counts, what=what)
+        return shown.plot(ax=ax, **kwargs)
+
+    def plot(self, ax: Any = None, *, name: str | None = None, strip: bool = True, **kwargs: Any) -> Self:
+        """Draw; further arguments go to ``ax.plot`` of the points.
+
+        ``name`` stands in the legend. ``strip=False`` leaves out the counts, as for a second model on the same axes.
+        """
+        ax = self._begin(ax)
+        if PERFECT not in ax.get_legend_handles_labels()[1]:
+            ax.plot([0, 1], [0, 1], color=colours.ink(), alpha=colours.FAINT, linewidth=1, zorder=1, label=PERFECT)
+        number = sum(line.get_label() != PERFECT for line in ax.get_lines())
+        style = {
+            "color": colours.series(number),
+            "marker": "o",
+            "markersize": 4.5,
+            "linewidth": 1,
+            "zorder": 3,
+        } | kwargs
+        self.intervals_ = ax.vlines(
+            self.stated, self.low, self.high, colors=style["color"], alpha=0.55, linewidth=2, zorder=2
+        )
+        (self.line_,) = ax.plot(self.stated, self.observed, label=name or "observed, 95 % interval", **style)
+        ax.set(xlim=(-0.02, 1.02), xlabel=f"stated probability of {self.what}", ylabel="observed share")
+        ax.set_yticks(np.arange(0, 1.01, 0.2))
+        self.strip_ = None
+        if strip and self.counts is not None:
+            self._draw_strip(ax)
+        else:
+            ax.set_ylim(min(ax.get_ylim()[0], -0.02), 1.02)
+        ax.legend(loc="upper left", fontsize="small")
+        return self
+
+    def _draw_strip(self, ax: Any) -> None:
+        counts = np.zeros(1) if self.counts is None else self.counts
+        bottom, top = STRIP
+        edges = np.linspace(0, 1, len(counts) + 1)
+        heights = (top - bottom) * counts / max(counts.max(), 1)
+        look = {"color": colours.ink(), "alpha": colours.FAINT, "linewidth": 0, "align": "edge"}
+        self.strip_ = ax.bar(edges[:-1], heights, 0.9 * edges[1], bottom=bottom, **look)
+        ax.axhline(bottom, color=colours.ink(), alpha=colours.FAINT, linewidth=0.6)
+        most = f"of {counted(int(counts.sum()), 'row')}, the highest bar has {int(counts.max()):,}"
+        ax.text(0.5, top, most, ha="center", va="bottom", fontsize="x-small", color=colours.ink(), alpha=0.8)
+        ax.set_ylim(bottom - 0.02, 1.02)

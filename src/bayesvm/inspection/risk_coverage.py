@@ -1,0 +1,66 @@
+"""Inspection: what is gained by leaving the most doubtful rows to somebody else."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from bayesvm.evaluation import Predictions, risk_coverage
+from bayesvm.inspection import _colours as colours
+from bayesvm.inspection._predicted import PredictionDisplay
+
+
+class RiskCoverageDisplay(PredictionDisplay):
+    """The error among the rows that are answered, if the most doubtful ones are not; and the error that was stated.
+
+    Where the stated line follows the observed one, a wanted error rate can be kept by it.
+
+    Parameters
+    ----------
+    coverage : array of shape (n,)
+        Share of the rows that are answered.
+    risk, stated : arrays of shape (n,)
+        Observed error among them, and the mean of their doubts.
+    area : float
+        Under the observed curve.
+
+    Attributes
+    ----------
+    ax_, figure_, line_, stated_line_ : what ``plot`` drew.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from bayesvm.inspection import RiskCoverageDisplay
+    >>> p = np.random.default_rng(0).random(1000)
+    >>> y = np.random.default_rng(1).random(1000) < p
+    >>> display = RiskCoverageDisplay.from_predictions(y, p)
+    >>> round(display.risk[-1], 2), round(display.stated[-1], 2)  # of all rows
+    (np.float64(0.25), np.float64(0.25))
+    """
+
+    def __init__(self, coverage: npt.ArrayLike, risk: npt.ArrayLike, stated: npt.ArrayLike, area: float) -> None:
+        self.coverage, self.risk = np.asarray(coverage, np.float64), np.asarray(risk, np.float64)
+        self.stated = np.asarray(stated, np.float64)
+        self.area = float(area)
+
+    @classmethod
+    def of(cls, predictions: Predictions, *, ax: Any = None, **kwargs: Any) -> Self:
+        """Draw predictions."""
+        return cls(*risk_coverage(predictions)).plot(ax=ax, **kwargs)
+
+    def plot(self, ax: Any = None, *, name: str | None = None, **kwargs: Any) -> Self:
+        """Draw; further arguments go to ``ax.plot`` of the observed error. ``name`` stands in the legend."""
+        ax = self._begin(ax)
+        style = {"color": colours.series(len(ax.get_lines()) // 2)} | kwargs
+        whose = "" if name is None else f"{name}, "
+        (self.line_,) = ax.plot(self.coverage, self.risk, label=f"{whose}observed (area {self.area:.3g})", **style)
+        (self.stated_line_,) = ax.plot(
+            self.coverage, self.stated, label=f"{whose}stated", color=style["color"], linestyle="dashed", alpha=0.8
+        )
+        ax.set(xlim=(0, 1.01), xlabel="share of rows answered, least doubtful first", ylabel="error among them")
+        ax.set_ylim(bottom=0)
+        ax.legend(loc="upper left", fontsize="small")
+        return self

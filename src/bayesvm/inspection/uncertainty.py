@@ -1,0 +1,80 @@
+"""Inspection: what is uncertain because the classes overlap, and what because data are few."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from bayesvm.evaluation import Predictions
+from bayesvm.inspection import _colours as colours
+from bayesvm.inspection._display import MOST_POINTS, counted, some_of
+from bayesvm.inspection._predicted import PredictionDisplay
+
+
+class UncertaintyDisplay(PredictionDisplay):
+    """The epistemic part of every row's uncertainty, which more data would remove, against the aleatoric one.
+
+    Rows whose class was predicted and others have different marks.
+
+    Parameters
+    ----------
+    aleatoric, epistemic : arrays of shape (n,)
+        In nats, as ``predict_uncertainty`` gives them.
+    correct : array of bool of shape (n,)
+        Whether the most probable class is the true one.
+
+    Attributes
+    ----------
+    ax_, figure_, right_, wrong_ : what ``plot`` drew.
+
+    Examples
+    --------
+    >>> from bayesvm import BayesianSVC
+    >>> from bayesvm.datasets import waveform
+    >>> from bayesvm.inspection import UncertaintyDisplay
+    >>> train, test = waveform(300, random_state=0), waveform(500, random_state=1)
+    >>> model = BayesianSVC(n_inducing=20, tune=None, random_state=0).fit(train.X, train.y)
+    >>> display = UncertaintyDisplay.from_estimator(model, test.X, test.y)
+    >>> total = display.aleatoric + display.epistemic
+    >>> bool(total[~display.correct].mean() > total[display.correct].mean())
+    True
+    """
+
+    _of_uncertainty: ClassVar[bool] = True
+
+    def __init__(self, aleatoric: npt.ArrayLike, epistemic: npt.ArrayLike, correct: npt.ArrayLike) -> None:
+        self.aleatoric, self.epistemic = np.asarray(aleatoric, np.float64), np.asarray(epistemic, np.float64)
+        self.correct = np.asarray(correct, bool)
+
+    @classmethod
+    def of(cls, predictions: Predictions, *, ax: Any = None, **kwargs: Any) -> Self:
+        """Draw predictions that have an aleatoric and an epistemic part."""
+        if predictions.aleatoric is None or predictions.epistemic is None:
+            raise ValueError(
+                "these predictions have no aleatoric and epistemic part: give both, as predict_uncertainty tells them"
+            )
+        return cls(predictions.aleatoric, predictions.epistemic, predictions.correct).plot(ax=ax, **kwargs)
+
+    def plot(self, ax: Any = None, *, max_points: int = MOST_POINTS, **kwargs: Any) -> Self:
+        """Draw, a random choice if there are more rows than ``max_points``; further arguments go to ``ax.scatter``."""
+        ax = self._begin(ax)
+        shown = some_of(len(self.correct), max_points)
+        parts = []
+        for right, label, look in (
+            (True, "right", {"marker": "o", "s": 12, "alpha": 0.45, "linewidths": 0, "color": colours.series(0)}),
+            (False, "wrong", {"marker": "x", "s": 22, "alpha": 0.9, "linewidths": 1.1, "color": colours.series(1)}),
+        ):
+            rows = shown[self.correct[shown] == right]
+            number = int((self.correct == right).sum())
+            parts.append(
+                ax.scatter(self.aleatoric[rows], self.epistemic[rows], **(look | kwargs), label=f"{label} ({number:,})")
+            )
+        self.right_, self.wrong_ = parts
+        ax.set(xlabel="aleatoric: the classes overlap (nats)", ylabel="epistemic: more data would tell (nats)")
+        ax.set_xlim(left=0)
+        ax.set_ylim(bottom=0)
+        thinned = f"drawn: {len(shown):,} of {counted(len(self.correct), 'row')}"
+        ax.legend(title=thinned if len(shown) < len(self.correct) else None, fontsize="small", loc="upper left")
+        return self
