@@ -24,6 +24,7 @@ from bayesvm.inspection import (
     TuningPathDisplay,
     UncertaintyDisplay,
 )
+from bayesvm.kernels import RBF
 
 
 def pictures():
@@ -34,13 +35,13 @@ def pictures():
 
     iris = load_iris()
     X, y = iris.data[:, 2:], iris.target_names[iris.target]
-    flowers = BayesianSVC(n_inducing=30, random_state=0).fit(X, y)
+    flowers = BayesianSVC(n_inducing=30, random_state=0).fit(X[::2], y[::2])
     yield (
         "boundary_three_classes",
         DecisionBoundaryDisplay.from_estimator(flowers, X, y, feature_names=iris.feature_names[2:]),
     )
-    yield "reliability_three_classes", ReliabilityDisplay.from_estimator(flowers, X, y, n_bins=6)
-    yield "probabilities_three_classes", ProbabilityHistogramDisplay.from_estimator(flowers, X, y)
+    yield "reliability_three_classes", ReliabilityDisplay.from_estimator(flowers, X[1::2], y[1::2], n_bins=6)
+    yield "probabilities_three_classes", ProbabilityHistogramDisplay.from_estimator(flowers, X[1::2], y[1::2])
 
     cells = load_breast_cancer()
     X, y = cells.data, cells.target_names[cells.target]
@@ -57,13 +58,18 @@ def pictures():
 
     train, test = waveform(3_000, random_state=0), waveform(5_000, random_state=1)
     waves = BayesianSVC(n_inducing=80, random_state=0).fit(train.X, train.y)
-    yield "elbo", ElboTraceDisplay.from_estimator(waves)
     yield "tuning", TuningPathDisplay.from_estimator(waves)
-    yield "relevance", RelevanceDisplay.from_estimator(waves, top=12)
     yield "reliability", ReliabilityDisplay.from_estimator(waves, test.X, test.y)
     yield "risk_coverage", RiskCoverageDisplay.from_estimator(waves, test.X, test.y)
     yield "probabilities", ProbabilityHistogramDisplay.from_estimator(waves, test.X, test.y)
     yield "uncertainty", UncertaintyDisplay.from_estimator(waves, test.X, test.y)
+
+    plain = BayesianSVC(n_inducing=80, tune=None, random_state=0).fit(train.X, train.y)
+    yield "elbo", ElboTraceDisplay.from_estimator(plain)
+    kernel = RBF(length_scale=np.full(21, 4.0), variance=4.0)
+    ours = BayesianSVC(kernel, tune="loo", n_inducing=60, random_state=0).fit(train.X, train.y)
+    names = [f"t = {t}" for t in range(21)]
+    yield "relevance", RelevanceDisplay.from_estimator(ours, feature_names=names, top=12)
 
     rng = np.random.default_rng(0)
     level = rng.integers(4, size=400)

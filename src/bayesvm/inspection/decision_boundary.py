@@ -42,6 +42,7 @@ class DecisionBoundaryDisplay(Display):
     inducing : array of shape (m, 2) or None
         Inducing points; with more than two features, their two coordinates.
     feature_names : two names.
+    n_held, n_rows : how many other columns were held, and of how many rows the points are a choice; for the legend.
 
     Attributes
     ----------
@@ -75,6 +76,8 @@ class DecisionBoundaryDisplay(Display):
         codes: npt.ArrayLike | None = None,
         inducing: npt.ArrayLike | None = None,
         feature_names: Sequence[str] = ("column 0", "column 1"),
+        n_held: int = 0,
+        n_rows: int | None = None,
     ) -> None:
         self.x, self.y = np.asarray(x, np.float64), np.asarray(y, np.float64)
         self.proba, self.epistemic = np.asarray(proba, np.float64), np.asarray(epistemic, np.float64)
@@ -84,6 +87,8 @@ class DecisionBoundaryDisplay(Display):
         self.codes = None if codes is None else np.asarray(codes)
         self.inducing = None if inducing is None else np.asarray(inducing, np.float64)
         self.feature_names = tuple(map(str, feature_names))
+        self.n_held = n_held
+        self.n_rows = n_rows
 
     @classmethod
     def from_estimator(
@@ -141,7 +146,9 @@ class DecisionBoundaryDisplay(Display):
             codes=None if codes is None else codes[shown],
             inducing=_inducing_points(fitted, columns),
             feature_names=[names[column] for column in columns],
-        ).plot(ax=ax, n_rows=len(data), **kwargs)
+            n_held=X.shape[1] - 2,
+            n_rows=len(data),
+        ).plot(ax=ax, **kwargs)
 
     def plot(
         self,
@@ -150,13 +157,11 @@ class DecisionBoundaryDisplay(Display):
         inducing: bool = True,
         margin: bool = True,
         key: bool = True,
-        n_rows: int | None = None,
         **kwargs: Any,
     ) -> DecisionBoundaryDisplay:
         """Draw; further arguments go to ``ax.imshow``.
 
-        ``inducing`` and ``margin`` say whether those are drawn, ``key`` whether a legend and a colour bar are, and
-        ``n_rows`` of how many rows the points are a choice.
+        ``inducing`` and ``margin`` say whether those are drawn, ``key`` whether a legend and a colour bar are.
         """
         ax = self._begin(ax)
         edges = (*_outer(self.x), *_outer(self.y))
@@ -179,7 +184,7 @@ class DecisionBoundaryDisplay(Display):
             )
         ax.set(xlim=edges[:2], ylim=edges[2:], xlabel=self.feature_names[0], ylabel=self.feature_names[1])
         if key:
-            self._explain(ax, n_rows)
+            self._explain(ax)
         return self
 
     def _shades(self) -> npt.NDArray[np.float64]:
@@ -221,7 +226,7 @@ class DecisionBoundaryDisplay(Display):
             look = {"color": colours.of_class(k), "marker": colours.marker(k), "edgecolors": edge, "linewidths": 0.5}
             self.points_.append(ax.scatter(*self.points[self.codes == k].T, s=22, **look, label=str(label), zorder=3))
 
-    def _explain(self, ax: Any, n_rows: int | None) -> None:
+    def _explain(self, ax: Any) -> None:
         handles, labels = ax.get_legend_handles_labels()
         line = optional("matplotlib.lines", "plots").Line2D
         patch = optional("matplotlib.patches", "plots").Patch
@@ -233,21 +238,24 @@ class DecisionBoundaryDisplay(Display):
             labels.append("margin")
         if handles:
             shown = 0 if self.points is None else len(self.points)
-            title = f"{shown:,} of {counted(n_rows, 'row')}" if n_rows is not None and 0 < shown < n_rows else None
+            notes = [f"{counted(self.n_held, 'other column')} at the median"] if self.n_held else []
+            if self.n_rows is not None and 0 < shown < self.n_rows:
+                notes.append(f"drawn: {shown:,} of {counted(self.n_rows, 'row')}")
             where = {"loc": "lower left", "bbox_to_anchor": (0.0, 1.0), "borderaxespad": 0.2}
-            ax.legend(
-                handles, labels, ncols=min(len(handles), 4), title=title, frameon=False, fontsize="small", **where
-            )
+            look = {"frameon": False, "fontsize": "small", "title_fontsize": "small", "alignment": "left"}
+            ax.legend(handles, labels, ncols=min(len(handles), 4), title="; ".join(notes) or None, **look, **where)
         if len(self.classes) == 2:
             scale = optional("matplotlib.cm", "plots").ScalarMappable(cmap=_between_two())
-            bar = self.figure_.colorbar(scale, ax=ax, alpha=STRONGEST)
+            bar = self.figure_.colorbar(scale, ax=ax)
             bar.set_label(f"P(y = {self.classes[1]}); paler: less known")
 
 
 def _between_two() -> Any:
-    """Colours from the first class over a neutral one to the second."""
-    made = optional("matplotlib.colors", "plots").LinearSegmentedColormap.from_list
-    return made("two classes", [colours.of_class(0), colours.MIDDLE, colours.of_class(1)])
+    """Colours from the first class over a neutral one to the second, as opaque as where the model knows."""
+    made = optional("matplotlib.colors", "plots")
+    ends = (colours.of_class(0), colours.MIDDLE, colours.of_class(1))
+    opaque = [made.to_rgba(end, STRONGEST) for end in ends]
+    return made.LinearSegmentedColormap.from_list("two classes", opaque)
 
 
 def _steps(values: npt.NDArray[np.float64], count: int) -> npt.NDArray[np.float64]:

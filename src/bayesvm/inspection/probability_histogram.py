@@ -30,6 +30,8 @@ class ProbabilityHistogramDisplay(PredictionDisplay):
         Rows of the groups.
     what : str
         Whose probability it is.
+    grouped_by : "truth" or "prediction"
+        By their class, or by whether it was predicted.
 
     Attributes
     ----------
@@ -54,10 +56,11 @@ class ProbabilityHistogramDisplay(PredictionDisplay):
         counts: Sequence[int],
         *,
         what: str = "the class",
+        grouped_by: str = "truth",
     ) -> None:
         self.shares, self.edges = np.asarray(shares, np.float64), np.asarray(edges, np.float64)
         self.labels, self.counts = list(map(str, labels)), list(map(int, counts))
-        self.what = what
+        self.what, self.grouped_by = what, grouped_by
 
     @classmethod
     def of(
@@ -65,32 +68,32 @@ class ProbabilityHistogramDisplay(PredictionDisplay):
     ) -> Self:
         """Draw predictions, in ``n_bins`` even bins; of the class ``pos_label``, if it is given."""
         labels = list(map(str, predictions.classes))
-        what = f"y = {labels[-1]}"
+        what, grouped_by = f"y = {labels[-1]}", "truth"
         if pos_label is not None:
             predictions = against_the_rest(predictions, pos_label)
             labels, what = [f"not {pos_label}", str(pos_label)], f"y = {pos_label}"
         if len(predictions.classes) == 2:
             group, stated = predictions.y, predictions.positive
         else:
-            labels, what = ["wrong", "right"], "the most probable class"
-            group, stated = predictions.correct.astype(np.intp), predictions.proba.max(axis=1)
+            labels, what, grouped_by = ["right", "wrong"], "the most probable class", "prediction"
+            group, stated = (~predictions.correct).astype(np.intp), predictions.proba.max(axis=1)
         edges = np.linspace(0, 1, n_bins + 1)
         weight = predictions.weight_or_ones
         heights = [np.histogram(stated[group == k], edges, weights=weight[group == k])[0] for k in range(2)]
         shares = [height / max(height.sum(), np.finfo(float).tiny) for height in heights]
         counts = np.bincount(group[weight > 0], minlength=2).tolist()
-        return cls(shares, edges, labels, counts, what=what).plot(ax=ax, **kwargs)
+        return cls(shares, edges, labels, counts, what=what, grouped_by=grouped_by).plot(ax=ax, **kwargs)
 
     def plot(self, ax: Any = None, **kwargs: Any) -> Self:
         """Draw; further arguments go to ``ax.stairs``."""
         ax = self._begin(ax)
         self.steps_ = []
         for k, (share, label, count) in enumerate(zip(self.shares, self.labels, self.counts, strict=True)):
-            colour = colours.of_class(k)
+            colour = colours.of_class(k) if self.grouped_by == "truth" else colours.series(k)
             ax.stairs(share, self.edges, **({"fill": True, "color": colour, "alpha": 0.3} | kwargs))
             named = f"{label} ({count:,})"
             self.steps_.append(ax.stairs(share, self.edges, color=colour, linewidth=1.4, label=named))
         ax.set(xlim=(0, 1), xlabel=f"stated probability of {self.what}", ylabel="share of the rows")
         ax.set_ylim(bottom=0)
-        ax.legend(title="truth (rows)", fontsize="small", loc="best")
+        ax.legend(title=f"{self.grouped_by} (rows)", fontsize="small", loc="best")
         return self

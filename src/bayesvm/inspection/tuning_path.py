@@ -108,7 +108,7 @@ class TuningPathDisplay(Display):
             labels.append(f"{what}, {rows:,} rows")
             if members[0] > 1:
                 ax.axvline(members[0] - 0.5, color=colours.ink(), alpha=0.15, linewidth=0.8)
-        ax.set_xticks(places, labels, rotation=35, ha="right", rotation_mode="anchor")
+        ax.set_xticks(places, labels, rotation=45, ha="right", rotation_mode="anchor", fontsize="small")
         ax.set_xlim(0.4, len(self.trials) + 0.6)
         ax.tick_params(axis="x", length=0)
 
