@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from bayesvm import inspection
-from bayesvm.inspection._colours import CLASSES
+from bayesvm.inspection import _colours
+from bayesvm.inspection._display import legend_above
 
 ROOT = Path(__file__).parent.parent.parent
 TESTS = "".join(path.read_text() for path in Path(__file__).parent.glob("test_*.py") if path != Path(__file__))
@@ -48,4 +49,19 @@ def test_lines_that_explain_have_the_colour_of_the_text(plt):
         diagonal, points = found.ax_.get_lines()[:2]
         assert (diagonal.get_color(), points.get_color()) == ("#123456", "#abcdef")
         assert inspection.ElboTraceDisplay([1.0]).plot().line_.get_color() == "#abcdef"
-        assert len(set(CLASSES)) == len(CLASSES)
+
+
+def test_many_classes_are_told_apart_by_colour_and_shape():
+    assert len({(_colours.of_class(k), _colours.marker(k)) for k in range(40)}) == 40
+
+
+def test_a_legend_on_top_takes_no_more_columns_than_have_room(plt):
+    widths = {}
+    for inches in (3.0, 12.0):
+        figure, ax = plt.subplots(figsize=(inches, 3), layout="constrained")
+        handles = [ax.plot([0, 1])[0] for _ in range(4)]
+        legend_above(ax, handles, ["a class with a long name"] * 4, ["note"])
+        figure.canvas.draw()
+        widths[inches] = len({round(text.get_window_extent().x0) for text in ax.get_legend().get_texts()})
+        assert ax.get_window_extent().width > 0.6 * figure.bbox.width
+    assert widths == {3.0: 1, 12.0: 4}
