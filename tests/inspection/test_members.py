@@ -57,11 +57,11 @@ def test_many_classes_are_told_apart_by_colour_and_shape():
 
 def test_a_legend_on_top_takes_no_more_columns_than_have_room(plt):
     widths = {}
-    for inches in (3.0, 12.0):
+    for inches in (3.0, 16.0):
         figure, ax = plt.subplots(figsize=(inches, 3), layout="constrained")
         handles = [ax.plot([0, 1])[0] for _ in range(4)]
         legend_above(ax, handles, ["a class with a long name"] * 4, ["note"])
         figure.canvas.draw()
         widths[inches] = len({round(text.get_window_extent().x0) for text in ax.get_legend().get_texts()})
         assert ax.get_window_extent().width > 0.6 * figure.bbox.width
-    assert widths == {3.0: 1, 12.0: 4}
+    assert widths == {3.0: 1, 16.0: 4}
