@@ -10,7 +10,7 @@ from bayesvm.extras import optional
 
 # Okabe and Ito's palette without black and yellow: each is visible on white and on black.
 CLASSES = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
-MARKERS = "os^Dv*"
+MARKERS = "os^Dv*P"  # one more than colours, so that both together tell many classes apart
 MIDDLE = "#A89C94"  # between two classes: neither, yet not the background, which means "not known"
 FAINT = 0.45
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -32,6 +33,20 @@ def some_of(n_rows: int, most: int, random_state: int = 0) -> npt.NDArray[np.int
     if n_rows <= most:
         return np.arange(n_rows)
     return np.sort(np.random.default_rng(random_state).choice(n_rows, most, replace=False))
+
+
+def legend_above(ax: Any, handles: Sequence[Any], labels: Sequence[str], notes: Sequence[str] = ()) -> None:
+    """A legend on top of the axes, where it hides nothing, in as many columns as have room there."""
+    font = optional("matplotlib.font_manager", "plots").FontProperties(size="small")
+    size = font.get_size_in_points()
+    wide = [size * (4.5 + 0.55 * len(label)) for label in labels]  # mark, gaps, and letters
+    room = 0.85 * ax.get_window_extent().width / ax.figure.dpi * 72
+    n_columns = next(
+        n for n in range(len(wide), 0, -1) if n == 1 or sum(max(part) for part in np.array_split(wide, n)) <= room
+    )
+    where = {"loc": "lower left", "bbox_to_anchor": (0.0, 1.0), "borderaxespad": 0.2}
+    look = {"frameon": False, "prop": font, "title_fontproperties": font, "alignment": "left"}
+    ax.legend(handles, labels, ncols=n_columns, title="; ".join(notes) or None, **where, **look)
 
 
 def counted(n: int, what: str) -> str:

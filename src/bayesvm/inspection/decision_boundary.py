@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from bayesvm.extras import optional
 from bayesvm.inspection import _colours as colours
-from bayesvm.inspection._display import MOST_POINTS, Display, counted, some_of
+from bayesvm.inspection._display import MOST_POINTS, Display, counted, legend_above, some_of
 from bayesvm.inspection._fitted import Fitted, column_number
 from bayesvm.inspection._frames import as_rows, column_of, rows_of, typical, with_columns
 
@@ -241,21 +241,18 @@ class DecisionBoundaryDisplay(Display):
             notes = [f"{counted(self.n_held, 'other column')} at the median"] if self.n_held else []
             if self.n_rows is not None and 0 < shown < self.n_rows:
                 notes.append(f"drawn: {shown:,} of {counted(self.n_rows, 'row')}")
-            where = {"loc": "lower left", "bbox_to_anchor": (0.0, 1.0), "borderaxespad": 0.2}
-            look = {"frameon": False, "fontsize": "small", "title_fontsize": "small", "alignment": "left"}
-            ax.legend(handles, labels, ncols=min(len(handles), 4), title="; ".join(notes) or None, **look, **where)
+            legend_above(ax, handles, labels, notes)
         if len(self.classes) == 2:
             scale = optional("matplotlib.cm", "plots").ScalarMappable(cmap=_between_two())
             bar = self.figure_.colorbar(scale, ax=ax)
+            bar.solids.set_alpha(STRONGEST)
             bar.set_label(f"P(y = {self.classes[1]}); paler: less known")
 
 
 def _between_two() -> Any:
-    """Colours from the first class over a neutral one to the second, as opaque as where the model knows."""
-    made = optional("matplotlib.colors", "plots")
-    ends = (colours.of_class(0), colours.MIDDLE, colours.of_class(1))
-    opaque = [made.to_rgba(end, STRONGEST) for end in ends]
-    return made.LinearSegmentedColormap.from_list("two classes", opaque)
+    """Colours from the first class over a neutral one to the second."""
+    made = optional("matplotlib.colors", "plots").LinearSegmentedColormap.from_list
+    return made("two classes", [colours.of_class(0), colours.MIDDLE, colours.of_class(1)])
 
 
 def _steps(values: npt.NDArray[np.float64], count: int) -> npt.NDArray[np.float64]:

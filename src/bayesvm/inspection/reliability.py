@@ -84,7 +84,7 @@ class ReliabilityDisplay(PredictionDisplay):
         ax = self._begin(ax)
         if PERFECT not in ax.get_legend_handles_labels()[1]:
             ax.plot([0, 1], [0, 1], color=colours.ink(), alpha=colours.FAINT, linewidth=1, zorder=1, label=PERFECT)
-        number = sum(line.get_label() != PERFECT for line in ax.get_lines())
+        number = len(ax.get_legend_handles_labels()[1]) - 1  # of this curve on these axes
         style = {
             "color": colours.series(number),
             "marker": "o",

@@ -37,8 +37,8 @@ class RiskCoverageDisplay(PredictionDisplay):
     >>> p = np.random.default_rng(0).random(1000)
     >>> y = np.random.default_rng(1).random(1000) < p
     >>> display = RiskCoverageDisplay.from_predictions(y, p)
-    >>> round(display.risk[-1], 2), round(display.stated[-1], 2)  # of all rows
-    (np.float64(0.25), np.float64(0.25))
+    >>> print(display.risk[-1].round(2), display.stated[-1].round(2))  # of all rows
+    0.25 0.25
     """
 
     def __init__(self, coverage: npt.ArrayLike, risk: npt.ArrayLike, stated: npt.ArrayLike, area: float) -> None:
@@ -62,5 +62,5 @@ class RiskCoverageDisplay(PredictionDisplay):
         )
         ax.set(xlim=(0, 1.01), xlabel="share of rows answered, least doubtful first", ylabel="error among them")
         ax.set_ylim(bottom=0)
-        ax.legend(loc="upper left", fontsize="small")
+        ax.legend(loc="best", fontsize="small")
         return self

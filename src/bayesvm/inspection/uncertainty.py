@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from bayesvm.evaluation import Predictions
 from bayesvm.inspection import _colours as colours
-from bayesvm.inspection._display import MOST_POINTS, counted, some_of
+from bayesvm.inspection._display import MOST_POINTS, counted, legend_above, some_of
 from bayesvm.inspection._predicted import PredictionDisplay
 
 
@@ -75,6 +75,8 @@ class UncertaintyDisplay(PredictionDisplay):
         ax.set(xlabel="aleatoric: the classes overlap (nats)", ylabel="epistemic: more data would tell (nats)")
         ax.set_xlim(left=0)
         ax.set_ylim(bottom=0)
-        thinned = f"drawn: {len(shown):,} of {counted(len(self.correct), 'row')}"
-        ax.legend(title=thinned if len(shown) < len(self.correct) else None, fontsize="small", loc="upper left")
+        notes = (
+            [f"drawn: {len(shown):,} of {counted(len(self.correct), 'row')}"] if len(shown) < len(self.correct) else []
+        )
+        legend_above(ax, parts, [part.get_label() for part in parts], notes)
         return self
