@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable
 from contextlib import closing
+from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
@@ -15,6 +16,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from bayesvm.core.arena import Arena
+from bayesvm.core.known import KnownF
 from bayesvm.core.linalg import cholesky
 from bayesvm.core.statistics import Block, Machine, View
 from bayesvm.data.blocks import block_rows
@@ -109,7 +111,7 @@ class PredictionMixin:
             more data would not remove it. ``epistemic``: the difference; more data would. With two classes also
             ``lower`` and ``upper``: a 95 % credible interval for the probability of the second class.
         """
-        parts = list(self._predicted(X, self._uncertainty))
+        parts = list(self._predicted(X, self._uncertainty()))
         return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
@@ -142,30 +144,31 @@ class PredictionMixin:
 
     def predictions(self, X: Any, *, uncertainty: bool = True) -> Generator[dict[str, np.ndarray], None, None]:
         """The columns of ``predict_to``, some rows after the others."""
+        how_sure = self._uncertainty() if uncertainty else None
 
         def columns(m: np.ndarray, v: np.ndarray) -> dict[str, np.ndarray]:
             z = self._decision(m, v)
             each = zip(self.classes_, probabilities(z).T, strict=True)
             said = {"prediction": self._named(z)} | {f"probability_{label}": p for label, p in each}
-            return said | (self._uncertainty(m, v) if uncertainty else {})
+            return said | (how_sure(m, v) if how_sure else {})
 
         yield from self._predicted(X, columns)
 
-    def _uncertainty(self, m: np.ndarray, v: np.ndarray) -> dict[str, np.ndarray]:
-        if m.shape[1] > 1:
-            return self._many_class_uncertainty(m, np.sqrt(v))
+    def _uncertainty(self) -> Callable[[np.ndarray, np.ndarray], dict[str, np.ndarray]]:
+        """What is told of some rows; all that the rows share is done once."""
+        check_is_fitted(self)
+        if len(self.classes_) > 2:
+            return self._many_class_uncertainty
+        return partial(self._two_class_uncertainty, KnownF.by(self._link))
+
+    def _two_class_uncertainty(self, known: KnownF, m: np.ndarray, v: np.ndarray) -> dict[str, np.ndarray]:
         m, v = m[:, 0], v[:, 0]
         s = np.sqrt(v)
-        nodes, weights = np.polynomial.hermite_e.hermegauss(48)
-        mean, aleatoric = np.zeros(len(m)), np.zeros(len(m))
-        for node, weight in zip(nodes, weights / weights.sum(), strict=True):
-            z = self._link.score(m + s * node, np.zeros(len(m)))
-            mean += weight * ndtr(z)
-            aleatoric += weight * (entr(ndtr(z)) + entr(ndtr(-z)))
         # The paper's formula is no average over f, and the hinge link is one already: the average itself, then.
-        stated = mean if self.link in ("paper", "hinge") else np.asarray(ndtr(self._link.score(m, v)))
+        averaged = self.link in ("paper", "hinge")
+        stated = known.mean_probability(m, s) if averaged else np.asarray(ndtr(self._link.score(m, v)))
         total = entr(stated) + entr(1 - stated)
-        aleatoric = np.minimum(aleatoric, total)
+        aleatoric = np.minimum(known.mean_entropy(m, s), total)
         reach = norm.ppf(0.5 + INTERVAL / 2) * s
         lower, upper = (ndtr(self._link.score(m + sign * reach, np.zeros(len(m)))) for sign in (-1, 1))
         return {
@@ -176,7 +179,8 @@ class PredictionMixin:
             "upper": np.maximum(upper, stated),
         }
 
-    def _many_class_uncertainty(self, m: np.ndarray, s: np.ndarray) -> dict[str, np.ndarray]:
+    def _many_class_uncertainty(self, m: np.ndarray, v: np.ndarray) -> dict[str, np.ndarray]:
+        s = np.sqrt(v)
         points = qmc.Sobol(m.shape[1], scramble=False).random(DRAWS) + 0.5 / DRAWS  # the middles of a fine grid's cells
         mean, aleatoric = np.zeros(m.shape), np.zeros(len(m))
         for draw in norm.ppf(points):
