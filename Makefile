@@ -7,7 +7,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 GPYTORCH := .venv-gpytorch
 GPYTORCH_PIP := $(GPYTORCH)/bin/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: demo test test-lowest test-gpytorch lint format bench scaling scaling-quick reproduce reproduce-quick reproduce-susy wheel clean
+.PHONY: demo test test-lowest test-gpytorch test-report lint format bench scaling scaling-quick reproduce reproduce-quick reproduce-susy wheel clean
 
 demo: $(VENV)/.demo
 	$(BIN)/python examples/demo.py
@@ -63,6 +63,12 @@ test-gpytorch: $(GPYTORCH)/.ready
 	$(GPYTORCH_PIP) install --group test
 	$(GPYTORCH)/bin/python -m pytest tests/experiments/test_svgp.py
 
+# Reports in a browser: by day and by night, on a desk and on a phone; pictures of them go to out/report.
+test-report: $(VENV)/.report
+	@command -v chromium > /dev/null && command -v chromedriver > /dev/null || { \
+		echo "Chromium and its driver are needed: apt-get install chromium chromium-driver"; exit 1; }
+	$(BIN)/python -m pytest browser_tests
+
 # A wheel, installed into a new environment and used there.
 wheel: $(VENV)/.test
 	$(PIP) install build
@@ -83,7 +89,7 @@ $(VENV)/.demo: pyproject.toml | $(BIN)/python
 	$(PIP) install -e ".[plots,progress]"
 	touch $@
 
-$(VENV)/.test $(VENV)/.lint $(VENV)/.bench $(VENV)/.experiments: $(VENV)/.%: pyproject.toml | $(BIN)/python
+$(VENV)/.test $(VENV)/.lint $(VENV)/.bench $(VENV)/.experiments $(VENV)/.report: $(VENV)/.%: pyproject.toml | $(BIN)/python
 	$(PIP) install -e . --group $*
 	touch $@
 

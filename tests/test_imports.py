@@ -32,6 +32,10 @@ TABLE = {
         {"data", "evaluation", "estimators", "extras", "preparation", "workflow"},
         {"pyarrow"},
     ),
+    "report": (
+        {"evaluation", "inspection", "preparation", "workflow", "extras", "report"},
+        {"jinja2", "matplotlib", "sklearn"},
+    ),
     "cli": (
         {"cli", "data", "datasets", "evaluation", "estimators", "report", "workflow", "preparation"},
         {"typer", "click", "rich", "sklearn", "pyarrow"},

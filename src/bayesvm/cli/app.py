@@ -17,6 +17,7 @@ from bayesvm.cli.console import errors
 from bayesvm.cli.evaluate import evaluate
 from bayesvm.cli.fit import fit
 from bayesvm.cli.predict import predict
+from bayesvm.cli.report import report
 
 app = typer.Typer(
     name="bayesvm",
@@ -28,7 +29,7 @@ app = typer.Typer(
     rich_markup_mode="markdown",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (fit, predict, evaluate):
+for command in (fit, predict, evaluate, report):
     app.command()(command)
 
 # What is wrong with data or files is told in one sentence; all else is a mistake of ours, with its traceback.

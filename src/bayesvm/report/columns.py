@@ -1,0 +1,140 @@
+"""Report: which columns matter, and what each may be set to."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from bayesvm.inspection import RelevanceDisplay
+from bayesvm.inspection.relevance import added_up, has_many_length_scales
+from bayesvm.preparation import Recipe
+from bayesvm.preparation.columns import RARE, LevelColumn
+from bayesvm.report.svg import drawn
+from bayesvm.report.words import short
+from bayesvm.workflow import Judged, TableModel
+
+BACKGROUND = 50  # rows whose other columns stay as they are
+MOST_VALUES = 2e7  # numbers in all rows that are asked at a time
+GRID = 16  # settings of a number with many values
+FEW_VALUES = 12  # a number with no more distinct values, or a column of levels, is asked for each
+MOST_TRIED = 64  # columns, where only trying tells which ones matter
+TOP = 15  # bars
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What some features of a column are set to, and its name or number on the axis."""
+
+    features: list[int]
+    values: npt.NDArray[Any]  # (settings, features)
+    labels: list[str] | None  # of levels
+
+
+def background(model: TableModel, judged: Judged) -> npt.NDArray[Any] | None:
+    """Rows that others are like: some of the judged ones, or the inducing points if there are none."""
+    X = judged.X
+    if not len(X):
+        points = getattr(model.estimator, "inducing_points_", None)
+        return None if points is None else _some(np.asarray(points))
+    order = np.argsort(judged.predictions.doubt[judged.sample], kind="stable")
+    # The most and the least certain rows were kept because they are not like others.
+    usual = np.sort(order[10:-10]) if len(X) > BACKGROUND + 20 else np.arange(len(X))
+    return _some(X[usual])
+
+
+def _some(X: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    n_rows = int(np.clip(MOST_VALUES / (GRID * X.shape[1]), 5, BACKGROUND))
+    if len(X) <= n_rows:
+        return X
+    return X[np.sort(np.random.default_rng(0).choice(len(X), n_rows, replace=False))]
+
+
+@dataclass(frozen=True)
+class Importance:
+    """How much each column matters, by ``kind``: "length-scales", "coefficients" or "movement"."""
+
+    kind: str
+    names: list[str]
+    amounts: npt.NDArray[Any]
+
+    @property
+    def ranked(self) -> list[str]:
+        """The names, the most important first."""
+        return [self.names[i] for i in np.argsort(-self.amounts, kind="stable")]
+
+    def picture(self) -> str:
+        """As bars."""
+        axis = {
+            "length-scales": "share in the squared distances",
+            "coefficients": "spread of its part of the score",
+            "movement": "how far the mean probability moves",
+        }
+
+        def draw(ax: Any) -> None:
+            RelevanceDisplay(self.amounts, [short(name, 24) for name in self.names]).plot(ax=ax, top=TOP)
+            ax.set_xlabel(axis[self.kind])
+            ax.grid(visible=False, axis="y")
+
+        n_bars = min(len(self.names), TOP + 1)
+        return drawn("relevance", "Relevance of the columns", draw, (5.0, 1.0 + 0.26 * n_bars))
+
+
+def importance(model: TableModel, X: npt.NDArray[Any] | None) -> Importance | None:
+    """By what the model learned, or else by trying."""
+    estimator, recipe = model.estimator, model.recipe
+    relevance = getattr(estimator, "relevance_", None)
+    if relevance is not None and has_many_length_scales(estimator.kernel_):
+        amounts, names = added_up(relevance, recipe.names, recipe.groups)
+        return Importance("length-scales", names, amounts)
+    if X is None:
+        return None
+    groups = recipe.groups
+    if hasattr(estimator, "coef_"):
+        parts = [X[:, group] @ estimator.coef_[:, group].T for group in groups.values()]
+        spread = np.array([np.sqrt(np.mean(np.var(part, axis=0))) for part in parts])
+        return Importance("coefficients", list(groups), spread)
+    spread = np.array([np.var(X[:, group], axis=0).sum() for group in groups.values()])
+    if relevance is not None:
+        spread = added_up(relevance, recipe.names, groups)[0]
+    tried = np.sort(np.argsort(-spread, kind="stable")[:MOST_TRIED])
+    names = [list(groups)[i] for i in tried]
+    moves = [
+        np.ptp(moved(estimator.predict_proba, X, setting(recipe, name, X, 5)).mean(axis=1), axis=0).max()
+        for name in names
+    ]
+    return Importance("movement", names, np.array(moves))
+
+
+def setting(recipe: Recipe, name: str, X: npt.NDArray[Any], n_values: int = GRID) -> Setting:
+    """What a column may be set to: levels, or numbers that occur among the rows."""
+    features = recipe.groups[name]
+    column = next((column for column in recipe.columns if column.name == name), None)
+    if isinstance(column, LevelColumn):
+        levels = [*column.levels, *([RARE] if column.rare else [])]
+        values = np.array([[0.0], [1.0]]) if len(levels) == 2 else np.eye(len(levels))
+        return Setting(features, values[:FEW_VALUES], [short(level, 16) for level in levels[:FEW_VALUES]])
+    numbers = X[:, features[0]]
+    if len(features) == 2 and not (X[:, features[1]] > 0.5).all():
+        numbers = numbers[X[:, features[1]] <= 0.5]
+    distinct = np.unique(numbers)
+    if len(distinct) > min(FEW_VALUES, n_values):
+        low, high = np.percentile(numbers, (2, 98))
+        distinct = np.linspace(low, high, n_values)
+    values = np.zeros((len(distinct), len(features)))  # a second feature says that the number is missing; it is not
+    values[:, 0] = distinct
+    return Setting(features, values, None)
+
+
+def moved(ask: Any, X: npt.NDArray[Any], at: Setting) -> npt.NDArray[Any]:
+    """What ``ask`` says of all rows at all settings: (settings, rows, classes), after the axis of draws, if any."""
+    rows = np.tile(X, (len(at.values), 1))
+    rows[:, at.features] = np.repeat(at.values, len(X), axis=0)
+    with warnings.catch_warnings():
+        # Features have no names here, and equal rows have a singular covariance: neither does harm.
+        warnings.simplefilter("ignore", UserWarning)
+        said = np.asarray(ask(rows))
+    return said.reshape(*said.shape[:-2], len(at.values), len(X), said.shape[-1])

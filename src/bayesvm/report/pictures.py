@@ -1,0 +1,162 @@
+"""Report: pictures of predictions and of training."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from sklearn.metrics import precision_recall_curve, roc_auc_score, roc_curve
+
+from bayesvm.evaluation import Predictions
+from bayesvm.inspection import (
+    ElboTraceDisplay,
+    ProbabilityHistogramDisplay,
+    ReliabilityDisplay,
+    RiskCoverageDisplay,
+    TuningPathDisplay,
+    UncertaintyDisplay,
+)
+from bayesvm.inspection._colours import CLASSES
+from bayesvm.report.svg import INK, drawn
+from bayesvm.report.words import short
+
+MOST_CURVES = 10
+MOST_POINTS = 200  # of a curve,
+MOST_DOTS = 600  # and of a scatter plot: more cannot be told apart, but make the file heavy
+FEW = 6  # curves that a legend inside the picture has room for
+
+
+def of_predictions(predictions: Predictions) -> dict[str, str]:
+    """Those that probabilities and true classes are enough for."""
+    predictions = predictions.counted()
+    found = {
+        "reliability": drawn(
+            "reliability",
+            "Reliability diagram: observed shares against stated probabilities, with the number of rows",
+            lambda ax: ReliabilityDisplay.of(predictions, ax=ax),
+            (5.0, 4.2),
+        ),
+        "histogram": drawn(
+            "histogram",
+            "Histogram of the stated probabilities by true class",
+            lambda ax: _histogram(ax, predictions),
+        ),
+        "coverage": drawn(
+            "coverage",
+            "Error among the rows that are answered, against their share",
+            lambda ax: RiskCoverageDisplay.of(predictions, ax=ax),
+        ),
+    }
+    if curves := list(_one_against_the_rest(predictions)):
+        size = (5.0, 3.9 if len(curves) <= FEW else 5.0)
+        found["roc"] = drawn("roc", "ROC curves", lambda ax: _roc(ax, curves), size)
+        found["precision"] = drawn("precision", "Precision-recall curves", lambda ax: _precision(ax, curves), size)
+    if predictions.aleatoric is not None and predictions.epistemic is not None:
+        found["uncertainty"] = drawn(
+            "uncertainty",
+            "Epistemic against aleatoric uncertainty of the rows",
+            lambda ax: UncertaintyDisplay.of(predictions, ax=ax, max_points=MOST_DOTS),
+        )
+    return found
+
+
+def of_training(estimator: Any, n_rows: float | None) -> dict[str, str]:
+    """What was tried, and how the fit went on."""
+    found = {}
+    report = getattr(estimator, "tuning_report_", None)
+    if report is not None and report.trials:
+        found["tuning"] = drawn(
+            "tuning",
+            "Leave-one-out log loss of everything that was tried",
+            lambda ax: _tuning(ax, estimator),
+            (5.0, 5.0),
+        )
+    if report is not None and report.climb:
+        found["climb"] = drawn("climb", "Parameters of the kernel, step by step", lambda ax: _climb(ax, report.climb))
+    found["elbo"] = drawn(
+        "elbo",
+        "Evidence lower bound after each update",
+        lambda ax: ElboTraceDisplay.from_estimator(estimator, n_rows=n_rows, ax=ax),
+    )
+    return found
+
+
+def _histogram(ax: Any, predictions: Predictions) -> None:
+    display = ProbabilityHistogramDisplay.of(predictions, ax=ax)
+    ax.set_ylim(0, 1.25 * ax.get_ylim()[1])  # room for the legend
+    ax.legend(title=None, ncols=len(display.labels), loc="upper center")
+
+
+class _Curve:
+    """One class against the rest: the scores and truths of the rows."""
+
+    def __init__(self, label: str, number: int, predictions: Predictions) -> None:
+        self.label = label
+        self.true, self.score = predictions.y == number, predictions.proba[:, number]
+        self.weight = predictions.weight
+
+    def look(self, number: int) -> dict[str, Any]:
+        return {"color": CLASSES[number % len(CLASSES)], "linestyle": ["solid", (0, (4, 1.5))][number // len(CLASSES)]}
+
+
+def _one_against_the_rest(predictions: Predictions) -> Iterator[_Curve]:
+    """Of two classes the second only; of more, the most frequent ones. Classes that are not there have no curve."""
+    count = np.bincount(predictions.y, minlength=len(predictions.classes))
+    numbers = [1] if len(count) == 2 else sorted(np.argsort(-count, kind="stable")[:MOST_CURVES].tolist())
+    for number in numbers:
+        if 0 < count[number] < predictions.n_rows:
+            yield _Curve(short(predictions.classes[number], 16), number, predictions)
+
+
+def _roc(ax: Any, curves: list[_Curve]) -> None:
+    ax.plot([0, 1], [0, 1], color=INK, alpha=0.45, linewidth=1)
+    for number, curve in enumerate(curves):
+        wrong, right, _ = roc_curve(curve.true, curve.score, sample_weight=curve.weight)
+        area = roc_auc_score(curve.true, curve.score, sample_weight=curve.weight)
+        shown = thinned(wrong, right)
+        ax.plot(wrong[shown], right[shown], label=f"{curve.label}: area {area:.3f}", **curve.look(number))
+    ax.set(xlabel="share of the others that are called so too", ylabel="share of the class that is found")
+    _explain(ax, len(curves), "lower right")
+
+
+def _precision(ax: Any, curves: list[_Curve]) -> None:
+    for number, curve in enumerate(curves):
+        right, found, _ = precision_recall_curve(curve.true, curve.score, sample_weight=curve.weight)
+        shown = thinned(found, right)
+        common = float(np.average(curve.true, weights=curve.weight))
+        ax.plot(found[shown], right[shown], label=f"{curve.label}: {100 * common:.0f} % of rows", **curve.look(number))
+        if len(curves) == 1:
+            ax.axhline(common, color=INK, alpha=0.45, linewidth=1)
+    ax.set_ylim(0, 1.04)
+    ax.set(xlabel="share of the class that is found (recall)", ylabel="right when it is said (precision)")
+    _explain(ax, len(curves), "lower left")
+
+
+def _explain(ax: Any, n_curves: int, place: str) -> None:
+    ax.set_xlim(-0.02, 1.02)
+    if n_curves <= FEW:
+        ax.legend(loc=place)
+    else:
+        ax.figure.legend(loc="outside lower center", ncols=2)
+
+
+def thinned(x: Any, y: Any) -> Any:
+    """Numbers of points that are about as far from each other along a curve."""
+    way = np.concatenate([[0.0], np.cumsum(np.hypot(np.diff(x), np.diff(y)))])
+    return np.unique(np.searchsorted(way, np.linspace(0, way[-1], MOST_POINTS)).clip(max=len(way) - 1))
+
+
+def _tuning(ax: Any, estimator: Any) -> None:
+    TuningPathDisplay.from_estimator(estimator, ax=ax)
+    handles = ax.get_legend().legend_handles
+    ax.get_legend().remove()
+    ax.figure.legend(handles=handles, loc="outside lower center", ncols=2)
+
+
+def _climb(ax: Any, climb: list[list[float]]) -> None:
+    """At most six parameters, those that moved most."""
+    path = np.array(climb)[:, 1:]
+    moved = np.argsort(-np.abs(np.log(path[-1] / path[0])), kind="stable")[: len(CLASSES)]
+    ax.semilogy(np.arange(1, len(path) + 1), path[:, np.sort(moved)])
+    ax.set(xlabel="step", ylabel="parameter of the kernel")

@@ -1,0 +1,217 @@
+"""Report: what stands in the sections, as plain values for the templates."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from bayesvm.evaluation import Predictions, figures, risk_coverage
+from bayesvm.preparation import Recipe
+from bayesvm.report import words
+from bayesvm.workflow import Judged, TableModel
+
+MOST_FILES = 5
+MOST_COLUMNS = 200  # that are listed
+MOST_VALUES = 8  # columns whose values a row is shown with
+MOST_CLASSES = 20  # of a confusion table
+MOST_PROBABILITIES = 3  # classes whose probabilities a row is shown with
+EXTREME = 10  # rows at either end
+COVERAGES = (1.0, 0.95, 0.9, 0.8, 0.7, 0.5)
+
+
+def card(model: TableModel) -> list[tuple[str, str]]:
+    """What the model is: names and sentences."""
+    estimator, recipe, told = model.estimator, model.recipe, model.card
+    rows: list[tuple[str, str]] = []
+    if told.get("files"):
+        rows.append(("learned from", words.some(list(told["files"]), MOST_FILES)))
+    if told.get("n_rows"):
+        held = f"{told['n_train']:,} to learn from, {told['n_holdout']:,} held out" if told["n_holdout"] else "all used"
+        rows.append(("rows", f"{told['n_rows']:,} ({held})"))
+    n_columns, n_features = len(recipe.groups), len(recipe.names)
+    become = "" if n_columns == n_features else f", which become {n_features:,} features"
+    left_out = f"; {len(recipe.left_out):,} left out" if recipe.left_out else ""
+    rows.append(("columns", f"{n_columns:,} used{become}{left_out}"))
+    if told.get("weight"):
+        rows.append(("weights of rows", f"column {told['weight']}"))
+    rows += _model(estimator)
+    if told.get("seconds"):
+        rows.append(("training took", words.duration(told["seconds"])))
+    if told.get("seed") is not None:
+        rows.append(("seed", str(told["seed"])))
+    made = [f"bayesvm {told['version']}"] if told.get("version") else []
+    made += [str(told["created"]).replace("T", " ").replace("+00:00", " UTC")] if told.get("created") else []
+    return rows + ([("made with", ", ".join(made))] if made else [])
+
+
+def _model(estimator: Any) -> list[tuple[str, str]]:
+    rows = []
+    if hasattr(estimator, "kernel_"):
+        points = words.counted(len(estimator.inducing_points_), "inducing point")
+        rows.append(("model", f"Bayesian support vector machine with {points}"))
+        rows.append(("kernel", words.kernel(estimator.kernel_)))
+    else:
+        rows.append(("model", "linear Bayesian support vector machine: each feature has a weight"))
+    if (scaling := _scaling(estimator)) is not None:
+        rows.append(("scaling", scaling))
+    updates = words.counted(int(estimator.n_iter_), "update")
+    end = "until nothing more was to be gained" if estimator.converged_ else "then the budget was used up"
+    return [*rows, ("fit", f"{updates}, {'then it was interrupted' if estimator.interrupted_ else end}")]
+
+
+def _scaling(estimator: Any) -> str | None:
+    fits = [trial for trial in _trials(estimator) if trial.what == "fit"]
+    name = fits[-1].scale if fits else "standard" if estimator.scale == "auto" else estimator.scale
+    return words.SCALINGS.get(name)
+
+
+def _trials(estimator: Any) -> list[Any]:
+    report = getattr(estimator, "tuning_report_", None)
+    return [] if report is None else list(report.trials)
+
+
+def classes(predictions: Predictions) -> list[dict[str, Any]]:
+    """How many of the judged rows are of each class."""
+    count = np.bincount(predictions.y, minlength=len(predictions.classes))
+    return [
+        {"label": str(label), "count": f"{n:,}", "share": words.share(n / predictions.n_rows), "part": n / count.max()}
+        for label, n in zip(predictions.classes, count.tolist(), strict=True)
+    ]
+
+
+def columns(recipe: Recipe) -> dict[str, Any]:
+    """Which columns are used, what they hold, and why others are not used."""
+    used = [(column.name, words.column(column)) for column in recipe.columns]
+    if recipe.numbered is not None:
+        used = [("x1 to x" + str(recipe.numbered), "numbers, the features of a LIBSVM file")]
+    return {
+        "used": used[:MOST_COLUMNS],
+        "more": len(used[MOST_COLUMNS:]),
+        "left_out": list(recipe.left_out.items()),
+    }
+
+
+def quality(predictions: Predictions) -> dict[str, Any]:
+    """The figures, and what knowing no columns at all would give."""
+    found = figures(predictions)
+    told = [
+        {"key": name, "name": words.FIGURES[name]}
+        | {part: words.decimal(getattr(figure, part)) for part in ("value", "low", "high")}
+        for name, figure in found.items()
+    ]
+    counted = predictions.counted()
+    shares = np.bincount(counted.y, counted.weight_or_ones, len(counted.classes)) / counted.weight_or_ones.sum()
+    there = shares[shares > 0]
+    return {
+        "figures": told,
+        "usual": str(predictions.classes[shares.argmax()]),
+        "usual_error": words.decimal(1 - shares.max()),
+        "usual_log_loss": words.decimal(float(-there @ np.log(there)) + 0.0),
+    }
+
+
+def coverage(predictions: Predictions) -> list[tuple[str, str, str]]:
+    """Share of the rows that are answered, error among them, and the error that was stated."""
+    curve = risk_coverage(predictions)
+    return [
+        (
+            f"{share:.0%}".replace("%", " %"),
+            words.decimal(float(np.interp(share, curve.coverage, curve.risk))),
+            words.decimal(float(np.interp(share, curve.coverage, curve.stated))),
+        )
+        for share in COVERAGES
+    ]
+
+
+def confusion(predictions: Predictions) -> dict[str, Any] | None:
+    """Rows by true and predicted class; of very many classes none."""
+    predictions = predictions.counted()
+    n_classes = len(predictions.classes)
+    if n_classes > MOST_CLASSES:
+        return None
+    cells = np.bincount(n_classes * predictions.y + predictions.predicted, minlength=n_classes**2)
+    table = cells.reshape(n_classes, n_classes)
+    true, said, right = table.sum(axis=1), table.sum(axis=0), np.diag(table)
+
+    def part(of: int, whole: int) -> str:
+        return words.share(of / whole) if whole else "–"
+
+    return {
+        "labels": [str(label) for label in predictions.classes],
+        "rows": [
+            {
+                "label": str(label),
+                "cells": [
+                    {"n": f"{n:,}", "right": i == j, "part": round(n / max(true[i], 1), 3)}
+                    for j, n in enumerate(table[i].tolist())
+                ],
+                "found": part(right[i], true[i]),
+            }
+            for i, label in enumerate(predictions.classes)
+        ],
+        "precise": [part(*pair) for pair in zip(right.tolist(), said.tolist(), strict=True)],
+        "weighted": predictions.weight is not None,
+    }
+
+
+def tuning(estimator: Any) -> dict[str, Any]:
+    """What was tried, and what was said about it."""
+    report = getattr(estimator, "tuning_report_", None)
+    trials = [
+        {
+            "what": trial.what,
+            "scale": trial.scale or "none",
+            "kernel": trial.kernel,
+            "rows": f"{trial.n_rows:,}",
+            "points": f"{trial.n_inducing:,}",
+            "loss": words.decimal(trial.loo),
+            "seconds": f"{trial.seconds:.1f}",
+        }
+        for trial in _trials(estimator)
+    ]
+    prior = getattr(estimator, "prior_variance_", None)
+    return {
+        "trials": trials,
+        "chosen": [] if report is None else list(report.chosen),
+        "failed": 0 if report is None else report.failed,
+        "linear": hasattr(estimator, "coef_"),
+        "prior": f"{prior:.3g}" if isinstance(prior, float) else None,
+        "loss": words.decimal(float(estimator.loo_log_loss_)),
+    }
+
+
+def rows(model: TableModel, judged: Judged, ranked: Sequence[str]) -> dict[str, Any] | None:
+    """The least and the most certain rows, with the values of the columns that matter most."""
+    n_rows = min(EXTREME, len(judged.sample) // 2)
+    if n_rows == 0:
+        return None
+    said = judged.predictions.take(judged.sample)
+    order = np.argsort(said.doubt, kind="stable")
+    names = list(ranked)[:MOST_VALUES]
+    shown = list(range(len(said.classes))) if len(said.classes) <= MOST_PROBABILITIES else None
+
+    def one(i: int, values: dict[str, list[Any]], place: int) -> dict[str, Any]:
+        stated = said.proba[i] if shown is not None else said.proba[i, [said.predicted[i]]]
+        return {
+            "number": f"{judged.rows[i]:,}",
+            "true": str(said.classes[said.y[i]]),
+            "predicted": str(said.classes[said.predicted[i]]),
+            "right": bool(said.correct[i]),
+            "proba": [words.probability(p) for p in stated.tolist()],
+            "epistemic": "–" if said.epistemic is None else f"{said.epistemic[i]:.3f}",
+            "values": [words.short(words.value(values[name][place]), 40) for name in names],
+        }
+
+    def table(which: Any) -> list[dict[str, Any]]:
+        values = model.recipe.decoded(judged.X[which])
+        return [one(int(i), values, place) for place, i in enumerate(which)]
+
+    return {
+        "columns": names,
+        "all_columns": len(names) == len(model.recipe.groups),
+        "proba": ["P(predicted)"] if shown is None else [f"P({said.classes[k]})" for k in shown],
+        "least": table(order[::-1][:n_rows]),
+        "most": table(order[:n_rows]),
+    }

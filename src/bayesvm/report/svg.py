@@ -1,0 +1,85 @@
+"""Report: a drawing of matplotlib as a piece of HTML: light, in the colours of the page, by day and by night."""
+
+from __future__ import annotations
+
+import io
+import re
+import warnings
+from collections.abc import Callable
+from html import escape
+from typing import Any
+
+from bayesvm.extras import optional
+from bayesvm.inspection._colours import CLASSES
+
+TAG = re.compile(r"<[^>]+>")
+INK = "#010203"  # stands for the colour of text, which only the page knows
+SIZE = (5.0, 3.6)  # inches of 72 units: on a phone a unit is a pixel
+STYLE = {
+    "svg.fonttype": "none",  # text stays text: light, and in the page's font
+    "svg.hashsalt": "bayesvm",  # the same names each time
+    "text.parse_math": False,  # a column may be called $
+    "font.family": "sans-serif",
+    "font.sans-serif": ["DejaVu Sans"],
+    "font.size": 10.5,
+    "axes.labelsize": 10.5,
+    "xtick.labelsize": 9.5,
+    "ytick.labelsize": 9.5,
+    "legend.fontsize": 9.5,
+    "legend.frameon": False,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "grid.alpha": 0.15,
+    "grid.linewidth": 0.7,
+    "axes.linewidth": 0.7,
+    "lines.linewidth": 1.7,
+    **dict.fromkeys(
+        ("text.color", "axes.edgecolor", "axes.labelcolor", "xtick.color", "ytick.color", "grid.color"), INK
+    ),
+}
+
+
+def drawn(name: str, label: str, draw: Callable[[Any], Any], size: tuple[float, float] = SIZE) -> str:
+    """What ``draw`` does with the axes that it is given, as ``<svg>``; ``label`` is for those who cannot see it."""
+    matplotlib, figures = optional("matplotlib", "cli"), optional("matplotlib.figure", "cli")
+    with warnings.catch_warnings(), matplotlib.rc_context():
+        warnings.simplefilter("ignore", UserWarning)  # of letters that its fonts have not; browsers have
+        matplotlib.rcdefaults()
+        matplotlib.rcParams.update(STYLE | {"axes.prop_cycle": matplotlib.cycler(color=list(CLASSES))})
+        figure = figures.Figure(size, layout="constrained")
+        draw(figure.subplots())
+        file = io.StringIO()
+        figure.savefig(file, format="svg", transparent=True, metadata={"Date": None})
+    return inlined(file.getvalue(), name, label)
+
+
+def inlined(svg: str, name: str, label: str) -> str:
+    """A stand-alone SVG as part of a page, on which other pictures have names as well."""
+    box = re.search(r'viewBox="([^"]*)"', svg)
+    content = svg[svg.index(">", svg.index("<svg")) + 1 :]
+    content = re.sub(r"<!--.*?-->|<metadata>.*?</metadata>|<style.*?</style>", "", content, flags=re.DOTALL)
+    tags = re.findall(TAG, content)
+    used = set(re.findall(r'(?:url\(#|href="#)([^")]+)', "".join(tags)))
+    content = re.sub(TAG, lambda match: _tag(match[0], name, used), content)  # and not what stands between them
+    content = re.sub(r">\s+<", "><", content)
+    opening = f'<svg viewBox="{box[1] if box else ""}" role="img" aria-label="{escape(label)}">'
+    return opening + content.strip()
+
+
+def _tag(text: str, picture: str, used: set[str]) -> str:
+    """Names that are used, and by this picture only; the page's font and colours; no more digits than are seen."""
+    text = re.sub(r' id="([^"]*)"', lambda m: f' id="{picture}-{m[1]}"' if m[1] in used else "", text)
+    text = re.sub(r'(url\(#|href="#)', rf"\1{picture}-", text).replace("xlink:href", "href")
+    text = re.sub(r"font: (?:[\w.]+ )*?([\d.]+)px [^;\"]*", r"font-size: \1px", text)
+    text = re.sub(r"font-family: [^;\"]*;? ?", "", text)
+    text = re.sub(r"(?<![\w.#-])-?\d+\.\d{2,}(?![\w.])", _rounded, text)
+    text = text.replace(INK, "currentColor")
+    for number, colour in enumerate(CLASSES):
+        text = text.replace(colour.lower(), f"var(--c{number})")
+    return re.sub(r"\s+", " ", text).replace(' "', '"')
+
+
+def _rounded(number: re.Match[str]) -> str:
+    return f"{float(number[0]):.2f}".rstrip("0").rstrip(".")
