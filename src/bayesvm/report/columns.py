@@ -23,6 +23,7 @@ GRID = 16  # settings of a number with many values
 FEW_VALUES = 12  # a number with no more distinct values, or a column of levels, is asked for each
 MOST_TRIED = 64  # columns, where only trying tells which ones matter
 TOP = 15  # bars
+COARSE = 5  # settings, to see which columns matter
 
 
 @dataclass(frozen=True)
@@ -53,64 +54,56 @@ def _some(X: npt.NDArray[Any]) -> npt.NDArray[Any]:
     return X[np.sort(np.random.default_rng(0).choice(len(X), n_rows, replace=False))]
 
 
-@dataclass(frozen=True)
-class Importance:
-    """How much each column matters, by ``kind``: "length-scales", "coefficients" or "movement"."""
-
-    kind: str
-    names: list[str]
-    amounts: npt.NDArray[Any]
-
-    @property
-    def ranked(self) -> list[str]:
-        """The names, the most important first."""
-        return [self.names[i] for i in np.argsort(-self.amounts, kind="stable")]
-
-    def picture(self) -> str:
-        """As bars."""
-        axis = {
-            "length-scales": "share in the squared distances",
-            "coefficients": "spread of its part of the score",
-            "movement": "how far the mean probability moves",
-        }
-
-        def draw(ax: Any) -> None:
-            RelevanceDisplay(self.amounts, [short(name, 24) for name in self.names]).plot(ax=ax, top=TOP)
-            ax.set_xlabel(axis[self.kind])
-            ax.grid(visible=False, axis="y")
-
-        n_bars = min(len(self.names), TOP + 1)
-        return drawn("relevance", "Relevance of the columns", draw, (5.0, 1.0 + 0.26 * n_bars))
-
-
-def importance(model: TableModel, X: npt.NDArray[Any] | None) -> Importance | None:
-    """By what the model learned, or else by trying."""
+def relevance(model: TableModel) -> tuple[list[str], npt.NDArray[Any]] | None:
+    """Shares of the columns in the distances that the kernel sees, if it has learned a length-scale for each."""
     estimator, recipe = model.estimator, model.recipe
-    relevance = getattr(estimator, "relevance_", None)
-    if relevance is not None and has_many_length_scales(estimator.kernel_):
-        amounts, names = added_up(relevance, recipe.names, recipe.groups)
-        return Importance("length-scales", names, amounts)
-    if X is None:
+    if getattr(estimator, "relevance_", None) is None or not has_many_length_scales(estimator.kernel_):
         return None
-    groups = recipe.groups
+    shares, names = added_up(estimator.relevance_, recipe.names, recipe.groups)
+    return names, shares
+
+
+def movement(model: TableModel, X: npt.NDArray[Any], values: npt.NDArray[Any]) -> tuple[list[str], npt.NDArray[Any]]:
+    """How far the probability of a class goes in a row while a column is moved: the mean of the rows X.
+
+    Of many columns only those that could matter most are tried. Unlike length-scales this sees a column that works
+    evenly, and unlike the movement of a mean one that works in different rows in opposite directions.
+    """
+    estimator, groups = model.estimator, model.recipe.groups
+    each = getattr(estimator, "relevance_", None)
+    weight = np.var(values, axis=0) if each is None else each
     if hasattr(estimator, "coef_"):
-        parts = [X[:, group] @ estimator.coef_[:, group].T for group in groups.values()]
-        spread = np.array([np.sqrt(np.mean(np.var(part, axis=0))) for part in parts])
-        return Importance("coefficients", list(groups), spread)
-    spread = np.array([np.var(X[:, group], axis=0).sum() for group in groups.values()])
-    if relevance is not None:
-        spread = added_up(relevance, recipe.names, groups)[0]
-    tried = np.sort(np.argsort(-spread, kind="stable")[:MOST_TRIED])
-    names = [list(groups)[i] for i in tried]
+        weight = weight * np.square(estimator.coef_).sum(axis=0)
+    likely = np.argsort([-weight[group].sum() for group in groups.values()], kind="stable")
+    names = [list(groups)[i] for i in np.sort(likely[:MOST_TRIED])]
     moves = [
-        np.ptp(moved(estimator.predict_proba, X, setting(recipe, name, X, 5)).mean(axis=1), axis=0).max()
+        np.ptp(moved(estimator.predict_proba, X, setting(model.recipe, name, values, COARSE)), axis=0)
+        .mean(axis=0)
+        .max()
         for name in names
     ]
-    return Importance("movement", names, np.array(moves))
+    return names, np.array(moves)
+
+
+def bars(name: str, label: str, axis: str, found: tuple[list[str], npt.NDArray[Any]]) -> str:
+    """Columns and how much they matter, the largest on top."""
+    names, amounts = found
+
+    def draw(ax: Any) -> None:
+        RelevanceDisplay(amounts, [short(name, 24) for name in names]).plot(ax=ax, top=TOP)
+        if len(names) > TOP and not np.isclose(amounts.sum(), 1):  # what is no share does not add up
+            ax.patches[-1].remove()
+            ax.set_yticks(ax.get_yticks()[:-1], ax.get_yticklabels()[:-1])
+            ax.set_ylim(TOP - 0.4, -0.6)
+        ax.set_xlabel(axis)
+        ax.grid(visible=False, axis="y")
+        ax.tick_params(axis="y", length=0)
+
+    return drawn(name, label, draw, (5.0, 1.0 + 0.26 * min(len(names), TOP + 1)))
 
 
 def setting(recipe: Recipe, name: str, X: npt.NDArray[Any], n_values: int = GRID) -> Setting:
-    """What a column may be set to: levels, or numbers that occur among the rows."""
+    """What a column may be set to: levels, or numbers that occur among some rows."""
     features = recipe.groups[name]
     column = next((column for column in recipe.columns if column.name == name), None)
     if isinstance(column, LevelColumn):

@@ -37,9 +37,14 @@ class Dependence:
     shown: list[int]  # the classes to draw
 
 
-def pictures(model: TableModel, names: Sequence[str], X: npt.NDArray[Any]) -> list[tuple[str, str]]:
-    """Of some columns: name and picture, all with the same axis of probabilities."""
-    found = [_of(model, name, X) for name in names]
+def pictures(
+    model: TableModel, names: Sequence[str], X: npt.NDArray[Any], values: npt.NDArray[Any]
+) -> list[tuple[str, str]]:
+    """Of some columns: name and picture, all with the same axis of probabilities.
+
+    The mean is taken over the rows X; ``values`` are more rows, which tell what the columns may be set to.
+    """
+    found = [_of(model, name, X, values) for name in names]
     if not found:
         return []
     labels = [str(label) for label in model.estimator.classes_]
@@ -55,12 +60,12 @@ def pictures(model: TableModel, names: Sequence[str], X: npt.NDArray[Any]) -> li
     return list(zip(names, drawings, strict=True))
 
 
-def _of(model: TableModel, name: str, X: npt.NDArray[Any]) -> Dependence:
-    estimator, at = model.estimator, setting(model.recipe, name, X)
+def _of(model: TableModel, name: str, X: npt.NDArray[Any], values: npt.NDArray[Any]) -> Dependence:
+    estimator, at = model.estimator, setting(model.recipe, name, values)
     mean = moved(estimator.predict_proba, X, at).mean(axis=1)
     draws = moved(lambda rows: estimator.sample_proba(rows, DRAWS, 0), X, at).mean(axis=2)
     low, high = np.quantile(draws, BAND, axis=0)
-    deciles = np.quantile(X[:, at.features[0]], np.arange(1, 10) / 10) if at.labels is None else None
+    deciles = np.quantile(values[:, at.features[0]], np.arange(1, 10) / 10) if at.labels is None else None
     moves = np.argsort(-np.ptp(mean, axis=0), kind="stable")
     shown = [1] if mean.shape[1] == 2 else sorted(moves[:MOST_CLASSES].tolist())
     return Dependence(name, at, deciles, mean, np.minimum(low, mean), np.maximum(high, mean), shown)
@@ -80,7 +85,11 @@ def _draw(ax: Any, found: Dependence, labels: list[str], limits: tuple[float, fl
         )
         display.plot(ax, color=CLASSES[colour])
         display.line_.set_label(short(labels[k], 14))
-    ax.set(xlabel=short(found.name, 40), ylabel=f"P({short(labels[1], 20)})" if len(labels) == 2 else "probability")
+    ax.set(xlabel="", ylabel=f"P({short(labels[1], 20)})" if len(labels) == 2 else "probability")
+    if found.at.labels is None:
+        ax.locator_params(axis="x", nbins=6)
+        if 10_000 <= np.abs(found.at.values[:, 0]).max() < 10_000_000:
+            ax.xaxis.set_major_formatter("{x:,.0f}")
     ax.set_ylim(*limits)
     if len(found.shown) > 1:
         ax.legend(ncols=len(found.shown), loc="upper center", columnspacing=1.0, handlelength=1.2)

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import os
+import re
 from os import PathLike
 from pathlib import Path
 from secrets import token_hex
 from typing import Any
 
+import numpy as np
+
 from bayesvm.extras import optional
 from bayesvm.report import dependence, pictures, sections
-from bayesvm.report.columns import background, importance
-from bayesvm.report.words import counted, share
+from bayesvm.report.columns import background, bars, movement, relevance
+from bayesvm.report.words import counted
 from bayesvm.workflow import Judged, TableModel
 
 MOST_DEPENDENCES = 6
@@ -45,9 +48,7 @@ def write_report(model: TableModel, out: str | PathLike[str], test: Judged | Non
 def _content(model: TableModel, judged: Judged, *, given: bool) -> dict[str, Any]:
     """What the templates put into words."""
     estimator, said = model.estimator, judged.predictions
-    X = background(model, judged)
-    matters = importance(model, X)
-    ranked = list(model.recipe.groups) if matters is None else matters.ranked
+    said_of_columns = _columns(model, judged)
     target = model.card.get("target")
     return {
         "title": f"Predicting {target}" if target else "A Bayesian support vector machine",
@@ -55,12 +56,8 @@ def _content(model: TableModel, judged: Judged, *, given: bool) -> dict[str, Any
         "card": sections.card(model),
         "classes": sections.classes(said),
         "columns": sections.columns(model.recipe),
-        "judged": {
-            "source": judged.source,
-            "rows": counted(said.n_rows, "row"),
-            "left_out": not given and model.holdout is None,
-            "sample": len(judged.sample),
-        },
+        "judged": _judged(judged, given=given, held_out=model.holdout is not None),
+        "left_out": not given and model.holdout is None,
         "quality": sections.quality(said),
         "binary": len(said.classes) == 2,
         "second": str(said.classes[-1]),
@@ -68,11 +65,38 @@ def _content(model: TableModel, judged: Judged, *, given: bool) -> dict[str, Any
         "coverage": sections.coverage(said),
         "tuning": sections.tuning(estimator),
         "pictures": pictures.of_predictions(said) | pictures.of_training(estimator, model.card.get("n_train")),
-        "matters": None if matters is None else {"kind": matters.kind, "picture": matters.picture()},
-        "dependence": [] if X is None else dependence.pictures(model, ranked[:MOST_DEPENDENCES], X),
-        "background": None if X is None else {"rows": len(X), "points": not len(judged.X)},
-        "rows": sections.rows(model, judged, ranked),
-        "share": share,
+        "matter": said_of_columns,
+        "rows": sections.rows(model, judged, said_of_columns["ranked"]),
+    }
+
+
+def _judged(judged: Judged, *, given: bool, held_out: bool) -> str:
+    """By what rows the model is judged, after "judged on"."""
+    rows = counted(judged.predictions.n_rows, "row")
+    source = re.sub(r"(\d)%", r"\1 %", judged.source.removeprefix("held out: "))
+    if given:
+        return f"{source} ({rows})"
+    return f"{source}, held out of training" if held_out else f"its {rows} of training, each as if it had been left out"
+
+
+def _columns(model: TableModel, judged: Judged) -> dict[str, Any]:
+    """Which columns matter, and how."""
+    learned = relevance(model)
+    found: dict[str, Any] = {"ranked": list(model.recipe.groups), "background": None, "dependence": []}
+    if learned is not None:
+        found["relevance"] = bars("relevance", "Relevance of the columns", "share in the squared distances", learned)
+    X = background(model, judged)
+    if X is None:
+        return found
+    values = judged.X if len(judged.X) else X
+    names, moves = movement(model, X, values)
+    ranked = [names[i] for i in np.argsort(-moves, kind="stable")]
+    title, axis = "Movement of the probability with each column", "mean movement of the probability"
+    return found | {
+        "ranked": ranked,
+        "background": {"rows": len(X), "points": not len(judged.X)},
+        "movement": bars("movement", title, axis, (names, moves)),
+        "dependence": dependence.pictures(model, ranked[:MOST_DEPENDENCES], X, values),
     }
 
 
@@ -83,8 +107,7 @@ def _rendered(content: dict[str, Any]) -> str:
         loader=jinja.PackageLoader("bayesvm.report"),
         autoescape=True,
         undefined=jinja.StrictUndefined,
-        trim_blocks=True,
         lstrip_blocks=True,
     )
     page: str = environment.get_template("report.html").render(content)
-    return page
+    return re.sub(r"\n\s*\n", "\n", page)

@@ -24,6 +24,7 @@ from bayesvm.report.words import short
 MOST_CURVES = 10
 MOST_POINTS = 200  # of a curve,
 MOST_DOTS = 600  # and of a scatter plot: more cannot be told apart, but make the file heavy
+LEAST_GAIN = 0.002  # of an axis of the ELBO, relative
 FEW = 6  # curves that a legend inside the picture has room for
 
 
@@ -34,7 +35,7 @@ def of_predictions(predictions: Predictions) -> dict[str, str]:
         "reliability": drawn(
             "reliability",
             "Reliability diagram: observed shares against stated probabilities, with the number of rows",
-            lambda ax: ReliabilityDisplay.of(predictions, ax=ax),
+            lambda ax: _reliability(ax, predictions),
             (5.0, 4.2),
         ),
         "histogram": drawn(
@@ -77,13 +78,23 @@ def of_training(estimator: Any, n_rows: float | None) -> dict[str, str]:
     found["elbo"] = drawn(
         "elbo",
         "Evidence lower bound after each update",
-        lambda ax: ElboTraceDisplay.from_estimator(estimator, n_rows=n_rows, ax=ax),
+        lambda ax: _elbo(ax, estimator, n_rows),
     )
     return found
 
 
+def _reliability(ax: Any, predictions: Predictions) -> None:
+    ReliabilityDisplay.of(predictions, ax=ax)
+    for text in ax.texts:
+        text.set_fontsize(8.5)  # to be read on a phone
+
+
 def _histogram(ax: Any, predictions: Predictions) -> None:
     display = ProbabilityHistogramDisplay.of(predictions, ax=ax)
+    if len(predictions.classes) > 2:  # right answers first, in their colour of the other pictures
+        ax.clear()
+        shares, labels, counts = display.shares[::-1], display.labels[::-1], display.counts[::-1]
+        ProbabilityHistogramDisplay(shares, display.edges, labels, counts, what=display.what).plot(ax=ax)
     ax.set_ylim(0, 1.25 * ax.get_ylim()[1])  # room for the legend
     ax.legend(title=None, ncols=len(display.labels), loc="upper center")
 
@@ -149,9 +160,26 @@ def thinned(x: Any, y: Any) -> Any:
 
 def _tuning(ax: Any, estimator: Any) -> None:
     TuningPathDisplay.from_estimator(estimator, ax=ax)
+    ax.grid(visible=False, axis="x")
+    # A trial that is far off must not press the others together.
+    loss = np.array([trial.loo for trial in estimator.tuning_report_.trials])
+    most = np.median(loss) + max(4 * (np.median(loss) - loss.min()), 0.01)
+    if loss.max() > most:
+        ax.set_ylim(top=most)
+        for i in np.flatnonzero(loss > most):
+            ax.text(i + 1, most, f"↑ {loss[i]:.2f}", ha="center", va="top", fontsize=8.5)
     handles = ax.get_legend().legend_handles
     ax.get_legend().remove()
     ax.figure.legend(handles=handles, loc="outside lower center", ncols=2)
+
+
+def _elbo(ax: Any, estimator: Any, n_rows: float | None) -> None:
+    ElboTraceDisplay.from_estimator(estimator, n_rows=n_rows, ax=ax)
+    ax.ticklabel_format(axis="y", useOffset=False)
+    low, high = ax.get_ylim()
+    least = LEAST_GAIN * max(1.0, abs(high))
+    if high - low < least:  # what is flat shall look so
+        ax.set_ylim((low + high - least) / 2, (low + high + least) / 2)
 
 
 def _climb(ax: Any, climb: list[list[float]]) -> None:

@@ -200,7 +200,7 @@ def rows(model: TableModel, judged: Judged, ranked: Sequence[str]) -> dict[str, 
             "predicted": str(said.classes[said.predicted[i]]),
             "right": bool(said.correct[i]),
             "proba": [words.probability(p) for p in stated.tolist()],
-            "epistemic": "–" if said.epistemic is None else f"{said.epistemic[i]:.3f}",
+            "epistemic": "–" if said.epistemic is None else f"{said.epistemic[i]:.4f}",
             "values": [words.short(words.value(values[name][place]), 40) for name in names],
         }
 
