@@ -1,5 +1,5 @@
 """Reports in headless Chromium: `make test-report`. Pictures of them, to look at, go to out/report."""
-# ruff: noqa: ANN, D103, INP001, S101  (a test, but outside of tests/, since `make test` needs no browser)
+# ruff: noqa: ANN001, ANN201, ANN202, D103, INP001, S101  (a test, but outside of tests/, since `make test` needs no browser)
 
 import base64
 from pathlib import Path

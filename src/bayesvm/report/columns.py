@@ -91,10 +91,6 @@ def bars(name: str, label: str, axis: str, found: tuple[list[str], npt.NDArray[A
 
     def draw(ax: Any) -> None:
         RelevanceDisplay(amounts, [short(name, 24) for name in names]).plot(ax=ax, top=TOP)
-        if len(names) > TOP and not np.isclose(amounts.sum(), 1):  # what is no share does not add up
-            ax.patches[-1].remove()
-            ax.set_yticks(ax.get_yticks()[:-1], ax.get_yticklabels()[:-1])
-            ax.set_ylim(TOP - 0.4, -0.6)
         ax.set_xlabel(axis)
         ax.grid(visible=False, axis="y")
         ax.tick_params(axis="y", length=0)

@@ -13,7 +13,7 @@ import numpy as np
 
 from bayesvm.extras import optional
 from bayesvm.report import dependence, pictures, sections
-from bayesvm.report.columns import background, bars, movement, relevance
+from bayesvm.report.columns import TOP, background, bars, movement, relevance
 from bayesvm.report.words import counted
 from bayesvm.workflow import Judged, TableModel
 
@@ -90,12 +90,13 @@ def _columns(model: TableModel, judged: Judged) -> dict[str, Any]:
         return found
     values = judged.X if len(judged.X) else X
     names, moves = movement(model, X, values)
-    ranked = [names[i] for i in np.argsort(-moves, kind="stable")]
+    order = np.argsort(-moves, kind="stable")
+    ranked, largest = [names[i] for i in order], order[:TOP]  # the others do not add up: they are left out
     title, axis = "Movement of the probability with each column", "mean movement of the probability"
     return found | {
         "ranked": ranked,
         "background": {"rows": len(X), "points": not len(judged.X)},
-        "movement": bars("movement", title, axis, (names, moves)),
+        "movement": bars("movement", title, axis, (ranked[:TOP], moves[largest])),
         "dependence": dependence.pictures(model, ranked[:MOST_DEPENDENCES], X, values),
     }
 

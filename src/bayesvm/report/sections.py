@@ -14,7 +14,7 @@ from bayesvm.workflow import Judged, TableModel
 
 MOST_FILES = 5
 MOST_COLUMNS = 200  # that are listed
-MOST_VALUES = 8  # columns whose values a row is shown with
+MOST_VALUES = 6  # columns whose values a row is shown with
 MOST_CLASSES = 20  # of a confusion table
 MOST_PROBABILITIES = 3  # classes whose probabilities a row is shown with
 EXTREME = 10  # rows at either end
@@ -144,7 +144,7 @@ def confusion(predictions: Predictions) -> dict[str, Any] | None:
             {
                 "label": str(label),
                 "cells": [
-                    {"n": f"{n:,}", "right": i == j, "part": round(n / max(true[i], 1), 3)}
+                    {"n": f"{n:,}", "right": i == j, "part": round(n / max(true[i], 1), 4)}
                     for j, n in enumerate(table[i].tolist())
                 ],
                 "found": part(right[i], true[i]),
