@@ -33,9 +33,11 @@ def write_report(model: TableModel, out: str | PathLike[str], test: Judged | Non
     >>> model = TableModel.load("income.bayesvm")  # doctest: +SKIP
     >>> write_report(model, "income.html", model.judged("test.csv"))  # doctest: +SKIP
     """
+    target = Path(os.path.realpath(out))  # through a symbolic link, as open() would write
+    if not target.parent.is_dir():
+        raise FileNotFoundError(f"the folder {target.parent} does not exist; make it first, or write somewhere else")
     judged = test or model.holdout or Judged.left_out(model.estimator)
     page = _rendered(_content(model, judged, given=test is not None))
-    target = Path(os.path.realpath(out))
     temporary = target.with_name(f".{target.name}.{token_hex(4)}.tmp")
     try:
         temporary.write_text(page, encoding="utf-8", newline="\n")
@@ -72,11 +74,11 @@ def _content(model: TableModel, judged: Judged, *, given: bool) -> dict[str, Any
 
 def _judged(judged: Judged, *, given: bool, held_out: bool) -> str:
     """By what rows the model is judged, after "judged on"."""
-    rows = counted(judged.predictions.n_rows, "row")
     source = re.sub(r"(\d)%", r"\1 %", judged.source.removeprefix("held out: "))
     if given:
-        return f"{source} ({rows})"
-    return f"{source}, held out of training" if held_out else f"its {rows} of training, each as if it had been left out"
+        return f"{source} ({counted(judged.predictions.n_rows, 'row')})"
+    rows = counted(judged.predictions.n_rows, "training row")
+    return f"{source}, held out of training" if held_out else f"its {rows}, each as if it had been left out"
 
 
 def _columns(model: TableModel, judged: Judged) -> dict[str, Any]:

@@ -152,7 +152,7 @@ def confusion(predictions: Predictions) -> dict[str, Any] | None:
             for i, label in enumerate(predictions.classes)
         ],
         "precise": [part(*pair) for pair in zip(right.tolist(), said.tolist(), strict=True)],
-        "weighted": predictions.weight is not None,
+        "weighted": predictions.weight is not None and np.ptp(predictions.weight) > 0,
     }
 
 
@@ -190,12 +190,13 @@ def rows(model: TableModel, judged: Judged, ranked: Sequence[str]) -> dict[str, 
     said = judged.predictions.take(judged.sample)
     order = np.argsort(said.doubt, kind="stable")
     names = list(ranked)[:MOST_VALUES]
-    shown = list(range(len(said.classes))) if len(said.classes) <= MOST_PROBABILITIES else None
+    n_classes = len(said.classes)
+    shown = [1] if n_classes == 2 else list(range(n_classes)) if n_classes <= MOST_PROBABILITIES else []
 
     def one(i: int, values: dict[str, list[Any]], place: int) -> dict[str, Any]:
-        stated = said.proba[i] if shown is not None else said.proba[i, [said.predicted[i]]]
+        stated = said.proba[i, shown or [said.predicted[i]]]
         return {
-            "number": f"{judged.rows[i]:,}",
+            "number": str(judged.rows[i]),
             "true": str(said.classes[said.y[i]]),
             "predicted": str(said.classes[said.predicted[i]]),
             "right": bool(said.correct[i]),
@@ -211,7 +212,7 @@ def rows(model: TableModel, judged: Judged, ranked: Sequence[str]) -> dict[str, 
     return {
         "columns": names,
         "all_columns": len(names) == len(model.recipe.groups),
-        "proba": ["P(predicted)"] if shown is None else [f"P({said.classes[k]})" for k in shown],
+        "proba": [f"P({said.classes[k]})" for k in shown] or ["P(predicted)"],
         "least": table(order[::-1][:n_rows]),
         "most": table(order[:n_rows]),
     }

@@ -1,0 +1,233 @@
+"""A report is one HTML file with everything in it, whatever the model and however its columns are called."""
+
+import re
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+
+pytest.importorskip("matplotlib")
+pytest.importorskip("jinja2")
+
+from bayesvm.evaluation import figures
+from bayesvm.report import write_report
+from bayesvm.workflow import Judged, TableModel
+
+from .conftest import NASTY, people
+
+VOID = {"meta", "br", "hr", "img", "input", "link"}
+PREDICTED = {"reliability", "histogram", "coverage", "roc", "precision"}
+ALL = PREDICTED | {"uncertainty", "tuning", "elbo", "movement", "relevance"}
+
+
+class Page(HTMLParser):
+    """Checks that every tag is closed in order, and keeps what tests ask about."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.open, self.tags, self.ids, self.text = [], [], [], []
+        self.inside_figure = self.svgs = 0
+        self.feed(text)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append((tag, dict(attrs)))
+        self.ids += [value for name, value in attrs if name == "id"]
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        self.handle_starttag(tag, attrs)
+        if tag not in VOID:
+            self.open.pop()
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        if "style" not in self.open:
+            self.text.append(data)
+
+    @property
+    def words(self):
+        return " ".join(" ".join(self.text).split())
+
+    @property
+    def pictures(self):
+        return {name.removeprefix("picture-") for name in self.ids if name.startswith("picture-")}
+
+
+@pytest.fixture(scope="session")
+def written(folder):
+    def write(name, model, test=None):
+        return write_report(model, folder / f"{name}.html", test).read_text(encoding="utf-8")
+
+    return write
+
+
+@pytest.fixture(scope="session")
+def page(binary, written):
+    return written("binary", binary)
+
+
+def test_a_report_is_well_formed_and_whole(page):
+    parsed = Page(page)
+    chosen = ALL if "relevance" in parsed.pictures else ALL - {"relevance"}
+    assert parsed.pictures == chosen | {f"dependence{i}" for i in range(4)}
+    assert sum(tag == "svg" for tag, _ in parsed.tags) == len(parsed.pictures)
+    assert len(parsed.ids) == len(set(parsed.ids))
+    for section in ("model", "quality", "probabilities", "doubt", "tuning", "columns", "rows"):
+        assert section in parsed.ids
+    assert ("meta", {"name": "viewport", "content": "width=device-width, initial-scale=1"}) in parsed.tags
+
+
+def test_every_name_that_a_picture_refers_to_is_there(page):
+    ids = set(Page(page).ids)
+    used = set(re.findall(r'(?:url\(#|href="#)([^")]+)', page))
+    assert used
+    assert used <= ids
+
+
+def test_nothing_is_loaded_and_nothing_runs(page):
+    assert not re.search(r"https?://", page)
+    assert "@import" not in page
+    assert "@font-face" not in page
+    parsed = Page(page)
+    assert not {"script", "link", "img", "iframe", "object"} & {tag for tag, _ in parsed.tags}
+    for _, attributes in parsed.tags:
+        assert "src" not in attributes
+        assert attributes.get("href", "#").startswith("#")
+        assert not any(name.startswith("on") for name in attributes)
+
+
+def test_names_and_values_of_the_table_are_escaped(page, binary):
+    assert NASTY not in page
+    assert "<b>" not in re.sub(r"<b>(?=[\w&])", "", page)  # the level; our own bold words follow directly
+    parsed = Page(page)
+    assert NASTY in parsed.words
+    assert 'a "quote"' in parsed.words
+    assert "#010203 0.123456 收入" in parsed.words  # not taken for a colour, and no digit less
+    assert "cost in $ or $" in parsed.words
+    assert "</title>" in parsed.words
+    assert "not & never" in parsed.words
+
+
+def test_colours_are_those_of_the_page(page):
+    pictures = "".join(re.findall(r"<svg.*?</svg>", page, flags=re.DOTALL))
+    tags = "".join(re.findall(r"<[^>]+>", pictures))
+    assert "currentColor" in tags
+    assert "var(--c0)" in tags
+    assert not re.search(r"(?:fill|stroke): (?:#|black|white)", tags)
+    assert "font-family" not in tags
+    assert "prefers-color-scheme: dark" in page
+    for number in range(6):
+        assert len(re.findall(rf"--c{number}: #", page)) == 2
+
+
+def test_figures_are_those_of_the_evaluation(page, binary):
+    for name, figure in figures(binary.holdout.predictions).items():
+        tile = re.search(rf'<div id="figure-{name}">.*?</div>', page, flags=re.DOTALL)[0]
+        assert f'<dd class="value">{figure.value:.4f}</dd>' in tile
+        assert f'<dd class="interval">{figure.low:.4f} to {figure.high:.4f}</dd>' in tile
+
+
+def test_the_confusion_table_counts_all_rows(page, binary):
+    table = re.search(r'<table class="confusion">.*?</table>', page, flags=re.DOTALL)[0]
+    counts = [int(n) for n in re.findall(r'<td class="n (?:hit|miss|none)"[^>]*>(\d+)</td>', table)]
+    said = binary.holdout.predictions
+    assert counts == [int(((said.y == i) & (said.predicted == j)).sum()) for i in range(2) for j in range(2)]
+
+
+def test_the_most_and_the_least_certain_rows_are_told_as_the_table_has_them(page, binary):
+    table = people()
+    first, last = (re.findall(r"<tr><td class=\"n\">(\d+)</td>", part) for part in page.split(">Most certain<"))
+    said = binary.holdout.predictions
+    doubt = dict(zip(binary.holdout.rows.tolist(), said.doubt[binary.holdout.sample], strict=True))
+    ranked = sorted(doubt, key=doubt.get)
+    assert sorted(map(int, last), key=doubt.get) == ranked[:10]
+    assert sorted(map(int, first), key=doubt.get) == ranked[-10:]
+    row = re.search(rf'<tr><td class="n">{first[0]}</td>(.*?)</tr>', page)[1]
+    assert f"<td>{table.age[int(first[0])]}</td>" in row
+
+
+def test_the_same_model_gives_the_same_bytes_and_a_light_file(page, binary, written, folder):
+    assert written("again", binary) == page
+    assert len(page.encode()) < 500_000
+    assert not list(folder.glob("*.tmp"))
+
+
+def test_a_saved_model_gives_the_same_report(page, binary, written, folder):
+    binary.save(folder / "people.bayesvm")
+    again = written("loaded", TableModel.load(folder / "people.bayesvm"))
+    assert Page(again).words == Page(page).words
+
+
+def test_many_classes(many, written):
+    parsed = Page(written("many", many))
+    assert PREDICTED | {"uncertainty", "elbo", "movement", "dependence0"} <= parsed.pictures
+    for word in ("setosa", "versicolor", "virginica", "without tuning", "petal length (cm)"):
+        assert word in parsed.words
+
+
+def test_a_linear_model(linear, written):
+    parsed = Page(written("linear", linear))
+    assert ALL - {"tuning", "relevance"} <= parsed.pictures
+    assert "how large weights may become" in parsed.words
+
+
+def test_without_rows_held_out_it_is_judged_by_leave_one_out(without_holdout, written):
+    text = written("left_out", without_holdout)
+    parsed = Page(text)
+    assert "uncertainty" not in parsed.pictures
+    assert PREDICTED | {"movement", "dependence0"} <= parsed.pictures  # by inducing points
+    assert "200 training rows, each as if it had been left out" in parsed.words
+    assert "No rows were kept" in parsed.words
+    assert f"{figures(Judged.left_out(without_holdout.estimator).predictions)['log_loss'].value:.4f}" in text
+
+
+def test_a_linear_model_without_rows_says_what_is_missing(folder, written, linear):
+    bare = TableModel(linear.estimator, linear.recipe, linear.card)
+    parsed = Page(written("bare", bare))
+    assert "movement" not in parsed.pictures
+    assert "there are no rows to try it on" in parsed.words
+
+
+def test_an_estimator_alone_with_a_table_to_judge_it_by(plain, written):
+    model, test = plain
+    parsed = Page(written("plain", model, test))
+    assert ALL - {"tuning", "relevance"} <= parsed.pictures
+    assert "test.csv (100 rows)" in parsed.words
+    assert "sepal length (cm)" in parsed.words
+
+
+def test_a_model_of_libsvm_files(from_libsvm, written):
+    parsed = Page(written("libsvm", from_libsvm))
+    assert "features of a LIBSVM file" in parsed.words
+    assert {"movement", "dependence3"} <= parsed.pictures
+
+
+def test_a_test_table_comes_before_the_rows_held_out(binary, folder, written):
+    people(100, seed=1).to_csv(folder / "other.csv", index=False)
+    text = written("tested", binary, binary.judged(folder / "other.csv", name="other.csv"))
+    assert "other.csv (100 rows)" in Page(text).words
+
+
+def test_one_class_only_has_no_curves(binary, written):
+    said = binary.holdout.predictions
+    kept = np.flatnonzero(said.y[binary.holdout.sample] == 1)
+    only = Judged(
+        said.take(binary.holdout.sample[kept]),
+        np.arange(len(kept)),
+        binary.holdout.X[kept],
+        binary.holdout.rows[kept],
+        "one class",
+    )
+    parsed = Page(written("one", binary, only))
+    assert "roc" not in parsed.pictures
+    assert "–" in parsed.words  # there is no AUC
+
+
+def test_a_folder_that_does_not_exist_is_told_before_the_work(binary, folder):
+    with pytest.raises(FileNotFoundError, match="nowhere"):
+        write_report(binary, folder / "nowhere" / "report.html")
