@@ -19,7 +19,7 @@ TABLE = {
     "inference": ({"core", "data", "inference"}, {"sklearn", "threadpoolctl"}),
     "progress": ({"inference"}, {"rich"}),
     "kernels": ({"core"}, set()),
-    "datasets": ({"datasets", "extras"}, {"pyarrow", "pooch", "requests", "tqdm"}),
+    "datasets": ({"datasets", "extras"}, {"pyarrow", "pooch", "requests", "tqdm", "sklearn"}),
     "persistence": (set(), {"safetensors"}),
     "estimators": (
         {"core", "data", "inference", "progress", "persistence", "extras", "estimators"},
@@ -28,7 +28,7 @@ TABLE = {
     "evaluation": ({"evaluation"}, {"sklearn"}),
     "preparation": ({"data", "extras", "preparation"}, {"sklearn", "pyarrow"}),
     "workflow": (
-        {"data", "evaluation", "estimators", "extras", "preparation", "workflow"},
+        {"data", "evaluation", "estimators", "extras", "persistence", "preparation", "workflow"},
         {"pyarrow"},
     ),
     "cli": (
@@ -46,7 +46,7 @@ TABLE = {
             "workflow",
             "preparation",
         },
-        {"typer", "click", "rich", "sklearn", "pyarrow"},
+        {"typer", "rich", "pyarrow"},
     ),
     "__main__": ({"cli"}, set()),
 }

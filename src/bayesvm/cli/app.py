@@ -10,10 +10,10 @@ import warnings
 from importlib.metadata import version as version_of
 from typing import Annotated, Any
 
-import click
 import typer
 
 from bayesvm.cli.console import errors
+from bayesvm.cli.datasets import datasets
 from bayesvm.cli.evaluate import evaluate
 from bayesvm.cli.fit import fit
 from bayesvm.cli.predict import predict
@@ -30,7 +30,10 @@ app = typer.Typer(
 )
 for command in (fit, predict, evaluate):
     app.command()(command)
+app.add_typer(datasets, name="datasets")
 
+# Typer has click inside or beside it, by its version; either way this is the parent of all wrong usage.
+USAGE: Any = typer.BadParameter.__base__
 # What is wrong with data or files is told in one sentence; all else is a mistake of ours, with its traceback.
 TOLD = (ValueError, TypeError, OSError, ImportError, IndexError, MemoryError)
 
@@ -54,10 +57,10 @@ def run(arguments: list[str] | None = None) -> int:
     warnings.showwarning = _show_warning
     try:
         return int(app(arguments, standalone_mode=False) or 0)
-    except click.ClickException as error:
+    except USAGE as error:
         error.show()
         return error.exit_code
-    except (click.exceptions.Abort, KeyboardInterrupt):
+    except (typer.Abort, KeyboardInterrupt):
         errors.print("stopped", style="yellow")
         return 130
     except BrokenPipeError:  # whoever reads our output has enough

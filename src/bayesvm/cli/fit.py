@@ -52,10 +52,11 @@ def fit(
     for honest figures.
 
     Examples:
+
         bayesvm fit people.csv --target income
 
         bayesvm fit "flights/*.parquet" --target late --out late.bayesvm --drop id --time-limit 60
-    """
+    """  # noqa: D412
     if linear and inducing is not None:
         raise typer.BadParameter("the linear model has no inducing points: leave out --inducing or --linear")
     shared: dict[str, Any] = {"random_state": seed, "n_jobs": jobs, "time_limit": time_limit}
@@ -127,6 +128,8 @@ def _tell(model: TableModel, path: Path) -> None:
     console.say()
     rows = console.figure_rows(figures(judged.predictions))
     console.table(judged.source, ["", "value", "95 % interval"], rows)
-    console.say(f"\nwritten: {path}. Next:")
-    console.command("bayesvm", "report", str(path))
-    console.command("bayesvm", "predict", str(path), "new.csv", "--out", "predictions.csv")
+    console.next_commands(
+        path,
+        ["bayesvm", "report", str(path)],
+        ["bayesvm", "predict", str(path), "new.csv", "--out", "predictions.csv"],
+    )
