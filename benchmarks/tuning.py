@@ -10,15 +10,12 @@ With the tables `magic`, `adult` and `covtype` of the folder that BAYESVM_DATA n
 import os
 import time
 
-from sklearn.calibration import CalibratedClassifierCV
 from sklearn.metrics import log_loss
 from sklearn.model_selection import train_test_split
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
-from sklearn.svm import SVC
 
 from bayesvm import BayesianSVC
 from bayesvm.datasets import load_table, waveform
+from bayesvm.evaluation.peers import PEERS
 
 
 def seconds_of(work):
@@ -35,7 +32,7 @@ def ten_thousand():
     for name, table in tables.items():
         X, y = table()
         Xa, Xb, ya, yb = train_test_split(X, y, train_size=10_000, test_size=9_000, random_state=0, stratify=y)
-        svc = make_pipeline(StandardScaler(), CalibratedClassifierCV(SVC(), ensemble=False))
+        svc = PEERS["SVC + Platt"].factory(X.shape[1], 0, 0)
         peer, theirs = seconds_of(lambda svc=svc, X=Xa, y=ya: svc.fit(X, y))
         model, ours = seconds_of(lambda X=Xa, y=ya: BayesianSVC(random_state=0).fit(X, y))
         mine, other = (log_loss(yb, m.predict_proba(Xb)) for m in (model, peer))

@@ -29,16 +29,39 @@ def halved(said, n_groups, n_halvings, seed=0):
     return total / said.n_rows
 
 
+def halved_as_if_normal(said, n_groups, n_halvings, seed=0):
+    """The same by halves that differ as normal numbers would, by the chance that the stated probabilities imply."""
+    stated, happened = claims(said)
+    w = said.weight_or_ones
+    rng = np.random.default_rng(seed)
+    total = 0.0
+    for rows in np.array_split(np.argsort(stated), n_groups):
+        d = np.average(stated[rows] - happened[rows], weights=w[rows])
+        chance = np.sqrt(np.sum(w[rows] ** 2 * stated[rows] * (1 - stated[rows]))) / w[rows].sum()
+        e = chance * rng.standard_normal(n_halvings)
+        total += w[rows].sum() * np.mean(np.sign(d + e) * (d - e))
+    return total / w.sum()
+
+
 def calibration_error(said):
     return figures(said, n_bootstrap=0)["calibration_error"].value
 
 
 @pytest.mark.parametrize(("n_classes", "sharpness"), [(2, 0.5), (2, 1.5), (3, 2.0)])
-def test_the_error_is_that_of_real_halvings(n_classes, sharpness):
+def test_the_error_is_that_of_halvings(n_classes, sharpness):
     said = calibrated(1500, n_classes, sharpness=sharpness)
-    expected = halved(said, 15, 300)
-    assert expected > 0.03
-    assert calibration_error(said) == pytest.approx(expected, rel=0.03)
+    assert calibration_error(said) > 0.03
+    assert calibration_error(said) == pytest.approx(halved_as_if_normal(said, 15, 30_000), rel=0.01)
+    assert calibration_error(said) == pytest.approx(halved(said, 15, 300), rel=0.15)  # chance as seen, not as stated
+
+
+def test_the_error_of_weighted_rows_is_that_of_halvings():
+    # Weights that take turns: the groups have the same rows as without weights.
+    said = calibrated(1500, sharpness=0.5)
+    w = np.empty(1500)
+    w[np.argsort(said.positive)] = np.tile([1.0, 3.0], 750)
+    said = Predictions.of([0, 1], said.y, said.proba, weight=w)
+    assert calibration_error(said) == pytest.approx(halved_as_if_normal(said, 15, 30_000), rel=0.01)
 
 
 def test_far_from_chance_it_is_the_mean_difference_of_stated_and_observed():

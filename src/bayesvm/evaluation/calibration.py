@@ -11,7 +11,8 @@ from scipy.special import ndtr, ndtri
 from bayesvm.evaluation.predictions import Flags, Floats, Numbers, Predictions
 
 N_GROUPS = 15  # of the calibration error, at most
-LEAST_ROWS = 10  # of a group: fewer say little about a share. But of very few rows there are two groups
+LEAST_ROWS = 50  # of a group: the share in which something happens is not known well from fewer
+LEAST_GROUPS = 3  # however few rows there are: stated too much here and too little there must not even out
 Z = float(ndtri(0.975))  # of a 95 % interval
 
 
@@ -101,28 +102,28 @@ class CalibrationError:
     calibrated the probabilities are (Kumar, Liang, Ma 2019; Roelofs et al. 2022). Here one half of a group's rows says
     in which direction it is off, and the other half how far; the mean over all halvings is, for normal d,
 
-        |d| (2Φ(|d|/σ) - 1) - 2σ φ(d/σ).
+        |d| (2Φ(|d|/σ) - 1) - 2σ φ(d/σ),
 
-    On average this is zero where δ is, near |δ| where σ is small, and never above it. σ² is the larger of what was
-    stated, ``Σ w² p(1-p) / (Σ w)²``, and what was seen, ``Σ w² (p - happened)² / (Σ w)²``. There are up to 15 groups
-    of equal numbers of rows, made once. The mean over them is at least zero.
+    with the deviation that the stated probabilities p imply, ``σ² = Σ w² p(1-p) / (Σ w)²``. On average this is zero
+    where δ is, |δ| where σ is small, and rather too small than too large in between. There are up to 15 groups of equal
+    numbers of rows, made once. The mean over them is at least zero.
     """
 
     def __init__(self, predictions: Predictions) -> None:
         stated, happened = Claims.of(predictions)
-        self._n_groups = int(np.clip(predictions.n_rows // LEAST_ROWS, 2, N_GROUPS))
+        self._n_groups = int(np.clip(predictions.n_rows // LEAST_ROWS, LEAST_GROUPS, N_GROUPS))
         self._group = grouped(stated, predictions.weight_or_ones, self._n_groups)
         self._gap = stated - happened
-        self._noise = stated * (1 - stated), self._gap**2
+        self._noise = stated * (1 - stated)
 
     def __call__(self, weight: Floats, squared: Floats) -> float:
-        """Of rows that weigh so much, and whose squared weights are these, if not the squares."""
+        """Of rows that weigh so much; ``squared`` stands for w² in σ²."""
         # Both times the weight of the group, so that a group of which no row was drawn does no harm.
         off = np.abs(self._sums(weight * self._gap))
-        variance = np.maximum(*(self._sums(squared * noise) for noise in self._noise))
-        sigma = np.maximum(np.sqrt(variance), np.finfo(np.float64).tiny)
-        density = np.exp(-0.5 * (off / sigma) ** 2) / np.sqrt(2 * np.pi)
-        each = off * (2 * ndtr(off / sigma) - 1) - 2 * sigma * density
+        sigma = np.sqrt(self._sums(squared * self._noise))
+        # Beyond 40 deviations nothing is chance; with probabilities of 0 and 1 there is none at all.
+        away = off / np.maximum(sigma, off / 40 + np.finfo(np.float64).tiny)
+        each = off * (2 * ndtr(away) - 1) - 2 * sigma * np.exp(-0.5 * away**2) / np.sqrt(2 * np.pi)
         return max(0.0, float(each.sum() / weight.sum()))
 
     def _sums(self, values: Floats) -> Floats:
