@@ -12,6 +12,7 @@ from typing import Annotated, Any
 
 import typer
 
+from bayesvm.cli.compare import compare
 from bayesvm.cli.console import errors
 from bayesvm.cli.datasets import datasets
 from bayesvm.cli.evaluate import evaluate
@@ -28,7 +29,7 @@ app = typer.Typer(
     rich_markup_mode="markdown",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (fit, predict, evaluate):
+for command in (fit, predict, evaluate, compare):
     app.command()(command)
 app.add_typer(datasets, name="datasets")
 

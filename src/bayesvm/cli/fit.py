@@ -9,7 +9,7 @@ import numpy as np
 import typer
 
 from bayesvm.cli import console
-from bayesvm.cli.options import CopyTo, Format, Jobs, Json, Quiet, Seed, Tables, Target, names, source
+from bayesvm.cli.options import Columns, CopyTo, Drop, Format, Holdout, Jobs, Json, Levels, Quiet, Seed, Tables, Target, Weight, names, source
 from bayesvm.estimators import BayesianLinearSVC, BayesianSVC
 from bayesvm.evaluation import figures
 from bayesvm.workflow import Judged, TableModel, fit_table
@@ -22,15 +22,11 @@ def fit(
         Path | None,
         typer.Option("--out", "-o", help="The model's file; default: the table's name.", show_default=False),
     ] = None,
-    weight: Annotated[str | None, typer.Option(help="Column of row weights.", metavar="NAME")] = None,
-    columns: Annotated[str | None, typer.Option(help="Columns to learn from; default: all.", metavar="A,B")] = None,
-    drop: Annotated[str | None, typer.Option(help="Columns to leave out.", metavar="A,B")] = None,
-    levels: Annotated[
-        str | None, typer.Option(help="Columns whose numbers are names, such as postal codes.", metavar="A,B")
-    ] = None,
-    holdout: Annotated[
-        float, typer.Option(help="Share of the rows, at most 50,000, kept back to judge the model; 0 for none.")
-    ] = 0.2,
+    weight: Weight = None,
+    columns: Columns = None,
+    drop: Drop = None,
+    levels: Levels = None,
+    holdout: Holdout = 0.2,
     inducing: Annotated[
         int | None, typer.Option(help="Number of inducing points; more are slower and better.", show_default="auto")
     ] = None,

@@ -26,6 +26,19 @@ ModelFile = Annotated[Path, typer.Argument(help="A file that `bayesvm fit` or `m
 Target = Annotated[
     str | None, typer.Option("--target", "-t", help="Column of the classes.", show_default=False, metavar="NAME")
 ]
+Weight = Annotated[str | None, typer.Option("--weight", help="Column of row weights.", metavar="NAME")]
+Columns = Annotated[
+    str | None, typer.Option("--columns", help="Columns to learn from; default: all.", metavar="A,B")
+]
+Drop = Annotated[str | None, typer.Option("--drop", help="Columns to leave out.", metavar="A,B")]
+Levels = Annotated[
+    str | None,
+    typer.Option("--levels", help="Columns whose numbers are names, such as postal codes.", metavar="A,B"),
+]
+Holdout = Annotated[
+    float,
+    typer.Option("--holdout", help="Share of the rows, at most 50,000, kept back to judge the model; 0 for none."),
+]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")]
 Json = Annotated[bool, typer.Option("--json", help="The result as JSON on stdout.")]
 Seed = Annotated[int, typer.Option("--seed", help="Decides all that is random.")]

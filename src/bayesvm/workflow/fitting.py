@@ -55,12 +55,11 @@ def fit_table(
     verbose : 1 shows progress
     """
     began = time.perf_counter()
-    if not 0 <= holdout < 1:
-        raise ValueError(f"holdout is a share of the rows, from 0 to below 1; got {holdout}")
+    require_share(holdout)
     estimator = BayesianSVC(random_state=seed) if estimator is None else estimator
     estimator.set_params(verbose=verbose)
     opening: dict[str, Any] = {"copy_to": copy_to, "verbose": verbose}
-    recipe, table = _opened(source, target, weight, columns, drop, levels, seed, opening)
+    recipe, table = opened(source, target, weight, columns, drop, levels, seed, opening)
     with table:
         train, test = split(table, holdout, seed)
         learned = table if train is None else table.subset(train)
@@ -86,7 +85,13 @@ def fit_table(
     return TableModel(estimator, recipe, card, judged)
 
 
-def _opened(
+def require_share(holdout: float) -> None:
+    """Of rows that are held out."""
+    if not 0 <= holdout < 1:
+        raise ValueError(f"holdout is a share of the rows, from 0 to below 1; got {holdout}")
+
+
+def opened(
     source: Paths,
     target: str | None,
     weight: str | None,
@@ -96,6 +101,7 @@ def _opened(
     seed: int,
     opening: dict[str, Any],
 ) -> tuple[Recipe, Table]:
+    """The recipe that a table in files needs, and the table as its features."""
     kind, files = find_files(source)
     if kind == "LIBSVM":
         if columns or drop or levels:
@@ -104,10 +110,10 @@ def _opened(
         return Recipe((), numbered=table.n_features), table
     if target is None:
         raise ValueError(f"which column of {files[0]} holds the classes? Name it as the target")
-    opened = open_files(source, exact=[target], texts=levels, **opening)
+    files_opened = open_files(source, exact=[target], texts=levels, **opening)
     special = [name for name in (target, weight) if name is not None]
-    recipe = learn(opened, special, columns=columns, drop=drop, levels=levels, random_state=seed)
-    return recipe, opened.table(recipe, target, weight)
+    recipe = learn(files_opened, special, columns=columns, drop=drop, levels=levels, random_state=seed)
+    return recipe, files_opened.table(recipe, target, weight)
 
 
 def split(table: Table, share: float, seed: int) -> tuple[RowNumbers | None, RowNumbers | None]:
