@@ -15,8 +15,10 @@ import typer
 from bayesvm.cli.compare import compare
 from bayesvm.cli.console import errors
 from bayesvm.cli.datasets import datasets
+from bayesvm.cli.demo import demo
 from bayesvm.cli.evaluate import evaluate
 from bayesvm.cli.fit import fit
+from bayesvm.cli.inspect import inspect
 from bayesvm.cli.predict import predict
 
 app = typer.Typer(
@@ -29,7 +31,7 @@ app = typer.Typer(
     rich_markup_mode="markdown",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (fit, predict, evaluate, compare):
+for command in (fit, predict, evaluate, compare, inspect, demo):
     app.command()(command)
 app.add_typer(datasets, name="datasets")
 
@@ -41,12 +43,11 @@ TOLD = (ValueError, TypeError, OSError, ImportError, IndexError, MemoryError)
 
 @app.callback()
 def options(
-    context: typer.Context,
     traceback: Annotated[bool, typer.Option("--traceback", help="Show where an error comes from.")] = False,
     version: Annotated[bool, typer.Option("--version", help="Show the version and end.", is_eager=True)] = False,
 ) -> None:
     """What comes before the name of a command."""
-    context.obj = {"traceback": traceback}
+    del traceback  # it is seen before commands are
     if version:
         typer.echo(f"bayesvm {version_of('bayesvm')}")
         raise typer.Exit
@@ -55,9 +56,11 @@ def options(
 def run(arguments: list[str] | None = None) -> int:
     """Run the command line; the exit code."""
     arguments = sys.argv[1:] if arguments is None else arguments
-    warnings.showwarning = _show_warning
+    traced = "--traceback" in arguments  # wherever it stands: one adds it to the command that failed
     try:
-        return int(app(arguments, standalone_mode=False) or 0)
+        with warnings.catch_warnings():
+            warnings.showwarning = _show_warning
+            return int(app([word for word in arguments if word != "--traceback"], standalone_mode=False) or 0)
     except USAGE as error:
         error.show()
         return error.exit_code
@@ -68,9 +71,9 @@ def run(arguments: list[str] | None = None) -> int:
         sys.stderr.close()
         return 0
     except TOLD as error:
-        if "--traceback" in arguments:
+        if traced:
             raise
-        errors.print(f"Error: {error}", style="red", markup=False, highlight=False)
+        errors.print(f"Error: {str(error) or type(error).__name__}", style="red", markup=False, highlight=False)
         return 1
 
 

@@ -55,7 +55,12 @@ def next_commands(path: Path, *commands: Sequence[str]) -> None:
     """What was written, and what to type now."""
     say(f"\nwritten: {path}. Next:")
     for words in commands:
-        results.print("  " + shlex.join(words), style="bold cyan", markup=False)
+        command(words, "  ")
+
+
+def command(words: Sequence[str], prompt: str) -> None:
+    """What one could type, after the name of the program."""
+    results.print(prompt + shlex.join(["bayesvm", *words]), style="bold cyan", markup=False)
 
 
 def figure_rows(figures: Mapping[str, Figure]) -> list[list[str]]:

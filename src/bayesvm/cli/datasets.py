@@ -81,7 +81,7 @@ def fetch(
             written += len(part[entry.target])
     if not quiet:
         console.say(f"{written:,} rows, {entry.n_columns} columns and the target {entry.target}")
-        console.next_commands(path, ["bayesvm", "fit", str(path), "--target", entry.target])
+        console.next_commands(path, ["fit", str(path), "--target", entry.target])
 
 
 def _row(entry: Entry) -> list[str]:

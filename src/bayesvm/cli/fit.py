@@ -9,7 +9,25 @@ import numpy as np
 import typer
 
 from bayesvm.cli import console
-from bayesvm.cli.options import Columns, CopyTo, Drop, Format, Holdout, Jobs, Json, Levels, Quiet, Seed, Tables, Target, Weight, names, source
+from bayesvm.cli.options import (
+    Columns,
+    CopyTo,
+    Drop,
+    Format,
+    Holdout,
+    Jobs,
+    Json,
+    Levels,
+    Quiet,
+    Seed,
+    Tables,
+    Target,
+    Weight,
+    model_file,
+    names,
+    require_writable,
+    source,
+)
 from bayesvm.estimators import BayesianLinearSVC, BayesianSVC
 from bayesvm.evaluation import figures
 from bayesvm.workflow import Judged, TableModel, fit_table
@@ -60,8 +78,8 @@ def fit(
     if not linear:
         estimator = BayesianSVC(n_inducing="auto" if inducing is None else inducing, **shared)
     with source(tables, kind) as files:
-        path = out or Path(f"{Path(tables[0]).stem if tables != ['-'] else 'model'}.bayesvm")
-        _require_folder(path)
+        path = out or model_file(tables)
+        require_writable(path, tables)
         model = fit_table(
             files,
             target,
@@ -83,14 +101,6 @@ def fit(
         _tell(model, path)
     if model.estimator.interrupted_:
         raise typer.Exit(130)
-
-
-def _require_folder(path: Path) -> None:
-    """Complain before the work, not after it."""
-    if path.is_dir():
-        raise IsADirectoryError(f"{path} is a folder; give --out the name of a file in it")
-    if not path.parent.is_dir():
-        raise FileNotFoundError(f"the folder {path.parent} does not exist; make it first, or give another --out")
 
 
 def summary(model: TableModel) -> dict[str, Any]:
@@ -126,6 +136,6 @@ def _tell(model: TableModel, path: Path) -> None:
     console.table(judged.source, ["", "value", "95 % interval"], rows)
     console.next_commands(
         path,
-        ["bayesvm", "report", str(path)],
-        ["bayesvm", "predict", str(path), "new.csv", "--out", "predictions.csv"],
+        ["report", str(path)],
+        ["predict", str(path), "new.csv", "--out", "predictions.csv"],
     )

@@ -70,6 +70,13 @@ class LevelColumn:
         settings = self._settings
         return tuple(f"{self.name}={level}" for level in (settings[1:] if len(settings) == 2 else settings))
 
+    @property
+    def unknown(self) -> str:
+        """What a level counts as that training had not."""
+        if self.rare:
+            return "rare"
+        return self.levels[0] if len(self.levels) == 2 else "none of the known ones"
+
     @cached_property
     def encoder(self) -> OneHotEncoder:
         """scikit-learn's, made again from the levels: those seen once in what it is fitted to are the rare ones."""

@@ -114,8 +114,8 @@ def _in_memory(table: Table) -> Batch:
         return rows
     if table.n_rows * table.n_features > MOST_VALUES:
         raise ValueError(
-            f"{table.n_rows:,} rows of {table.n_features:,} features are too many for the peers, which need them dense; "
-            "compare on fewer rows"
+            f"{table.n_rows:,} rows of {table.n_features:,} features are too many for the peers, which need them "
+            "dense; compare on fewer rows"
         )
     return rows._replace(X=rows.X.toarray())
 
