@@ -73,8 +73,15 @@ def run(arguments: list[str] | None = None) -> int:
     except TOLD as error:
         if traced:
             raise
-        errors.print(f"Error: {str(error) or type(error).__name__}", style="red", markup=False, highlight=False)
+        errors.print(f"Error: {_sentence(error)}", style="red", markup=False, highlight=False)
         return 1
+
+
+def _sentence(error: BaseException) -> str:
+    """Without the number of an error of the system, which says nothing to people."""
+    if isinstance(error, OSError) and error.strerror:
+        return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+    return str(error) or type(error).__name__
 
 
 def _show_warning(message: Any, category: type[Warning], *_: Any, **__: Any) -> None:

@@ -137,5 +137,5 @@ def _tell(model: TableModel, path: Path) -> None:
     console.next_commands(
         path,
         ["report", str(path)],
-        ["predict", str(path), "new.csv", "--out", "predictions.csv"],
+        ["predict", str(path), f"new{Path(card['files'][0]).suffix}", "--out", "predictions.csv"],
     )

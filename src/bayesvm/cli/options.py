@@ -43,8 +43,10 @@ Holdout = Annotated[
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")]
 Json = Annotated[bool, typer.Option("--json", help="The result as JSON on stdout.")]
-Seed = Annotated[int, typer.Option("--seed", help="Decides all that is random.")]
-Jobs = Annotated[int | None, typer.Option("--jobs", "-j", help="Threads; default: all cores.", show_default=False)]
+Seed = Annotated[int, typer.Option("--seed", min=0, help="Decides all that is random.")]
+Jobs = Annotated[
+    int | None, typer.Option("--jobs", "-j", min=1, help="Threads; default: all cores.", show_default=False)
+]
 CopyTo = Annotated[
     Path | None,
     typer.Option("--copy-to", help="Folder for working copies of text files; default: the system's for such files."),
@@ -64,7 +66,7 @@ def model_file(tables: list[str]) -> Path:
     first = Path(tables[0]).expanduser()
     if tables == ["-"]:
         return Path("model.bayesvm")
-    named = [part for part in (first.name, first.parent.name, "model") if part and not set(part) & set("*?[")][0]
+    named = next(part for part in (first.name, first.parent.name, "model") if part and not set(part) & set("*?["))
     name = first.resolve().name if first.is_dir() else named
     while not first.is_dir() and Path(name).suffix.lower() in SUFFIXES:
         name = Path(name).stem

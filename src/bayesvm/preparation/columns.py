@@ -11,6 +11,7 @@ import numpy.typing as npt
 from sklearn.preprocessing import OneHotEncoder
 
 from bayesvm.data.tables.columns import numbers_of
+from bayesvm.extras import optional
 
 MISSING = "(missing)"
 RARE = "(rare)"
@@ -121,6 +122,8 @@ Column = NumberColumn | LevelColumn
 def texts_of(column: Any) -> Any:
     """An Arrow column as text, missing values as a level of their own."""
     decoded = column.dictionary_decode() if hasattr(column, "dictionary") else column
+    if str(decoded.type) in {"double", "float", "halffloat"}:
+        decoded = optional("pyarrow", "tables").array(decoded.to_numpy(zero_copy_only=False), from_pandas=True)
     return decoded.cast("string").fill_null(MISSING)
 
 

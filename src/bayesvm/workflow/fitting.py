@@ -20,6 +20,7 @@ from bayesvm.preparation import Recipe, learn, open_files
 from bayesvm.workflow.judging import Judged
 from bayesvm.workflow.model import TableModel
 
+MANY_CLASSES = 20  # that few rows may well have
 MOST_HELD_OUT = 50_000  # rows, enough for a log loss to ± .004
 
 
@@ -121,7 +122,14 @@ def split(table: Table, share: float, seed: int) -> tuple[RowNumbers | None, Row
     if share == 0:
         return None, None
     y = np.concatenate([labels for labels, _ in table.labels()])
-    codes = codes_of(np.unique(y), y)
+    classes = np.unique(y)
+    if len(classes) > max(MANY_CLASSES, len(y) // 2):
+        raise ValueError(
+            f"the target {table.target!r} has {len(classes):,} different values in {len(y):,} rows: is it a number to "
+            "be estimated, or an identifier? What is predicted here are classes; make some of it, such as above and "
+            "below a limit"
+        )
+    codes = codes_of(classes, y)
     share = min(share, MOST_HELD_OUT / len(y))
     rng = np.random.default_rng(seed)
     chosen = np.zeros(len(y), bool)
