@@ -41,16 +41,22 @@ USAGE: Any = typer.BadParameter.__base__
 TOLD = (ValueError, TypeError, OSError, ImportError, IndexError, MemoryError)
 
 
+def show_version(asked: bool) -> None:
+    """And end."""
+    if asked:
+        typer.echo(f"bayesvm {version_of('bayesvm')}")
+        raise typer.Exit
+
+
 @app.callback()
 def options(
     traceback: Annotated[bool, typer.Option("--traceback", help="Show where an error comes from.")] = False,
-    version: Annotated[bool, typer.Option("--version", help="Show the version and end.", is_eager=True)] = False,
+    version: Annotated[
+        bool,
+        typer.Option("--version", help="Show the version and end.", callback=show_version, is_eager=True),
+    ] = False,
 ) -> None:
-    """What comes before the name of a command."""
-    del traceback  # it is seen before commands are
-    if version:
-        typer.echo(f"bayesvm {version_of('bayesvm')}")
-        raise typer.Exit
+    """What comes before the name of a command; both are dealt with before it is called."""
 
 
 def run(arguments: list[str] | None = None) -> int:
