@@ -9,7 +9,7 @@ from tests.cli.driver import bayesvm
 
 def write_csv(path, columns):
     """CSV by plain Python: nothing of ours takes part."""
-    cells = [["" if value is None or value != value else str(value) for value in column] for column in columns.values()]
+    cells = [["" if str(value) in {"None", "nan"} else str(value) for value in column] for column in columns.values()]
     lines = [",".join(columns), *map(",".join, zip(*cells, strict=True))]
     path.write_text("\n".join(lines) + "\n")
 

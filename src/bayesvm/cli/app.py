@@ -5,6 +5,7 @@ Exit codes: 0 done; 1 something is wrong with the data or the files; 2 wrong usa
 
 from __future__ import annotations
 
+import os
 import sys
 import warnings
 from importlib.metadata import version as version_of
@@ -73,8 +74,8 @@ def run(arguments: list[str] | None = None) -> int:
     except (typer.Abort, KeyboardInterrupt):
         errors.print("stopped", style="yellow")
         return 130
-    except BrokenPipeError:  # whoever reads our output has enough
-        sys.stderr.close()
+    except (BrokenPipeError, SystemExit):  # whoever reads our output has enough; typer then exits by itself
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or Python complains about what it holds back
         return 0
     except TOLD as error:
         if traced:
