@@ -11,6 +11,7 @@ import numpy.typing as npt
 from sklearn.preprocessing import OneHotEncoder
 
 from bayesvm.data.tables.columns import numbers_of
+from bayesvm.extras import optional
 
 MISSING = "(missing)"
 RARE = "(rare)"
@@ -70,6 +71,13 @@ class LevelColumn:
         settings = self._settings
         return tuple(f"{self.name}={level}" for level in (settings[1:] if len(settings) == 2 else settings))
 
+    @property
+    def unknown(self) -> str:
+        """What a level counts as that training had not."""
+        if self.rare:
+            return "rare"
+        return self.levels[0] if len(self.levels) == 2 else "none of the known ones"
+
     @cached_property
     def encoder(self) -> OneHotEncoder:
         """scikit-learn's, made again from the levels: those seen once in what it is fitted to are the rare ones."""
@@ -114,6 +122,8 @@ Column = NumberColumn | LevelColumn
 def texts_of(column: Any) -> Any:
     """An Arrow column as text, missing values as a level of their own."""
     decoded = column.dictionary_decode() if hasattr(column, "dictionary") else column
+    if str(decoded.type) in {"double", "float", "halffloat"}:
+        decoded = optional("pyarrow", "tables").array(decoded.to_numpy(zero_copy_only=False), from_pandas=True)
     return decoded.cast("string").fill_null(MISSING)
 
 

@@ -20,6 +20,7 @@ from bayesvm.preparation import Recipe, learn, open_files
 from bayesvm.workflow.judging import Judged
 from bayesvm.workflow.model import TableModel
 
+MANY_CLASSES = 20  # that few rows may well have
 MOST_HELD_OUT = 50_000  # rows, enough for a log loss to ± .004
 
 
@@ -55,12 +56,11 @@ def fit_table(
     verbose : 1 shows progress
     """
     began = time.perf_counter()
-    if not 0 <= holdout < 1:
-        raise ValueError(f"holdout is a share of the rows, from 0 to below 1; got {holdout}")
+    require_share(holdout)
     estimator = BayesianSVC(random_state=seed) if estimator is None else estimator
     estimator.set_params(verbose=verbose)
     opening: dict[str, Any] = {"copy_to": copy_to, "verbose": verbose}
-    recipe, table = _opened(source, target, weight, columns, drop, levels, seed, opening)
+    recipe, table = opened(source, target, weight, columns, drop, levels, seed, opening)
     with table:
         train, test = split(table, holdout, seed)
         learned = table if train is None else table.subset(train)
@@ -86,7 +86,13 @@ def fit_table(
     return TableModel(estimator, recipe, card, judged)
 
 
-def _opened(
+def require_share(holdout: float) -> None:
+    """Of rows that are held out."""
+    if not 0 <= holdout < 1:
+        raise ValueError(f"holdout is a share of the rows, from 0 to below 1; got {holdout}")
+
+
+def opened(
     source: Paths,
     target: str | None,
     weight: str | None,
@@ -96,6 +102,7 @@ def _opened(
     seed: int,
     opening: dict[str, Any],
 ) -> tuple[Recipe, Table]:
+    """The recipe that a table in files needs, and the table as its features."""
     kind, files = find_files(source)
     if kind == "LIBSVM":
         if columns or drop or levels:
@@ -104,10 +111,10 @@ def _opened(
         return Recipe((), numbered=table.n_features), table
     if target is None:
         raise ValueError(f"which column of {files[0]} holds the classes? Name it as the target")
-    opened = open_files(source, exact=[target], texts=levels, **opening)
+    files_opened = open_files(source, exact=[target], texts=levels, **opening)
     special = [name for name in (target, weight) if name is not None]
-    recipe = learn(opened, special, columns=columns, drop=drop, levels=levels, random_state=seed)
-    return recipe, opened.table(recipe, target, weight)
+    recipe = learn(files_opened, special, columns=columns, drop=drop, levels=levels, random_state=seed)
+    return recipe, files_opened.table(recipe, target, weight)
 
 
 def split(table: Table, share: float, seed: int) -> tuple[RowNumbers | None, RowNumbers | None]:
@@ -115,7 +122,14 @@ def split(table: Table, share: float, seed: int) -> tuple[RowNumbers | None, Row
     if share == 0:
         return None, None
     y = np.concatenate([labels for labels, _ in table.labels()])
-    codes = codes_of(np.unique(y), y)
+    classes = np.unique(y)
+    if len(classes) > max(MANY_CLASSES, len(y) // 2):
+        raise ValueError(
+            f"the target {table.target!r} has {len(classes):,} different values in {len(y):,} rows: is it a number to "
+            "be estimated, or an identifier? What is predicted here are classes; make some of it, such as above and "
+            "below a limit"
+        )
+    codes = codes_of(classes, y)
     share = min(share, MOST_HELD_OUT / len(y))
     rng = np.random.default_rng(seed)
     chosen = np.zeros(len(y), bool)
