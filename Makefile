@@ -7,7 +7,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 GPYTORCH := .venv-gpytorch
 GPYTORCH_PIP := $(GPYTORCH)/bin/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: demo test test-lowest test-gpytorch test-report lint format bench scaling scaling-quick reproduce reproduce-quick reproduce-susy wheel clean
+.PHONY: demo test test-lowest test-gpytorch test-report docs lint format bench scaling scaling-quick reproduce reproduce-quick reproduce-susy wheel clean
 
 demo: $(VENV)/.demo
 	$(BIN)/bayesvm demo
@@ -23,6 +23,12 @@ lint: $(VENV)/.lint
 format: $(VENV)/.lint
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+# The site, into out/site: open out/site/index.html. Runs the gallery; a warning is an error.
+docs: $(VENV)/.docs
+	rm -rf out/site docs/gallery docs/generated
+	$(BIN)/python -m sphinx -b html -E -W --keep-going -n -q -d out/doctrees docs out/site
+	@echo "written: out/site/index.html"
 
 bench: $(VENV)/.bench
 	$(BIN)/python -m benchmarks.throughput
@@ -78,7 +84,7 @@ wheel: $(VENV)/.test
 	cd dist && ../.venv-wheel/bin/python -c "import bayesvm; print('installed wheel', bayesvm.__version__)"
 
 clean:
-	rm -rf .venv .venv-lowest .venv-wheel $(GPYTORCH) dist out .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-lowest .venv-wheel $(GPYTORCH) dist out docs/gallery docs/generated .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
@@ -89,7 +95,7 @@ $(VENV)/.demo: pyproject.toml | $(BIN)/python
 	$(PIP) install -e ".[cli]"
 	touch $@
 
-$(VENV)/.test $(VENV)/.lint $(VENV)/.bench $(VENV)/.experiments $(VENV)/.report: $(VENV)/.%: pyproject.toml | $(BIN)/python
+$(VENV)/.test $(VENV)/.lint $(VENV)/.bench $(VENV)/.experiments $(VENV)/.report $(VENV)/.docs: $(VENV)/.%: pyproject.toml | $(BIN)/python
 	$(PIP) install -e . --group $*
 	touch $@
 

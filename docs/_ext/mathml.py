@@ -1,0 +1,127 @@
+"""Formulas become MathML when the site is built: nothing is fetched, and no script runs, when a page is looked at.
+
+latex2mathml knows nearly all of our LaTeX, but writes MathML as it once was; browsers follow MathML Core, so what they
+would set wrongly is put right here. They set it well only in a font that is made for it: STIX Two Math, which ziamath
+brings along, comes with the site, cut to the signs in use.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from importlib.resources import as_file, files
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree as ET
+
+from docutils import nodes
+from fontTools import subset
+from latex2mathml.converter import convert_to_element
+from sphinx.application import Sphinx
+
+SIGNS = [  # letters, accents, Greek, operators, arrows, brackets, alphabets of mathematics
+    *range(0x20, 0x180),
+    *range(0x2B0, 0x400),
+    *range(0x2000, 0x2400),
+    *range(0x27E6, 0x27F0),
+    *range(0x1D400, 0x1D504),
+    *range(0x1D6A4, 0x1D71C),
+]
+TAG = re.compile(r"\\tag\{([^}]*)\}")
+OTHER_WORDS = {r"\Big\vert": r"\Big|", r"\Bigm\vert": r"\Big|"}
+# A bar opens, closes or stands between. LaTeX says which; MathML must be told, so it travels as a sign of private use.
+BARS = {r"\lvert": "\ue000", r"\rvert": "\ue001", r"\lVert": "\ue002", r"\rVert": "\ue003", r"\Vert": "\ue004"}
+SPACE_OF_A_RELATION = {"lspace": "0.2778em", "rspace": "0.2778em"}
+BAR_SIGNS = {
+    "\ue000": ("|", {"form": "prefix", "stretchy": "false"}),
+    "\ue001": ("|", {"form": "postfix", "stretchy": "false"}),
+    "\ue002": ("‖", {"form": "prefix", "stretchy": "false"}),
+    "\ue003": ("‖", {"form": "postfix", "stretchy": "false"}),
+    "\ue004": ("‖", {"form": "infix", "stretchy": "false"} | SPACE_OF_A_RELATION),
+}
+ALPHABETS = {"script": "SCRIPT", "bold": "BOLD"}  # of mathvariant, which MathML Core no longer knows
+GREEK_CAPITALS = {chr(code) for code in range(0x391, 0x3AA)}
+FUNCTIONS = {"log", "exp", "det"}  # a little space sets them apart from their argument
+
+
+def mathml(latex: str, display: str) -> str:
+    """A formula as browsers want it."""
+    for ours, theirs in (OTHER_WORDS | BARS).items():
+        latex = re.sub(re.escape(ours) + r"(?![A-Za-z])", lambda _, theirs=theirs: theirs, latex)
+    root = convert_to_element(latex, display=display)
+    for parent in list(root.iter()):
+        for number, child in reversed(list(enumerate(parent))):
+            _mend(parent, number, child)
+    return ET.tostring(root, encoding="unicode", short_empty_elements=False)
+
+
+def _mend(parent: ET.Element, number: int, child: ET.Element) -> None:
+    text = _text(child)
+    if text in BAR_SIGNS:
+        child.tag, (child.text, attributes) = "mo", BAR_SIGNS[text]
+        child.attrib.update(attributes)
+    elif text == "⊤" or (text in ("∗", "*") and parent.tag == "msup"):
+        child.tag = "mi"  # a mark of the letter, not an operation
+    elif child.tag == "mi" and text in GREEK_CAPITALS:
+        child.set("mathvariant", "normal")  # upright, as LaTeX has it
+    elif child.get("mathvariant") in ALPHABETS and text:
+        child.text = "".join(_letter(sign, child.attrib["mathvariant"]) for sign in text)
+        del child.attrib["mathvariant"]
+    elif text in FUNCTIONS and parent.tag == "mrow" and number + 1 < len(parent):
+        if _text(parent[number + 1]) != "(":
+            parent.insert(number + 1, ET.Element("mspace", width="0.1667em"))
+    elif child.tag == "mover" and _text(child[1]) in "¯~^˙":
+        child.set("accent", "true")
+        child[1].set("stretchy", "false")
+
+
+def _text(element: ET.Element) -> str:
+    """latex2mathml writes entities where it means signs."""
+    text = re.sub(r"&#x([0-9A-Fa-f]+);", lambda found: chr(int(found[1], 16)), element.text or "")
+    element.text = text or None
+    return text
+
+
+def _letter(sign: str, variant: str) -> str:
+    case = "CAPITAL" if sign.isupper() else "SMALL"
+    for name in (f"MATHEMATICAL {ALPHABETS[variant]} {case} {sign.upper()}", f"SCRIPT {case} {sign.upper()}"):
+        try:
+            return unicodedata.lookup(name)
+        except KeyError:
+            continue
+    return sign
+
+
+def inline(writer: Any, node: nodes.math) -> None:
+    """Within a line."""
+    writer.body.append(mathml(node.astext(), "inline"))
+    raise nodes.SkipNode
+
+
+def block(writer: Any, node: nodes.math_block) -> None:
+    """On lines of its own, with its number at the end; a phone scrolls what is too wide for it."""
+    latex = node.astext()
+    number = "".join(f'<span class="math-number">({tag})</span>' for tag in TAG.findall(latex))
+    formula = mathml(TAG.sub("", latex), "block")
+    writer.body.append(f'<div class="math-block"><div class="math-scroll">{formula}</div>{number}</div>\n')
+    raise nodes.SkipNode
+
+
+def write_font(app: Sphinx, error: Exception | None) -> None:
+    """Cut to a third of its size."""
+    if error is not None or app.builder.format != "html":
+        return
+    options = subset.Options(flavor="woff", layout_features=["*"])
+    with as_file(files("ziamath") / "fonts" / "STIXTwoMath-Regular.ttf") as path:
+        font = subset.load_font(path, options)
+        cutter = subset.Subsetter(options)
+        cutter.populate(unicodes=SIGNS)
+        cutter.subset(font)
+        subset.save_font(font, Path(app.outdir) / "_static" / "math.woff", options)
+
+
+def setup(app: Sphinx) -> dict[str, bool]:
+    """Sphinx calls it."""
+    app.add_html_math_renderer("mathml", (inline, None), (block, None))
+    app.connect("build-finished", write_font)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
