@@ -16,6 +16,7 @@ from xml.etree import ElementTree as ET
 
 from docutils import nodes
 from fontTools import subset
+from fontTools.ttLib import TTFont
 from latex2mathml.converter import convert_to_element
 from sphinx.application import Sphinx
 
@@ -40,8 +41,10 @@ BAR_SIGNS = {
     "\ue004": ("‖", {"form": "infix", "stretchy": "false"} | SPACE_OF_A_RELATION),
 }
 ALPHABETS = {"script": "SCRIPT", "bold": "BOLD"}  # of mathvariant, which MathML Core no longer knows
+SIGNS_OF_NUMBERS = {"+", "−", "-", "±", "∓"}  # unless there is something before them to add to
 GREEK_CAPITALS = {chr(code) for code in range(0x391, 0x3AA)}
-FUNCTIONS = {"log", "exp", "det"}  # a little space sets them apart from their argument
+OPENING, CLOSING = {"(", "[", "{", "\ue000", "\ue002"}, {")", "]", "}", "|", "‖", "\ue001", "\ue003"}
+FUNCTIONS = {"log", "exp", "max", "min"}  # a little space sets them apart from their argument
 
 
 def mathml(latex: str, display: str) -> str:
@@ -60,6 +63,13 @@ def _mend(parent: ET.Element, number: int, child: ET.Element) -> None:
     if text in BAR_SIGNS:
         child.tag, (child.text, attributes) = "mo", BAR_SIGNS[text]
         child.attrib.update(attributes)
+    elif text == "/":
+        child.attrib.update(lspace="0.05em", rspace="0.05em")
+    elif text in {"~", "∼"} and parent.tag != "mover":
+        child.tag, child.text = "mo", "∼"
+        child.attrib.update(SPACE_OF_A_RELATION)
+    elif text in SIGNS_OF_NUMBERS and child.tag == "mo" and _nothing_before(parent, number):
+        child.set("form", "prefix")
     elif text == "⊤" or (text in ("∗", "*") and parent.tag == "msup"):
         child.tag = "mi"  # a mark of the letter, not an operation
     elif child.tag == "mi" and text in GREEK_CAPITALS:
@@ -67,12 +77,22 @@ def _mend(parent: ET.Element, number: int, child: ET.Element) -> None:
     elif child.get("mathvariant") in ALPHABETS and text:
         child.text = "".join(_letter(sign, child.attrib["mathvariant"]) for sign in text)
         del child.attrib["mathvariant"]
-    elif text in FUNCTIONS and parent.tag == "mrow" and number + 1 < len(parent):
-        if _text(parent[number + 1]) != "(":
+    elif text in FUNCTIONS and parent.tag == "mrow":
+        child.tag = "mi"
+        if number + 1 < len(parent) and _text(parent[number + 1]) not in OPENING:
             parent.insert(number + 1, ET.Element("mspace", width="0.1667em"))
+        if number and (parent[number - 1].tag != "mo" or _text(parent[number - 1]) in CLOSING):
+            parent.insert(number, ET.Element("mspace", width="0.1667em"))
     elif child.tag == "mover" and _text(child[1]) in "¯~^˙":
         child.set("accent", "true")
         child[1].set("stretchy", "false")
+
+
+def _nothing_before(parent: ET.Element, number: int) -> bool:
+    if not number:
+        return True
+    before = parent[number - 1]
+    return _text(before) in OPENING or (before.tag == "mo" and _text(before) not in CLOSING)
 
 
 def _text(element: ET.Element) -> str:
@@ -108,7 +128,7 @@ def block(writer: Any, node: nodes.math_block) -> None:
 
 
 def write_font(app: Sphinx, error: Exception | None) -> None:
-    """Cut to a third of its size."""
+    """STIX Two Math as we want it."""
     if error is not None or app.builder.format != "html":
         return
     options = subset.Options(flavor="woff", layout_features=["*"])
@@ -117,7 +137,27 @@ def write_font(app: Sphinx, error: Exception | None) -> None:
         cutter = subset.Subsetter(options)
         cutter.populate(unicodes=SIGNS)
         cutter.subset(font)
+        _narrow_the_roots(font)
+        constants = font["MATH"].table.MathConstants
+        constants.FractionNumeratorShiftUp.Value = 394  # as in TeX: one half fits into a line of text
+        constants.FractionDenominatorShiftDown.Value = 345
         subset.save_font(font, Path(app.outdir) / "_static" / "math.woff", options)
+
+
+def _narrow_the_roots(font: TTFont) -> None:
+    """Chromium leaves as much room for every root as for the widest of the font; so all become as narrow as the least."""
+    variants = font["MATH"].table.MathVariants
+    root = font.getBestCmap()[ord("√")]
+    found = variants.VertGlyphConstruction[variants.VertGlyphCoverage.glyphs.index(root)]
+    names = {record.VariantGlyph for record in found.MathGlyphVariantRecord}
+    names |= {part.glyph for part in found.GlyphAssembly.PartRecords}
+    width, _ = font["hmtx"][root]
+    for name in names - {root}:
+        glyph, (wide, left) = font["glyf"][name], font["hmtx"][name]
+        glyph.coordinates.scale((width / wide, 1))
+        glyph.coordinates.toInt()
+        glyph.recalcBounds(font["glyf"])
+        font["hmtx"][name] = (width, round(left * width / wide))
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
