@@ -1,15 +1,27 @@
-"""
-Where the model knows
-=====================
+"""Where the model knows, and where it does not
+============================================
 
-Words.
+Two half moons, with a gap in the data. The colour is the probability; it fades where the model has not seen enough to
+know, which is not the same as where the classes meet.
 """
 
+import numpy as np
 from sklearn.datasets import make_moons
 
 from bayesvm import BayesianSVC
 from bayesvm.inspection import DecisionBoundaryDisplay
 
-X, y = make_moons(200, noise=0.25, random_state=0)
-model = BayesianSVC(n_inducing=30, random_state=0).fit(X, y)
-display = DecisionBoundaryDisplay.from_estimator(model, X, y, feature_names=["east", "north"])
+X, y = make_moons(300, noise=0.2, random_state=0)
+seen = abs(X[:, 0] - 1.1) > 0.45  # nobody measured here
+model = BayesianSVC(n_inducing=40, random_state=0).fit(X[seen], y[seen])
+
+display = DecisionBoundaryDisplay.from_estimator(model, X[seen], y[seen], feature_names=["east", "north"])
+display.ax_.set_title("faded: more data would change it")
+
+# %%
+# The numbers behind the colours. In the gap the epistemic part is large, at the boundary between measured rows the
+# aleatoric one.
+places = {"in the gap": [1.1, 0.0], "among one class": [-0.9, 0.3], "far outside": [2.5, 1.5]}
+why = model.predict_uncertainty(np.array(list(places.values())))
+for place, aleatoric, epistemic in zip(places, why["aleatoric"], why["epistemic"], strict=True):
+    print(f"{place}: aleatoric {aleatoric:.2f}, epistemic {epistemic:.2f}")

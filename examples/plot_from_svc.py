@@ -1,0 +1,46 @@
+"""From SVC and a grid search to one fit
+=====================================
+
+What takes a scaler, a grid of ``C`` and ``gamma``, cross-validation and a sigmoid with ``SVC``, is one call here.
+"""
+
+import matplotlib.pyplot as plt
+import numpy as np
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.datasets import load_breast_cancer
+from sklearn.metrics import log_loss
+from sklearn.model_selection import GridSearchCV, train_test_split
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC
+
+from bayesvm import BayesianSVC
+from bayesvm.inspection import ProbabilityHistogramDisplay
+
+data = load_breast_cancer()
+X, y = data.data, data.target_names[data.target]
+X_train, X_test, y_train, y_test = train_test_split(X, y, test_size=0.5, random_state=0)
+
+# %%
+# Before:
+grid = {"svc__C": np.logspace(-1, 2, 4), "svc__gamma": np.logspace(-3, -1, 3)}
+search = GridSearchCV(make_pipeline(StandardScaler(), SVC()), grid).fit(X_train, y_train)
+before = CalibratedClassifierCV(search.best_estimator_, ensemble=False).fit(X_train, y_train)
+
+# %%
+# After:
+after = BayesianSVC(random_state=0).fit(X_train, y_train)
+
+# %%
+# Both predict equally well; ours also says why it is not sure.
+for name, model in {"SVC": before, "BayesianSVC": after}.items():
+    loss = log_loss(y_test, model.predict_proba(X_test))
+    print(f"{name}: error {1 - model.score(X_test, y_test):.3f}, log loss {loss:.3f}")
+why = after.predict_uncertainty(X_test)
+wrong = after.predict(X_test) != y_test
+print(f"uncertainty of right answers {why['total'][~wrong].mean():.2f} nats, of wrong ones {why['total'][wrong].mean():.2f}")
+
+figure, axes = plt.subplots(1, 2, figsize=(9, 4), layout="constrained", sharey=True)
+for ax, (name, model) in zip(axes, {"SVC, sigmoid": before, "BayesianSVC": after}.items(), strict=True):
+    ProbabilityHistogramDisplay.from_estimator(model, X_test, y_test, ax=ax)
+    ax.set_title(name, loc="right", fontsize="medium")

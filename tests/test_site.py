@@ -1,0 +1,113 @@
+"""What the pages promise about the source: messages, commands, public names and places that they tell of are there."""
+
+import ast
+import importlib
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+DOCS = ROOT / "docs"
+PAGES = [ROOT / "README.md", *sorted(DOCS.glob("*.md"))]
+
+
+def strings_of_the_source():
+    """Every text in src/, with … for what is filled in; an f-string counts as a whole."""
+    for path in (ROOT / "src").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.JoinedStr):
+                yield "".join(str(part.value) if isinstance(part, ast.Constant) else "…" for part in node.values)
+            elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+                yield node.value
+
+
+QUOTED = re.findall(r"^> (`+) ?(.+?) ?\1$", (DOCS / "faq.md").read_text(), flags=re.MULTILINE)
+
+
+def test_there_are_errors_and_warnings_to_explain():
+    assert len(QUOTED) > 50
+
+
+@pytest.fixture(scope="module")
+def source_text():
+    return "\n".join(strings_of_the_source())
+
+
+@pytest.mark.parametrize("message", [message for _, message in QUOTED], ids=lambda message: message[:60])
+def test_a_quoted_message_is_still_that_of_the_source(message, source_text):
+    kind, _, text = message.partition(": ")
+    if not re.fullmatch(r"\w+(Error|Warning)", kind):
+        text = message
+    pieces = [piece.strip(" .,:;()") for piece in text.split("…")]
+    assert max(map(len, pieces)) > 4
+    for piece in pieces:
+        assert piece in source_text, piece
+
+
+MODULES = ["bayesvm", "bayesvm.kernels", "bayesvm.datasets", "bayesvm.evaluation", "bayesvm.inspection"]
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_the_reference_has_every_public_name(module):
+    reference = (DOCS / "api.md").read_text()
+    names = set(importlib.import_module(module).__all__) - {"__version__", "kernels"}
+    listed = set(re.findall(r"^   ([\w.]+)$", reference, flags=re.MULTILINE))
+    full = {f"{module}.{name}".removeprefix("bayesvm.") for name in names}
+    assert full <= listed
+
+
+def test_the_reference_names_every_module_that_pages_import():
+    used = {name for page in PAGES for name in re.findall(r"from (bayesvm\.[a-z_.]+) import", page.read_text())}
+    assert used <= set(re.findall(r"`(bayesvm\.[a-z_.]+)`", (DOCS / "api.md").read_text()))
+
+
+COMMANDS = [
+    pytest.param(line, id=f"{page.name}: {line[:60]}")
+    for page in PAGES
+    for fence in re.findall(r"```(?:sh|bash|console|shell)\n(.*?)```", page.read_text(), flags=re.DOTALL)
+    for line in fence.replace("\\\n", " ").splitlines()
+    if re.match(r"(\$ )?bayesvm ", line)
+]
+
+
+@pytest.mark.parametrize("line", COMMANDS)
+def test_a_command_line_parses(line):
+    """Commands and options are there; nothing is run, and no file is looked for."""
+    main = pytest.importorskip("typer").main
+    from bayesvm.cli.app import app
+
+    words = shlex.split(line.removeprefix("$ "), comments=True)[1:]
+    words = words[: next((i for i, word in enumerate(words) if word in {"|", ">", "<", "&&"}), None)]
+    command = main.get_command(app)
+    while hasattr(command, "commands") and words and not words[0].startswith("-"):
+        assert words[0] in command.commands
+        command, words = command.commands[words[0]], words[1:]
+    known = {"--help", "-h", "--traceback"}
+    known |= {option for parameter in command.params for option in (*parameter.opts, *parameter.secondary_opts)}
+    given = {word.partition("=")[0] for word in words if re.match(r"--?[a-z]", word)}
+    assert given <= known
+
+
+def test_every_page_is_in_the_navigation():
+    index = (DOCS / "index.md").read_text()
+    shown = {
+        line.strip()
+        for tree in re.findall(r"```\{toctree\}\n(.*?)```", index, flags=re.DOTALL)
+        for line in tree.splitlines()
+    }
+    assert {page.stem for page in DOCS.glob("*.md")} - {"index"} <= shown
+
+
+def test_links_to_headings_lead_to_headings():
+    def slug(heading):
+        return re.sub(r"[^\w\- ]", "", heading.replace("`", "").lower()).strip().replace(" ", "-")
+
+    headings = {
+        page.name: {slug(heading) for heading in re.findall(r"^#+ (.+)$", page.read_text(), flags=re.MULTILINE)}
+        for page in PAGES
+    }
+    for page in PAGES:
+        for target, anchor in re.findall(r"\]\(([\w.]*)#([^)]+)\)", page.read_text()):
+            assert anchor in headings[target or page.name], f"{page.name}: {target}#{anchor}"
