@@ -10,7 +10,7 @@ from bayesvm.datasets import waveform
 from bayesvm.evaluation import DoubtHistogram
 from bayesvm.inspection import RiskCoverageDisplay
 
-train, test = waveform(1_000, random_state=0), waveform(10_000, random_state=1)
+train, test = waveform(3_000, random_state=0), waveform(10_000, random_state=1)
 model = BayesianSVC(n_inducing=80, random_state=0).fit(train.X, train.y)
 
 # %%

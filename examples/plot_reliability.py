@@ -16,7 +16,7 @@ from bayesvm.datasets import waveform
 from bayesvm.evaluation import Predictions, figures
 from bayesvm.inspection import ReliabilityDisplay
 
-train, test = waveform(1_000, random_state=0), waveform(10_000, random_state=1)
+train, test = waveform(3_000, random_state=0), waveform(10_000, random_state=1)
 models = {
     "BayesianSVC": BayesianSVC(n_inducing=80, random_state=0),
     "SVC, sigmoid": make_pipeline(StandardScaler(), CalibratedClassifierCV(SVC(), ensemble=False)),
@@ -28,7 +28,7 @@ for name, model in models.items():
 
 # %%
 # The same in figures, with their 95 % intervals. Nobody can be better than the last line: these data were generated, and
-# their true probabilities are known.
+# their true probabilities are known..
 said = {name: model.predict_proba(test.X)[:, 1] for name, model in models.items()} | {"true": test.probability}
 for name, p in said.items():
     found = figures(Predictions.of([-1, 1], test.y, [[1 - q, q] for q in p]), n_bootstrap=50)
