@@ -172,7 +172,7 @@ def test_many_classes(many, written):
 
 def test_a_linear_model(linear, written):
     parsed = Page(written("linear", linear))
-    assert ALL - {"tuning", "relevance"} <= parsed.pictures
+    assert ALL - {"tuning", "relevance", "elbo"} <= parsed.pictures
     assert "how large weights may become" in parsed.words
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -25,12 +26,14 @@ MOST_CURVES = 10
 MOST_POINTS = 200  # of a curve,
 MOST_DOTS = 600  # and of a scatter plot: more cannot be told apart, but make the file heavy
 LEAST_GAIN = 0.002  # of an axis of the ELBO, relative
+LONGEST = 18  # letters of a label
 FEW = 6  # curves that a legend inside the picture has room for
 
 
 def of_predictions(predictions: Predictions) -> dict[str, str]:
     """Those that probabilities and true classes are enough for."""
-    predictions = predictions.counted()
+    labels = np.array([short(label, LONGEST) for label in predictions.classes], object)
+    predictions = replace(predictions.counted(), classes=labels)
     found = {
         "reliability": drawn(
             "reliability",
@@ -75,11 +78,9 @@ def of_training(estimator: Any, n_rows: float | None) -> dict[str, str]:
         )
     if report is not None and report.climb:
         found["climb"] = drawn("climb", "Parameters of the kernel, step by step", lambda ax: _climb(ax, report.climb))
-    found["elbo"] = drawn(
-        "elbo",
-        "Evidence lower bound after each update",
-        lambda ax: _elbo(ax, estimator, n_rows),
-    )
+    if len(estimator.elbo_trace_) > 1:
+        title = "Evidence lower bound after each update"
+        found["elbo"] = drawn("elbo", title, lambda ax: _elbo(ax, estimator, n_rows))
     return found
 
 
@@ -91,10 +92,6 @@ def _reliability(ax: Any, predictions: Predictions) -> None:
 
 def _histogram(ax: Any, predictions: Predictions) -> None:
     display = ProbabilityHistogramDisplay.of(predictions, ax=ax)
-    if len(predictions.classes) > 2:  # right answers first, in their colour of the other pictures
-        ax.clear()
-        shares, labels, counts = display.shares[::-1], display.labels[::-1], display.counts[::-1]
-        ProbabilityHistogramDisplay(shares, display.edges, labels, counts, what=display.what).plot(ax=ax)
     ax.set_ylim(0, 1.25 * ax.get_ylim()[1])  # room for the legend
     ax.legend(title=None, ncols=len(display.labels), loc="upper center")
 
@@ -117,7 +114,7 @@ def _one_against_the_rest(predictions: Predictions) -> Iterator[_Curve]:
     numbers = [1] if len(count) == 2 else sorted(np.argsort(-count, kind="stable")[:MOST_CURVES].tolist())
     for number in numbers:
         if 0 < count[number] < predictions.n_rows:
-            yield _Curve(short(predictions.classes[number], 16), number, predictions)
+            yield _Curve(predictions.classes[number], number, predictions)
 
 
 def _roc(ax: Any, curves: list[_Curve]) -> None:
@@ -165,7 +162,7 @@ def _tuning(ax: Any, estimator: Any) -> None:
     loss = np.array([trial.loo for trial in estimator.tuning_report_.trials])
     most = np.median(loss) + max(4 * (np.median(loss) - loss.min()), 0.01)
     if loss.max() > most:
-        ax.set_ylim(top=most)
+        ax.set_ylim(loss.min() - 0.15 * (most - loss.min()), most)
         for i in np.flatnonzero(loss > most):
             ax.text(i + 1, most, f"↑ {loss[i]:.2f}", ha="center", va="top", fontsize=8.5)
     handles = ax.get_legend().legend_handles
