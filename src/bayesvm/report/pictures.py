@@ -26,6 +26,7 @@ MOST_CURVES = 10
 MOST_POINTS = 200  # of a curve,
 MOST_DOTS = 600  # and of a scatter plot: more cannot be told apart, but make the file heavy
 LEAST_GAIN = 0.002  # of an axis of the ELBO, relative
+MANY_TIMES = 20  # between values that need an axis of logarithms
 LONGEST = 18  # letters of a label
 FEW = 6  # curves that a legend inside the picture has room for
 
@@ -77,7 +78,7 @@ def of_training(estimator: Any, n_rows: float | None) -> dict[str, str]:
             (5.0, 5.0),
         )
     if report is not None and report.climb:
-        found["climb"] = drawn("climb", "Parameters of the kernel, step by step", lambda ax: _climb(ax, report.climb))
+        found["climb"] = drawn("climb", "Parameters of the kernel, step by step", lambda ax: _climb(ax, estimator))
     if len(estimator.elbo_trace_) > 1:
         title = "Evidence lower bound after each update"
         found["elbo"] = drawn("elbo", title, lambda ax: _elbo(ax, estimator, n_rows))
@@ -179,9 +180,22 @@ def _elbo(ax: Any, estimator: Any, n_rows: float | None) -> None:
         ax.set_ylim((low + high - least) / 2, (low + high + least) / 2)
 
 
-def _climb(ax: Any, climb: list[list[float]]) -> None:
+def _climb(ax: Any, estimator: Any) -> None:
     """At most six parameters, those that moved most."""
-    path = np.array(climb)[:, 1:]
+    path = np.array(estimator.tuning_report_.climb)[:, 1:]
+    learned = estimator.kernel_.learned()
+    names = [
+        part.name.replace("_", " ") + (f" {j + 1}" if len(part.value) > 1 else "")
+        for part in learned
+        for j in range(len(part.value))
+    ]
     moved = np.argsort(-np.abs(np.log(path[-1] / path[0])), kind="stable")[: len(CLASSES)]
-    ax.semilogy(np.arange(1, len(path) + 1), path[:, np.sort(moved)])
+    for k in np.sort(moved):
+        ax.plot(np.arange(1, len(path) + 1), path[:, k], label=names[k] if k < len(names) else None)
+    shown = path[:, moved]
+    if shown.max() > MANY_TIMES * shown.min():
+        ax.set_yscale("log")
+        ax.yaxis.set_major_formatter("{x:g}")  # its own labels would be mathtext, which is off
+        ax.yaxis.set_minor_formatter("")
     ax.set(xlabel="step", ylabel="parameter of the kernel")
+    ax.legend(loc="best")
