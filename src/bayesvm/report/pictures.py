@@ -27,7 +27,7 @@ MOST_POINTS = 200  # of a curve,
 MOST_DOTS = 600  # and of a scatter plot: more cannot be told apart, but make the file heavy
 LEAST_GAIN = 0.002  # of an axis of the ELBO, relative
 MANY_TIMES = 20  # between values that need an axis of logarithms
-LONGEST = 18  # letters of a label
+LONGEST = 16  # letters of a label
 FEW = 6  # curves that a legend inside the picture has room for
 
 

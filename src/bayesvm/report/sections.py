@@ -215,7 +215,7 @@ def rows(model: TableModel, judged: Judged, ranked: Sequence[str]) -> dict[str, 
         return [one(int(i), values, place) for place, i in enumerate(which)]
 
     return {
-        "columns": names,
+        "columns": [words.short(name, 40) for name in names],
         "all_columns": len(names) == len(model.recipe.groups),
         "proba": [f"P({words.short(said.classes[k])})" for k in shown] or ["P(predicted)"],
         "least": table(order[::-1][:n_rows]),
