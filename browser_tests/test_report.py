@@ -86,9 +86,8 @@ def browser():
         options.add_argument(argument)
     options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
     options.binary_location = shutil.which("chromium")
-    driver = webdriver.Chrome(
-        options, webdriver.ChromeService(shutil.which("chromedriver"))
-    )  # as installed: no network
+    # Both as they are installed: otherwise Selenium looks for them on the network.
+    driver = webdriver.Chrome(options, webdriver.ChromeService(shutil.which("chromedriver")))
     yield driver
     driver.quit()
 

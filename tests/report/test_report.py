@@ -149,7 +149,7 @@ def test_the_most_and_the_least_certain_rows_are_told_as_the_table_has_them(page
     assert sorted(map(int, last), key=doubt.get) == ranked[:10]
     assert sorted(map(int, first), key=doubt.get) == ranked[-10:]
     row = re.search(rf'<tr><td class="n">{first[0]}</td>(.*?)</tr>', page)[1]
-    assert f"<td>{table.age[int(first[0])]}</td>" in row
+    assert f'<td class="n">{table.age[int(first[0])]}</td>' in row
 
 
 def test_the_same_model_gives_the_same_bytes_and_a_light_file(page, binary, written, folder):

@@ -9,6 +9,7 @@ import numpy as np
 
 from bayesvm.evaluation import Predictions, figures, risk_coverage
 from bayesvm.preparation import Recipe
+from bayesvm.preparation.columns import LevelColumn
 from bayesvm.report import words
 from bayesvm.workflow import Judged, TableModel
 
@@ -195,6 +196,7 @@ def rows(model: TableModel, judged: Judged, ranked: Sequence[str]) -> dict[str, 
     said = judged.predictions.take(judged.sample)
     order = np.argsort(said.doubt, kind="stable")
     names = list(ranked)[:MOST_VALUES]
+    texts = {column.name for column in model.recipe.columns if isinstance(column, LevelColumn)}
     n_classes = len(said.classes)
     shown = [1] if n_classes == 2 else list(range(n_classes)) if n_classes <= MOST_PROBABILITIES else []
 
@@ -215,7 +217,7 @@ def rows(model: TableModel, judged: Judged, ranked: Sequence[str]) -> dict[str, 
         return [one(int(i), values, place) for place, i in enumerate(which)]
 
     return {
-        "columns": [words.short(name, 40) for name in names],
+        "columns": [{"name": words.short(name, 24), "number": name not in texts} for name in names],
         "all_columns": len(names) == len(model.recipe.groups),
         "proba": [f"P({words.short(said.classes[k])})" for k in shown] or ["P(predicted)"],
         "least": table(order[::-1][:n_rows]),
