@@ -76,7 +76,12 @@ def classes(predictions: Predictions) -> list[dict[str, Any]]:
     """How many of the judged rows are of each class."""
     count = np.bincount(predictions.y, minlength=len(predictions.classes))
     return [
-        {"label": str(label), "count": f"{n:,}", "share": words.share(n / predictions.n_rows), "part": n / count.max()}
+        {
+            "label": words.short(label, 40),
+            "count": f"{n:,}",
+            "share": words.share(n / predictions.n_rows),
+            "part": n / count.max(),
+        }
         for label, n in zip(predictions.classes, count.tolist(), strict=True)
     ]
 
@@ -106,7 +111,7 @@ def quality(predictions: Predictions) -> dict[str, Any]:
     there = shares[shares > 0]
     return {
         "figures": told,
-        "usual": str(predictions.classes[shares.argmax()]),
+        "usual": words.short(predictions.classes[shares.argmax()]),
         "usual_error": words.decimal(1 - shares.max()),
         "usual_log_loss": words.decimal(float(-there @ np.log(there)) + 0.0),
     }
@@ -139,10 +144,10 @@ def confusion(predictions: Predictions) -> dict[str, Any] | None:
         return words.share(of / whole) if whole else "–"
 
     return {
-        "labels": [str(label) for label in predictions.classes],
+        "labels": [words.short(label) for label in predictions.classes],
         "rows": [
             {
-                "label": str(label),
+                "label": words.short(label),
                 "cells": [
                     {"n": f"{n:,}", "right": i == j, "part": round(n / max(true[i], 1), 4)}
                     for j, n in enumerate(table[i].tolist())
@@ -197,8 +202,8 @@ def rows(model: TableModel, judged: Judged, ranked: Sequence[str]) -> dict[str, 
         stated = said.proba[i, shown or [said.predicted[i]]]
         return {
             "number": str(judged.rows[i]),
-            "true": str(said.classes[said.y[i]]),
-            "predicted": str(said.classes[said.predicted[i]]),
+            "true": words.short(said.classes[said.y[i]]),
+            "predicted": words.short(said.classes[said.predicted[i]]),
             "right": bool(said.correct[i]),
             "proba": [words.probability(p) for p in stated.tolist()],
             "epistemic": "–" if said.epistemic is None else f"{said.epistemic[i]:.4f}",
@@ -212,7 +217,7 @@ def rows(model: TableModel, judged: Judged, ranked: Sequence[str]) -> dict[str, 
     return {
         "columns": names,
         "all_columns": len(names) == len(model.recipe.groups),
-        "proba": [f"P({said.classes[k]})" for k in shown] or ["P(predicted)"],
+        "proba": [f"P({words.short(said.classes[k])})" for k in shown] or ["P(predicted)"],
         "least": table(order[::-1][:n_rows]),
         "most": table(order[:n_rows]),
     }
