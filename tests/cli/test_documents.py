@@ -8,7 +8,7 @@ import pytest
 import typer
 
 from bayesvm.cli.app import app
-from tests.cli.driver import bayesvm, process
+from tests.cli.driver import bayesvm
 
 PAGE = (Path(__file__).parents[2] / "docs" / "cli.md").read_text()
 FIRST = PAGE.split("\n## The first table\n")[1].split("\n## ")[0]
@@ -102,7 +102,7 @@ def test_the_first_table_is_as_the_page_shows(tmp_path):
     steps = re.findall(r"^\$ bayesvm ([^\n]*)\n(.*?)(?=^\$ |\Z)", "".join(blocks), re.MULTILINE | re.DOTALL)
     assert len(steps) == 5
     for words, shown in steps:
-        done = process(*shlex.split(words), folder=tmp_path)
+        done = bayesvm(*shlex.split(words), folder=tmp_path)
         assert done.code == 0, done.err
         told = [line for line in done.err.splitlines() if not line.startswith("bayesvm: ")]
         printed = (done.out + "\n".join(told)).strip().splitlines()
