@@ -245,7 +245,7 @@ def test_demo_goes_all_the_way(tmp_path):
         "Nystroem + logistic",
     ):
         assert words in done.out
-    assert {"people.parquet", "people.bayesvm", "predictions.csv"} <= {
+    assert {"people.parquet", "people.bayesvm", "predictions.csv", "report.html"} <= {
         path.name for path in (tmp_path / "out").iterdir()
     }
 
