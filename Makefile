@@ -10,7 +10,7 @@ GPYTORCH_PIP := $(GPYTORCH)/bin/python -m pip --disable-pip-version-check --quie
 .PHONY: demo test test-lowest test-gpytorch test-report lint format bench scaling scaling-quick reproduce reproduce-quick reproduce-susy wheel clean
 
 demo: $(VENV)/.demo
-	$(BIN)/python examples/demo.py
+	$(BIN)/bayesvm demo
 
 test: $(VENV)/.test
 	$(BIN)/python -m pytest
@@ -86,7 +86,7 @@ $(BIN)/python:
 
 # Dependency groups are pip's way (25.1 and later) of naming what a developer needs and a user does not.
 $(VENV)/.demo: pyproject.toml | $(BIN)/python
-	$(PIP) install -e ".[plots,progress]"
+	$(PIP) install -e ".[cli]"
 	touch $@
 
 $(VENV)/.test $(VENV)/.lint $(VENV)/.bench $(VENV)/.experiments $(VENV)/.report: $(VENV)/.%: pyproject.toml | $(BIN)/python

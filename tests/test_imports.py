@@ -19,7 +19,7 @@ TABLE = {
     "inference": ({"core", "data", "inference"}, {"sklearn", "threadpoolctl"}),
     "progress": ({"inference"}, {"rich"}),
     "kernels": ({"core"}, set()),
-    "datasets": ({"datasets", "extras"}, {"pyarrow", "pooch", "requests", "tqdm"}),
+    "datasets": ({"datasets", "extras"}, {"pyarrow", "pooch", "requests", "tqdm", "sklearn"}),
     "persistence": (set(), {"safetensors"}),
     "estimators": (
         {"core", "data", "inference", "progress", "persistence", "extras", "estimators"},
@@ -29,7 +29,7 @@ TABLE = {
     "inspection": ({"evaluation", "extras", "inspection"}, {"sklearn", "threadpoolctl", "matplotlib"}),
     "preparation": ({"data", "extras", "preparation"}, {"sklearn", "pyarrow"}),
     "workflow": (
-        {"data", "evaluation", "estimators", "extras", "preparation", "workflow"},
+        {"data", "evaluation", "estimators", "extras", "persistence", "preparation", "workflow"},
         {"pyarrow"},
     ),
     "report": (
@@ -38,7 +38,7 @@ TABLE = {
     ),
     "cli": (
         {"cli", "data", "datasets", "evaluation", "estimators", "report", "workflow", "preparation"},
-        {"typer", "click", "rich", "sklearn", "pyarrow"},
+        {"typer", "rich", "pyarrow"},
     ),
     "__main__": ({"cli"}, set()),
 }

@@ -100,6 +100,12 @@ def read(path: str | os.PathLike[str]) -> tuple[str, dict[str, Any]]:
     return kind, state
 
 
+def version_of(path: str | os.PathLike[str]) -> int:
+    """The version of the format in which a file was written."""
+    with safe_open(os.fspath(path), framework="np") as file:
+        return int(_header(os.fspath(path), file.metadata() or {})["version"])
+
+
 def _header(name: str, metadata: Mapping[str, str]) -> dict[str, Any]:
     """Our JSON in the metadata, of a version that we can read."""
     if FORMAT not in metadata:

@@ -12,14 +12,16 @@ from typing import Any
 from bayesvm.inference.training import Progress
 from bayesvm.inference.tuning import HEADER, Trial
 
-OFTEN = 1.0  # seconds between two lines about the same thing
+OFTEN = 1.0  # seconds between two updates that are told
 
 
 class Display:
     """What is going on: shown to nobody here, and to people by those that inherit from it."""
 
+    often = OFTEN  # seconds between two times that the rows of a pass are told
+
     def __init__(self) -> None:
-        self.name, self.began, self.last, self.held_out = "", 0.0, 0.0, nan
+        self.name, self.began, self.last, self.updated, self.held_out = "", 0.0, 0.0, 0.0, nan
         self.course: list[tuple[float, float]] = []  # of the last updates: seconds, gain left per row
 
     def phase(self, name: str) -> None:
@@ -36,7 +38,8 @@ class Display:
         self.course.append((now, progress.remaining))
         if not isnan(progress.held_out):
             self.held_out = progress.held_out
-        if new or now - self.last >= OFTEN:
+        if new or now - self.updated >= OFTEN:
+            self.updated = now
             self.show(describe(progress, self.held_out, seconds_left(self.course, progress.tol)))
 
     def rows(self, done: int, n_rows: int) -> None:
@@ -44,7 +47,7 @@ class Display:
         now = time.monotonic()
         if done == 0:
             self.began = now
-        elif now - self.began >= OFTEN and now - self.last >= OFTEN:
+        elif now - self.began >= self.often and now - self.last >= self.often:
             rate = done / (now - self.began)
             left = (n_rows - done) / rate
             self.show(f"row {done:,} of {n_rows:,}, {rate / 1e6:.2f} million a second, {left:.0f} s left")
@@ -68,7 +71,9 @@ class Silence(Display):
 
 
 class PlainLines(Display):
-    """At most a line a second, and one at every change of phase."""
+    """Lines that stay: one at every change of phase, at most one update a second, and rows of long passes only."""
+
+    often = 5.0
 
     def show(self, text: str) -> None:
         super().show(text)

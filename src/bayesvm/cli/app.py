@@ -5,17 +5,21 @@ Exit codes: 0 done; 1 something is wrong with the data or the files; 2 wrong usa
 
 from __future__ import annotations
 
+import os
 import sys
 import warnings
 from importlib.metadata import version as version_of
 from typing import Annotated, Any
 
-import click
 import typer
 
+from bayesvm.cli.compare import compare
 from bayesvm.cli.console import errors
+from bayesvm.cli.datasets import datasets
+from bayesvm.cli.demo import demo
 from bayesvm.cli.evaluate import evaluate
 from bayesvm.cli.fit import fit
+from bayesvm.cli.inspect import inspect
 from bayesvm.cli.predict import predict
 from bayesvm.cli.report import report
 
@@ -29,46 +33,63 @@ app = typer.Typer(
     rich_markup_mode="markdown",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (fit, predict, evaluate, report):
+for command in (fit, predict, evaluate, compare, report, inspect, demo):
     app.command()(command)
+app.add_typer(datasets, name="datasets")
 
+# Typer has click inside or beside it, by its version; either way this is the parent of all wrong usage.
+USAGE: Any = typer.BadParameter.__base__
 # What is wrong with data or files is told in one sentence; all else is a mistake of ours, with its traceback.
 TOLD = (ValueError, TypeError, OSError, ImportError, IndexError, MemoryError)
 
 
-@app.callback()
-def options(
-    context: typer.Context,
-    traceback: Annotated[bool, typer.Option("--traceback", help="Show where an error comes from.")] = False,
-    version: Annotated[bool, typer.Option("--version", help="Show the version and end.", is_eager=True)] = False,
-) -> None:
-    """What comes before the name of a command."""
-    context.obj = {"traceback": traceback}
-    if version:
+def show_version(asked: bool) -> None:
+    """And end."""
+    if asked:
         typer.echo(f"bayesvm {version_of('bayesvm')}")
         raise typer.Exit
+
+
+@app.callback()
+def options(
+    traceback: Annotated[bool, typer.Option("--traceback", help="Show where an error comes from.")] = False,
+    version: Annotated[
+        bool,
+        typer.Option("--version", help="Show the version and end.", callback=show_version, is_eager=True),
+    ] = False,
+) -> None:
+    """What comes before the name of a command; both are dealt with before it is called."""
 
 
 def run(arguments: list[str] | None = None) -> int:
     """Run the command line; the exit code."""
     arguments = sys.argv[1:] if arguments is None else arguments
-    warnings.showwarning = _show_warning
+    traced = "--traceback" in arguments  # wherever it stands: one adds it to the command that failed
     try:
-        return int(app(arguments, standalone_mode=False) or 0)
-    except click.ClickException as error:
+        with warnings.catch_warnings():
+            warnings.showwarning = _show_warning
+            return int(app([word for word in arguments if word != "--traceback"], standalone_mode=False) or 0)
+    except USAGE as error:
         error.show()
         return error.exit_code
-    except (click.exceptions.Abort, KeyboardInterrupt):
+    except (typer.Abort, KeyboardInterrupt):
         errors.print("stopped", style="yellow")
         return 130
-    except BrokenPipeError:  # whoever reads our output has enough
-        sys.stderr.close()
+    except (BrokenPipeError, SystemExit):  # whoever reads our output has enough; typer then exits by itself
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or Python complains about what it holds back
         return 0
     except TOLD as error:
-        if "--traceback" in arguments:
+        if traced:
             raise
-        errors.print(f"Error: {error}", style="red", markup=False, highlight=False)
+        errors.print(f"Error: {_sentence(error)}", style="red", markup=False, highlight=False)
         return 1
+
+
+def _sentence(error: BaseException) -> str:
+    """Without the number of an error of the system, which says nothing to people."""
+    if isinstance(error, OSError) and error.strerror:
+        return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+    return str(error) or type(error).__name__
 
 
 def _show_warning(message: Any, category: type[Warning], *_: Any, **__: Any) -> None:

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import shlex
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import typer
+from rich.cells import cell_len
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-from rich.table import Table
 
 from bayesvm.evaluation import Figure
 from bayesvm.workflow.predicting import Watch, unwatched
@@ -34,19 +36,31 @@ def say(text: str = "") -> None:
     results.print(text, markup=False)
 
 
-def command(*words: str) -> None:
-    """A command to type next."""
-    results.print("  " + " ".join(words), style="bold cyan", markup=False)
+def table(
+    title: str, header: Sequence[str], rows: Iterable[Sequence[str]], words: Collection[str] | None = None
+) -> None:
+    """Columns of text: the first one or ``words`` to the left, numbers to the right. No line is cut or wrapped."""
+    lines = [list(header), *map(list, rows)]
+    left = [number == 0 if words is None else name in words for number, name in enumerate(header)]
+    widths = [max(map(cell_len, column)) for column in zip(*lines, strict=True)]
+    if title:
+        say(title)
+    for number, line in enumerate(lines):
+        gaps = [" " * (width - cell_len(text)) for text, width in zip(line, widths, strict=True)]
+        cells = [text + gap if is_left else gap + text for text, gap, is_left in zip(line, gaps, left, strict=True)]
+        results.print("  ".join(cells).rstrip(), style=None if number else "bold", markup=False)
 
 
-def table(title: str, header: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    """Columns of text, numbers to the right."""
-    drawn = Table(title=title, title_justify="left", box=None, pad_edge=False, header_style="bold", title_style="")
-    for number, name in enumerate(header):
-        drawn.add_column(name, justify="right" if number else "left")
-    for row in rows:
-        drawn.add_row(*row)
-    results.print(drawn)
+def next_commands(path: Path, *commands: Sequence[str]) -> None:
+    """What was written, and what to type now."""
+    say(f"\nwritten: {path}. Next:")
+    for words in commands:
+        command(words, "  ")
+
+
+def command(words: Sequence[str], prompt: str) -> None:
+    """What one could type, after the name of the program."""
+    results.print(prompt + shlex.join(["bayesvm", *words]), style="bold cyan", markup=False)
 
 
 def figure_rows(figures: Mapping[str, Figure]) -> list[list[str]]:

@@ -9,7 +9,25 @@ import numpy as np
 import typer
 
 from bayesvm.cli import console
-from bayesvm.cli.options import CopyTo, Format, Jobs, Json, Quiet, Seed, Tables, Target, names, source
+from bayesvm.cli.options import (
+    Columns,
+    CopyTo,
+    Drop,
+    Format,
+    Holdout,
+    Jobs,
+    Json,
+    Levels,
+    Quiet,
+    Seed,
+    Tables,
+    Target,
+    Weight,
+    model_file,
+    names,
+    require_writable,
+    source,
+)
 from bayesvm.estimators import BayesianLinearSVC, BayesianSVC
 from bayesvm.evaluation import figures
 from bayesvm.workflow import Judged, TableModel, fit_table
@@ -22,15 +40,11 @@ def fit(
         Path | None,
         typer.Option("--out", "-o", help="The model's file; default: the table's name.", show_default=False),
     ] = None,
-    weight: Annotated[str | None, typer.Option(help="Column of row weights.", metavar="NAME")] = None,
-    columns: Annotated[str | None, typer.Option(help="Columns to learn from; default: all.", metavar="A,B")] = None,
-    drop: Annotated[str | None, typer.Option(help="Columns to leave out.", metavar="A,B")] = None,
-    levels: Annotated[
-        str | None, typer.Option(help="Columns whose numbers are names, such as postal codes.", metavar="A,B")
-    ] = None,
-    holdout: Annotated[
-        float, typer.Option(help="Share of the rows, at most 50,000, kept back to judge the model; 0 for none.")
-    ] = 0.2,
+    weight: Weight = None,
+    columns: Columns = None,
+    drop: Drop = None,
+    levels: Levels = None,
+    holdout: Holdout = 0.2,
     inducing: Annotated[
         int | None, typer.Option(help="Number of inducing points; more are slower and better.", show_default="auto")
     ] = None,
@@ -52,10 +66,11 @@ def fit(
     for honest figures.
 
     Examples:
+
         bayesvm fit people.csv --target income
 
         bayesvm fit "flights/*.parquet" --target late --out late.bayesvm --drop id --time-limit 60
-    """
+    """  # noqa: D412
     if linear and inducing is not None:
         raise typer.BadParameter("the linear model has no inducing points: leave out --inducing or --linear")
     shared: dict[str, Any] = {"random_state": seed, "n_jobs": jobs, "time_limit": time_limit}
@@ -63,8 +78,8 @@ def fit(
     if not linear:
         estimator = BayesianSVC(n_inducing="auto" if inducing is None else inducing, **shared)
     with source(tables, kind) as files:
-        path = out or Path(f"{Path(tables[0]).stem if tables != ['-'] else 'model'}.bayesvm")
-        _require_folder(path)
+        path = out or model_file(tables)
+        require_writable(path, tables)
         model = fit_table(
             files,
             target,
@@ -86,14 +101,6 @@ def fit(
         _tell(model, path)
     if model.estimator.interrupted_:
         raise typer.Exit(130)
-
-
-def _require_folder(path: Path) -> None:
-    """Complain before the work, not after it."""
-    if path.is_dir():
-        raise IsADirectoryError(f"{path} is a folder; give --out the name of a file in it")
-    if not path.parent.is_dir():
-        raise FileNotFoundError(f"the folder {path.parent} does not exist; make it first, or give another --out")
 
 
 def summary(model: TableModel) -> dict[str, Any]:
@@ -127,6 +134,8 @@ def _tell(model: TableModel, path: Path) -> None:
     console.say()
     rows = console.figure_rows(figures(judged.predictions))
     console.table(judged.source, ["", "value", "95 % interval"], rows)
-    console.say(f"\nwritten: {path}. Next:")
-    console.command("bayesvm", "report", str(path))
-    console.command("bayesvm", "predict", str(path), "new.csv", "--out", "predictions.csv")
+    console.next_commands(
+        path,
+        ["report", str(path)],
+        ["predict", str(path), f"new{Path(card['files'][0]).suffix}", "--out", "predictions.csv"],
+    )

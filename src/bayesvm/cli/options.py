@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import os
 import shutil
 import sys
 import tempfile
@@ -12,7 +14,9 @@ from typing import Annotated
 
 import typer
 
-from bayesvm.data.tables.files import Paths
+from bayesvm.data.tables.files import COMPRESSIONS, FORMATS, Paths, find_files
+
+SUFFIXES = {*FORMATS, *(suffix for ends in COMPRESSIONS.values() for suffix in ends)}
 
 Tables = Annotated[
     list[str],
@@ -26,25 +30,70 @@ ModelFile = Annotated[Path, typer.Argument(help="A file that `bayesvm fit` or `m
 Target = Annotated[
     str | None, typer.Option("--target", "-t", help="Column of the classes.", show_default=False, metavar="NAME")
 ]
+Weight = Annotated[str | None, typer.Option("--weight", help="Column of row weights.", metavar="NAME")]
+Columns = Annotated[str | None, typer.Option("--columns", help="Columns to learn from; default: all.", metavar="A,B")]
+Drop = Annotated[str | None, typer.Option("--drop", help="Columns to leave out.", metavar="A,B")]
+Levels = Annotated[
+    str | None,
+    typer.Option("--levels", help="Columns whose numbers are names, such as postal codes.", metavar="A,B"),
+]
+Holdout = Annotated[
+    float,
+    typer.Option("--holdout", help="Share of the rows, at most 50,000, kept back to judge the model; 0 for none."),
+]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")]
 Json = Annotated[bool, typer.Option("--json", help="The result as JSON on stdout.")]
-Seed = Annotated[int, typer.Option("--seed", help="Decides all that is random.")]
-Jobs = Annotated[int | None, typer.Option("--jobs", "-j", help="Threads; default: all cores.", show_default=False)]
+Seed = Annotated[int, typer.Option("--seed", min=0, help="Decides all that is random.")]
+Jobs = Annotated[
+    int | None, typer.Option("--jobs", "-j", min=1, help="Threads; default: all cores.", show_default=False)
+]
 CopyTo = Annotated[
     Path | None,
     typer.Option("--copy-to", help="Folder for working copies of text files; default: the system's for such files."),
 ]
+KINDS = ("csv", "tsv", "libsvm", "parquet", "arrow")
 Format = Annotated[str, typer.Option("--format", help="Of stdin: csv, tsv, libsvm, parquet or arrow.")]
 
 
 def names(text: str | None) -> list[str]:
-    """Names with commas between them."""
-    return [] if text is None else [name.strip() for name in text.split(",") if name.strip()]
+    """Names with commas between them; one that has a comma in it stands in double quotes."""
+    found = [] if text is None else next(csv.reader([text], skipinitialspace=True), [])
+    return [name.strip() for name in found if name.strip()]
+
+
+def model_file(tables: list[str]) -> Path:
+    """The name of the table, or of its folder, for a model that was given none."""
+    first = Path(tables[0]).expanduser()
+    if tables == ["-"]:
+        return Path("model.bayesvm")
+    named = next(part for part in (first.name, first.parent.name, "model") if part and not set(part) & set("*?["))
+    name = first.resolve().name if first.is_dir() else named
+    while not first.is_dir() and Path(name).suffix.lower() in SUFFIXES:
+        name = Path(name).stem
+    return Path(f"{name or 'model'}.bayesvm")
+
+
+def require_writable(path: Path, tables: list[str]) -> None:
+    """Complain before the work, not after it."""
+    if path.is_dir():
+        raise IsADirectoryError(f"{path} is a folder; give --out the name of a file in it")
+    if not path.parent.is_dir():
+        raise FileNotFoundError(f"the folder {path.parent} does not exist; make it first, or give another --out")
+    if not os.access(path if path.exists() else path.parent, os.W_OK):
+        raise PermissionError(f"{path} cannot be written: this user may not; give another --out")
+    if tables != ["-"]:
+        _, files = find_files(tables[0] if len(tables) == 1 else tables)
+        if path.resolve() in {file.path.resolve() for file in files}:
+            raise ValueError(f"{path} is a file of the table itself; give another --out")
 
 
 @contextmanager
 def source(tables: list[str], kind: str = "csv") -> Iterator[Paths]:
     """The files to read; stdin is kept in a temporary one, because rows are read more than once."""
+    if "-" in tables and len(tables) > 1:
+        raise typer.BadParameter("`-` reads stdin: give it alone")
+    if kind not in KINDS:
+        raise typer.BadParameter(f"--format is one of {', '.join(KINDS)}; got {kind!r}")
     if tables != ["-"]:
         yield tables[0] if len(tables) == 1 else tables
         return

@@ -3,6 +3,7 @@
 from bayesvm.datasets.breiman import ringnorm, twonorm, waveform
 from bayesvm.datasets.collisions import fetch_higgs, fetch_susy
 from bayesvm.datasets.paper import fetch_raetsch, fetch_usps_3v5
+from bayesvm.datasets.people import people
 from bayesvm.datasets.tables import load_rows, load_table
 
 __all__ = [
@@ -12,6 +13,7 @@ __all__ = [
     "fetch_usps_3v5",
     "load_rows",
     "load_table",
+    "people",
     "ringnorm",
     "twonorm",
     "waveform",

@@ -30,7 +30,7 @@ def coder_for(estimator: Any, counts: LabelCounts) -> tuple[Coder, np.ndarray]:
     if len(labels) == 1:
         raise ValueError(
             f"{type(estimator).__name__} needs two classes in y, but all {counts.counts.sum():.0f} rows have one "
-            f"class: {labels[0]!r}"
+            f"class: {labels.tolist()[0]!r}"
         )
     if not weights.any():
         raise ValueError("all sample weights are zero; some must be positive")

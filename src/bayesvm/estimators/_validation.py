@@ -34,7 +34,8 @@ def coded(estimator: Any, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     classes = np.unique(y)
     if len(classes) == 1:
         raise ValueError(
-            f"{type(estimator).__name__} needs two classes in y, but all {len(y)} rows have one class: {classes[0]!r}"
+            f"{type(estimator).__name__} needs two classes in y, but all {len(y)} rows have one class: "
+            f"{classes.tolist()[0]!r}"
         )
     return classes, codes_of(classes, y)
 

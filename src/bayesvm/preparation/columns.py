@@ -11,6 +11,7 @@ import numpy.typing as npt
 from sklearn.preprocessing import OneHotEncoder
 
 from bayesvm.data.tables.columns import numbers_of
+from bayesvm.extras import optional
 
 MISSING = "(missing)"
 RARE = "(rare)"
@@ -18,7 +19,10 @@ RARE = "(rare)"
 
 @dataclass(frozen=True)
 class NumberColumn:
-    """Numbers; a missing one becomes ``fill``, and a second feature says so if that happened in training."""
+    """Numbers; a missing one becomes ``fill``, and a second feature says so if that happened in training.
+
+    A ``fill`` of NaN leaves a gap a gap, which whoever reads the features refuses.
+    """
 
     name: str
     fill: float
@@ -37,7 +41,7 @@ class NumberColumn:
         out[:, 0] = np.where(missing, self.fill, numbers)
         if self.indicator:
             out[:, 1] = missing
-        return bool(missing.any()) and not self.indicator
+        return bool(missing.any()) and not self.indicator and not np.isnan(self.fill)
 
     def decoded(self, X: npt.NDArray[Any]) -> list[Any]:
         """The values that features stand for."""
@@ -69,6 +73,13 @@ class LevelColumn:
         """Of the features that it becomes."""
         settings = self._settings
         return tuple(f"{self.name}={level}" for level in (settings[1:] if len(settings) == 2 else settings))
+
+    @property
+    def unknown(self) -> str:
+        """What a level counts as that training had not."""
+        if self.rare:
+            return "rare"
+        return self.levels[0] if len(self.levels) == 2 else "none of the known ones"
 
     @cached_property
     def encoder(self) -> OneHotEncoder:
@@ -114,6 +125,8 @@ Column = NumberColumn | LevelColumn
 def texts_of(column: Any) -> Any:
     """An Arrow column as text, missing values as a level of their own."""
     decoded = column.dictionary_decode() if hasattr(column, "dictionary") else column
+    if str(decoded.type) in {"double", "float", "halffloat"}:
+        decoded = optional("pyarrow", "tables").array(decoded.to_numpy(zero_copy_only=False), from_pandas=True)
     return decoded.cast("string").fill_null(MISSING)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Collection, Sequence
 from typing import Any
 
@@ -9,16 +10,18 @@ import numpy as np
 from sklearn.preprocessing import OneHotEncoder
 
 from bayesvm.data.blocks import random_rows
-from bayesvm.data.tables.columns import EXAMPLE, PANDAS_INDEX, SMALL, numbers_of, some_names
+from bayesvm.data.tables.columns import EXAMPLE, PANDAS_INDEX, SMALL, no_column, numbers_of
 from bayesvm.data.tables.files import SourceFile
+from bayesvm.data.usable import is_number
 from bayesvm.extras import optional
-from bayesvm.preparation.columns import Column, LevelColumn, NumberColumn, texts_of
+from bayesvm.preparation.columns import MISSING, RARE, Column, LevelColumn, NumberColumn, texts_of
 from bayesvm.preparation.opening import Opened
 from bayesvm.preparation.recipe import Recipe
 
 SAMPLE = 200_000  # rows that a recipe is learned from
 MOST_LEVELS = 50  # of a column; the others are rare
 RARE_SHARE, RARE_ROWS = 500, 5  # a level is rare if it has fewer rows than one in 500, and than 5
+MISTAKES = 0.2  # share of the distinct texts, below which they seem to be mistakes in a column of numbers
 FEW_LEVELS = 50  # with which text is never taken for an identifier
 
 
@@ -38,15 +41,20 @@ def learn(
     file, schema = opened.schemas[0]
     wanted = [*special, *(columns or ()), *drop, *levels]
     if unknown := [name for name in wanted if name not in schema.names]:
-        raise ValueError(f"{file} has no column {some_names(unknown)}; it has {some_names(schema.names)}")
-    names = [n for n in (columns or schema.names) if n not in {*special, *drop} and not PANDAS_INDEX.fullmatch(n)]
+        raise ValueError(no_column(file, schema, unknown))
+    names = [
+        n
+        for n in dict.fromkeys(columns or schema.names)
+        if n not in {*special, *drop} and not PANDAS_INDEX.fullmatch(n)
+    ]
     opened.require_same_columns([*names, *special])
     kinds = {name: "levels" if name in levels else _kind(opened, name) for name in names}
-    sample = _sample(opened, names, random_state)
+    sample: Any = _sample(opened, names, random_state) if names else None
     left_out = dict.fromkeys(drop, "as asked for")
     found: list[Column] = []
     for name in names:
-        made = (_levels if kinds[name] == "levels" else _number)(name, sample.column(name).combine_chunks())
+        column = sample.column(name).combine_chunks()
+        made = _levels(name, column, asked=name in levels) if kinds[name] == "levels" else _number(name, column)
         if isinstance(made, str):
             left_out[name] = made
         else:
@@ -87,6 +95,11 @@ def _kind_of(file: SourceFile, field: Any) -> str:
         what, remedy = f"dates or times ({kind})", "write numbers, such as the hour, the weekday or days since a date"
     elif types.is_nested(kind):
         what, remedy = f"several values in each row ({kind})", "make one column of each of them"
+    elif types.is_binary(kind) or types.is_large_binary(kind):
+        what, remedy = "text that is not in UTF-8", "write the file again in UTF-8"
+        raise TypeError(
+            f"column {field.name!r} of {file} holds {what}: {remedy}, or leave it out (--drop {field.name})"
+        )
     else:
         what, remedy = f"values of the type {kind}", "write numbers or text"
     example = (field.metadata or {}).get(EXAMPLE)
@@ -120,18 +133,31 @@ def _number(name: str, column: Any) -> Column | str:
     return NumberColumn(name, float(np.median(held)), bool(missing.any()))
 
 
-def _levels(name: str, column: Any) -> Column | str:
+def _levels(name: str, column: Any, *, asked: bool) -> Column | str:
     """The column, or why it is left out."""
     texts = np.array(texts_of(column).to_pylist(), object)
     distinct, counts = np.unique(texts, return_counts=True)
+    told = "" if asked else _told_of_numbers(distinct)
     if len(distinct) == 1:
         return f"the same value in all rows ({distinct[0]})"
     if len(distinct) > max(FEW_LEVELS, len(texts) // 2):
-        return f"nearly every row has its own text ({len(distinct):,} in {len(texts):,} rows): an identifier?"
+        return f"nearly every row has its own text ({len(distinct):,} in {len(texts):,} rows): an identifier?{told}"
+    if told:
+        warnings.warn(f"column {name!r} is taken for names of levels{told}", UserWarning, stacklevel=2)
     few = int(np.clip(len(texts) // RARE_SHARE, min(RARE_ROWS, counts.max()), counts.max()))
     encoder = OneHotEncoder(min_frequency=few, max_categories=MOST_LEVELS).fit(texts[:, None])
     rare = encoder.infrequent_categories_[0]
     frequent = np.isin(distinct, [] if rare is None else rare, invert=True)
     order = np.argsort(-counts[frequent], kind="stable")
-    kept = tuple(str(level) for level in distinct[frequent][order])
-    return LevelColumn(name, kept, rare is not None)
+    kept = tuple(str(level) for level in distinct[frequent][order] if level != RARE)
+    return LevelColumn(name, kept, rare is not None or RARE in distinct)
+
+
+def _told_of_numbers(distinct: Any) -> str:
+    """That most of the texts are numbers, if they are: then the others are mistakes, or another sign for a gap."""
+    others = [text for text in distinct if text != MISSING and not is_number(text)]
+    if not others or len(others) > MISTAKES * len(distinct):
+        return ""
+    return (
+        f": nearly all of it are numbers, but not {', '.join(map(repr, others[:3]))} (an empty cell is a missing value)"
+    )

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from bayesvm.data.tables import Batch, Table, open_table
 from bayesvm.data.tables.columns import (
+    EXAMPLE,
     Columns,
     Schemas,
     label_dtype_of,
@@ -21,7 +22,7 @@ from bayesvm.data.tables.columns import (
     some_names,
 )
 from bayesvm.data.tables.csv_copy import copy_mixed_csv
-from bayesvm.data.tables.files import Paths, find_files
+from bayesvm.data.tables.files import Paths, SourceFile, find_files
 from bayesvm.data.tables.formats import ArrowPart, ParquetPart
 from bayesvm.data.tables.rows import FileRows, copying
 from bayesvm.data.usable import Locate, require_usable
@@ -59,6 +60,7 @@ class Opened:
         numbers = [column.name for column in recipe.columns if not isinstance(column, LevelColumn)]
         for each, columns in self.schemas:
             for name in [*numbers, *([weight] if weight else [])]:
+                _require_no_text(each, columns.field(name), "weights" if name == weight else "the model's column")
                 require_numbers(each, columns.field(name))
         dtype = (
             None if target is None else label_dtype_of((each, columns.field(target)) for each, columns in self.schemas)
@@ -102,11 +104,22 @@ def prepared(
     verbose: int = 0,
 ) -> Table:
     """A table in files as the numbers that a recipe makes of it."""
+    kind, files = find_files(source)
+    if (kind == "LIBSVM") != (recipe.numbered is not None):
+        have = "numbered features, as LIBSVM files have them" if recipe.numbered is not None else "named columns"
+        raise ValueError(f"the model was fitted to {have}; {files[0]} is {kind}")
     if recipe.numbered is not None:
         return open_table(source, n_features=recipe.numbered, copy_to=copy_to, verbose=verbose)
     texts = [column.name for column in recipe.columns if isinstance(column, LevelColumn)]
     exact = [] if target is None else [target]
     return open_files(source, exact=exact, texts=texts, copy_to=copy_to, verbose=verbose).table(recipe, target, weight)
+
+
+def _require_no_text(file: SourceFile, field: Any, what: str) -> None:
+    if "string" in str(field.type):
+        example = (field.metadata or {}).get(EXAMPLE)
+        told = f" ({example.decode()})" if example else ""
+        raise TypeError(f"{what} {field.name!r} must hold numbers, but in {file} it holds text{told}; correct it there")
 
 
 @dataclass(frozen=True)

@@ -82,8 +82,7 @@ class Recipe:
                 what = (
                     f"missing values, and none were missing in training; they count as {column.fill:g}, the median"
                     if isinstance(column, NumberColumn)
-                    else "levels that training had not; they count as "
-                    + (f"{column.levels[0]!r}" if len(column.levels) == 2 else "none of the known ones")
+                    else f"levels that training had not; they count as {column.unknown}"
                 )
                 warnings.warn(f"column {column.name!r} has {what}", UserWarning, stacklevel=2)
 

@@ -5,14 +5,16 @@ from __future__ import annotations
 import time
 from collections.abc import Collection, Sequence
 from datetime import UTC, datetime
+from functools import reduce
 from importlib.metadata import version
+from operator import iadd
 from os import PathLike
 from typing import Any
 
 import numpy as np
 
 from bayesvm.data.blocks import RowNumbers
-from bayesvm.data.labels import codes_of
+from bayesvm.data.labels import Codes, LabelCounts, codes_of
 from bayesvm.data.tables import Table, open_table
 from bayesvm.data.tables.files import Paths, find_files
 from bayesvm.estimators import BayesianSVC
@@ -20,6 +22,7 @@ from bayesvm.preparation import Recipe, learn, open_files
 from bayesvm.workflow.judging import Judged
 from bayesvm.workflow.model import TableModel
 
+MANY_CLASSES = 20  # that few rows may well have
 MOST_HELD_OUT = 50_000  # rows, enough for a log loss to ± .004
 
 
@@ -55,12 +58,11 @@ def fit_table(
     verbose : 1 shows progress
     """
     began = time.perf_counter()
-    if not 0 <= holdout < 1:
-        raise ValueError(f"holdout is a share of the rows, from 0 to below 1; got {holdout}")
+    require_share(holdout)
     estimator = BayesianSVC(random_state=seed) if estimator is None else estimator
     estimator.set_params(verbose=verbose)
     opening: dict[str, Any] = {"copy_to": copy_to, "verbose": verbose}
-    recipe, table = _opened(source, target, weight, columns, drop, levels, seed, opening)
+    recipe, table = opened(source, target, weight, columns, drop, levels, seed, opening)
     with table:
         train, test = split(table, holdout, seed)
         learned = table if train is None else table.subset(train)
@@ -86,7 +88,13 @@ def fit_table(
     return TableModel(estimator, recipe, card, judged)
 
 
-def _opened(
+def require_share(holdout: float) -> None:
+    """Of rows that are held out."""
+    if not 0 <= holdout < 1:
+        raise ValueError(f"holdout is a share of the rows, from 0 to below 1; got {holdout}")
+
+
+def opened(
     source: Paths,
     target: str | None,
     weight: str | None,
@@ -96,6 +104,7 @@ def _opened(
     seed: int,
     opening: dict[str, Any],
 ) -> tuple[Recipe, Table]:
+    """The recipe that a table in files needs, and the table as its features."""
     kind, files = find_files(source)
     if kind == "LIBSVM":
         if columns or drop or levels:
@@ -104,21 +113,20 @@ def _opened(
         return Recipe((), numbered=table.n_features), table
     if target is None:
         raise ValueError(f"which column of {files[0]} holds the classes? Name it as the target")
-    opened = open_files(source, exact=[target], texts=levels, **opening)
+    files_opened = open_files(source, exact=[target], texts=levels, **opening)
     special = [name for name in (target, weight) if name is not None]
-    recipe = learn(opened, special, columns=columns, drop=drop, levels=levels, random_state=seed)
-    return recipe, opened.table(recipe, target, weight)
+    recipe = learn(files_opened, special, columns=columns, drop=drop, levels=levels, random_state=seed)
+    return recipe, files_opened.table(recipe, target, weight)
 
 
 def split(table: Table, share: float, seed: int) -> tuple[RowNumbers | None, RowNumbers | None]:
     """Rows to learn from and rows held out, with the same share of each class; None and None: no row is held out."""
     if share == 0:
         return None, None
-    y = np.concatenate([labels for labels, _ in table.labels()])
-    codes = codes_of(np.unique(y), y)
-    share = min(share, MOST_HELD_OUT / len(y))
+    codes = _codes(table)
+    share = min(share, MOST_HELD_OUT / len(codes))
     rng = np.random.default_rng(seed)
-    chosen = np.zeros(len(y), bool)
+    chosen = np.zeros(len(codes), bool)
     for code in range(int(codes.max()) + 1):
         members = np.flatnonzero(codes == code)
         # By chance up or down to a whole number, but never the only row.
@@ -126,6 +134,18 @@ def split(table: Table, share: float, seed: int) -> tuple[RowNumbers | None, Row
         chosen[rng.choice(members, size, replace=False, shuffle=False)] = True
     if not chosen.any():
         raise ValueError(
-            f"no row of {len(y)} can be held out with a share of {share:g}; give a larger one, or 0 for none"
+            f"no row of {len(codes)} can be held out with a share of {share:g}; give a larger one, or 0 for none"
         )
     return np.flatnonzero(~chosen), np.flatnonzero(chosen)
+
+
+def _codes(table: Table) -> Codes:
+    """The number of every row's class, in a byte or a few; labels of text would take many."""
+    classes = reduce(iadd, (LabelCounts.of(y, None) for y, _ in table.labels())).labels
+    if len(classes) > max(MANY_CLASSES, table.n_rows // 2):
+        raise ValueError(
+            f"the target {table.target!r} has {len(classes):,} different values in {table.n_rows:,} rows: is it a "
+            "number to be estimated, or an identifier? What is predicted here are classes; make some of it, such as "
+            "above and below a limit"
+        )
+    return np.concatenate([codes_of(classes, y) for y, _ in table.labels()])

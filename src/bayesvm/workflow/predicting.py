@@ -49,16 +49,21 @@ def predict_table(
     """
     if abstain is not None and not 0 < abstain < 1:
         raise ValueError(f"abstain is a rate of errors between 0 and 1; got {abstain}")
-    most = np.inf if abstain is None else _most_doubt(model, table, abstain)
+    if isinstance(out, str | PathLike) and table.is_made_of(out):
+        raise ValueError(f"{out} is a file of the table itself; write the predictions to another one")
     others = Beside(table, keep)
     done = kept = 0
     stated = 0.0
     with _writing(out) as append, closing(model.estimator.predictions(table, uncertainty=uncertainty)) as parts:
+        most = np.inf if abstain is None else _most_doubt(model, table, abstain)
         for part in parts:
             doubt = _doubt(part)
             certain = doubt <= most
             n_rows = len(doubt)
-            append(others.next(n_rows) | part | {"prediction": _where(certain, part["prediction"])})
+            beside = others.next(n_rows)
+            if twice := sorted(set(beside) & set(part)):
+                raise ValueError(f"column {twice[0]!r} cannot be kept: predictions have a column of that name, too")
+            append(beside | part | {"prediction": _where(certain, part["prediction"])})
             done, kept, stated = done + n_rows, kept + int(certain.sum()), stated + float(doubt[certain].sum())
             watch(done, table.n_rows)
     return Predicted(done, kept, stated / kept if kept else np.nan)

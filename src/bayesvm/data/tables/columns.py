@@ -133,9 +133,7 @@ def choose_columns(schemas: Schemas, target: str | None, columns: Sequence[str] 
     require_distinct(names + special, "among columns, target and weight, a column may stand once, but not so")
     missing = [name for name in [*names, *special] if name not in schema.names]
     if missing:
-        one = len(schema.names) == 1 and any(mark in schema.names[0] for mark in ";\t|")
-        hint = ". Is another separator meant? Commas are read, and tabs in .tsv files" if one else ""
-        raise ValueError(f"{file} has no column {some_names(missing)}; it has {some_names(schema.names)}{hint}")
+        raise ValueError(no_column(file, schema, missing))
     if not names:
         raise ValueError(f"no column of {file} is left as a feature; it has {some_names(schema.names)}")
     used = None if columns is None else {*names, *special}
@@ -153,6 +151,13 @@ def choose_columns(schemas: Schemas, target: str | None, columns: Sequence[str] 
         None if target is None else label_dtype_of(types[target]),
         weight,
     )
+
+
+def no_column(file: SourceFile, schema: Any, missing: Sequence[str]) -> str:
+    """What to say of names that no column has."""
+    one = len(schema.names) == 1 and any(mark in schema.names[0] for mark in ";\t|")
+    hint = ". Is another separator meant? Commas are read, and tabs in .tsv files" if one else ""
+    return f"{file} has no column {some_names(missing)}; it has {some_names(schema.names)}{hint}"
 
 
 def require_distinct(names: Sequence[str], complaint: str) -> None:

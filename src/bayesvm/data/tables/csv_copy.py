@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
-from bayesvm.data.tables.columns import EXAMPLE, Columns, Schemas, choose_columns
+from bayesvm.data.tables.columns import EXAMPLE, Columns, Schemas, choose_columns, require_distinct
 from bayesvm.data.tables.files import SourceFile
 from bayesvm.data.tables.formats import ArrowPart, reading
 from bayesvm.data.tables.working_copy import WorkingCopy
@@ -39,6 +39,8 @@ def copy_mixed_csv(
     Columns named in ``exact`` keep the type that they seem to have, as labels should; those in ``texts`` are text.
     """
     heads = [(file, _head(file)) for file in files]
+    for file, schema in heads:
+        require_distinct(schema.names, f"{file} has several columns of the name")
     return _copied(heads, [_types(schema, schema.names, exact, texts) for _, schema in heads], copy)
 
 
@@ -76,9 +78,13 @@ def _head(file: SourceFile) -> Any:
     pyarrow = optional("pyarrow", "tables")
     with reading(f"{file}"), _open(file) as reader:
         schema, first = reader.schema, next(iter(reader), None)
-    if all(is_number(name) for name in schema.names):
+    try:
+        names = schema.names
+    except UnicodeDecodeError as error:
+        raise ValueError(f"the first line of {file} is no text in UTF-8 ({error}); write it again in UTF-8") from error
+    if all(is_number(name) for name in names):
         raise ValueError(
-            f"the first line of {file} holds numbers ({', '.join(schema.names[:3])}, …), where the names of the "
+            f"the first line of {file} holds numbers ({', '.join(names[:3])}, …), where the names of the "
             "columns should stand; put a line of names above it"
         )
     fields = []

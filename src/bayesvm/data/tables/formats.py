@@ -124,6 +124,11 @@ class HeldPart:
         """All rows are one."""
         return (self.table.num_rows,)
 
+    @property
+    def schema(self) -> Any:
+        """Of all columns."""
+        return self.table.schema
+
     def read(self, pieces: Sequence[int], names: Sequence[str], rows_at_once: int) -> Iterator[tuple[int, Any]]:
         first = 0
         for batch in self.table.select(list(names)).to_batches(max_chunksize=rows_at_once):

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from bayesvm.data.tables.columns import Batch, choose_columns
+from bayesvm.data.tables.columns import Batch, choose_columns, some_names
 from bayesvm.data.tables.csv_copy import copy_csv
 from bayesvm.data.tables.files import Paths, find_files
 from bayesvm.data.tables.formats import ArrowPart, ParquetPart
@@ -208,6 +208,12 @@ class Table:
 
     def columns(self, names: Sequence[str]) -> Iterator[Any]:
         """Columns as the files have them, in record batches; features, or any others."""
+        for part in self._rows.parts:
+            schema = getattr(part, "schema", None)
+            if schema is None:
+                raise ValueError(f"{part.file} has no named columns: it is a LIBSVM file")
+            if unknown := [name for name in names if name not in schema.names]:
+                raise ValueError(f"{part.file} has no column {some_names(unknown)}; it has {some_names(schema.names)}")
         return (chunk for _, chunk in self._rows.chunks(names))
 
     def with_features(self, names: Sequence[str]) -> Table:

@@ -1,0 +1,116 @@
+"""``bayesvm datasets``: tables to try."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from bayesvm.cli import console
+from bayesvm.cli.options import Json, Quiet, Seed
+from bayesvm.data.tables.writing import writing_table
+from bayesvm.datasets.catalogue import CATALOGUE, Entry, entry_of, missing_as_null
+
+LARGE = 100.0  # megabytes, of which people want to know before
+
+datasets = typer.Typer(no_args_is_help=True)
+
+
+@datasets.callback()
+def about() -> None:
+    """Tables to try: generated ones, some of scikit-learn, the paper's, and two with millions of rows.
+
+    Examples:
+
+        bayesvm datasets list
+
+        bayesvm datasets fetch people
+    """  # noqa: D412
+
+
+@datasets.command("list")
+def show(json: Json = False) -> None:
+    """What there is: rows, columns, classes, origin, and whether it is downloaded.
+
+    Examples:
+
+        bayesvm datasets list
+
+        bayesvm datasets list --json
+    """  # noqa: D412
+    if json:
+        console.as_json({"datasets": [_told(entry) for entry in CATALOGUE.values()]})
+        return
+    header = ["name", "rows", "columns", "classes", "target", "download", "origin"]
+    console.table("", header, map(_row, CATALOGUE.values()), words={"name", "target", "download", "origin"})
+
+
+@datasets.command("fetch")
+def fetch(
+    name: Annotated[str, typer.Argument(help="One of `bayesvm datasets list`.", show_default=False)],
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", "-o", help="A .parquet, .arrow or .csv file; default: NAME.parquet.", show_default=False),
+    ] = None,
+    rows: Annotated[
+        int | None,
+        typer.Option(help="How many; default: all, or 5,000 of generated ones. Fewer than all: a random choice."),
+    ] = None,
+    seed: Seed = 0,
+    quiet: Quiet = False,
+) -> None:
+    """Write one of them to a file.
+
+    Of generated tables, another seed gives other rows of the same kind: new ones to predict.
+
+    Examples:
+
+        bayesvm datasets fetch people --out people.csv
+
+        bayesvm datasets fetch people --rows 1000 --seed 1 --out more_people.csv
+    """  # noqa: D412
+    entry = entry_of(name)
+    path = Path(f"{name}.parquet") if out is None else out
+    if entry.megabytes is not None and entry.megabytes >= LARGE and not quiet:
+        console.errors.print(f"{name}: {_download(entry)} to download, unless they are here already", markup=False)
+    written = 0
+    with writing_table(path) as append:
+        for part in entry.parts(rows, seed):
+            append(missing_as_null(part))
+            written += len(part[entry.target])
+    if not quiet:
+        console.say(f"{written:,} rows, {entry.n_columns} columns and the target {entry.target}")
+        console.next_commands(path, ["fit", str(path), "--target", entry.target])
+
+
+def _row(entry: Entry) -> list[str]:
+    n_rows = "any" if entry.generated else f"{entry.n_rows:,}"
+    return [
+        entry.name,
+        n_rows,
+        f"{entry.n_columns}",
+        f"{entry.n_classes}",
+        entry.target,
+        _download(entry),
+        entry.origin,
+    ]
+
+
+def _download(entry: Entry) -> str:
+    """How much there is to download."""
+    if entry.megabytes is None:
+        return "none"
+    return f"{entry.megabytes:,.0f} MB" if entry.megabytes >= 1 else f"{entry.megabytes:.2g} MB"
+
+
+def _told(entry: Entry) -> dict[str, object]:
+    return {
+        "name": entry.name,
+        "rows": None if entry.generated else entry.n_rows,
+        "columns": entry.n_columns,
+        "classes": entry.n_classes,
+        "target": entry.target,
+        "origin": entry.origin,
+        "download_megabytes": entry.megabytes,
+    }

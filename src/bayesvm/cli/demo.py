@@ -1,0 +1,97 @@
+"""``bayesvm demo``: every step from a table to a report, as one would type it."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+import typer
+
+from bayesvm.cli import console
+from bayesvm.cli.options import Quiet, Seed
+from bayesvm.datasets import people
+from bayesvm.datasets.people import People
+from bayesvm.evaluation import Predictions, figures
+from bayesvm.workflow import TableModel
+
+NEW = (1_000, 20_000)  # rows that are predicted, at least and at most: a tenth of those to learn from
+SHOWN = 4  # lines of the predictions
+
+
+def demo(
+    context: typer.Context,
+    rows: Annotated[int, typer.Option(help="To learn from.")] = 200_000,
+    out: Annotated[Path, typer.Option("--out", "-o", help="Folder for the files.")] = Path("out/demo"),
+    seed: Seed = 0,
+    quiet: Quiet = False,
+) -> None:
+    """Show the whole way on an invented table: fit, evaluate, predict, report, compare.
+
+    The probabilities by which the table was made are known, so there is a limit that nobody can beat.
+
+    Examples:
+
+        bayesvm demo
+
+        bayesvm demo --rows 20000 --out /tmp/demo
+    """  # noqa: D412
+    began = time.perf_counter()
+    out.mkdir(parents=True, exist_ok=True)
+    table, new, model = out / "people.parquet", out / "new.parquet", out / "people.bayesvm"
+    predictions, page = out / "predictions.csv", out / "report.html"
+
+    n_new = int(np.clip(rows // 10, *NEW))
+
+    def step(title: str, *words: str | Path) -> None:
+        """A command, shown and run as if it had been typed."""
+        typed = [part for word in words for part in (word.split() if isinstance(word, str) else [str(word)])]
+        typed += ["--quiet"] if quiet and typed[0] != "datasets" else []
+        console.say(f"\n# {title}")
+        console.command(typed, "$ ")
+        code = context.find_root().command.main(typed, standalone_mode=False)
+        if code:
+            raise typer.Exit(code)
+
+    step(f"{rows:,} people: who earns much?", f"datasets fetch people --rows {rows} --seed {seed} --out", table)
+    step("more of them, to be predicted", f"datasets fetch people --rows {n_new} --seed {seed + 1} --out", new)
+    step("learn", "fit", table, "--target income --out", model)
+    step("is it any good?", "evaluate", model, new)
+    step(
+        "predict, but leave open what is too uncertain",
+        "predict",
+        model,
+        new,
+        "--abstain 0.05 --keep id --out",
+        predictions,
+    )
+    with predictions.open() as lines:
+        for _, line in zip(range(SHOWN), lines, strict=False):
+            console.say(line.rstrip())
+    step("all of it in one page", "report", model, new, "--out", page)
+    _judge(TableModel.load(model), table, new, people(n_new, seed + 1), seed)
+    console.say(f"\n{time.perf_counter() - began:.0f} seconds in all; now look at {page}")
+
+
+def _judge(model: TableModel, table: Path, new: Path, truth: People, seed: int) -> None:
+    """Beside the limit and a peer, each in a line."""
+    from bayesvm.evaluation.peers import PEERS, compete  # noqa: PLC0415  (it loads much)
+
+    classes = model.classes_
+    limit = Predictions.of(classes, truth.income, np.column_stack([1 - truth.probability, truth.probability]))
+    said = Predictions.of(classes, truth.income, model.predict_proba(new))
+    target = model.card["target"]
+    with model.table(table, target) as learned, model.table(new, target) as other:
+        train, test = (each.rows(np.arange(each.n_rows)) for each in (learned, other))
+    peer = PEERS["Nystroem + logistic regression"]
+    n_points = len(model.estimator.inducing_points_)
+    outcome = compete(peer, train.X, train.y, test.X, test.y, n_points=n_points, seed=seed)
+    took = {"BayesianSVC": model.card["seconds"], peer.name: outcome.seconds}
+    lines = {"nobody can do better than": limit, "BayesianSVC": said, peer.name: outcome.predictions}
+    rows = []
+    for name, each in lines.items():
+        found = [console.decimal(figure.value) for figure in figures(each, n_bootstrap=0).values()]
+        rows.append([name, *found, f"{took[name]:.1f} s" if name in took else ""])
+    console.say()
+    console.table(f"on {len(truth.income):,} new rows", ["", *console.NAMES.values(), "training"], rows)

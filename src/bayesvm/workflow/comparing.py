@@ -1,0 +1,151 @@
+"""Workflow: the Bayesian SVM beside what one would otherwise use, on the same rows and the same features."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass
+from os import PathLike
+from typing import Any
+
+import numpy as np
+
+from bayesvm.data.blocks import random_rows
+from bayesvm.data.tables import Batch, Table
+from bayesvm.data.tables.files import Paths, find_files
+from bayesvm.estimators import BayesianSVC
+from bayesvm.evaluation import Figure, Predictions, figures
+from bayesvm.evaluation.peers import PEERS, Outcome, compete
+from bayesvm.preparation import prepared
+from bayesvm.workflow.fitting import opened, require_share, split
+
+MOST_VALUES = 2e8  # of sparse rows, which the peers need as they are: dense
+POINTS = 300  # of Nystroem, where our model has no inducing points
+
+
+@dataclass(frozen=True)
+class Competitor:
+    """A classifier, how good it is on the test rows, and what it cost."""
+
+    name: str
+    figures: dict[str, Figure]
+    seconds: float  # of training
+    n_rows: int  # trained with
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The competitors, ours first; the rows that all could train with, and the rows that judge them."""
+
+    competitors: tuple[Competitor, ...]
+    n_train: int
+    n_test: int
+    source: str  # of the test rows, for people
+    left_out: dict[str, str]
+
+    @property
+    def limited(self) -> dict[str, int]:
+        """Those that were given fewer rows than the others, with that number."""
+        return {each.name: each.n_rows for each in self.competitors if each.n_rows < self.n_train}
+
+    def best(self, figure: str) -> set[str]:
+        """Names of the best by a figure; larger is better for the area under the curve only."""
+        values = {each.name: each.figures[figure].value for each in self.competitors}
+        told = {name: round(value if figure != "auc" else -value, 4) for name, value in values.items()}
+        return {name for name, value in told.items() if value == min(told.values())}
+
+
+def compare_on(
+    source: Paths,
+    target: str | None = None,
+    *,
+    test: Paths | None = None,
+    rows: int = 100_000,
+    weight: str | None = None,
+    columns: Sequence[str] | None = None,
+    drop: Collection[str] = (),
+    levels: Collection[str] = (),
+    holdout: float = 0.2,
+    estimator: Any = None,
+    seed: int = 0,
+    copy_to: str | PathLike[str] | None = None,
+    verbose: int = 0,
+    begin: Callable[[str], None] = lambda _: None,
+) -> Comparison:
+    """Train our model and its peers on one part of a table, and judge them on the other, or on a test table.
+
+    At most ``rows`` rows, a random choice, are used, because the peers hold them in memory. ``begin`` hears the name
+    of each before its training. The other parameters are those of ``fit_table``.
+    """
+    if test is None:
+        require_share(holdout)
+        if holdout == 0:
+            raise ValueError("a comparison needs rows to judge by: give a share to hold out, or a test table")
+    if rows < 10:
+        raise ValueError(f"{rows} rows are too few to compare anything")
+    estimator = BayesianSVC(random_state=seed) if estimator is None else estimator
+    estimator.set_params(verbose=verbose)
+    opening: dict[str, Any] = {"copy_to": copy_to, "verbose": verbose}
+    recipe, table = opened(source, target, weight, columns, drop, levels, seed, opening)
+    with table:
+        some = _at_most(table, rows, seed)
+        name = find_files(source)[1][0].path.name
+        if test is None:
+            learned, judging = split(some, holdout, seed)
+            train, judge = (_in_memory(some.subset(numbers)) for numbers in (learned, judging) if numbers is not None)
+            told = f"held out: {len(judge.X) / some.n_rows:.0%} of {name}"
+        else:
+            with prepared(test, recipe, target, weight, **opening) as other:
+                train, judge = _in_memory(some), _in_memory(_at_most(other, rows, seed))
+            told = find_files(test)[1][0].path.name
+    found = tuple(_competitors(estimator, train, judge, seed, begin))
+    return Comparison(found, len(train.X), len(judge.X), told, recipe.left_out)
+
+
+def _at_most(table: Table, most: int, seed: int) -> Table:
+    if table.n_rows <= most:
+        return table
+    return table.subset(random_rows(table.n_rows, most, np.random.default_rng(seed)))
+
+
+def _in_memory(table: Table) -> Batch:
+    rows = table.rows(np.arange(table.n_rows))
+    if not table.sparse:
+        return rows
+    if table.n_rows * table.n_features > MOST_VALUES:
+        raise ValueError(
+            f"{table.n_rows:,} rows of {table.n_features:,} features are too many for the peers, which need them "
+            "dense; compare on fewer rows"
+        )
+    return rows._replace(X=rows.X.toarray())
+
+
+def _competitors(
+    estimator: Any, train: Batch, judge: Batch, seed: int, begin: Callable[[str], None]
+) -> Iterator[Competitor]:
+    name = type(estimator).__name__
+    begin(name)
+    start = time.perf_counter()
+    estimator.fit(train.X, train.y, sample_weight=train.weight)
+    seconds = time.perf_counter() - start
+    said = Predictions.of(estimator.classes_, judge.y, estimator.predict_proba(judge.X), weight=judge.weight)
+    yield _judged(name, Outcome(said, seconds, len(train.X)))
+    n_points = len(getattr(estimator, "inducing_points_", range(POINTS)))
+    for peer in PEERS.values():
+        begin(peer.name)
+        outcome = compete(
+            peer,
+            train.X,
+            train.y,
+            judge.X,
+            judge.y,
+            n_points=n_points,
+            seed=seed,
+            weight=train.weight,
+            weight_test=judge.weight,
+        )
+        yield _judged(peer.name, outcome)
+
+
+def _judged(name: str, outcome: Outcome) -> Competitor:
+    return Competitor(name, figures(outcome.predictions), outcome.seconds, outcome.n_rows)

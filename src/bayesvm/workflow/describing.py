@@ -1,0 +1,126 @@
+"""Workflow: what is in a model, as plain values and in words."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bayesvm import persistence
+from bayesvm.evaluation import figures
+from bayesvm.preparation.columns import MISSING, LevelColumn
+from bayesvm.workflow.judging import Judged
+from bayesvm.workflow.model import TableModel
+
+KERNELS = {"RBF": "RBF", "Linear": "linear", "Constant": "constant", "Sum": "a sum of kernels"}
+SCALINGS = {
+    "standard": "standard: each column to mean 0 and standard deviation 1",
+    "common": "common: one divisor for all columns",
+    "quantile": "quantile: ranks to normal scores",
+    None: "none",
+}
+LINKS = {
+    "Probit": "one probit",
+    "TwoProbits": "a mean of two probits, fitted to leave-one-out marginals",
+    "Softmax": "a softmax, fitted to leave-one-out marginals",
+    "Normalised": "each class against the rest, divided by the sum",
+    "Hinge": "the normalised pseudo-likelihood",
+    "Paper": "the paper's printed formula",
+}
+
+
+def described(model: TableModel, path: Path | None = None) -> dict[str, Any]:
+    """All that people may want to know of a model; ``path`` is its file."""
+    estimator = model.estimator
+    judged = model.holdout or Judged.left_out(estimator)
+    return {
+        "file": None if path is None else _file(path),
+        "card": model.card,
+        "estimator": type(estimator).__name__,
+        "classes": estimator.classes_,
+        "columns": _columns(model),
+        "left_out": model.recipe.left_out,
+        "kernel": kernel_in_words(estimator),
+        "inducing_points": len(estimator.inducing_points_) if hasattr(estimator, "inducing_points_") else None,
+        "scaling": SCALINGS[_scaling(estimator)],
+        "link": LINKS[type(estimator._link).__name__],  # noqa: SLF001
+        "elbo": estimator.elbo_,
+        "updates": estimator.n_iter_,
+        "passes": estimator.n_passes_,
+        "converged": estimator.converged_,
+        "interrupted": getattr(estimator, "interrupted_", False),
+        "leave_one_out": {"log_loss": estimator.loo_log_loss_, "error": estimator.loo_error_},
+        "judged_on": judged.source,
+        "judged_rows": judged.predictions.n_rows,
+        "figures": figures(judged.predictions),
+        "relevance": _relevance(model),
+        "tuning": _tuning(estimator),
+    }
+
+
+def _file(path: Path) -> dict[str, Any]:
+    return {"path": str(path), "bytes": path.stat().st_size, "format_version": persistence.version_of(path)}
+
+
+def _columns(model: TableModel) -> list[dict[str, Any]]:
+    """Of each column that is learned from: its kind, its levels, and what becomes of a missing value."""
+    if model.recipe.numbered is not None:
+        return []  # numbered features, as many as the file said
+    told = []
+    for column in model.recipe.columns:
+        known: dict[str, Any] = {"name": column.name, "kind": column.kind, "features": len(column.names)}
+        if isinstance(column, LevelColumn):
+            known |= {"levels": column.levels, "rare_levels": column.rare}
+            missing = "a level of its own" if MISSING in column.levels else column.unknown
+        elif np.isnan(column.fill):
+            missing = "refused"
+        else:
+            missing = f"{column.fill:g}" + (", and a feature says so" if column.indicator else "")
+        told.append(known | {"missing": missing})
+    return told
+
+
+def kernel_in_words(estimator: Any) -> str:
+    """What kernel it is, and its length-scale and variance."""
+    kernel = getattr(estimator, "kernel_", None)
+    if kernel is None:
+        variance = np.asarray(estimator.prior_variance_)
+        each = np.unique(np.diag(variance) if variance.ndim == 2 else variance)
+        told = f"{each[0]:.3g}" + (f" to {each[-1]:.3g}" if len(each) > 1 else "")
+        return f"none: linear in the features, prior variance {told}"
+    name = type(kernel).__name__
+    words = f"Matern {kernel.nu * 2:.0f}/2" if name == "Matern" else KERNELS[name]
+    scale = getattr(kernel, "length_scale", None)
+    if scale is not None:
+        scales = np.atleast_1d(scale)
+        words += (
+            f", a length-scale for every feature ({scales.min():.3g} to {scales.max():.3g})"
+            if len(scales) > 1
+            else f", length-scale {scales[0]:.3g}"
+        )
+    return words + (f", variance {float(kernel.variance):.3g}" if hasattr(kernel, "variance") else "")
+
+
+def _scaling(estimator: Any) -> str | None:
+    """As tuning chose it, or as it was asked for."""
+    if estimator.scale != "auto":
+        return str(estimator.scale) if estimator.scale is not None else None
+    report = getattr(estimator, "tuning_report_", None)
+    return report.trials[-1].scale if report is not None and report.trials else "standard"
+
+
+def _relevance(model: TableModel) -> dict[str, float] | None:
+    """Share of every column in the squared distances, the largest first; None where there are no distances."""
+    shares = getattr(model.estimator, "relevance_", None)
+    if shares is None:
+        return None
+    summed = {name: float(shares[features].sum()) for name, features in model.recipe.groups.items()}
+    return dict(sorted(summed.items(), key=lambda item: -item[1]))
+
+
+def _tuning(estimator: Any) -> dict[str, Any] | None:
+    report = getattr(estimator, "tuning_report_", None)
+    if report is None:
+        return None
+    return {"trials": [vars(trial) for trial in report.trials], "chosen": report.chosen, "failed": report.failed}

@@ -1,0 +1,183 @@
+"""What is wrong is told in one sentence, before the work and not after it."""
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from tests.cli.conftest import write_csv
+from tests.cli.driver import bayesvm, process
+
+FIT = ("fit", "table.csv", "-t", "y", "--linear", "-q")
+
+
+def told(done, *words, code=1):
+    """The command failed with one sentence that has these words."""
+    assert done.code == code, (done.out, done.err)
+    assert done.out == ""
+    sentence = done.err.splitlines()[-1]
+    assert sentence.startswith("Error: ")
+    assert "Traceback" not in done.err
+    if code == 1:
+        assert done.err.count("\n") == 1
+    for word in words:
+        assert word in sentence, sentence
+
+
+def test_exit_codes_and_tracebacks_of_a_process(small):
+    folder = small()
+    told(process("fit", "nope.csv", "-t", "y", folder=folder), "nope.csv does not exist")
+    told(process("fit", "table.csv", "--nope", folder=folder), "No such option: --nope", code=2)
+    with pytest.raises(FileNotFoundError):  # for Python to show
+        bayesvm("fit", "nope.csv", "-t", "y", "--traceback", folder=folder)
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["nonsense"], "No such command"),
+        (["fit"], "Missing argument"),
+        (["fit", "table.csv", "--seed", "x"], "--seed"),
+        (["fit", "table.csv", "--seed", "-1"], "--seed"),
+        (["fit", "table.csv", "--jobs", "0"], "--jobs"),
+        (["fit", "table.csv", "-t", "y", "--linear", "--inducing", "9"], "no inducing points"),
+        (["fit", "-", "-t", "y", "--format", "xml"], "--format is one of csv"),
+        (["fit", "-", "table.csv", "-t", "y"], "give it alone"),
+        (["predict", "m.bayesvm", "table.csv", "--json"], "give the predictions a file"),
+        (["datasets", "nonsense"], "No such command"),
+    ],
+)
+def test_wrong_usage(small, words, expected):
+    told(bayesvm(*words, folder=small()), expected, code=2)
+
+
+@pytest.mark.parametrize(
+    ("columns", "expected"),
+    [
+        ({"day": ["2024-05-01"] * 60}, ["'day'", "dates or times", "the weekday", "--drop day"]),
+        ({"at": ["2024-05-01 12:00:00"] * 60}, ["'at'", "dates or times"]),
+        ({"y": ["a"] * 60}, ["one class: 'a'"]),
+        ({"y": [None] + ["a", "b", "a"] * 19 + ["b", "a"]}, ["row 0, column 'y'", "label is missing"]),
+        ({"y": np.linspace(0, 1, 60)}, ["60 different values in 60 rows", "classes"]),
+        ({"x": ["inf", *["1.5", "2.5", "3.5"] * 19, "1", "2"]}, ["row 0, column 'x'", "infinity"]),
+        ({"x": ["1"] * 60, "z": ["a"] * 60}, ["no column", "the same value in all rows"]),
+    ],
+)
+def test_tables_that_cannot_be_learned_from(small, columns, expected):
+    told(bayesvm(*FIT, folder=small(**columns)), *expected)
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        (b"", ["table.csv", "Empty CSV"]),
+        (b"x,y\n", ["table.csv has no rows"]),
+        (b"x,x,y\n1,2,a\n2,3,b\n", ["several columns of the name 'x'"]),
+        ("x,name,y\n1,J\xf6rg,a\n2,Ute,b\n".encode("latin-1"), ["'name'", "UTF-8"]),
+        ("x,n\xe4me,y\n1,Joe,a\n2,Ute,b\n".encode("latin-1"), ["first line", "UTF-8"]),
+        (b"x;y\n1;a\n2;b\n", ["no column 'y'", "another separator"]),
+        (b"1,2,a\n2,3,b\n", ["no column 'y'"]),
+        (b"1,2,3\n2,3,4\n", ["names of the columns"]),
+        (b"x,y\n1,a\n2\n", ["Expected 2 columns, got 1"]),
+    ],
+)
+def test_files_that_are_no_tables(tmp_path, content, expected):
+    (tmp_path / "table.csv").write_bytes(content)
+    told(bayesvm(*FIT, folder=tmp_path), *expected)
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["-t", "nope"], ["no column 'nope'", "it has 'x', 'z', 'y'"]),
+        ([], ["which column"]),
+        (["-t", "y", "--drop", "nope"], ["no column 'nope'"]),
+        (["-t", "y", "--levels", "nope"], ["no column 'nope'"]),
+        (["-t", "y", "--columns", "x,nope"], ["no column 'nope'"]),
+        (["-t", "y", "--drop", "x,z"], ["no column", "as asked for"]),
+        (["-t", "y", "--weight", "z"], ["weights 'z'", "text"]),
+        (["-t", "y", "--holdout", "1"], ["from 0 to below 1"]),
+        (["-t", "y", "--holdout", "0.001", "--seed", "3"], ["no row of 60 can be held out"]),
+        (["-t", "y", "--time-limit", "-1"], ["time_limit"]),
+        (["-t", "y", "--out", "nope/m.bayesvm"], ["the folder nope does not exist"]),
+        (["-t", "y", "--out", "."], ["is a folder"]),
+        (["-t", "y", "--out", "table.csv"], ["a file of the table itself"]),
+        (["-t", "y", "--copy-to", "nope"], ["'nope' is no folder"]),
+        (["-t", "y", "--checkpoint", "table.csv"], ["not a bayesvm file"]),
+    ],
+)
+def test_wrong_wishes_are_told_before_the_fit(small, words, expected, monkeypatch):
+    folder = small()
+    before = (folder / "table.csv").read_bytes()
+    told(bayesvm("fit", "table.csv", "--linear", *words, "-q", folder=folder), *expected)
+    assert (folder / "table.csv").read_bytes() == before
+    assert [path.name for path in folder.iterdir()] == ["table.csv"]
+
+
+def test_a_folder_that_may_not_be_written_is_told_before_the_fit(small, monkeypatch):
+    monkeypatch.setattr("bayesvm.cli.options.os.access", lambda *_: False)
+    told(bayesvm(*FIT, folder=small()), "table.bayesvm cannot be written")
+
+
+def test_a_type_that_has_no_scale(tmp_path):
+    pq.write_table(pa.table({"x": [[1], [2]] * 20, "y": ["a", "b"] * 20}), tmp_path / "table.parquet")
+    told(bayesvm("fit", "table.parquet", "-t", "y", folder=tmp_path), "'x'", "several values in each row")
+
+
+def test_a_slip_in_a_column_of_numbers_is_told(small):
+    done = bayesvm(*FIT, folder=small(x=[*(np.arange(59) // 3), "oops"]))
+    assert done.code == 0
+    assert "Warning: column 'x' is taken for names of levels: nearly all of it are numbers, but not 'oops'" in done.err
+
+
+def test_wrong_columns_list_missing_and_extra_ones(home, tmp_path):
+    write_csv(tmp_path / "wrong.csv", {"age": [40, 50], "sector": ["public", "private"], "Hours": [1, 2], "w": [3, 4]})
+    done = bayesvm("predict", home / "people.bayesvm", "wrong.csv", folder=tmp_path)
+    told(done, "missing 'education', 'occupation', 'married', 'hours'", "not known to the model: 'Hours', 'w'")
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["predict", "nope.bayesvm", "new.csv"], ["nope.bayesvm", "No such file"]),
+        (["predict", "new.csv", "new.csv"], ["not a bayesvm file"]),
+        (["predict", "people.bayesvm", "nope/*.csv"], ["no file matches"]),
+        (["predict", "people.bayesvm", "new.csv", "--abstain", "1.5"], ["between 0 and 1"]),
+        (["predict", "people.bayesvm", "new.csv", "--keep", "nope"], ["no column 'nope'"]),
+        (["predict", "people.bayesvm", "new.csv", "--out", "p.txt"], ["must end in one of .parquet"]),
+        (["predict", "people.bayesvm", "new.csv", "--out", "nope/p.csv"], ["does not exist"]),
+        (["predict", "people.bayesvm", "new.csv", "--out", "new.csv"], ["a file of the table itself"]),
+        (["evaluate", "people.bayesvm", "new.csv", "--target", "sector"], ["not among the classes"]),
+        (["evaluate", "people.bayesvm", "new.csv", "--target", "nope"], ["missing 'nope'"]),
+        (["compare", "people.csv", "-t", "income", "--holdout", "0"], ["needs rows to judge by"]),
+        (["inspect", "nope.bayesvm"], ["nope.bayesvm", "No such file"]),
+    ],
+)
+def test_wrong_use_of_a_model(home, words, expected):
+    told(bayesvm(*words, "-q" if words[0] != "inspect" else "--json", folder=home), *expected)
+
+
+def test_a_column_that_predictions_have_cannot_be_kept(small):
+    folder = small(lower=range(60))
+    assert bayesvm(*FIT, "--drop", "lower", folder=folder).code == 0
+    done = bayesvm("predict", "table.bayesvm", "table.csv", "--keep", "lower", "-o", "p.csv", folder=folder)
+    told(done, "'lower' cannot be kept")
+    assert not (folder / "p.csv").exists()
+
+
+def test_text_where_the_model_knows_numbers(small):
+    folder = small()
+    assert bayesvm(*FIT, folder=folder).code == 0
+    write_csv(folder / "new.csv", {"x": ["much", 1], "z": ["a", "b"]})
+    told(bayesvm("predict", "table.bayesvm", "new.csv", folder=folder), "'x' must hold numbers", "'much' (line 2)")
+
+
+def test_libsvm_and_named_columns_do_not_mix(small):
+    folder = small()
+    assert bayesvm(*FIT, folder=folder).code == 0
+    (folder / "a.libsvm").write_text("1 1:0.5 2:1\n-1 1:-0.5 2:1\n" * 20)
+    assert bayesvm("fit", "a.libsvm", "--linear", "-q", folder=folder).code == 0
+    told(bayesvm("predict", "table.bayesvm", "a.libsvm", folder=folder), "fitted to named columns")
+    told(bayesvm("predict", "a.bayesvm", "table.csv", folder=folder), "fitted to numbered features")
+    told(bayesvm("predict", "a.bayesvm", "a.libsvm", "--keep", "x1", folder=folder), "no named columns")
+    told(bayesvm("fit", "a.libsvm", "--drop", "x1", folder=folder), "features have no names")

@@ -1,0 +1,174 @@
+"""Tables of every format and kind of column, through fit and predict."""
+
+import bz2
+import gzip
+import json
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.feather
+import pyarrow.parquet as pq
+import pytest
+
+import bayesvm as library
+from tests.cli.conftest import some_people, write_csv
+from tests.cli.driver import bayesvm
+
+
+@pytest.fixture(scope="module")
+def formats(tmp_path_factory, home):
+    """The same new rows in every format."""
+    folder = tmp_path_factory.mktemp("formats")
+    table = pa.table({name: pa.array(column, from_pandas=True) for name, column in some_people(300, 1).items()})
+    csv = (home / "new.csv").read_bytes()
+    (folder / "a.csv.gz").write_bytes(gzip.compress(csv))
+    (folder / "a.csv.bz2").write_bytes(bz2.compress(csv))
+    (folder / "a.tsv").write_bytes(csv.replace(b",", b"\t"))
+    pq.write_table(table, folder / "a.parquet")
+    pyarrow.feather.write_feather(table, folder / "a.arrow", compression="uncompressed")
+    coded = table.set_column(2, "education", table["education"].dictionary_encode())
+    pq.write_table(coded, folder / "coded.parquet")
+    (folder / "parts").mkdir()
+    for number in range(3):
+        pq.write_table(table.slice(100 * number, 100), folder / "parts" / f"{number}.parquet")
+    return folder
+
+
+@pytest.mark.parametrize(
+    "source",
+    ["a.csv.gz", "a.csv.bz2", "a.tsv", "a.parquet", "a.arrow", "coded.parquet", "parts", "parts/*.parquet"],
+)
+def test_predictions_do_not_depend_on_the_format(home, formats, source):
+    expected = bayesvm("predict", "people.bayesvm", "new.csv", "-q", folder=home)
+    done = bayesvm("predict", home / "people.bayesvm", source, "-q", folder=formats)
+    assert (done.code, done.err) == (0, "")
+    assert done.out == expected.out
+
+
+@pytest.mark.parametrize(("kind", "name"), [("parquet", "a.parquet"), ("arrow", "a.arrow"), ("tsv", "a.tsv")])
+def test_stdin_of_every_format(home, formats, kind, name):
+    stdin = (formats / name).read_bytes()
+    done = bayesvm("predict", home / "people.bayesvm", "-", "--format", kind, "-q", folder=formats, stdin=stdin)
+    assert done.out == bayesvm("predict", "people.bayesvm", "new.csv", "-q", folder=home).out
+
+
+@pytest.mark.parametrize("name", ["p.csv", "p.parquet", "p.arrow"])
+def test_predictions_in_every_format(home, tmp_path, name):
+    done = bayesvm("predict", "people.bayesvm", "new.csv", "--abstain", 0.1, "-o", tmp_path / name, "-q", folder=home)
+    assert (done.code, done.out, done.err) == (0, "", "")
+    readers = {"p.csv": pyarrow.csv.read_csv, "p.parquet": pq.read_table, "p.arrow": pyarrow.feather.read_table}
+    table = readers[name](tmp_path / name)
+    assert table.num_rows == 300
+    assert table["prediction"].null_count or "" in table["prediction"].to_pylist()
+    expected = library.load(home / "people.bayesvm").predict_proba(home / "new.csv")[:, 1]
+    np.testing.assert_allclose(table["probability_high"].to_numpy(), expected, rtol=1e-12)
+
+
+def test_a_model_is_the_same_from_csv_and_parquet(tmp_path):
+    columns = some_people(200, 2)
+    write_csv(tmp_path / "a.csv", columns)
+    pq.write_table(
+        pa.table({name: pa.array(column, from_pandas=True) for name, column in columns.items()}),
+        tmp_path / "b.parquet",
+        row_group_size=70,
+    )
+    for name in ("a.csv", "b.parquet"):
+        assert bayesvm("fit", name, "-t", "income", "--linear", "-q", folder=tmp_path).code == 0
+    a, b = library.load(tmp_path / "a.bayesvm"), library.load(tmp_path / "b.bayesvm")
+    assert a.recipe == b.recipe
+    np.testing.assert_array_equal(a.predict_proba(tmp_path / "a.csv"), b.predict_proba(tmp_path / "b.parquet"))
+
+
+def test_libsvm_from_end_to_end(tmp_path):
+    rng = np.random.default_rng(0)
+    lines = [f"{1 if x > 0 else -1} 1:{x:.4f} 4:{rng.normal():.4f}" for x in rng.normal(size=80)]
+    (tmp_path / "a.libsvm.gz").write_bytes(gzip.compress("\n".join(lines).encode()))
+    done = bayesvm("fit", "a.libsvm.gz", "--linear", "--json", "-q", folder=tmp_path)
+    assert json.loads(done.out)["features"] == 4
+    done = bayesvm("evaluate", "a.bayesvm", "a.libsvm.gz", "--json", folder=tmp_path)
+    assert json.loads(done.out)["figures"]["error"]["value"] < 0.1
+    assert "BayesianLinearSVC" in bayesvm("inspect", "a.bayesvm", folder=tmp_path).out
+    (tmp_path / "new.svm").write_text("1 1:2\n-1 1:-2\n")  # lacks the last features
+    done = bayesvm("predict", "a.bayesvm", "new.svm", "-q", "--no-uncertainty", folder=tmp_path)
+    assert [line.split(",")[0] for line in done.out.splitlines()[1:]] == ["1", "-1"]
+
+
+@pytest.mark.parametrize(
+    ("labels", "classes"),
+    [
+        ([0, 1] * 30, [0, 1]),
+        (["true", "false"] * 30, [False, True]),
+        (["b c", "ä,d"] * 30, ["b c", "ä,d"]),
+        ([3, 1, 2] * 20, [1, 2, 3]),
+    ],
+)
+def test_labels_of_every_kind(small, labels, classes):
+    quoted = [f'"{label}"' if "," in str(label) else label for label in labels]
+    folder = small(y=quoted)
+    done = bayesvm("fit", "table.csv", "-t", "y", "--linear", "--json", "-q", folder=folder)
+    assert json.loads(done.out)["classes"] == classes
+    assert bayesvm("predict", "table.bayesvm", "table.csv", "-o", "p.parquet", "-q", folder=folder).code == 0
+    said = pq.read_table(folder / "p.parquet")
+    assert said.column_names[1 : 1 + len(classes)] == [f"probability_{label}" for label in classes]
+    assert set(said["prediction"].to_pylist()) <= set(classes)
+
+
+def test_unseen_levels_and_new_gaps_are_told_and_predicted(small):
+    folder = small()
+    assert bayesvm("fit", "table.csv", "-t", "y", "--linear", "-q", folder=folder).code == 0
+    write_csv(folder / "new.csv", {"x": [1.0, None, 1.0], "z": ["never", "a", None]})
+    done = bayesvm("predict", "table.bayesvm", "new.csv", folder=folder)
+    assert done.code == 0
+    assert "Warning: column 'x' has missing values, and none were missing in training" in done.err
+    assert "Warning: column 'z' has levels that training had not; they count as none of the known ones" in done.err
+    assert len(done.out.splitlines()) == 4
+    rows = done.out.splitlines()
+    assert rows[1] == rows[3]  # a level that never was, and a gap that never was, count alike
+
+
+def test_names_with_commas_spaces_and_umlauts(small):
+    rng = np.random.default_rng(1)
+    folder = small(**{'"a, b"': rng.normal(size=60), "größe in m": rng.normal(size=60), "x": rng.normal(size=60)})
+    words = ["-t", "y", "--linear", "-q", "--json", "--drop", '"a, b", z']
+    done = bayesvm("fit", "table.csv", *words, folder=folder)
+    told = json.loads(done.out)
+    assert told["left_out"] == {"a, b": "as asked for", "z": "as asked for"}
+    assert told["columns"] == 2
+    done = bayesvm("predict", "table.bayesvm", "table.csv", "-q", "--keep", 'größe in m,"a, b"', folder=folder)
+    assert done.out.startswith('"größe in m","a, b","prediction"')
+
+
+def test_levels_and_weights_and_columns(small):
+    rng = np.random.default_rng(1)
+    folder = small(code=rng.choice([10115, 20095, 80331], 60), w=rng.integers(0, 3, 60), extra=rng.normal(size=60))
+    words = ["fit", "table.csv", "-t", "y", "--linear", "-q", "--json", "--levels", "code", "--weight", "w"]
+    assert bayesvm(*words, "--columns", "x,code", folder=folder).code == 0
+    told = json.loads(bayesvm("inspect", "table.bayesvm", "--json", folder=folder).out)
+    assert {column["name"]: column["kind"] for column in told["columns"]} == {"x": "number", "code": "levels"}
+    assert sorted(told["columns"][1]["levels"]) == ["10115", "20095", "80331"]
+    assert told["card"]["weight"] == "w"
+    assert bayesvm("evaluate", "table.bayesvm", "table.csv", folder=folder).code == 0
+
+
+def test_nothing_is_held_out_if_so_wished(small):
+    folder = small()
+    done = bayesvm("fit", "table.csv", "-t", "y", "--linear", "-q", "--holdout", 0, folder=folder)
+    assert "leave-one-out on the training rows" in done.out
+    model = library.load(folder / "table.bayesvm")
+    assert model.holdout is None
+    assert model.card["n_train"] == 60
+    assert "leave-one-out on the training rows" in bayesvm("inspect", "table.bayesvm", folder=folder).out
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [("a.csv", "a"), ("b.csv.gz", "b"), ("folder", "folder"), ("folder/*.csv", "folder"), ("*.csv", "model")],
+)
+def test_a_model_has_the_name_of_its_table(tmp_path, monkeypatch, given, expected):
+    from bayesvm.cli.options import model_file  # noqa: PLC0415
+
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "folder").mkdir()
+    assert str(model_file([given])) == f"{expected}.bayesvm"
+    assert str(model_file(["-"])) == "model.bayesvm"

@@ -1,0 +1,109 @@
+"""Ends that nobody planned: Ctrl-C, a reader that has enough, a process that was killed, a library that is missing."""
+
+import re
+import signal
+import subprocess
+import sys
+
+import pytest
+
+import bayesvm as library
+from tests.cli.conftest import some_people, write_csv
+from tests.cli.driver import bayesvm, environment, process
+
+
+def test_ctrl_c_writes_the_model(tmp_path):
+    write_csv(tmp_path / "people.csv", some_people(4_000, 0))
+    words = [sys.executable, "-m", "bayesvm", "fit", "people.csv", "-t", "income"]
+    with subprocess.Popen(  # noqa: S603
+        words,
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment(),
+        # A shell that starts tests in the background has them ignore the signal; the child should not.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),  # noqa: PLW1509
+    ) as fit:
+        for line in fit.stderr:
+            if "first" in line:
+                fit.send_signal(signal.SIGINT)
+                break
+        out, err = fit.communicate(timeout=60)
+    assert fit.returncode == 130
+    assert "the fit was stopped by Ctrl-C" in err
+    assert "Traceback" not in err
+    assert "written: people.bayesvm" in out
+    assert library.load(tmp_path / "people.bayesvm").estimator.interrupted_
+    assert "interrupted" in bayesvm("inspect", "people.bayesvm", folder=tmp_path).out
+
+
+def test_a_reader_that_has_enough_is_no_error(home, tmp_path):
+    write_csv(tmp_path / "many.csv", some_people(3_000, 1))
+    script = f'"{sys.executable}" -m bayesvm predict "{home}/linear.bayesvm" many.csv | head -1'
+    done = subprocess.run(  # noqa: S603
+        ["/bin/bash", "-o", "pipefail", "-c", script],
+        cwd=tmp_path,
+        capture_output=True,
+        check=False,
+        text=True,
+        env=environment(),
+    )
+    assert done.stdout.startswith('"prediction"')
+    assert done.stdout.count("\n") == 1
+    assert done.stderr == ""
+    assert done.returncode == 0
+
+
+def test_a_checkpoint_is_taken_up_and_gives_the_same_model(home, tmp_path, monkeypatch):
+    """The first run dies in the middle, as after kill -9: nothing is caught, nothing is cleaned up."""
+    from bayesvm.estimators._tuning import TuningMixin  # noqa: PLC0415
+
+    words = ["fit", home / "people.csv", "-t", "income", "-q", "--checkpoint", "kept", "-o", "a.bayesvm"]
+
+    class Killed(BaseException):
+        pass
+
+    def die(*_):
+        raise Killed
+
+    with monkeypatch.context() as patch:
+        patch.setattr(TuningMixin, "_improved", die)
+        with pytest.raises(Killed):
+            bayesvm(*words, folder=tmp_path)
+    assert (tmp_path / "kept").exists()
+    assert not (tmp_path / "a.bayesvm").exists()
+    assert bayesvm(*words, folder=tmp_path).code == 0
+    said = bayesvm("predict", "a.bayesvm", home / "new.csv", "-q", folder=tmp_path).out
+    assert said == bayesvm("predict", home / "people.bayesvm", home / "new.csv", "-q", folder=tmp_path).out
+
+
+def test_without_typer_there_is_a_sentence(tmp_path):
+    (tmp_path / "sitecustomize.py").write_text(
+        "import sys\n"
+        "class Blocker:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        "        if name.split('.')[0] == 'typer':\n"
+        "            raise ModuleNotFoundError(\"No module named 'typer'\", name='typer')\n"
+        "sys.meta_path.insert(0, Blocker())\n"
+    )
+    path = f"{tmp_path}:{environment()['PYTHONPATH']}"
+    done = process("fit", folder=tmp_path, PYTHONPATH=path)
+    assert done.code == 1
+    assert done.err == 'bayesvm: the command line needs typer; pip install "bayesvm[cli]"\n'
+
+
+def test_time_limit_and_quiet(home, tmp_path):
+    words = ["fit", home / "people.csv", "-t", "income", "--time-limit", "0.05", "-o", "m.bayesvm"]
+    done = bayesvm(*words, "-q", folder=tmp_path)
+    assert done.code == 0
+    assert re.fullmatch(r"Warning: BayesianSVC used its budget .*\n", done.err)
+
+
+def test_a_table_that_is_cut_short_is_told(home, tmp_path):
+    table = tmp_path / "t.parquet"
+    assert bayesvm("datasets", "fetch", "people", "--rows", 100, "-o", table, "-q", folder=tmp_path).code == 0
+    table.write_bytes(table.read_bytes()[:-30])
+    done = bayesvm("predict", home / "people.bayesvm", "t.parquet", folder=tmp_path)
+    assert done.code == 1
+    assert "t.parquet cannot be read" in done.err
