@@ -65,7 +65,7 @@ def compare(
 
     def begin(name: str) -> None:
         if not quiet:
-            console.errors.print(f"training {name} …", markup=False)
+            console.errors.print(f"training {name} …")
 
     with source(tables, kind) as files:
         found = compare_on(

@@ -73,7 +73,7 @@ def fetch(
     entry = entry_of(name)
     path = Path(f"{name}.parquet") if out is None else out
     if entry.megabytes is not None and entry.megabytes >= LARGE and not quiet:
-        console.errors.print(f"{name}: {_download(entry)} to download, unless they are here already", markup=False)
+        console.errors.print(f"{name}: {_download(entry)} to download, unless they are here already")
     written = 0
     with writing_table(path) as append:
         for part in entry.parts(rows, seed):

@@ -114,6 +114,7 @@ def summary(model: TableModel) -> dict[str, Any]:
         "left_out": model.recipe.left_out,
         "inducing_points": None if not hasattr(estimator, "inducing_points_") else len(estimator.inducing_points_),
         "converged": estimator.converged_,
+        "interrupted": estimator.interrupted_,
         "judged_on": judged.source,
         "figures": figures(judged.predictions),
         "loo_log_loss": estimator.loo_log_loss_,

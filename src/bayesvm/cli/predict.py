@@ -73,4 +73,4 @@ def predict(
             told += f", {open_rows:,} ({open_rows / done.n_rows:.1%}) left open"
         stated = "" if not done.n_kept else f"; expected error of the predictions {done.stated_error:.4f}"
         where = "" if out == "-" else f": {out}"
-        console.errors.print(f"{told}{stated}{where}", markup=False)
+        console.errors.print(f"{told}{stated}{where}")
