@@ -36,7 +36,7 @@ def demo(
         bayesvm demo
 
         bayesvm demo --rows 20000 --out /tmp/demo
-    """  # noqa: D412
+    """
     began = time.perf_counter()
     out.mkdir(parents=True, exist_ok=True)
     table, new, model = out / "people.parquet", out / "new.parquet", out / "people.bayesvm"

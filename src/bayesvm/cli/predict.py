@@ -43,7 +43,7 @@ def predict(
         bayesvm predict income.bayesvm new.csv --out predictions.parquet --keep id
 
         cat new.csv | bayesvm predict income.bayesvm - --abstain 0.05 > predictions.csv
-    """  # noqa: D412
+    """
     if json and out == "-":
         raise typer.BadParameter("--json writes to stdout: give the predictions a file with --out")
     loaded = TableModel.load(model)

@@ -41,7 +41,7 @@ def report(
         bayesvm report income.bayesvm
 
         bayesvm report income.bayesvm test.parquet --out income-on-test.html
-    """  # noqa: D412
+    """
     path = out or model.with_suffix(".html")
     if path.is_dir():
         raise IsADirectoryError(f"{path} is a folder; give --out the name of a file in it")
