@@ -13,7 +13,7 @@ demo: $(VENV)/.demo
 	$(BIN)/bayesvm demo
 
 test: $(VENV)/.test
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n auto --dist loadfile
 
 lint: $(VENV)/.lint
 	$(BIN)/ruff check .

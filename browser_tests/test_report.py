@@ -2,6 +2,7 @@
 # ruff: noqa: ANN001, ANN201, ANN202, D103, INP001, S101  (a test, but outside of tests/, since `make test` needs no browser)
 
 import base64
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -84,7 +85,9 @@ def browser():
     for argument in ("--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--disable-dev-shm-usage"):
         options.add_argument(argument)
     options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
-    driver = webdriver.Chrome(options)
+    options.binary_location = shutil.which("chromium")
+    # Both as they are installed: otherwise Selenium looks for them on the network.
+    driver = webdriver.Chrome(options, webdriver.ChromeService(shutil.which("chromedriver")))
     yield driver
     driver.quit()
 

@@ -2,8 +2,6 @@
 
 import json
 import re
-import subprocess
-import sys
 from dataclasses import replace
 from functools import partial
 
@@ -16,7 +14,7 @@ import bayesvm as library
 from bayesvm.datasets import catalogue
 from bayesvm.datasets.catalogue import CATALOGUE
 from tests.cli.conftest import some_people
-from tests.cli.driver import bayesvm, environment, process
+from tests.cli.driver import bayesvm, process
 
 FIGURES = ["error", "brier", "log_loss", "auc", "calibration_error"]
 
@@ -245,13 +243,10 @@ def test_demo_goes_all_the_way(tmp_path):
         "Nystroem + logistic",
     ):
         assert words in done.out
-    assert {"people.parquet", "people.bayesvm", "predictions.csv"} <= {
+    assert {"people.parquet", "people.bayesvm", "predictions.csv", "report.html"} <= {
         path.name for path in (tmp_path / "out").iterdir()
     }
 
 
-def test_version_and_python_m(tmp_path):
-    done = subprocess.run(
-        [sys.executable, "-m", "bayesvm", "--version"], capture_output=True, text=True, check=True, env=environment()
-    )
-    assert done.stdout == f"bayesvm {library.__version__}\n"
+def test_version(tmp_path):
+    assert bayesvm("--version", folder=tmp_path).out == f"bayesvm {library.__version__}\n"

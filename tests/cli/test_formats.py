@@ -148,7 +148,28 @@ def test_levels_and_weights_and_columns(small):
     assert {column["name"]: column["kind"] for column in told["columns"]} == {"x": "number", "code": "levels"}
     assert sorted(told["columns"][1]["levels"]) == ["10115", "20095", "80331"]
     assert told["card"]["weight"] == "w"
-    assert bayesvm("evaluate", "table.bayesvm", "table.csv", folder=folder).code == 0
+    done = bayesvm("evaluate", "table.bayesvm", "table.csv", folder=folder)
+    assert (done.code, done.err) == (0, "")
+    small("test.csv", code=rng.choice([10115, 20095], 60))
+    done = bayesvm("evaluate", "table.bayesvm", "test.csv", folder=folder)
+    assert done.code == 0
+    assert "Warning: test.csv has no weights 'w': all of its rows count alike" in done.err
+
+
+def test_a_table_from_stdin_is_learned_from(home, tmp_path):
+    stdin = (home / "people.csv").read_bytes()
+    done = bayesvm("fit", "-", "-t", "income", "--linear", "-q", folder=tmp_path, stdin=stdin)
+    assert "held out: 20% of stdin.csv" in done.out
+    expected = bayesvm("predict", home / "linear.bayesvm", home / "new.csv", "-q", folder=tmp_path).out
+    assert bayesvm("predict", "model.bayesvm", home / "new.csv", "-q", folder=tmp_path).out == expected
+
+
+def test_names_that_look_like_commands_to_the_terminal(small):
+    rng = np.random.default_rng(1)
+    folder = small(**{":smile:": rng.normal(size=60), "[red]": rng.choice(["[/b]", ":bug:", "x"], 60)})
+    assert bayesvm("fit", "table.csv", "-t", "y", "--linear", "-q", "--drop", "x", folder=folder).code == 0
+    told = bayesvm("inspect", "table.bayesvm", folder=folder).out
+    assert all(name in told for name in (":smile:", "[red]", "[/b]", ":bug:"))
 
 
 def test_nothing_is_held_out_if_so_wished(small):

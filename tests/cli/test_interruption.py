@@ -14,7 +14,11 @@ from tests.cli.driver import bayesvm, environment, process
 
 def test_ctrl_c_writes_the_model(tmp_path):
     write_csv(tmp_path / "people.csv", some_people(4_000, 0))
-    words = [sys.executable, "-m", "bayesvm", "fit", "people.csv", "-t", "income"]
+    # A shell that starts tests in the background has them ignore the signal; the child should not.
+    script = (
+        "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\nfrom bayesvm.cli import main; main()"
+    )
+    words = [sys.executable, "-c", script, "fit", "people.csv", "-t", "income"]
     with subprocess.Popen(  # noqa: S603
         words,
         cwd=tmp_path,
@@ -22,8 +26,6 @@ def test_ctrl_c_writes_the_model(tmp_path):
         stderr=subprocess.PIPE,
         text=True,
         env=environment(),
-        # A shell that starts tests in the background has them ignore the signal; the child should not.
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),  # noqa: PLW1509
     ) as fit:
         for line in fit.stderr:
             if "first" in line:

@@ -68,7 +68,9 @@ def run(arguments: list[str] | None = None) -> int:
     try:
         with warnings.catch_warnings():
             warnings.showwarning = _show_warning
-            return int(app([word for word in arguments if word != "--traceback"], standalone_mode=False) or 0)
+            code = app([word for word in arguments if word != "--traceback"], standalone_mode=False)
+        sys.stdout.flush()  # here, where it is known what to do if nobody reads it
+        return int(code or 0)
     except USAGE as error:
         error.show()
         return error.exit_code
@@ -81,7 +83,7 @@ def run(arguments: list[str] | None = None) -> int:
     except TOLD as error:
         if traced:
             raise
-        errors.print(f"Error: {_sentence(error)}", style="red", markup=False, highlight=False)
+        errors.print(f"Error: {_sentence(error)}", style="red")
         return 1
 
 
@@ -94,4 +96,4 @@ def _sentence(error: BaseException) -> str:
 
 def _show_warning(message: Any, category: type[Warning], *_: Any, **__: Any) -> None:
     if not issubclass(category, DeprecationWarning | FutureWarning):
-        errors.print(f"Warning: {message}", style="yellow", markup=False, highlight=False)
+        errors.print(f"Warning: {message}", style="yellow")

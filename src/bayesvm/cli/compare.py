@@ -60,12 +60,12 @@ def compare(
         bayesvm compare people.csv --target income
 
         bayesvm compare train.parquet --test test.parquet --target late --rows 20000
-    """  # noqa: D412
+    """
     from bayesvm.workflow.comparing import compare_on  # noqa: PLC0415  (it loads much that other commands need not)
 
     def begin(name: str) -> None:
         if not quiet:
-            console.errors.print(f"training {name} …", markup=False)
+            console.errors.print(f"training {name} …")
 
     with source(tables, kind) as files:
         found = compare_on(

@@ -19,8 +19,9 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, Ti
 from bayesvm.evaluation import Figure
 from bayesvm.workflow.predicting import Watch, unwatched
 
-results = Console(soft_wrap=True, highlight=False)
-errors = Console(stderr=True, soft_wrap=True, highlight=False)
+# Names of columns may have anything in them, such as :smile: or [red].
+results = Console(soft_wrap=True, highlight=False, markup=False, emoji=False)
+errors = Console(stderr=True, soft_wrap=True, highlight=False, markup=False, emoji=False)
 
 NAMES = {
     "error": "error",
@@ -33,7 +34,7 @@ NAMES = {
 
 def say(text: str = "") -> None:
     """A line of the result."""
-    results.print(text, markup=False)
+    results.print(text)
 
 
 def table(
@@ -48,7 +49,7 @@ def table(
     for number, line in enumerate(lines):
         gaps = [" " * (width - cell_len(text)) for text, width in zip(line, widths, strict=True)]
         cells = [text + gap if is_left else gap + text for text, gap, is_left in zip(line, gaps, left, strict=True)]
-        results.print("  ".join(cells).rstrip(), style=None if number else "bold", markup=False)
+        results.print("  ".join(cells).rstrip(), style=None if number else "bold")
 
 
 def next_commands(path: Path, *commands: Sequence[str]) -> None:
@@ -60,7 +61,7 @@ def next_commands(path: Path, *commands: Sequence[str]) -> None:
 
 def command(words: Sequence[str], prompt: str) -> None:
     """What one could type, after the name of the program."""
-    results.print(prompt + shlex.join(["bayesvm", *words]), style="bold cyan", markup=False)
+    results.print(prompt + shlex.join(["bayesvm", *words]), style="bold cyan")
 
 
 def figure_rows(figures: Mapping[str, Figure]) -> list[list[str]]:

@@ -26,7 +26,7 @@ def about() -> None:
         bayesvm datasets list
 
         bayesvm datasets fetch people
-    """  # noqa: D412
+    """
 
 
 @datasets.command("list")
@@ -38,7 +38,7 @@ def show(json: Json = False) -> None:
         bayesvm datasets list
 
         bayesvm datasets list --json
-    """  # noqa: D412
+    """
     if json:
         console.as_json({"datasets": [_told(entry) for entry in CATALOGUE.values()]})
         return
@@ -69,11 +69,11 @@ def fetch(
         bayesvm datasets fetch people --out people.csv
 
         bayesvm datasets fetch people --rows 1000 --seed 1 --out more_people.csv
-    """  # noqa: D412
+    """
     entry = entry_of(name)
     path = Path(f"{name}.parquet") if out is None else out
     if entry.megabytes is not None and entry.megabytes >= LARGE and not quiet:
-        console.errors.print(f"{name}: {_download(entry)} to download, unless they are here already", markup=False)
+        console.errors.print(f"{name}: {_download(entry)} to download, unless they are here already")
     written = 0
     with writing_table(path) as append:
         for part in entry.parts(rows, seed):

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import time
-from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
 import typer
@@ -13,10 +12,11 @@ import typer
 from bayesvm.cli import console
 from bayesvm.cli.options import Quiet, Seed
 from bayesvm.datasets import people
+from bayesvm.datasets.people import People
 from bayesvm.evaluation import Predictions, figures
 from bayesvm.workflow import TableModel
 
-NEW = 20_000  # rows that are predicted
+NEW = (1_000, 20_000)  # rows that are predicted, at least and at most: a tenth of those to learn from
 SHOWN = 4  # lines of the predictions
 
 
@@ -36,65 +36,48 @@ def demo(
         bayesvm demo
 
         bayesvm demo --rows 20000 --out /tmp/demo
-    """  # noqa: D412
+    """
     began = time.perf_counter()
     out.mkdir(parents=True, exist_ok=True)
     table, new, model = out / "people.parquet", out / "new.parquet", out / "people.bayesvm"
     predictions, page = out / "predictions.csv", out / "report.html"
-    silence = ["--quiet"] if quiet else []
 
-    def step(title: str, *words: Any) -> None:
+    n_new = int(np.clip(rows // 10, *NEW))
+
+    def step(title: str, *words: str | Path) -> None:
         """A command, shown and run as if it had been typed."""
-        typed = [str(word) for word in words]
+        typed = [part for word in words for part in (word.split() if isinstance(word, str) else [str(word)])]
+        typed += ["--quiet"] if quiet and typed[0] != "datasets" else []
         console.say(f"\n# {title}")
         console.command(typed, "$ ")
         code = context.find_root().command.main(typed, standalone_mode=False)
         if code:
             raise typer.Exit(code)
 
-    step(
-        f"{rows:,} people: who earns much?",
-        "datasets",
-        "fetch",
-        "people",
-        "--rows",
-        rows,
-        "--seed",
-        seed,
-        "--out",
-        table,
-    )
-    step("some more, to be predicted", "datasets", "fetch", "people", "--rows", NEW, "--seed", seed + 1, "--out", new)
-    step("learn", "fit", table, "--target", "income", "--out", model, *silence)
-    step("is it any good?", "evaluate", model, new, *silence)
+    step(f"{rows:,} people: who earns much?", f"datasets fetch people --rows {rows} --seed {seed} --out", table)
+    step("more of them, to be predicted", f"datasets fetch people --rows {n_new} --seed {seed + 1} --out", new)
+    step("learn", "fit", table, "--target income --out", model)
+    step("is it any good?", "evaluate", model, new)
     step(
         "predict, but leave open what is too uncertain",
         "predict",
         model,
         new,
-        "--abstain",
-        0.05,
-        "--keep",
-        "id",
-        "--out",
+        "--abstain 0.05 --keep id --out",
         predictions,
-        *silence,
     )
     with predictions.open() as lines:
         for _, line in zip(range(SHOWN), lines, strict=False):
             console.say(line.rstrip())
-    if find_spec("bayesvm.cli.report") is not None:
-        step("all of it in one page", "report", model, new, "--out", page, *silence)
-    _judge(TableModel.load(model), table, new, seed)
-    files = ", ".join(str(path) for path in (model, predictions, page) if path.exists())
-    console.say(f"\n{time.perf_counter() - began:.0f} seconds in all; look at {files}")
+    step("all of it in one page", "report", model, new, "--out", page)
+    _judge(TableModel.load(model), table, new, people(n_new, seed + 1), seed)
+    console.say(f"\n{time.perf_counter() - began:.0f} seconds in all; now look at {page}")
 
 
-def _judge(model: TableModel, table: Path, new: Path, seed: int) -> None:
+def _judge(model: TableModel, table: Path, new: Path, truth: People, seed: int) -> None:
     """Beside the limit and a peer, each in a line."""
     from bayesvm.evaluation.peers import PEERS, compete  # noqa: PLC0415  (it loads much)
 
-    truth = people(NEW, seed + 1)
     classes = model.classes_
     limit = Predictions.of(classes, truth.income, np.column_stack([1 - truth.probability, truth.probability]))
     said = Predictions.of(classes, truth.income, model.predict_proba(new))
@@ -104,13 +87,11 @@ def _judge(model: TableModel, table: Path, new: Path, seed: int) -> None:
     peer = PEERS["Nystroem + logistic regression"]
     n_points = len(model.estimator.inducing_points_)
     outcome = compete(peer, train.X, train.y, test.X, test.y, n_points=n_points, seed=seed)
+    took = {"BayesianSVC": model.card["seconds"], peer.name: outcome.seconds}
     lines = {"nobody can do better than": limit, "BayesianSVC": said, peer.name: outcome.predictions}
+    rows = []
+    for name, each in lines.items():
+        found = [console.decimal(figure.value) for figure in figures(each, n_bootstrap=0).values()]
+        rows.append([name, *found, f"{took[name]:.1f} s" if name in took else ""])
     console.say()
-    console.table(
-        f"on {NEW:,} new rows",
-        ["", *console.NAMES.values()],
-        [
-            [name, *(console.decimal(figure.value) for figure in figures(each, n_bootstrap=0).values())]
-            for name, each in lines.items()
-        ],
-    )
+    console.table(f"on {len(truth.income):,} new rows", ["", *console.NAMES.values(), "training"], rows)

@@ -32,7 +32,7 @@ def evaluate(
         bayesvm evaluate income.bayesvm test.parquet
 
         bayesvm evaluate income.bayesvm "test/*.csv" --json
-    """  # noqa: D412
+    """
     loaded = TableModel.load(model)
     if jobs is not None:
         loaded.estimator.set_params(n_jobs=jobs)

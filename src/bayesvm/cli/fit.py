@@ -70,7 +70,7 @@ def fit(
         bayesvm fit people.csv --target income
 
         bayesvm fit "flights/*.parquet" --target late --out late.bayesvm --drop id --time-limit 60
-    """  # noqa: D412
+    """
     if linear and inducing is not None:
         raise typer.BadParameter("the linear model has no inducing points: leave out --inducing or --linear")
     shared: dict[str, Any] = {"random_state": seed, "n_jobs": jobs, "time_limit": time_limit}
@@ -114,6 +114,7 @@ def summary(model: TableModel) -> dict[str, Any]:
         "left_out": model.recipe.left_out,
         "inducing_points": None if not hasattr(estimator, "inducing_points_") else len(estimator.inducing_points_),
         "converged": estimator.converged_,
+        "interrupted": estimator.interrupted_,
         "judged_on": judged.source,
         "figures": figures(judged.predictions),
         "loo_log_loss": estimator.loo_log_loss_,

@@ -22,7 +22,7 @@ def inspect(model: ModelFile, json: Json = False) -> None:
         bayesvm inspect income.bayesvm
 
         bayesvm inspect income.bayesvm --json
-    """  # noqa: D412
+    """
     known = described(TableModel.load(model), model)
     if json:
         console.as_json(known)

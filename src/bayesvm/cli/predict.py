@@ -43,7 +43,7 @@ def predict(
         bayesvm predict income.bayesvm new.csv --out predictions.parquet --keep id
 
         cat new.csv | bayesvm predict income.bayesvm - --abstain 0.05 > predictions.csv
-    """  # noqa: D412
+    """
     if json and out == "-":
         raise typer.BadParameter("--json writes to stdout: give the predictions a file with --out")
     loaded = TableModel.load(model)
@@ -73,4 +73,4 @@ def predict(
             told += f", {open_rows:,} ({open_rows / done.n_rows:.1%}) left open"
         stated = "" if not done.n_kept else f"; expected error of the predictions {done.stated_error:.4f}"
         where = "" if out == "-" else f": {out}"
-        console.errors.print(f"{told}{stated}{where}", markup=False)
+        console.errors.print(f"{told}{stated}{where}")

@@ -37,6 +37,7 @@ def report(
     It needs no network, can be read on a phone, and is light enough to mail.
 
     Examples:
+
         bayesvm report income.bayesvm
 
         bayesvm report income.bayesvm test.parquet --out income-on-test.html

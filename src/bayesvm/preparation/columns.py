@@ -19,7 +19,10 @@ RARE = "(rare)"
 
 @dataclass(frozen=True)
 class NumberColumn:
-    """Numbers; a missing one becomes ``fill``, and a second feature says so if that happened in training."""
+    """Numbers; a missing one becomes ``fill``, and a second feature says so if that happened in training.
+
+    A ``fill`` of NaN leaves a gap a gap, which whoever reads the features refuses.
+    """
 
     name: str
     fill: float
@@ -38,7 +41,7 @@ class NumberColumn:
         out[:, 0] = np.where(missing, self.fill, numbers)
         if self.indicator:
             out[:, 1] = missing
-        return bool(missing.any()) and not self.indicator
+        return bool(missing.any()) and not self.indicator and not np.isnan(self.fill)
 
     def decoded(self, X: npt.NDArray[Any]) -> list[Any]:
         """The values that features stand for."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from os import PathLike
@@ -43,6 +44,14 @@ class Opened:
         require_distinct(schema.names, f"{file} has several columns of the name")
         for other, other_schema in self.schemas[1:]:
             require_same_names(file, schema, other, other_schema, set(used))
+
+    def if_there(self, weight: str | None) -> str | None:
+        """The name of the weights, unless there are none, which is told."""
+        file, schema = self.schemas[0]
+        if weight is None or weight in schema.names:
+            return weight
+        warnings.warn(f"{file} has no weights {weight!r}: all of its rows count alike", UserWarning, stacklevel=2)
+        return None
 
     def table(self, recipe: Recipe, target: str | None = None, weight: str | None = None) -> Table:
         """The rows as numbers."""
@@ -103,7 +112,7 @@ def prepared(
     copy_to: str | PathLike[str] | None = None,
     verbose: int = 0,
 ) -> Table:
-    """A table in files as the numbers that a recipe makes of it."""
+    """A table in files as the numbers that a recipe makes of it; weights are used if it has them."""
     kind, files = find_files(source)
     if (kind == "LIBSVM") != (recipe.numbered is not None):
         have = "numbered features, as LIBSVM files have them" if recipe.numbered is not None else "named columns"
@@ -112,7 +121,8 @@ def prepared(
         return open_table(source, n_features=recipe.numbered, copy_to=copy_to, verbose=verbose)
     texts = [column.name for column in recipe.columns if isinstance(column, LevelColumn)]
     exact = [] if target is None else [target]
-    return open_files(source, exact=exact, texts=texts, copy_to=copy_to, verbose=verbose).table(recipe, target, weight)
+    opened = open_files(source, exact=exact, texts=texts, copy_to=copy_to, verbose=verbose)
+    return opened.table(recipe, target, opened.if_there(weight))
 
 
 def _require_no_text(file: SourceFile, field: Any, what: str) -> None:

@@ -14,7 +14,7 @@ import numpy as np
 from bayesvm.extras import optional
 from bayesvm.report import dependence, pictures, sections
 from bayesvm.report.columns import TOP, background, bars, movement, relevance
-from bayesvm.report.words import counted
+from bayesvm.report.words import counted, short
 from bayesvm.workflow import Judged, TableModel
 
 MOST_DEPENDENCES = 6
@@ -62,7 +62,7 @@ def _content(model: TableModel, judged: Judged, *, given: bool) -> dict[str, Any
         "left_out": not given and model.holdout is None,
         "quality": sections.quality(said),
         "binary": len(said.classes) == 2,
-        "second": str(said.classes[-1]),
+        "second": short(said.classes[-1], 40),
         "confusion": sections.confusion(said),
         "coverage": sections.coverage(said),
         "tuning": sections.tuning(estimator),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -25,12 +26,15 @@ MOST_CURVES = 10
 MOST_POINTS = 200  # of a curve,
 MOST_DOTS = 600  # and of a scatter plot: more cannot be told apart, but make the file heavy
 LEAST_GAIN = 0.002  # of an axis of the ELBO, relative
+MANY_TIMES = 20  # between values that need an axis of logarithms
+LONGEST = 16  # letters of a label
 FEW = 6  # curves that a legend inside the picture has room for
 
 
 def of_predictions(predictions: Predictions) -> dict[str, str]:
     """Those that probabilities and true classes are enough for."""
-    predictions = predictions.counted()
+    labels = np.array([short(label, LONGEST) for label in predictions.classes], object)
+    predictions = replace(predictions.counted(), classes=labels)
     found = {
         "reliability": drawn(
             "reliability",
@@ -74,12 +78,10 @@ def of_training(estimator: Any, n_rows: float | None) -> dict[str, str]:
             (5.0, 5.0),
         )
     if report is not None and report.climb:
-        found["climb"] = drawn("climb", "Parameters of the kernel, step by step", lambda ax: _climb(ax, report.climb))
-    found["elbo"] = drawn(
-        "elbo",
-        "Evidence lower bound after each update",
-        lambda ax: _elbo(ax, estimator, n_rows),
-    )
+        found["climb"] = drawn("climb", "Parameters of the kernel, step by step", lambda ax: _climb(ax, estimator))
+    if len(estimator.elbo_trace_) > 1:
+        title = "Evidence lower bound after each update"
+        found["elbo"] = drawn("elbo", title, lambda ax: _elbo(ax, estimator, n_rows))
     return found
 
 
@@ -91,10 +93,6 @@ def _reliability(ax: Any, predictions: Predictions) -> None:
 
 def _histogram(ax: Any, predictions: Predictions) -> None:
     display = ProbabilityHistogramDisplay.of(predictions, ax=ax)
-    if len(predictions.classes) > 2:  # right answers first, in their colour of the other pictures
-        ax.clear()
-        shares, labels, counts = display.shares[::-1], display.labels[::-1], display.counts[::-1]
-        ProbabilityHistogramDisplay(shares, display.edges, labels, counts, what=display.what).plot(ax=ax)
     ax.set_ylim(0, 1.25 * ax.get_ylim()[1])  # room for the legend
     ax.legend(title=None, ncols=len(display.labels), loc="upper center")
 
@@ -117,7 +115,7 @@ def _one_against_the_rest(predictions: Predictions) -> Iterator[_Curve]:
     numbers = [1] if len(count) == 2 else sorted(np.argsort(-count, kind="stable")[:MOST_CURVES].tolist())
     for number in numbers:
         if 0 < count[number] < predictions.n_rows:
-            yield _Curve(short(predictions.classes[number], 16), number, predictions)
+            yield _Curve(predictions.classes[number], number, predictions)
 
 
 def _roc(ax: Any, curves: list[_Curve]) -> None:
@@ -165,7 +163,7 @@ def _tuning(ax: Any, estimator: Any) -> None:
     loss = np.array([trial.loo for trial in estimator.tuning_report_.trials])
     most = np.median(loss) + max(4 * (np.median(loss) - loss.min()), 0.01)
     if loss.max() > most:
-        ax.set_ylim(top=most)
+        ax.set_ylim(loss.min() - 0.15 * (most - loss.min()), most)
         for i in np.flatnonzero(loss > most):
             ax.text(i + 1, most, f"↑ {loss[i]:.2f}", ha="center", va="top", fontsize=8.5)
     handles = ax.get_legend().legend_handles
@@ -182,9 +180,22 @@ def _elbo(ax: Any, estimator: Any, n_rows: float | None) -> None:
         ax.set_ylim((low + high - least) / 2, (low + high + least) / 2)
 
 
-def _climb(ax: Any, climb: list[list[float]]) -> None:
+def _climb(ax: Any, estimator: Any) -> None:
     """At most six parameters, those that moved most."""
-    path = np.array(climb)[:, 1:]
+    path = np.array(estimator.tuning_report_.climb)[:, 1:]
+    learned = estimator.kernel_.learned()
+    names = [
+        part.name.replace("_", " ") + (f" {j + 1}" if len(part.value) > 1 else "")
+        for part in learned
+        for j in range(len(part.value))
+    ]
     moved = np.argsort(-np.abs(np.log(path[-1] / path[0])), kind="stable")[: len(CLASSES)]
-    ax.semilogy(np.arange(1, len(path) + 1), path[:, np.sort(moved)])
+    for k in np.sort(moved):
+        ax.plot(np.arange(1, len(path) + 1), path[:, k], label=names[k] if k < len(names) else None)
+    shown = path[:, moved]
+    if shown.max() > MANY_TIMES * shown.min():
+        ax.set_yscale("log")
+        ax.yaxis.set_major_formatter("{x:g}")  # its own labels would be mathtext, which is off
+        ax.yaxis.set_minor_formatter("")
     ax.set(xlabel="step", ylabel="parameter of the kernel")
+    ax.legend(loc="best")

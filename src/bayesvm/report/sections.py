@@ -9,6 +9,7 @@ import numpy as np
 
 from bayesvm.evaluation import Predictions, figures, risk_coverage
 from bayesvm.preparation import Recipe
+from bayesvm.preparation.columns import LevelColumn
 from bayesvm.report import words
 from bayesvm.workflow import Judged, TableModel
 
@@ -76,7 +77,12 @@ def classes(predictions: Predictions) -> list[dict[str, Any]]:
     """How many of the judged rows are of each class."""
     count = np.bincount(predictions.y, minlength=len(predictions.classes))
     return [
-        {"label": str(label), "count": f"{n:,}", "share": words.share(n / predictions.n_rows), "part": n / count.max()}
+        {
+            "label": words.short(label, 40),
+            "count": f"{n:,}",
+            "share": words.share(n / predictions.n_rows),
+            "part": n / count.max(),
+        }
         for label, n in zip(predictions.classes, count.tolist(), strict=True)
     ]
 
@@ -106,7 +112,7 @@ def quality(predictions: Predictions) -> dict[str, Any]:
     there = shares[shares > 0]
     return {
         "figures": told,
-        "usual": str(predictions.classes[shares.argmax()]),
+        "usual": words.short(predictions.classes[shares.argmax()]),
         "usual_error": words.decimal(1 - shares.max()),
         "usual_log_loss": words.decimal(float(-there @ np.log(there)) + 0.0),
     }
@@ -139,10 +145,10 @@ def confusion(predictions: Predictions) -> dict[str, Any] | None:
         return words.share(of / whole) if whole else "–"
 
     return {
-        "labels": [str(label) for label in predictions.classes],
+        "labels": [words.short(label) for label in predictions.classes],
         "rows": [
             {
-                "label": str(label),
+                "label": words.short(label),
                 "cells": [
                     {"n": f"{n:,}", "right": i == j, "part": round(n / max(true[i], 1), 4)}
                     for j, n in enumerate(table[i].tolist())
@@ -190,6 +196,7 @@ def rows(model: TableModel, judged: Judged, ranked: Sequence[str]) -> dict[str, 
     said = judged.predictions.take(judged.sample)
     order = np.argsort(said.doubt, kind="stable")
     names = list(ranked)[:MOST_VALUES]
+    texts = {column.name for column in model.recipe.columns if isinstance(column, LevelColumn)}
     n_classes = len(said.classes)
     shown = [1] if n_classes == 2 else list(range(n_classes)) if n_classes <= MOST_PROBABILITIES else []
 
@@ -197,8 +204,8 @@ def rows(model: TableModel, judged: Judged, ranked: Sequence[str]) -> dict[str, 
         stated = said.proba[i, shown or [said.predicted[i]]]
         return {
             "number": str(judged.rows[i]),
-            "true": str(said.classes[said.y[i]]),
-            "predicted": str(said.classes[said.predicted[i]]),
+            "true": words.short(said.classes[said.y[i]]),
+            "predicted": words.short(said.classes[said.predicted[i]]),
             "right": bool(said.correct[i]),
             "proba": [words.probability(p) for p in stated.tolist()],
             "epistemic": "–" if said.epistemic is None else f"{said.epistemic[i]:.4f}",
@@ -210,9 +217,9 @@ def rows(model: TableModel, judged: Judged, ranked: Sequence[str]) -> dict[str, 
         return [one(int(i), values, place) for place, i in enumerate(which)]
 
     return {
-        "columns": names,
+        "columns": [{"name": words.short(name, 24), "number": name not in texts} for name in names],
         "all_columns": len(names) == len(model.recipe.groups),
-        "proba": [f"P({said.classes[k]})" for k in shown] or ["P(predicted)"],
+        "proba": [f"P({words.short(said.classes[k])})" for k in shown] or ["P(predicted)"],
         "least": table(order[::-1][:n_rows]),
         "most": table(order[:n_rows]),
     }

@@ -5,14 +5,16 @@ from __future__ import annotations
 import time
 from collections.abc import Collection, Sequence
 from datetime import UTC, datetime
+from functools import reduce
 from importlib.metadata import version
+from operator import iadd
 from os import PathLike
 from typing import Any
 
 import numpy as np
 
 from bayesvm.data.blocks import RowNumbers
-from bayesvm.data.labels import codes_of
+from bayesvm.data.labels import Codes, LabelCounts, codes_of
 from bayesvm.data.tables import Table, open_table
 from bayesvm.data.tables.files import Paths, find_files
 from bayesvm.estimators import BayesianSVC
@@ -121,18 +123,10 @@ def split(table: Table, share: float, seed: int) -> tuple[RowNumbers | None, Row
     """Rows to learn from and rows held out, with the same share of each class; None and None: no row is held out."""
     if share == 0:
         return None, None
-    y = np.concatenate([labels for labels, _ in table.labels()])
-    classes = np.unique(y)
-    if len(classes) > max(MANY_CLASSES, len(y) // 2):
-        raise ValueError(
-            f"the target {table.target!r} has {len(classes):,} different values in {len(y):,} rows: is it a number to "
-            "be estimated, or an identifier? What is predicted here are classes; make some of it, such as above and "
-            "below a limit"
-        )
-    codes = codes_of(classes, y)
-    share = min(share, MOST_HELD_OUT / len(y))
+    codes = _codes(table)
+    share = min(share, MOST_HELD_OUT / len(codes))
     rng = np.random.default_rng(seed)
-    chosen = np.zeros(len(y), bool)
+    chosen = np.zeros(len(codes), bool)
     for code in range(int(codes.max()) + 1):
         members = np.flatnonzero(codes == code)
         # By chance up or down to a whole number, but never the only row.
@@ -140,6 +134,18 @@ def split(table: Table, share: float, seed: int) -> tuple[RowNumbers | None, Row
         chosen[rng.choice(members, size, replace=False, shuffle=False)] = True
     if not chosen.any():
         raise ValueError(
-            f"no row of {len(y)} can be held out with a share of {share:g}; give a larger one, or 0 for none"
+            f"no row of {len(codes)} can be held out with a share of {share:g}; give a larger one, or 0 for none"
         )
     return np.flatnonzero(~chosen), np.flatnonzero(chosen)
+
+
+def _codes(table: Table) -> Codes:
+    """The number of every row's class, in a byte or a few; labels of text would take many."""
+    classes = reduce(iadd, (LabelCounts.of(y, None) for y, _ in table.labels())).labels
+    if len(classes) > max(MANY_CLASSES, table.n_rows // 2):
+        raise ValueError(
+            f"the target {table.target!r} has {len(classes):,} different values in {table.n_rows:,} rows: is it a "
+            "number to be estimated, or an identifier? What is predicted here are classes; make some of it, such as "
+            "above and below a limit"
+        )
+    return np.concatenate([codes_of(classes, y) for y, _ in table.labels()])

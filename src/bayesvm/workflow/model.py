@@ -62,7 +62,8 @@ class TableModel:
             part = HeldPart(SourceFile(Path("the data frame"), 0, 0), held)
             rows = FileRows("memory", [part.file], [part])
             rows.require_some()
-            return Opened(rows, [(part.file, held.schema)]).table(self.recipe, target, weight)
+            opened = Opened(rows, [(part.file, held.schema)])
+            return opened.table(self.recipe, target, opened.if_there(weight))
         return prepared(source, self.recipe, target, weight, **opening)
 
     def predict(self, source: Any) -> np.ndarray:

@@ -1,0 +1,120 @@
+"""Every command and option is documented, and what the page shows is what is printed."""
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+import typer
+
+from bayesvm.cli.app import app
+from tests.cli.driver import bayesvm
+
+PAGE = (Path(__file__).parents[2] / "docs" / "cli.md").read_text()
+FIRST = PAGE.split("\n## The first table\n")[1].split("\n## ")[0]
+
+
+def all_commands(group=None, before=()):
+    """Names of commands as tuples of words, with the commands."""
+    group = typer.main.get_command(app) if group is None else group
+    for name, command in group.commands.items():
+        if hasattr(command, "commands"):
+            yield from all_commands(command, (*before, name))
+        else:
+            yield (*before, name), command
+
+
+COMMANDS = dict(all_commands())
+each_command = pytest.mark.parametrize("name", COMMANDS, ids=" ".join)
+
+
+def options_of(command):
+    return {
+        option for each in command.params for option in [*each.opts, *each.secondary_opts] if option.startswith("-")
+    }
+
+
+def section(name):
+    found = re.search(rf"\n### `bayesvm {' '.join(name)}\b[^\n]*\n(.*?)(?=\n##|\Z)", PAGE, re.DOTALL)
+    assert found, f"docs/cli.md has no section on bayesvm {' '.join(name)}"
+    return found[1]
+
+
+@each_command
+def test_every_command_and_option_is_in_the_page(name):
+    text = section(name)
+    named = set(re.findall(r"`(--?[a-z-]+)", text)) | set(re.findall(r"`(-[a-z])`", PAGE))
+    long = {option for option in options_of(COMMANDS[name]) if option.startswith("--")} - {"--help"}
+    short = options_of(COMMANDS[name]) - long - {"--help", "-h"}
+    assert long - named == set()
+    assert short - named == set()
+    assert {option for option in named if option.startswith("--")} - long <= {"--out"}, "an option that there is not"
+
+
+def test_the_page_has_no_command_that_there_is_not():
+    named = {tuple(found.split()) for found in re.findall(r"\n### `bayesvm ([a-z ]+?)(?= [A-Z\[]|`)", PAGE)}
+    assert named - {("report",)} <= set(COMMANDS)
+
+
+@each_command
+def test_help_has_a_description_and_examples_that_exist(name, tmp_path):
+    command = COMMANDS[name]
+    assert len(command.help.split("\n")[0]) > 20
+    examples = re.findall(r"^\s+((?:cat \S+ \| )?bayesvm .*)$", command.help, re.MULTILINE)
+    assert examples
+    for line in examples:
+        words = shlex.split(line.split("|")[-1])
+        assert tuple(words[1 : 1 + len(name)]) == name
+        assert {word for word in words if re.match(r"--?[a-z]", word)} <= options_of(command)
+    done = bayesvm(*name, "--help", folder=tmp_path)
+    assert done.code == 0
+    assert "Examples" in done.out
+
+
+def test_options_explain_themselves():
+    silent = [(name, each.name) for name, command in COMMANDS.items() for each in command.params if not each.help]
+    assert silent == []
+
+
+def test_help_of_all(tmp_path):
+    for words in ([], ["-h"], ["datasets", "-h"]):
+        done = bayesvm(*words, folder=tmp_path)
+        assert done.code == 0 or (done.code == 2 and not words)  # by the version of click
+    shown = bayesvm("--help", folder=tmp_path).out
+    assert all(f" {name[0]} " in shown for name in COMMANDS)
+
+
+NUMBER = re.compile(r"\d[\d,]*(?:\.\d+)?")
+
+
+def alike(shown, printed):
+    """The same text, and numbers that other processors may round to at most slightly different ones."""
+    without_seconds = [re.sub(r"[\d.]+ s\b", "some s", text.strip()) for text in (shown, printed)]
+    words, others = [re.sub(r"\s+", " ", NUMBER.sub("#", text)) for text in without_seconds]
+    numbers, found = ([float(x.replace(",", "")) for x in NUMBER.findall(text)] for text in without_seconds)
+    return words == others and all(
+        abs(a - b) <= (0.004 if a < 1 else 0.03 * a) for a, b in zip(numbers, found, strict=True)
+    )
+
+
+def test_the_first_table_is_as_the_page_shows(tmp_path):
+    blocks = re.findall(r"```console\n(.*?)```", FIRST, re.DOTALL)
+    steps = re.findall(r"^\$ bayesvm ([^\n]*)\n(.*?)(?=^\$ |\Z)", "".join(blocks), re.MULTILINE | re.DOTALL)
+    assert len(steps) == 5
+    for words, shown in steps:
+        done = bayesvm(*shlex.split(words), folder=tmp_path)
+        assert done.code == 0, done.err
+        told = [line for line in done.err.splitlines() if not line.startswith("bayesvm: ")]
+        printed = (done.out + "\n".join(told)).strip().splitlines()
+        assert len(printed) == len(shown.strip().splitlines()), words
+        for line, expected in zip(printed, shown.strip().splitlines(), strict=True):
+            assert alike(expected, line), f"{words}: the page has\n{expected}\nbut this is printed:\n{line}"
+    header = (tmp_path / "predictions.csv").read_text().splitlines()[0]
+    assert header.startswith('"id","prediction","probability_average","probability_high"')
+
+
+def test_figures_that_differ_are_seen():
+    assert alike("error   0.1810  0.1540 to 0.2060", "error  0.1812  0.1540 to 0.2060")
+    assert not alike("error  0.1810", "error  0.1910")
+    assert not alike("error  0.1810", "Brier  0.1810")
+    assert alike("26 features; 6.2 s", "26 features; 16.0 s")

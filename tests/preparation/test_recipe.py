@@ -1,0 +1,231 @@
+"""A recipe is learned from a table, kept, and applied to other tables."""
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
+import pytest
+
+from bayesvm.preparation import Recipe, learn, open_files, prepared
+from bayesvm.preparation.columns import MISSING, RARE, LevelColumn, NumberColumn
+
+
+def frame(n_rows=600, seed=0):
+    rng = np.random.default_rng(seed)
+    color = rng.choice(["red", "green", "blue", None], n_rows, p=[0.5, 0.3, 0.15, 0.05]).astype(object)
+    color[:3] = ["mauve", "ochre", "taupe"]
+    return pd.DataFrame(
+        {
+            "number": np.where(rng.random(n_rows) < 0.1, np.nan, rng.normal(size=n_rows)),
+            "count": rng.integers(0, 9, n_rows),
+            "flag": rng.random(n_rows) < 0.3,
+            "color": color,
+            "sex": rng.choice(["f", "m"], n_rows),
+            "id": [f"n{k}" for k in range(n_rows)],
+            "constant": 1.0,
+            "same": "x",
+            "nothing": np.full(n_rows, np.nan),
+            "y": rng.choice(["a", "b"], n_rows),
+        }
+    )
+
+
+@pytest.fixture
+def files(tmp_path):
+    data = frame()
+    data.to_parquet(tmp_path / "t.parquet")
+    data.to_csv(tmp_path / "t.csv", index=False)
+    return tmp_path
+
+
+def learned(path, **choices):
+    return learn(open_files(path), ["y"], **choices)
+
+
+def test_what_is_learned(files):
+    recipe = learned(files / "t.parquet")
+    columns = {column.name: column for column in recipe.columns}
+    data = frame()
+    assert list(columns) == ["number", "count", "flag", "color", "sex"]
+    assert columns["number"] == NumberColumn("number", pytest.approx(data["number"].median()), indicator=True)
+    assert columns["count"] == NumberColumn("count", data["count"].median())
+    assert columns["flag"] == NumberColumn("flag", 0.0)
+    assert columns["color"] == LevelColumn("color", ("red", "green", "blue", MISSING), rare=True)
+    assert set(columns["sex"].levels) == {"f", "m"}
+    assert recipe.names == (
+        "number",
+        f"number {MISSING}",
+        "count",
+        "flag",
+        "color=red",
+        "color=green",
+        "color=blue",
+        f"color={MISSING}",
+        f"color={RARE}",
+        f"sex={columns['sex'].levels[1]}",
+    )
+    assert recipe.groups["color"] == [4, 5, 6, 7, 8]
+
+
+def test_what_is_left_out_and_why(files):
+    left_out = learned(files / "t.parquet", drop=["flag"]).left_out
+    assert list(left_out) == ["flag", "id", "constant", "same", "nothing"]
+    assert left_out["flag"] == "as asked for"
+    assert "an identifier?" in left_out["id"]
+    assert left_out["constant"] == "the same value in all rows (1)"
+    assert left_out["same"] == "the same value in all rows (x)"
+    assert left_out["nothing"] == "no value in any row"
+
+
+def test_features_are_those_of_pandas(files):
+    recipe = learned(files / "t.parquet")
+    data = frame()
+    with prepared(files / "t.parquet", recipe, "y") as table:
+        X, y, _ = table.rows(np.arange(table.n_rows))
+    frequent = data["color"].where(data["color"].isin(["red", "green", "blue"]) | data["color"].isna(), RARE)
+    dummies = pd.get_dummies(frequent.fillna(MISSING), dtype=float)
+    expected = np.column_stack(
+        [
+            data["number"].fillna(data["number"].median()),
+            data["number"].isna(),
+            data["count"],
+            data["flag"],
+            dummies[["red", "green", "blue", MISSING, RARE]],
+            data["sex"] == recipe.columns[-1].levels[1],
+        ]
+    ).astype(float)
+    np.testing.assert_array_equal(X, expected)
+    assert y.tolist() == data["y"].tolist()
+
+
+def test_csv_and_parquet_give_the_same_recipe_and_features(files):
+    recipes = [learned(files / name) for name in ("t.parquet", "t.csv")]
+    assert recipes[0] == recipes[1]
+    rows = []
+    for name in ("t.parquet", "t.csv"):
+        with prepared(files / name, recipes[0]) as table:
+            rows.append(table.rows(np.arange(table.n_rows)).X)
+    np.testing.assert_array_equal(*rows)
+
+
+def test_rows_and_back(files):
+    recipe, data = learned(files / "t.parquet"), frame()
+    decoded = recipe.decoded(recipe.encoded(pa.Table.from_pandas(data)))
+    assert decoded["number"] == [None if np.isnan(value) else value for value in data["number"]]
+    assert decoded["count"] == data["count"].tolist()
+    assert decoded["sex"] == data["sex"].tolist()
+    rare = {"mauve": RARE, "ochre": RARE, "taupe": RARE, None: MISSING}
+    assert decoded["color"] == [rare.get(c, c) for c in data["color"].astype(object).where(data["color"].notna(), None)]
+
+
+def test_state_and_back(files):
+    recipe = learned(files / "t.parquet", drop=["flag"])
+    assert Recipe.from_state(recipe.state()) == recipe
+    numbered = Recipe((), numbered=3)
+    assert Recipe.from_state(numbered.state()) == numbered
+    assert numbered.names == ("x1", "x2", "x3")
+    assert numbered.decoded(np.eye(3)[:1]) == {"x1": [1.0], "x2": [0.0], "x3": [0.0]}
+
+
+def test_values_that_training_had_not_are_told_once(files):
+    recipe = learned(files / "t.parquet")
+    data = frame(50, seed=1)
+    data.loc[3, "count"] = np.nan
+    data.loc[4, "sex"] = "?"
+    data.loc[5, "color"] = "never"
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        X = recipe.encoded(pa.Table.from_pandas(data))
+    messages = [str(each.message) for each in told]
+    assert messages == [
+        "column 'count' has missing values, and none were missing in training; they count as 3, the median",
+        f"column 'sex' has levels that training had not; they count as {recipe.columns[-1].levels[0]}",
+    ]
+    assert X[3, 2] == frame()["count"].median() == 3
+    assert X[4, -1] == 0
+    assert X[5, 4:9].tolist() == [0, 0, 0, 0, 1]
+
+
+def test_plain_recipes_take_numbers_as_they_are():
+    recipe = Recipe.plain(["b", "a"])
+    X = recipe.encoded(pa.table({"a": [1.0, 2.0], "b": [3.0, 4.0]}))
+    assert X.tolist() == [[3, 1], [4, 2]]
+    gap = recipe.encoded(pa.table({"a": [1.0, None], "b": [3.0, 4.0]}))
+    assert np.isnan(gap[1, 1])  # and a table of it is refused
+
+
+def test_a_gap_in_a_plain_recipe_is_refused(tmp_path):
+    pq.write_table(pa.table({"a": [1.0, None], "b": [3.0, 4.0]}), tmp_path / "t.parquet")
+    with (
+        prepared(tmp_path / "t.parquet", Recipe.plain(["a", "b"])) as table,
+        pytest.raises(ValueError, match="row 1.*'a'"),
+    ):
+        next(table.batches(2))
+
+
+@pytest.mark.parametrize(("n_rows", "n_levels", "kept", "rare"), [(2_000, 60, 50, True), (2_000, 40, 40, False)])
+def test_at_most_fifty_levels(tmp_path, n_rows, n_levels, kept, rare):
+    texts = [f"l{k % n_levels:02d}" for k in range(n_rows)]
+    pq.write_table(pa.table({"z": texts, "y": ["a", "b"] * (n_rows // 2)}), tmp_path / "t.parquet")
+    (column,) = learned(tmp_path / "t.parquet").columns
+    assert len(column.names) == kept
+    assert column.rare == rare
+
+
+@pytest.mark.parametrize(
+    ("n_rows", "count", "is_rare"), [(100, 4, True), (100, 5, False), (10_000, 19, True), (10_000, 20, False)]
+)
+def test_which_levels_are_rare(tmp_path, n_rows, count, is_rare):
+    texts = ["seldom"] * count + ["a", "b"] * ((n_rows - count + 1) // 2)
+    pq.write_table(pa.table({"z": texts[:n_rows], "y": ["a", "b"] * (n_rows // 2)}), tmp_path / "t.parquet")
+    (column,) = learned(tmp_path / "t.parquet").columns
+    assert ("seldom" not in column.levels) == is_rare == column.rare
+
+
+def test_few_texts_are_no_identifiers(tmp_path):
+    texts = [f"t{k}" for k in range(40)]
+    pq.write_table(pa.table({"z": texts, "y": ["a", "b"] * 20}), tmp_path / "t.parquet")
+    assert learned(tmp_path / "t.parquet").left_out == {}
+
+
+def test_single_precision_where_nothing_is_lost(tmp_path):
+    table = pa.table({"x": pa.array([1.5, 2.5, 3.5], pa.float32()), "z": ["a", "b", "c"], "y": ["a", "b", "a"]})
+    pq.write_table(table, tmp_path / "t.parquet")
+    assert learned(tmp_path / "t.parquet").dtype == np.float32
+    pq.write_table(table.set_column(0, "x", table["x"].cast("float64")), tmp_path / "t.parquet")
+    assert learned(tmp_path / "t.parquet").dtype == np.float64
+
+
+def test_choices_of_columns(files):
+    recipe = learned(files / "t.parquet", columns=["count", "sex", "count"], levels=["count"])
+    assert [(column.name, column.kind) for column in recipe.columns] == [("count", "levels"), ("sex", "levels")]
+    with pytest.raises(ValueError, match="no column 'nope'"):
+        learned(files / "t.parquet", columns=["nope"])
+    with pytest.raises(ValueError, match="as asked for"):
+        learned(files / "t.parquet", columns=["sex"], drop=["sex"])
+
+
+def test_files_must_agree(tmp_path):
+    pq.write_table(pa.table({"x": [1.0, 2.0], "y": ["a", "b"]}), tmp_path / "0.parquet")
+    pq.write_table(pa.table({"x": ["1", "2"], "y": ["a", "b"]}), tmp_path / "1.parquet")
+    with pytest.raises(TypeError, match="'x' holds number in .*0.parquet, but levels in .*1.parquet"):
+        learned(tmp_path)
+
+
+def test_a_literal_rare_counts_as_rare(tmp_path):
+    pq.write_table(pa.table({"z": [RARE, "a", "b"] * 20, "y": ["a", "b"] * 30}), tmp_path / "t.parquet")
+    recipe = learned(tmp_path / "t.parquet")
+    assert recipe.names == ("z=a", "z=b", f"z={RARE}")
+    assert recipe.encoded(pa.table({"z": [RARE, "a", "never"]})).tolist() == [[0, 0, 1], [1, 0, 0], [0, 0, 1]]
+
+
+def test_numbers_with_a_slip_are_told(tmp_path):
+    (tmp_path / "t.csv").write_text("x,y\n" + "".join(f"{k % 9},{'ab'[k % 2]}\n" for k in range(40)) + "n.a.,a\n")
+    with pytest.warns(
+        UserWarning, match="'x' is taken for names of levels: nearly all of it are numbers, but not 'n.a.'"
+    ):
+        learned(tmp_path / "t.csv")
+    assert learned(tmp_path / "t.csv", levels=["x"]).columns[0].kind == "levels"  # asked for: no warning

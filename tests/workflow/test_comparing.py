@@ -1,0 +1,64 @@
+"""Our model and its peers on the same rows."""
+
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from bayesvm import BayesianLinearSVC, open_table
+from bayesvm.evaluation import Predictions, figures
+from bayesvm.evaluation.peers import PEERS, compete
+from bayesvm.workflow import comparing
+from bayesvm.workflow.comparing import compare_on
+from bayesvm.workflow.fitting import split
+
+
+@pytest.fixture
+def path(tmp_path):
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(300, 2))
+    table = pa.table({"a": x[:, 0], "b": x[:, 1], "y": x[:, 0] + rng.normal(size=300) > 0})
+    pq.write_table(table, tmp_path / "t.parquet")
+    return tmp_path / "t.parquet"
+
+
+@pytest.fixture
+def one_peer(monkeypatch):
+    peer = PEERS["Nystroem + logistic regression"]
+    monkeypatch.setattr("bayesvm.workflow.comparing.PEERS", {peer.name: peer})
+    return peer
+
+
+def test_all_are_judged_on_the_rows_that_fit_would_hold_out(path, one_peer):
+    begun = []
+    found = compare_on(path, "y", estimator=BayesianLinearSVC(), seed=2, begin=begun.append)
+    table = open_table(path, "y")
+    train, test = (table.rows(numbers) for numbers in split(table, 0.2, 2))
+    ours = BayesianLinearSVC().fit(train.X, train.y)
+    expected = figures(Predictions.of(ours.classes_, test.y, ours.predict_proba(test.X)))
+    assert found.competitors[0].figures == expected
+    theirs = compete(one_peer, train.X, train.y, test.X, test.y, n_points=300, seed=2)
+    assert found.competitors[1].figures == figures(theirs.predictions)
+    assert begun == ["BayesianLinearSVC", one_peer.name]
+    assert found.limited == {}
+    assert found.n_train + found.n_test == 300
+
+
+def test_the_best_of_a_figure_and_who_was_limited(path, one_peer, monkeypatch):
+    monkeypatch.setitem(comparing.PEERS, one_peer.name, replace(one_peer, most_rows=50))
+    found = compare_on(path, "y", estimator=BayesianLinearSVC(), rows=200)
+    assert found.n_train + found.n_test == 200
+    assert found.limited == {one_peer.name: 50}
+    for figure in ("error", "auc"):
+        values = {each.name: round(each.figures[figure].value, 4) for each in found.competitors}
+        best = (max if figure == "auc" else min)(values.values())
+        assert found.best(figure) == {name for name, value in values.items() if value == best}
+
+
+def test_what_cannot_be_compared(path):
+    with pytest.raises(ValueError, match="needs rows to judge by"):
+        compare_on(path, "y", holdout=0)
+    with pytest.raises(ValueError, match="too few"):
+        compare_on(path, "y", rows=3)
