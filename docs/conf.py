@@ -29,6 +29,8 @@ myst_dmath_double_inline = True
 math_renderer = html_math_renderer = "mathml"
 
 autosummary_generate = True
+# Two names that differ in their case only would be one file on some systems.
+autosummary_filename_map = {"bayesvm.evaluation.reliability": "bayesvm.evaluation.reliability-function"}
 autodoc_typehints = "none"  # docstrings say it in words
 autodoc_member_order = "bysource"
 numpydoc_show_class_members = False  # the template shows them

@@ -41,13 +41,13 @@ def fetch_susy(*, data_home: str | Path | None = None, download_if_missing: bool
 
     By custom the last 500,000 rows are the test part. The file is looked for in the folder that ``BAYESVM_DATA`` names,
     then in ``data_home`` (by default the user's cache); otherwise about 0.9 GB are downloaded once and converted there.
-    Read rows of it with :func:`load_rows`.
+    Read rows of it with ``load_rows``.
     """
     return _fetch(SUSY, data_home, download_if_missing=download_if_missing)
 
 
 def fetch_higgs(*, data_home: str | Path | None = None, download_if_missing: bool = True) -> Path:
-    """Parquet file of HIGGS: 11,000,000 rows of 28 features, by a download of 2.8 GB; else as :func:`fetch_susy`."""
+    """Parquet file of HIGGS: 11,000,000 rows of 28 features, by a download of 2.8 GB; else as ``fetch_susy``."""
     return _fetch(HIGGS, data_home, download_if_missing=download_if_missing)
 
 

@@ -36,7 +36,7 @@ def fetch_raetsch(name: str, *, data_home: str | Path | None = None, download_if
 def fetch_usps_3v5(*, data_home: str | Path | None = None, download_if_missing: bool = True) -> Table:
     """Handwritten digits of 16 × 16 grey values in [-1, 1]: 3 is +1, 5 is -1.
 
-    The first 1214 rows are the official training part. Looked for and downloaded as by :func:`fetch_raetsch`.
+    The first 1214 rows are the official training part. Looked for and downloaded as by ``fetch_raetsch``.
     """
     path = _locate(USPS, "usps_3v5", data_home, download_if_missing=download_if_missing)
     if path.suffix == ".parquet":

@@ -87,6 +87,8 @@ class BaseBayesianSVC(PredictionMixin, ClassifierMixin, BaseEstimator, metaclass
     ) -> Any:
         """Fit to rows ``X`` and labels ``y``.
 
+        Ctrl-C once ends the fit after the update under way; the model is usable, and ``interrupted_`` is true.
+
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_rows, n_features), or a Dask array or data frame
@@ -104,8 +106,6 @@ class BaseBayesianSVC(PredictionMixin, ClassifierMixin, BaseEstimator, metaclass
         held_out : (X, y) or a table, optional
             Rows that are not learned from, the first 2,000 if there are more: ``verbose=1`` and ``callback`` tell their
             log loss during the fit, which does not depend on them.
-
-        Ctrl-C once ends the fit after the update under way; the model is usable, and ``interrupted_`` is true.
         """
         check_parameters(self, self._parameter_checks)
         kept: Checkpoint = NoCheckpoint() if checkpoint is None else CheckpointFile.open(checkpoint, checkpoint_every)

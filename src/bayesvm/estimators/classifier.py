@@ -94,24 +94,38 @@ class BayesianSVC(TuningMixin):
     n_jobs : int or None
         Threads; None means all cores. The result does not depend on it, to the last bit.
     random_state : int, RandomState or None
+        Fixes all that is random, and so the result to the last bit.
     verbose : int
         1 shows progress.
 
     Attributes
     ----------
-    classes_ : the labels, sorted; of two, the second is the positive class.
-    loo_proba_, loo_log_loss_, loo_error_ : leave-one-out probabilities and figures from this one fit; the rows
-        ``loo_indices_`` of X, all of them up to 20,000, a random choice beyond.
-    calibration_scale_, calibration_bias_, calibration_share_ : parameters of the calibrated link: for two classes a
-        scale and a bias of either probit and the share of the second, for more one scale and a bias of every class.
-    inducing_points_ : in the units of X.
-    kernel_ : the kernel used, on scaled inputs.
-    tuning_report_ : what was tried, its leave-one-out log loss, what was chosen and why; prints as a table.
-    relevance_ : share of every feature in the squared distances, adding up to one, in the order of the columns.
-    elbo_, elbo_trace_ : evidence lower bound, last and after each update.
-    n_iter_ : number of updates. n_passes_ : rows read over rows given. converged_ : whether tol was met.
-    interrupted_ : whether Ctrl-C ended the fit.
-    n_features_in_, feature_names_in_
+    classes_ : array of shape (n_classes,)
+        The labels, sorted; of two, the second is the positive class.
+    loo_proba_, loo_log_loss_, loo_error_, loo_indices_ : array, float, float, array
+        Leave-one-out probabilities and figures from this one fit; of the rows ``loo_indices_`` of X, all of them up to
+        20,000, a random choice beyond.
+    calibration_scale_, calibration_bias_, calibration_share_ : arrays
+        Parameters of the calibrated link: for two classes a scale and a bias of either probit and the share of the
+        second, for more one scale and a bias of every class.
+    inducing_points_ : array of shape (n_inducing, n_features)
+        In the units of X.
+    kernel_ : kernel
+        The one used, on scaled inputs.
+    tuning_report_ : report
+        What was tried, its leave-one-out log loss, what was chosen and why; prints as a table.
+    relevance_ : array of shape (n_features,)
+        Share of every feature in the squared distances, adding up to one, in the order of the columns.
+    elbo_, elbo_trace_ : float, array
+        Evidence lower bound, last and after each update.
+    n_iter_ : int
+        Number of updates.
+    n_passes_ : float
+        Rows read over rows given.
+    converged_, interrupted_ : bool
+        Whether ``tol`` was met; whether Ctrl-C ended the fit.
+    n_features_in_, feature_names_in_ : int, array of str
+        Of the columns of X; the names if it was a frame or a table.
 
     Examples
     --------

@@ -37,6 +37,9 @@ INTERCEPT_VARIANCE = 100.0
 class BayesianLinearSVC(BaseBayesianSVC):
     """Bayesian support vector machine with ``f(x) = xᵀβ + b``, for two classes or more, in primal space.
 
+    Parameters and attributes that are not listed are those of ``BayesianSVC``; "auto" and "loo" tune alike, and
+    ``scale="auto"`` is "standard".
+
     Parameters
     ----------
     prior_variance : number, vector of length D or D×D matrix
@@ -48,16 +51,17 @@ class BayesianLinearSVC(BaseBayesianSVC):
         "full" keeps a D×D posterior covariance, up to 5,000 columns; "diagonal" any number of columns,
         with batch inference only, no ``partial_fit``, and two-fold predictions in the place of leave-one-out.
 
-    The other parameters are those of ``BayesianSVC``; "auto" and "loo" tune alike, and ``scale="auto"`` is "standard".
-
     Attributes
     ----------
-    coef_ : of shape (1, D), or (K, D) for K > 2 classes, in the units of X. intercept_ : of shape (1,) or (K,).
-    prior_variance_ : as it was learned.
-    coef_covariance_ : posterior covariance of ``coef_``, D×D; for a diagonal one, the D variances; for K > 2 classes
-        one after the other along a first axis.
-    loo_proba_, loo_log_loss_, loo_error_, loo_indices_, calibration_scale_, calibration_bias_, calibration_share_,
-    classes_, elbo_, elbo_trace_, n_iter_, n_passes_, converged_, interrupted_, n_features_in_, feature_names_in_
+    coef_ : array of shape (1, D), or (K, D) for K > 2 classes
+        In the units of X.
+    intercept_ : array of shape (1,) or (K,)
+        The b.
+    prior_variance_ : as ``prior_variance``
+        As it was learned.
+    coef_covariance_ : array of shape (D, D)
+        Posterior covariance of ``coef_``; for a diagonal one, the D variances; for K > 2 classes one after the other
+        along a first axis.
 
     Examples
     --------
