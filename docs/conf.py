@@ -21,6 +21,7 @@ extensions = [
 exclude_patterns = ["_ext", "_templates", "gallery/*.ipynb", "gallery/*.py", "gallery/*.md5", "gallery/*.json"]
 templates_path = ["_templates"]
 nitpicky = True
+smartquotes = False  # what is copied from a page must work
 
 # Pages are GitHub's Markdown: formulas between dollars, anchors as GitHub makes them.
 myst_enable_extensions = ["dollarmath"]
@@ -41,7 +42,7 @@ html_title = "bayesvm"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_copy_source = False
-html_show_sphinx = False
+html_show_sphinx = html_show_copyright = False
 pygments_style = "friendly"
 pygments_dark_style = "monokai"
 

@@ -25,4 +25,4 @@ for name, model in {"one length-scale": one, "one for every feature": each}.item
 
 # %%
 # The bars are ``relevance_``: the share of a feature in the squared distances that the kernel sees.
-display = RelevanceDisplay.from_estimator(each, feature_names=names)
+RelevanceDisplay.from_estimator(each, feature_names=names)

@@ -28,7 +28,7 @@ for name, model in models.items():
 
 # %%
 # The same in figures, with their 95 % intervals. Nobody can be better than the last line: these data were generated, and
-# their true probabilities are known..
+# their true probabilities are known.
 said = {name: model.predict_proba(test.X)[:, 1] for name, model in models.items()} | {"true": test.probability}
 for name, p in said.items():
     found = figures(Predictions.of([-1, 1], test.y, [[1 - q, q] for q in p]), n_bootstrap=50)
