@@ -1,5 +1,6 @@
 """How the site is made of these pages: `make docs`."""
 
+# ruff: noqa: INP001  (Sphinx reads it)
 import sys
 from importlib.metadata import version as version_of
 from pathlib import Path

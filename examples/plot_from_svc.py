@@ -36,10 +36,12 @@ after = BayesianSVC(random_state=0).fit(X_train, y_train)
 # The intervals overlap: 285 rows do not tell which one predicts better. Ours also says how sure it is.
 for name, model in {"SVC": before, "BayesianSVC": after}.items():
     found = figures(Predictions.of(model.classes_, y_test, model.predict_proba(X_test)))
-    print(name, *(f"{what} {found[what].value:.3f} ({found[what].low:.3f} to {found[what].high:.3f})" for what in SHOWN))
+    told = (f"{what} {found[what].value:.3f} ({found[what].low:.3f} to {found[what].high:.3f})" for what in SHOWN)
+    print(f"{name}:", ", ".join(told))
 why = after.predict_uncertainty(X_test)
 wrong = after.predict(X_test) != y_test
-print(f"uncertainty of right answers {why['total'][~wrong].mean():.2f} nats, of wrong ones {why['total'][wrong].mean():.2f}")
+right, not_right = why["total"][~wrong].mean(), why["total"][wrong].mean()
+print(f"uncertainty of right answers {right:.2f} nats, of wrong ones {not_right:.2f}")
 
 figure, axes = plt.subplots(1, 2, figsize=(9, 4), layout="constrained", sharey=True)
 for ax, (name, model) in zip(axes, {"SVC, sigmoid": before, "BayesianSVC": after}.items(), strict=True):

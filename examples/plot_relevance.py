@@ -1,8 +1,8 @@
 """Which features matter
 =====================
 
-Ten features, of which three say something about the class, and no two of these in the same way. With one length-scale for
-every feature, learned by the gradient of the leave-one-out loss, the kernel finds out which.
+Ten features, of which three say something about the class, one by a wave, two by their product. With one length-scale
+for every feature, learned by the gradient of the leave-one-out loss, the kernel finds out which.
 """
 
 import numpy as np

@@ -75,12 +75,10 @@ COMMANDS = [
 @pytest.mark.parametrize("line", COMMANDS)
 def test_a_command_line_parses(line):
     """Commands and options are there; nothing is run, and no file is looked for."""
-    main = pytest.importorskip("typer").main
-    from bayesvm.cli.app import app
-
+    typer, commands = pytest.importorskip("typer"), pytest.importorskip("bayesvm.cli.app")
     words = shlex.split(line.removeprefix("$ "), comments=True)[1:]
     words = words[: next((i for i, word in enumerate(words) if word in {"|", ">", "<", "&&"}), None)]
-    command = main.get_command(app)
+    command = typer.main.get_command(commands.app)
     while hasattr(command, "commands") and words and not words[0].startswith("-"):
         assert words[0] in command.commands
         command, words = command.commands[words[0]], words[1:]

@@ -5,10 +5,12 @@ would set wrongly is put right here. They set it well only in a font that is mad
 brings along, comes with the site, cut to the signs in use.
 """
 
+# ruff: noqa: INP001  (Sphinx imports it from its folder)
 from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Iterator
 from importlib.resources import as_file, files
 from pathlib import Path
 from typing import Any
@@ -44,17 +46,27 @@ ALPHABETS = {"script": "SCRIPT", "bold": "BOLD"}  # of mathvariant, which MathML
 SIGNS_OF_NUMBERS = {"+", "−", "-", "±", "∓"}  # unless there is something before them to add to
 GREEK_CAPITALS = {chr(code) for code in range(0x391, 0x3AA)}
 OPENING, CLOSING = {"(", "[", "{", "\ue000", "\ue002"}, {")", "]", "}", "|", "‖", "\ue001", "\ue003"}
-FUNCTIONS = {"log", "exp", "max", "min"}  # a little space sets them apart from their argument
+LONG = 16  # signs
+WORD_JOINER = "\u2060"
+BRACKETS = {"(": ")", "[": "]", "{": "}", "⟨": "⟩"}
+BREAKS = {"=", "<", ">", "≤", "≥", "≈", "∼", "∈", "→", "←", "∝", "≫", "+", "−"}
+FUNCTIONS = {"log", "exp", "max", "min"}
+ACCENTS = set("¯~^˙")
 
 
-def mathml(latex: str, display: str) -> str:
-    """A formula as browsers want it."""
+def formula(latex: str, display: str) -> ET.Element:
+    """As browsers want it."""
     for ours, theirs in (OTHER_WORDS | BARS).items():
         latex = re.sub(re.escape(ours) + r"(?![A-Za-z])", lambda _, theirs=theirs: theirs, latex)
     root = convert_to_element(latex, display=display)
     for parent in list(root.iter()):
         for number, child in reversed(list(enumerate(parent))):
             _mend(parent, number, child)
+    return root
+
+
+def html(root: ET.Element) -> str:
+    """For a page."""
     return ET.tostring(root, encoding="unicode", short_empty_elements=False)
 
 
@@ -63,29 +75,44 @@ def _mend(parent: ET.Element, number: int, child: ET.Element) -> None:
     if text in BAR_SIGNS:
         child.tag, (child.text, attributes) = "mo", BAR_SIGNS[text]
         child.attrib.update(attributes)
-    elif text == "/":
-        child.attrib.update(lspace="0.05em", rspace="0.05em")
-    elif text in {"~", "∼"} and parent.tag != "mover":
+    elif text == "~" and parent.tag != "mover":
         child.tag, child.text = "mo", "∼"
         child.attrib.update(SPACE_OF_A_RELATION)
-    elif text in SIGNS_OF_NUMBERS and child.tag == "mo" and _nothing_before(parent, number):
-        child.set("form", "prefix")
-    elif text == "⊤" or (text in ("∗", "*") and parent.tag == "msup"):
-        child.tag = "mi"  # a mark of the letter, not an operation
-    elif child.tag == "mi" and text in GREEK_CAPITALS:
-        child.set("mathvariant", "normal")  # upright, as LaTeX has it
-    elif child.get("mathvariant") in ALPHABETS and text:
-        child.text = "".join(_letter(sign, child.attrib["mathvariant"]) for sign in text)
-        del child.attrib["mathvariant"]
     elif text in FUNCTIONS and parent.tag == "mrow":
-        child.tag = "mi"
-        if number + 1 < len(parent) and _text(parent[number + 1]) not in OPENING:
-            parent.insert(number + 1, ET.Element("mspace", width="0.1667em"))
-        if number and (parent[number - 1].tag != "mo" or _text(parent[number - 1]) in CLOSING):
-            parent.insert(number, ET.Element("mspace", width="0.1667em"))
-    elif child.tag == "mover" and _text(child[1]) in "¯~^˙":
+        _set_apart(parent, number, child)
+    elif child.tag == "mover" and _text(child[1]) in ACCENTS:
         child.set("accent", "true")
         child[1].set("stretchy", "false")
+    elif child.tag == "mo":
+        _mend_sign(parent, number, child, text)
+    elif child.tag == "mi":
+        _mend_letter(child, text)
+
+
+def _mend_sign(parent: ET.Element, number: int, child: ET.Element, text: str) -> None:
+    if text == "⊤" or (text in {"∗", "*"} and parent.tag == "msup"):
+        child.tag = "mi"  # a mark of the letter, not an operation
+    elif text == "/":
+        child.attrib.update(lspace="0.05em", rspace="0.05em")
+    elif text in SIGNS_OF_NUMBERS and _nothing_before(parent, number):
+        child.set("form", "prefix")
+
+
+def _mend_letter(child: ET.Element, text: str) -> None:
+    if child.get("mathvariant") in ALPHABETS:
+        variant = child.attrib.pop("mathvariant")
+        child.text = "".join(_letter(sign, variant) for sign in text)
+    elif text in GREEK_CAPITALS:
+        child.set("mathvariant", "normal")  # upright, as LaTeX has it
+
+
+def _set_apart(parent: ET.Element, number: int, child: ET.Element) -> None:
+    """The name of a function, by a little space."""
+    child.tag = "mi"
+    if number + 1 < len(parent) and _text(parent[number + 1]) not in OPENING:
+        parent.insert(number + 1, ET.Element("mspace", width="0.1667em"))
+    if number and (parent[number - 1].tag != "mo" or _text(parent[number - 1]) in CLOSING):
+        parent.insert(number, ET.Element("mspace", width="0.1667em"))
 
 
 def _nothing_before(parent: ET.Element, number: int) -> bool:
@@ -112,9 +139,32 @@ def _letter(sign: str, variant: str) -> str:
     return sign
 
 
+def pieces(root: ET.Element) -> Iterator[str]:
+    """A long formula within a line as several short ones, since browsers break lines between formulas only.
+
+    As in TeX a line may end after a relation, a plus or a minus that is in no brackets.
+    """
+    row, depth, begin = list(root[0]), 0, 0
+    for number, child in enumerate(row, start=1):
+        text = _text(child)
+        depth += (text in BRACKETS) - (text in BRACKETS.values())
+        may_end = depth == 0 and child.tag == "mo" and text in BREAKS and child.get("form") is None
+        if may_end or number == len(row):
+            if may_end:
+                child.set("form", "infix")
+            root[0][:] = row[begin:number]
+            begin = number
+            yield html(root)
+
+
 def inline(writer: Any, node: nodes.math) -> None:
-    """Within a line."""
-    writer.body.append(mathml(node.astext(), "inline"))
+    """Within a line, which does not break between a formula and the full stop after it."""
+    root = formula(node.astext(), "inline")
+    long = len("".join(root.itertext())) > LONG
+    writer.body.append("<wbr>".join(pieces(root)) if long else html(root))
+    after = node.next_node(siblings=True, descend=False)
+    if isinstance(after, nodes.Text) and after[:1] in set(".,;:)-"):
+        writer.body.append(WORD_JOINER)
     raise nodes.SkipNode
 
 
@@ -122,8 +172,8 @@ def block(writer: Any, node: nodes.math_block) -> None:
     """On lines of its own, with its number at the end; a phone scrolls what is too wide for it."""
     latex = node.astext()
     number = "".join(f'<span class="math-number">({tag})</span>' for tag in TAG.findall(latex))
-    formula = mathml(TAG.sub("", latex), "block")
-    writer.body.append(f'<div class="math-block"><div class="math-scroll">{formula}</div>{number}</div>\n')
+    shown = html(formula(TAG.sub("", latex), "block"))
+    writer.body.append(f'<div class="math-block"><div class="math-scroll">{shown}</div>{number}</div>\n')
     raise nodes.SkipNode
 
 
@@ -145,7 +195,7 @@ def write_font(app: Sphinx, error: Exception | None) -> None:
 
 
 def _narrow_the_roots(font: TTFont) -> None:
-    """Chromium leaves as much room for every root as for the widest of the font; so all become as narrow as the least."""
+    """Chromium leaves as much room for any root as for the widest of the font; so all become as narrow as one."""
     variants = font["MATH"].table.MathVariants
     root = font.getBestCmap()[ord("√")]
     found = variants.VertGlyphConstruction[variants.VertGlyphCoverage.glyphs.index(root)]

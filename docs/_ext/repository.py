@@ -6,6 +6,7 @@
   that is named becomes a page, so that a formula's code is one step from its derivation.
 """
 
+# ruff: noqa: INP001  (Sphinx imports it from its folder)
 from __future__ import annotations
 
 import re
@@ -28,7 +29,7 @@ INSTEAD = [
 NAME = re.compile(r"(?:\w+/)*\w+\.py")
 
 
-def lead_to_pages(app: Sphinx, docname: str, source: list[str]) -> None:
+def lead_to_pages(_app: Sphinx, _docname: str, source: list[str]) -> None:
     """Before a page is parsed."""
     for there, here in INSTEAD:
         source[0] = there.sub(here, source[0])
