@@ -70,8 +70,19 @@ class _Stationary(Kernel):
 
 
 class RBF(_Stationary):
-    """``σ² exp(-d²/2)``: squared exponential, ``length_scale`` one number or one per feature (D2).
+    """``σ² exp(-d²/2)``: squared exponential (D2).
 
+    Parameters
+    ----------
+    length_scale : float or array of shape (n_features,)
+        One for all features, or one for each.
+    variance : float
+        The σ².
+    length_scale_bounds, variance_bounds : (low, high) or "fixed"
+        Where tuning may go; "fixed" keeps the value.
+
+    Examples
+    --------
     >>> from bayesvm.kernels import RBF
     >>> float(RBF(length_scale=2.0, variance=3.0)([[0.0]], [[2.0]])[0, 0].round(4))
     1.8196
@@ -94,7 +105,15 @@ class RBF(_Stationary):
 
 
 class Matern(_Stationary):
-    """Matern with ``nu`` 3/2, ``σ² (1+a) exp(-a)``, a = √3 d, or 5/2, ``σ² (1+a+a²/3) exp(-a)``, a = √5 d."""
+    """Matern with ``nu`` 3/2, ``σ² (1+a) exp(-a)``, a = √3 d, or 5/2, ``σ² (1+a+a²/3) exp(-a)``, a = √5 d.
+
+    Parameters
+    ----------
+    nu : 1.5 or 2.5
+        How smooth f is: it has one derivative, or two.
+    length_scale, variance, length_scale_bounds, variance_bounds
+        As those of ``RBF``.
+    """
 
     def __init__(
         self,
