@@ -42,7 +42,8 @@ html_theme = "furo"
 html_title = "bayesvm"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
-html_copy_source = False
+html_copy_source = html_use_index = False
+html_favicon = "_static/icon.svg"
 html_show_sphinx = html_show_copyright = False
 pygments_style = "friendly"
 pygments_dark_style = "monokai"

@@ -46,7 +46,7 @@ ALPHABETS = {"script": "SCRIPT", "bold": "BOLD"}  # of mathvariant, which MathML
 SIGNS_OF_NUMBERS = {"+", "−", "-", "±", "∓"}  # unless there is something before them to add to
 GREEK_CAPITALS = {chr(code) for code in range(0x391, 0x3AA)}
 OPENING, CLOSING = {"(", "[", "{", "\ue000", "\ue002"}, {")", "]", "}", "|", "‖", "\ue001", "\ue003"}
-LONG = 16  # signs
+LONG, VERY_LONG = 16, 40  # signs
 WORD_JOINER = "\u2060"
 BRACKETS = {"(": ")", "[": "]", "{": "}", "⟨": "⟩"}
 BREAKS = {"=", "<", ">", "≤", "≥", "≈", "∼", "∈", "→", "←", "∝", "≫", "+", "−"}
@@ -129,6 +129,10 @@ def _text(element: ET.Element) -> str:
     return text
 
 
+def _length(root: ET.Element) -> int:
+    return len("".join(root.itertext()))
+
+
 def _letter(sign: str, variant: str) -> str:
     case = "CAPITAL" if sign.isupper() else "SMALL"
     for name in (f"MATHEMATICAL {ALPHABETS[variant]} {case} {sign.upper()}", f"SCRIPT {case} {sign.upper()}"):
@@ -142,13 +146,14 @@ def _letter(sign: str, variant: str) -> str:
 def pieces(root: ET.Element) -> Iterator[str]:
     """A long formula within a line as several short ones, since browsers break lines between formulas only.
 
-    As in TeX a line may end after a relation, a plus or a minus that is in no brackets.
+    As in TeX a line may end after a relation, a plus or a minus that is in no brackets, or in those of a very long one.
     """
     row, depth, begin = list(root[0]), 0, 0
+    deepest = int(_length(root) > VERY_LONG)
     for number, child in enumerate(row, start=1):
         text = _text(child)
         depth += (text in BRACKETS) - (text in BRACKETS.values())
-        may_end = depth == 0 and child.tag == "mo" and text in BREAKS and child.get("form") is None
+        may_end = depth <= deepest and child.tag == "mo" and text in BREAKS and child.get("form") is None
         if may_end or number == len(row):
             if may_end:
                 child.set("form", "infix")
@@ -160,8 +165,7 @@ def pieces(root: ET.Element) -> Iterator[str]:
 def inline(writer: Any, node: nodes.math) -> None:
     """Within a line, which does not break between a formula and the full stop after it."""
     root = formula(node.astext(), "inline")
-    long = len("".join(root.itertext())) > LONG
-    writer.body.append("<wbr>".join(pieces(root)) if long else html(root))
+    writer.body.append("<wbr>".join(pieces(root)) if _length(root) > LONG else html(root))
     after = node.next_node(siblings=True, descend=False)
     if isinstance(after, nodes.Text) and after[:1] in set(".,;:)-"):
         writer.body.append(WORD_JOINER)
