@@ -2,7 +2,7 @@
 ======================================
 
 The mean probability over rows in which one column is changed, with a band that holds 95 % of what the posterior allows.
-The column may be text: the model of a table knows how to encode it.
+A pipeline is asked in the columns that it is given, text included.
 """
 
 import matplotlib.pyplot as plt
