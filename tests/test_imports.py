@@ -31,6 +31,10 @@ TABLE = {
         {"data", "evaluation", "estimators", "extras", "preparation", "workflow"},
         {"pyarrow"},
     ),
+    "export": (
+        {"core", "data", "estimators", "extras", "preparation", "workflow", "export"},
+        {"onnx"},
+    ),
     "cli": (
         {
             "cli",
@@ -41,6 +45,7 @@ TABLE = {
             "datasets",
             "evaluation",
             "estimators",
+            "export",
             "inspection",
             "report",
             "workflow",
@@ -121,7 +126,7 @@ def loaded_by(statement):
 
 def test_importing_the_package_loads_nothing_that_scikit_learn_does_not():
     beyond = loaded_by("import bayesvm") - loaded_by("import sklearn.cluster")
-    assert not beyond & {"matplotlib", "rich", "pandas", "pyarrow", "pooch", "dask", "torch"}
+    assert not beyond & {"matplotlib", "rich", "pandas", "pyarrow", "pooch", "dask", "torch", "onnx", "onnxruntime"}
 
 
 def test_files_are_of_readable_length():

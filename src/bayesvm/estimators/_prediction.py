@@ -31,7 +31,7 @@ from bayesvm.estimators._validation import new_data
 
 DRAWS = 64  # quasi-random points of the latent functions, for uncertainty with many classes
 MOST_JOINT_ROWS = 5_000  # whose joint covariance is factored for sample_latent
-INTERVAL = 0.95
+REACH = norm.ppf(0.975)  # standard deviations of a 95 % interval to either side
 
 Result = TypeVar("Result")
 
@@ -156,9 +156,8 @@ class PredictionMixin:
             return self._many_class_uncertainty(m, np.sqrt(v))
         m, v = m[:, 0], v[:, 0]
         s = np.sqrt(v)
-        nodes, weights = np.polynomial.hermite_e.hermegauss(48)
         mean, aleatoric = np.zeros(len(m)), np.zeros(len(m))
-        for node, weight in zip(nodes, weights / weights.sum(), strict=True):
+        for node, weight in zip(*normal_nodes(), strict=True):
             z = self._link.score(m + s * node, np.zeros(len(m)))
             mean += weight * ndtr(z)
             aleatoric += weight * (entr(ndtr(z)) + entr(ndtr(-z)))
@@ -166,7 +165,7 @@ class PredictionMixin:
         stated = mean if self.link in ("paper", "hinge") else np.asarray(ndtr(self._link.score(m, v)))
         total = entr(stated) + entr(1 - stated)
         aleatoric = np.minimum(aleatoric, total)
-        reach = norm.ppf(0.5 + INTERVAL / 2) * s
+        reach = REACH * s
         lower, upper = (ndtr(self._link.score(m + sign * reach, np.zeros(len(m)))) for sign in (-1, 1))
         return {
             "total": total,
@@ -177,9 +176,8 @@ class PredictionMixin:
         }
 
     def _many_class_uncertainty(self, m: np.ndarray, s: np.ndarray) -> dict[str, np.ndarray]:
-        points = qmc.Sobol(m.shape[1], scramble=False).random(DRAWS) + 0.5 / DRAWS  # the middles of a fine grid's cells
         mean, aleatoric = np.zeros(m.shape), np.zeros(len(m))
-        for draw in norm.ppf(points):
+        for draw in normal_draws(m.shape[1]):
             p = softmax(self._link.logits(m + s * draw, np.zeros(m.shape)), axis=1)
             mean += p / DRAWS
             aleatoric += entr(p).sum(axis=1) / DRAWS
@@ -216,6 +214,18 @@ class PredictionMixin:
                 draws += rng.standard_normal((n, len(rows))) @ residual.T
             samples.append(draws)
         return samples[0] if len(samples) == 1 else np.stack(samples, axis=-1)
+
+
+def normal_nodes() -> tuple[np.ndarray, np.ndarray]:
+    """Nodes and weights of the expectation over N(0, 1) that splits the uncertainty of two classes (D11)."""
+    nodes, weights = np.polynomial.hermite_e.hermegauss(48)
+    return nodes, weights / weights.sum()
+
+
+def normal_draws(n_classes: int) -> np.ndarray:
+    """Quasi-random points of N(0, I), a row each, that do so for more classes (D11)."""
+    points = qmc.Sobol(n_classes, scramble=False).random(DRAWS) + 0.5 / DRAWS  # the middles of a fine grid's cells
+    return norm.ppf(points)
 
 
 def probabilities(decision: np.ndarray) -> np.ndarray:
