@@ -43,6 +43,11 @@ class Value:
         """Over one axis, which stays with the length one."""
         return self.graph.node("ReduceSum", [self, self.graph.constant([axis], np.int64)], self.dtype, keepdims=1)
 
+    def dot(self, vector: npt.NDArray[Any]) -> Value:
+        """``Σ_k x_k c_k`` over the last axis, which goes."""
+        terms, last = self * vector, self.graph.constant([-1], np.int64)
+        return self.graph.node("ReduceSum", [terms, last], self.dtype, keepdims=0)
+
     def expanded(self, axis: int) -> Value:
         """With a new axis of the length one."""
         return self.graph.node("Unsqueeze", [self, self.graph.constant([axis], np.int64)], self.dtype)
@@ -55,9 +60,9 @@ class Value:
         """The entries, or rows, with these numbers."""
         return self.graph.node("Gather", [self, places], self.dtype, axis=0)
 
-    def column(self, number: int) -> Value:
-        """One column, as a table of its own."""
-        return self.graph.node("Gather", [self, self.graph.constant([number], np.int64)], self.dtype, axis=1)
+    def columns(self, numbers: Sequence[int] | npt.NDArray[np.integer]) -> Value:
+        """Some columns of a table, in this order."""
+        return self.graph.node("Gather", [self, self.graph.constant(numbers, np.int64)], self.dtype, axis=1)
 
     def __add__(self, other: Value | Number) -> Value:
         return self.apply("Add", other)
@@ -72,12 +77,12 @@ class Value:
         return self.apply("Div", other)
 
     def __matmul__(self, other: npt.NDArray[Any]) -> Value:
-        """A table times a matrix, or any array times a vector.
+        """A table times a matrix.
 
         With MatMul, onnxruntime would take a number that either side is multiplied with into an attribute, and round it
         to single precision; with Gemm it does not.
         """
-        return self.apply("Gemm" if other.ndim == 2 else "MatMul", other)
+        return self.apply("Gemm", other)
 
     def __neg__(self) -> Value:
         return self.apply("Neg")

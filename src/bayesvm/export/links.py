@@ -52,7 +52,7 @@ def _polynomial(s: Value, coefficients: np.ndarray) -> Value:
     for _ in range(int(np.log2(len(coefficients))) - 1):
         power = power * power
         powers = concatenated([powers, powers * power], axis=-1)
-    return powers @ coefficients
+    return powers.dot(coefficients)
 
 
 def _probit(link: Probit, m: Value, v: Value) -> Both:
@@ -63,7 +63,7 @@ def _two_probits(link: TwoProbits, m: Value, v: Value) -> Both:
     a, b = np.array(link.scale), np.array(link.bias)
     parts = log_probits((m.expanded(-1) * a + b) / sqrt(v.expanded(-1) * a**2 + 1.0))
     shares = np.array([1 - link.share, link.share])
-    first, second = (log(maximum(exp(part) @ shares, LEAST)) for part in parts)
+    first, second = (log(maximum(exp(part).dot(shares), LEAST)) for part in parts)
     return first, second
 
 
@@ -74,7 +74,7 @@ def _paper(_: Paper, m: Value, v: Value) -> Both:
 def _hinge(_: Hinge, m: Value, v: Value) -> Both:
     f = m.expanded(-1) + sqrt(v).expanded(-1) * HINGE_NODES
     odds = (maximum(f + 1.0, 0.0) - maximum(1.0 - f, 0.0)) * 2.0
-    first, second = (log(maximum(side.apply("Sigmoid") @ HINGE_WEIGHTS, LEAST)) for side in (-odds, odds))
+    first, second = (log(maximum(side.apply("Sigmoid").dot(HINGE_WEIGHTS), LEAST)) for side in (-odds, odds))
     return first, second
 
 

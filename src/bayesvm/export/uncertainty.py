@@ -27,7 +27,7 @@ def _two_classes(link: Any, m: Value, s: Value, known: Value, logs: Value) -> di
     aleatoric = -(exp(first) * first + exp(second) * second) @ weights[:, None]
     if isinstance(link, Paper | Hinge):  # no average over f, or one by another rule: the average itself, then
         logs = concatenated([log(maximum(exp(side) @ weights[:, None], LEAST)) for side in (first, second)])
-    stated = exp(logs).column(1)
+    stated = exp(logs).columns([1])
     lower, upper = (exp(binary(link, m + s * reach, known)[1]) for reach in (-REACH, REACH))
     interval = {"lower": minimum(lower, stated), "upper": maximum(upper, stated)}
     return _split(-(exp(logs) * logs).sum(1), aleatoric) | interval
