@@ -15,6 +15,7 @@ import typer
 
 from bayesvm.cli.console import errors
 from bayesvm.cli.evaluate import evaluate
+from bayesvm.cli.export import export
 from bayesvm.cli.fit import fit
 from bayesvm.cli.predict import predict
 
@@ -28,7 +29,7 @@ app = typer.Typer(
     rich_markup_mode="markdown",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (fit, predict, evaluate):
+for command in (fit, predict, evaluate, export):
     app.command()(command)
 
 # What is wrong with data or files is told in one sentence; all else is a mistake of ours, with its traceback.
