@@ -61,7 +61,7 @@ reproduce-susy: $(VENV)/.experiments
 test-lowest:
 	$(PYTHON) -m venv .venv-lowest
 	.venv-lowest/bin/python -m pip --disable-pip-version-check --quiet install -c tests/lowest.txt \
-		-e ".[tables,dask,plots]" pytest pandas
+		-e ".[tables,dask,plots,onnx]" pytest pandas onnxruntime
 	.venv-lowest/bin/python -m pytest -W default
 
 # The competitor that needs torch.

@@ -36,8 +36,9 @@ TABLE = {
         {"evaluation", "inspection", "preparation", "workflow", "extras", "report"},
         {"jinja2", "matplotlib", "sklearn"},
     ),
+    "export": ({"core", "data", "estimators", "extras", "preparation", "workflow", "export"}, {"onnx"}),
     "cli": (
-        {"cli", "data", "datasets", "evaluation", "estimators", "report", "workflow", "preparation"},
+        {"cli", "data", "datasets", "evaluation", "estimators", "export", "report", "workflow", "preparation"},
         {"typer", "rich", "pyarrow"},
     ),
     "__main__": ({"cli"}, set()),
@@ -113,7 +114,7 @@ def loaded_by(statement):
 
 def test_importing_the_package_loads_nothing_that_scikit_learn_does_not():
     beyond = loaded_by("import bayesvm") - loaded_by("import sklearn.cluster")
-    assert not beyond & {"matplotlib", "rich", "pandas", "pyarrow", "pooch", "dask", "torch"}
+    assert not beyond & {"matplotlib", "rich", "pandas", "pyarrow", "pooch", "dask", "torch", "onnx", "onnxruntime"}
 
 
 def test_files_are_of_readable_length():

@@ -18,6 +18,7 @@ from bayesvm.cli.console import errors
 from bayesvm.cli.datasets import datasets
 from bayesvm.cli.demo import demo
 from bayesvm.cli.evaluate import evaluate
+from bayesvm.cli.export import export
 from bayesvm.cli.fit import fit
 from bayesvm.cli.inspect import inspect
 from bayesvm.cli.predict import predict
@@ -33,7 +34,7 @@ app = typer.Typer(
     rich_markup_mode="markdown",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (fit, predict, evaluate, compare, report, inspect, demo):
+for command in (fit, predict, evaluate, compare, report, inspect, export, demo):
     app.command()(command)
 app.add_typer(datasets, name="datasets")
 

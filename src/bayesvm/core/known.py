@@ -15,9 +15,9 @@ SURE = 6.0  # the score beyond which the entropy is below 1e-7
 ROWS_AT_ONCE = 1024  # so that temporary arrays fit the processor's caches
 
 # Gauss-Hermite quadrature with 48 nodes, without those in the tails that weigh nothing.
-_NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(48)
-_WEIGHTS /= _WEIGHTS.sum()
-_NODES, _WEIGHTS = _NODES[_WEIGHTS > 1e-9], _WEIGHTS[_WEIGHTS > 1e-9]
+NODES, WEIGHTS = np.polynomial.hermite_e.hermegauss(48)
+WEIGHTS /= WEIGHTS.sum()
+NODES, WEIGHTS = NODES[WEIGHTS > 1e-9], WEIGHTS[WEIGHTS > 1e-9]
 
 
 @dataclass(frozen=True)
@@ -56,12 +56,12 @@ class KnownF:
         means, rises, per_unit = np.empty(len(m)), np.diff(table), CELLS / (2 * self.reach)
         for start in range(0, len(m), ROWS_AT_ONCE):
             rows = slice(start, start + ROWS_AT_ONCE)
-            place = np.multiply.outer(s[rows] * per_unit, _NODES)
+            place = np.multiply.outer(s[rows] * per_unit, NODES)
             place += (m[rows, None] + self.reach) * per_unit
             np.clip(place, 0, CELLS * (1 - 1e-12), out=place)
             cell = place.astype(np.int32)
             place -= cell
             place *= rises[cell]
             place += table[cell]
-            means[rows] = place @ _WEIGHTS
+            means[rows] = place @ WEIGHTS
         return means

@@ -18,8 +18,8 @@ from bayesvm.core.leave_one_out import Cavities
 from bayesvm.core.linalg import Array
 
 # An even grid for the expectation over N(0, 1): with kinks in the integrand no rule of high order does better.
-_NODES = np.linspace(-7.0, 7.0, 141)
-_WEIGHTS = np.exp(-0.5 * _NODES**2) / np.exp(-0.5 * _NODES**2).sum()
+HINGE_NODES = np.linspace(-7.0, 7.0, 141)
+HINGE_WEIGHTS = np.exp(-0.5 * HINGE_NODES**2) / np.exp(-0.5 * HINGE_NODES**2).sum()
 
 
 # Of the two probits around the one that fits best: how far their log a and b may be from its own, as deviations.
@@ -85,7 +85,7 @@ class Hinge:
 
     def score(self, m: Array, v: Array) -> Array:
         total = np.zeros(np.shape(m))
-        for node, weight in zip(_NODES, _WEIGHTS, strict=True):
+        for node, weight in zip(HINGE_NODES, HINGE_WEIGHTS, strict=True):
             f = m + np.sqrt(v) * node
             total += weight * expit(2 * (np.maximum(0, 1 + f) - np.maximum(0, 1 - f)))
         return np.asarray(ndtri(np.clip(total, 1e-300, 1 - 1e-16)))

@@ -33,7 +33,7 @@ from bayesvm.estimators._validation import new_data
 
 DRAWS = 64  # quasi-random points of the latent functions, for uncertainty with many classes
 MOST_JOINT_ROWS = 5_000  # whose joint covariance is factored for sample_latent
-INTERVAL = 0.95
+REACH = norm.ppf(0.975)  # standard deviations of a 95 % interval to either side
 
 Result = TypeVar("Result")
 
@@ -169,7 +169,7 @@ class PredictionMixin:
         stated = known.mean_probability(m, s) if averaged else np.asarray(ndtr(self._link.score(m, v)))
         total = entr(stated) + entr(1 - stated)
         aleatoric = np.minimum(known.mean_entropy(m, s), total)
-        reach = norm.ppf(0.5 + INTERVAL / 2) * s
+        reach = REACH * s
         lower, upper = (ndtr(self._link.score(m + sign * reach, np.zeros(len(m)))) for sign in (-1, 1))
         return {
             "total": total,
@@ -181,9 +181,8 @@ class PredictionMixin:
 
     def _many_class_uncertainty(self, m: np.ndarray, v: np.ndarray) -> dict[str, np.ndarray]:
         s = np.sqrt(v)
-        points = qmc.Sobol(m.shape[1], scramble=False).random(DRAWS) + 0.5 / DRAWS  # the middles of a fine grid's cells
         mean, aleatoric = np.zeros(m.shape), np.zeros(len(m))
-        for draw in norm.ppf(points):
+        for draw in normal_draws(m.shape[1]):
             p = softmax(self._link.logits(m + s * draw, np.zeros(m.shape)), axis=1)
             mean += p / DRAWS
             aleatoric += entr(p).sum(axis=1) / DRAWS
@@ -234,6 +233,12 @@ class PredictionMixin:
             return softmax(rows, axis=1).reshape(f.shape)
         z = self._link.score(f, known)
         return np.stack([ndtr(-z), ndtr(z)], axis=-1)
+
+
+def normal_draws(n_classes: int) -> np.ndarray:
+    """Quasi-random points of N(0, I), a row each, that do so for more classes (D11)."""
+    points = qmc.Sobol(n_classes, scramble=False).random(DRAWS) + 0.5 / DRAWS  # the middles of a fine grid's cells
+    return norm.ppf(points)
 
 
 def probabilities(decision: np.ndarray) -> np.ndarray:

@@ -1,0 +1,142 @@
+"""Export: kernels (D2), feature maps (D3) and the moments of f (D4).
+
+Distances cancel, and are computed in double precision throughout; the products with M×M matrices, which are nearly all
+the work, in the type of the graph.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from bayesvm.core.cross_kernels import FARTHEST, AffineDistances, FlatRBFAgainst
+from bayesvm.core.features import InducingFeatures
+from bayesvm.core.kernels import RBF, Constant, Kernel, Linear, Matern, Sum
+from bayesvm.core.linalg import Array
+from bayesvm.core.statistics import View
+from bayesvm.export.graph import Value, clip, concatenated, exp, maximum, minimum, sqrt
+
+
+def moments(features: Any, view: View, rows: Value, dtype: npt.DTypeLike) -> tuple[Value, Value]:
+    """Mean and variance of f at scaled rows in double precision, a column for each machine (D4)."""
+    phi, prior_variance = (_inducing if isinstance(features, InducingFeatures) else _linear)(
+        features, view, rows, np.dtype(dtype)
+    )
+    residual: Value | float = 0.0
+    if prior_variance is not None:
+        residual = maximum(prior_variance - (phi * phi).sum(1).cast(np.float64), 0.0)
+    means, variances = [], []
+    for lens in view.lenses:
+        seen = phi if lens.rotation is None else phi @ lens.rotation
+        means.append((seen @ lens.mean[:, None]).cast(np.float64) + lens.offset)
+        explained = seen * seen @ lens.spread[:, None]
+        variances.append(explained.cast(np.float64) + residual)
+    return concatenated(means), concatenated(variances)
+
+
+def _linear(features: Any, view: Any, rows: Value, dtype: np.dtype[Any]) -> tuple[Value, None]:
+    """``rootᵀ (x, 1)``; a vector stands for a diagonal matrix."""
+    root, rows = view.features.root, rows.cast(dtype)
+    if not features.intercept:
+        return rows * root if root.ndim == 1 else rows @ root, None
+    if root.ndim == 2:
+        return rows @ root[:-1] + root[-1], None
+    one_more = rows.graph.constant([0, 0, 0, 1], np.int64)
+    return (rows * root[:-1]).apply("Pad", one_more, root[-1]), None
+
+
+def _inducing(features: InducingFeatures, view: Any, rows: Value, dtype: np.dtype[Any]) -> tuple[Value, Value]:
+    """``L⁻¹ k(Z, x)`` in the view's basis, and ``k(x, x)``."""
+    prepared, exported = view.features, exported_kernel(features.kernel)
+    if prepared.shared is None:
+        matrix = exported.matrix(features.kernel, features.inducing_points, rows, dtype)
+        phi = matrix @ prepared.whitening
+    else:
+        phi = _flat_rbf(prepared.cross, rows, dtype) @ prepared.whitening + prepared.shared
+    return phi, exported.diagonal(features.kernel, rows)
+
+
+class ExportedKernel(NamedTuple):
+    """A kernel as nodes: ``k(x, Z)`` of every row, and ``k(x, x)`` of every row or one for all."""
+
+    matrix: Callable[[Any, Array, Value, np.dtype[Any]], Value]
+    diagonal: Callable[[Any, Value], Value]
+
+
+def exported_kernel(kernel: Kernel) -> ExportedKernel:
+    """How kernels of this kind are written."""
+    if type(kernel) not in KERNELS:
+        known = ", ".join(kind.__name__ for kind in KERNELS)
+        raise TypeError(f"a kernel of type {type(kernel).__name__} has no ONNX form; fit with one of {known}")
+    return KERNELS[type(kernel)]
+
+
+def _affine(distances: AffineDistances, rows: Value, dtype: np.dtype[Any]) -> Value:
+    """``slope · d² + intercept``, on the right side of d² = 0."""
+    scaled = clip((rows - distances.centre) * distances.inverse_scale, -FARTHEST, FARTHEST)
+    extended = concatenated([scaled, (scaled * scaled).sum(1)])
+    value = extended.apply("Gemm", distances.table[:-1], distances.table[-1])
+    return (minimum if distances.slope < 0 else maximum)(value, distances.intercept).cast(dtype)
+
+
+def _rbf(kernel: RBF, points: Array, rows: Value, dtype: np.dtype[Any]) -> Value:
+    against: Any = kernel.against(points)
+    return exp(_affine(against.exponent, rows, dtype))
+
+
+def _flat_rbf(against: FlatRBFAgainst, rows: Value, dtype: np.dtype[Any]) -> Value:
+    """``σ² expm1(-d²/2)``: what is left above the level of a flat kernel, as ``tanh(t/2) (exp(t) + 1)``."""
+    t = _affine(against.exponent, rows, dtype)
+    return (t * 0.5).apply("Tanh") * (exp(t) + 1.0) * against.variance
+
+
+def _matern(kernel: Matern, points: Array, rows: Value, dtype: np.dtype[Any]) -> Value:
+    against: Any = kernel.against(points)
+    squared = _affine(against.squared, rows, dtype)
+    a = sqrt(squared)
+    polynomial = a + 1.0 if kernel.nu == 1.5 else a + 1.0 + squared * (1 / 3)
+    return polynomial * exp(-a) * float(kernel.variance)
+
+
+def _dot(kernel: Linear, points: Array, rows: Value, dtype: np.dtype[Any]) -> Value:
+    return (rows @ (float(kernel.variance) * points.T)).cast(dtype)
+
+
+def _dot_diagonal(kernel: Linear, rows: Value) -> Value:
+    return (rows * rows).sum(1) * float(kernel.variance)
+
+
+def _constant(kernel: Constant, points: Array, rows: Value, dtype: np.dtype[Any]) -> Value:
+    return rows.graph.constant(np.full((1, len(points)), float(kernel.variance)), dtype)
+
+
+def _variance(kernel: Any, rows: Value) -> Value:
+    return rows.graph.constant(float(kernel.variance), np.float64)
+
+
+def _sum(kernel: Sum, points: Array, rows: Value, dtype: np.dtype[Any]) -> Value:
+    terms = [
+        exported_kernel(part).matrix(part, points, rows, dtype) * weight
+        for part, weight in zip(kernel.kernels, kernel.checked_weights(), strict=True)
+    ]
+    return sum(terms[1:], terms[0])
+
+
+def _sum_diagonal(kernel: Sum, rows: Value) -> Value:
+    terms = [
+        exported_kernel(part).diagonal(part, rows) * weight
+        for part, weight in zip(kernel.kernels, kernel.checked_weights(), strict=True)
+    ]
+    return sum(terms[1:], terms[0])
+
+
+KERNELS: dict[type[Kernel], ExportedKernel] = {
+    RBF: ExportedKernel(_rbf, _variance),
+    Matern: ExportedKernel(_matern, _variance),
+    Linear: ExportedKernel(_dot, _dot_diagonal),
+    Constant: ExportedKernel(_constant, _variance),
+    Sum: ExportedKernel(_sum, _sum_diagonal),
+}

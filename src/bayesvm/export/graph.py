@@ -1,0 +1,203 @@
+"""Export: an ONNX graph under construction, whose values are written like arrays.
+
+Only operators that onnxruntime has in double precision are used. It lacks Erf, Softplus, Acos and OneHot there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from bayesvm.extras import optional
+
+OPSET, ML_OPSET, IR_VERSION = 17, 3, 8  # of 2022, so that runtimes of some years read it
+LARGEST = 2**31 - 2**20  # bytes of constants; a message of protobuf ends at 2 GB
+
+Number = float | npt.NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Value:
+    """What a node of the graph computes; NumPy numbers and arrays beside it become constants of its type."""
+
+    graph: Graph
+    name: str
+    dtype: np.dtype[Any]
+    __array_ufunc__: ClassVar[None] = None  # a NumPy number on the left leaves the operation to us
+
+    def apply(self, op: str, *others: Value | Number, dtype: npt.DTypeLike | None = None, **attributes: Any) -> Value:
+        """The result of an operator, of the same type unless another is given."""
+        inputs = [other if isinstance(other, Value) else self.graph.constant(other, self.dtype) for other in others]
+        return self.graph.node(op, [self, *inputs], self.dtype if dtype is None else np.dtype(dtype), **attributes)
+
+    def cast(self, dtype: npt.DTypeLike) -> Value:
+        """In another type; itself, if that is its own."""
+        kind = np.dtype(dtype)
+        return self if kind == self.dtype else self.apply("Cast", dtype=kind, to=self.graph.code(kind))
+
+    def sum(self, axis: int) -> Value:
+        """Over one axis, which stays with the length one."""
+        return self.graph.node("ReduceSum", [self, self.graph.constant([axis], np.int64)], self.dtype, keepdims=1)
+
+    def dot(self, vector: npt.NDArray[Any]) -> Value:
+        """``Σ_k x_k c_k`` over the last axis, which goes."""
+        terms, last = self * vector, self.graph.constant([-1], np.int64)
+        return self.graph.node("ReduceSum", [terms, last], self.dtype, keepdims=0)
+
+    def expanded(self, axis: int) -> Value:
+        """With a new axis of the length one."""
+        return self.graph.node("Unsqueeze", [self, self.graph.constant([axis], np.int64)], self.dtype)
+
+    def flat(self) -> Value:
+        """A vector."""
+        return self.graph.node("Reshape", [self, self.graph.constant([-1], np.int64)], self.dtype)
+
+    def at(self, places: Value) -> Value:
+        """The entries, or rows, with these numbers."""
+        return self.graph.node("Gather", [self, places], self.dtype, axis=0)
+
+    def columns(self, numbers: Sequence[int] | npt.NDArray[np.integer]) -> Value:
+        """Some columns of a table, in this order."""
+        return self.graph.node("Gather", [self, self.graph.constant(numbers, np.int64)], self.dtype, axis=1)
+
+    def __add__(self, other: Value | Number) -> Value:
+        return self.apply("Add", other)
+
+    def __mul__(self, other: Value | Number) -> Value:
+        return self.apply("Mul", other)
+
+    def __sub__(self, other: Value | Number) -> Value:
+        return self.apply("Sub", other)
+
+    def __truediv__(self, other: Value | Number) -> Value:
+        return self.apply("Div", other)
+
+    def __matmul__(self, other: npt.NDArray[Any]) -> Value:
+        """A table times a matrix.
+
+        With MatMul, onnxruntime would take a number that either side is multiplied with into an attribute, and round it
+        to single precision; with Gemm it does not.
+        """
+        return self.apply("Gemm", other)
+
+    def __neg__(self) -> Value:
+        return self.apply("Neg")
+
+    def __rsub__(self, other: Number) -> Value:
+        return self.graph.constant(other, self.dtype) - self
+
+    def __rtruediv__(self, other: Number) -> Value:
+        return self.graph.constant(other, self.dtype) / self
+
+    __radd__, __rmul__ = __add__, __mul__
+
+
+@dataclass
+class Graph:
+    """Nodes, constants, inputs and outputs, as they are added."""
+
+    onnx: Any = field(default_factory=lambda: optional("onnx", "onnx"))
+    inputs: list[Any] = field(default_factory=list)
+    outputs: list[Any] = field(default_factory=list)
+    nodes: list[Any] = field(default_factory=list)
+    constants: list[Any] = field(default_factory=list)
+    n_bytes: int = 0
+
+    def code(self, dtype: np.dtype[Any]) -> int:
+        """ONNX's number of a type; text has the type of objects."""
+        if dtype.kind in "OU":
+            return int(self.onnx.TensorProto.STRING)
+        return int(self.onnx.helper.np_dtype_to_tensor_dtype(dtype))
+
+    def input(self, name: str, dtype: npt.DTypeLike, width: int) -> Value:
+        """A table of any number of rows."""
+        kind = np.dtype(dtype)
+        self.inputs.append(self.onnx.helper.make_tensor_value_info(name, self.code(kind), ["N", width]))
+        return Value(self, name, kind)
+
+    def output(self, name: str, value: Value, *shape: int) -> None:
+        """A result for every row, of this shape."""
+        self.nodes.append(self.onnx.helper.make_node("Identity", [value.name], [name]))
+        info = self.onnx.helper.make_tensor_value_info(name, self.code(value.dtype), ["N", *shape])
+        self.outputs.append(info)
+
+    def constant(self, value: npt.ArrayLike, dtype: npt.DTypeLike) -> Value:
+        """An array that is part of the model."""
+        array = np.ascontiguousarray(value, dtype) if np.ndim(value) else np.asarray(value, dtype)
+        name = f"/constant_{len(self.constants)}"
+        self.n_bytes += array.nbytes
+        if self.n_bytes > LARGEST:
+            raise ValueError(
+                "an ONNX file ends at 2 GB, and this model is larger: fit it with fewer inducing points (it holds a "
+                "square matrix of them for every class), or give dtype='single'"
+            )
+        self.constants.append(self.onnx.numpy_helper.from_array(array, name))
+        return Value(self, name, array.dtype)
+
+    def node(self, op: str, inputs: Sequence[Value], dtype: np.dtype[Any], **attributes: Any) -> Value:
+        """An operator on values of the graph."""
+        name = f"/{op}_{len(self.nodes)}"
+        self.nodes.append(self.onnx.helper.make_node(op, [value.name for value in inputs], [name], **attributes))
+        return Value(self, name, dtype)
+
+    def model(self, metadata: Mapping[str, str]) -> Any:
+        """The whole as an ``onnx.ModelProto``, checked."""
+        helper = self.onnx.helper
+        graph = helper.make_graph(self.nodes, "bayesvm", self.inputs, self.outputs, self.constants)
+        domains = {node.domain for node in self.nodes}
+        versions = [helper.make_opsetid("", OPSET)]
+        versions += [helper.make_opsetid("ai.onnx.ml", ML_OPSET)] if "ai.onnx.ml" in domains else []
+        model = helper.make_model(graph, opset_imports=versions, ir_version=IR_VERSION, producer_name="bayesvm")
+        helper.set_model_props(model, dict(metadata))
+        self.onnx.checker.check_model(model, full_check=True)
+        return model
+
+
+def exp(x: Value) -> Value:
+    """``eˣ``."""
+    return x.apply("Exp")
+
+
+def log(x: Value) -> Value:
+    """The natural logarithm."""
+    return x.apply("Log")
+
+
+def sqrt(x: Value) -> Value:
+    """The square root."""
+    return x.apply("Sqrt")
+
+
+def absolute(x: Value) -> Value:
+    """``|x|``."""
+    return x.apply("Abs")
+
+
+def maximum(x: Value, y: Value | Number) -> Value:
+    """The larger one."""
+    return x.apply("Max", y)
+
+
+def minimum(x: Value, y: Value | Number) -> Value:
+    """The smaller one."""
+    return x.apply("Min", y)
+
+
+def clip(x: Value, low: float, high: float) -> Value:
+    """Between two numbers."""
+    return x.apply("Clip", low, high)
+
+
+def where(condition: Value, x: Value, y: Value) -> Value:
+    """``x`` where the condition holds, ``y`` elsewhere."""
+    return x.graph.node("Where", [condition, x, y], x.dtype)
+
+
+def concatenated(values: Sequence[Value], axis: int = 1) -> Value:
+    """One after the other along an axis; itself, if there is but one."""
+    first = values[0]
+    return first if len(values) == 1 else first.graph.node("Concat", values, first.dtype, axis=axis)

@@ -1,0 +1,120 @@
+"""Export: ``to_onnx``, a fitted model as a graph of standard operators, for runtimes that know nothing of bayesvm."""
+
+from __future__ import annotations
+
+import json
+from importlib.metadata import version
+from typing import Any, Literal
+
+import numpy as np
+
+from bayesvm.core.statistics import View
+from bayesvm.estimators import BayesianLinearSVC, BayesianSVC
+from bayesvm.estimators._base import MANY_ROWS
+from bayesvm.export.features import moments
+from bayesvm.export.graph import Graph, Value, exp
+from bayesvm.export.links import log_probabilities
+from bayesvm.export.recipes import features_of
+from bayesvm.export.scalers import scaled
+from bayesvm.export.uncertainty import uncertainty_of
+from bayesvm.workflow import TableModel
+
+DTYPES: dict[str, np.dtype[Any]] = {"double": np.dtype(np.float64), "single": np.dtype(np.float32)}
+LABEL_TYPES = {"b": np.bool_, "i": np.int64, "u": np.int64, "f": np.float64, "U": np.object_, "O": np.object_}
+
+
+def to_onnx(
+    model: BayesianSVC | BayesianLinearSVC | TableModel,
+    *,
+    dtype: Literal["double", "single"] = "double",
+    uncertainty: bool = False,
+) -> Any:
+    """A fitted model as an ``onnx.ModelProto`` (opset 17), for onnxruntime and others; needs ``bayesvm[onnx]``.
+
+    The input of an estimator is ``X``, N×D. A TableModel has an input for every column, by its name and N×1: numbers,
+    NaN if missing, or text, ``"(missing)"`` if missing. The outputs are ``label`` and ``probabilities``, whose columns
+    are in the order of ``classes_``; the model's metadata tell them too.
+
+    Parameters
+    ----------
+    model : BayesianSVC, BayesianLinearSVC or TableModel
+    dtype : "double" or "single"
+        The type of numbers that go in and come out, and of the large matrix products.
+    uncertainty : bool
+        Whether to add the columns of ``predict_uncertainty`` and ``latent_mean`` and ``latent_variance``.
+
+    Examples
+    --------
+    >>> from bayesvm import BayesianLinearSVC, to_onnx
+    >>> from bayesvm.datasets import twonorm
+    >>> data = twonorm(500, random_state=0)
+    >>> graph = to_onnx(BayesianLinearSVC().fit(data.X, data.y))
+    >>> [output.name for output in graph.graph.output]
+    ['label', 'probabilities']
+    """
+    estimator: Any = model.estimator if isinstance(model, TableModel) else model
+    _require_exportable(estimator, dtype)
+    graph, kind, n_classes = Graph(), DTYPES[dtype], len(estimator.classes_)
+    rows = _rows(graph, model, kind).cast(np.float64)
+    # The parts of a fitted model are read as they are.
+    scaler, features, link = estimator._scaler, estimator._features, estimator._link  # noqa: SLF001
+    m, v = moments(features, _view(estimator, kind), scaled(scaler, rows), kind)
+    logs = log_probabilities(link, m, v)
+    classes = graph.constant(estimator.classes_, LABEL_TYPES[estimator.classes_.dtype.kind])
+    graph.output("label", classes.at(logs.apply("ArgMax", dtype=np.int64, axis=1, keepdims=0)))
+    graph.output("probabilities", exp(logs).cast(kind), n_classes)
+    if uncertainty:
+        for name, value in uncertainty_of(link, m, v, logs, n_classes).items():
+            graph.output(name, value.flat().cast(kind))
+        for name, value in (("latent_mean", m), ("latent_variance", v)):
+            if n_classes == 2:
+                graph.output(name, value.flat().cast(kind))
+            else:
+                graph.output(name, value.cast(kind), n_classes)
+    _require_distinct(graph)
+    return graph.model({"classes": json.dumps(estimator.classes_.tolist()), "bayesvm": version("bayesvm")})
+
+
+def _require_exportable(estimator: Any, dtype: str) -> None:
+    if dtype not in DTYPES:
+        raise ValueError(f"dtype is 'double' or 'single', got {dtype!r}")
+    if type(estimator) not in (BayesianSVC, BayesianLinearSVC):
+        raise TypeError(
+            f"to_onnx takes a BayesianSVC, a BayesianLinearSVC or a TableModel, not a {type(estimator).__name__}; of a "
+            "pipeline give the last step, and do the others where the rows come from"
+        )
+    if not hasattr(estimator, "_machines"):
+        raise ValueError(f"this {type(estimator).__name__} is not fitted; call fit before to_onnx")
+    classes = estimator.classes_
+    if classes.dtype.kind not in LABEL_TYPES or (
+        classes.dtype.kind == "O" and not all(isinstance(label, str) for label in classes)
+    ):
+        raise TypeError(
+            f"labels of the type {classes.dtype}, such as {classes[0]!r}, have no ONNX form; fit with labels that are "
+            "text, whole numbers, floats or bools"
+        )
+
+
+def _rows(graph: Graph, model: Any, dtype: np.dtype[Any]) -> Value:
+    """The inputs, as features."""
+    if isinstance(model, TableModel):
+        if model.recipe.numbered is None:
+            return features_of(model.recipe, graph, dtype)
+        model = model.estimator
+    return graph.input("X", dtype, model.n_features_in_)
+
+
+def _view(estimator: Any, dtype: np.dtype[Any]) -> View:
+    """What the model predicts with, in this precision."""
+    view: View = estimator._view  # noqa: SLF001
+    if view.lenses[0].mean.dtype == dtype:
+        return view
+    return View.of(estimator._features, estimator._machines, MANY_ROWS, dtype)[0]  # noqa: SLF001
+
+
+def _require_distinct(graph: Graph) -> None:
+    clash = {put.name for put in graph.inputs} & {put.name for put in graph.outputs}
+    if clash:
+        raise ValueError(
+            f"a column is called {clash.pop()!r}, like an output of the graph; give it another name and fit again"
+        )

@@ -1,0 +1,44 @@
+"""Export: the recipe of a ``TableModel``, from columns of any kind to features."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from bayesvm.export.graph import Graph, Value, concatenated, where
+from bayesvm.preparation import Recipe
+from bayesvm.preparation.columns import LevelColumn, NumberColumn
+
+
+def features_of(recipe: Recipe, graph: Graph, dtype: np.dtype[Any]) -> Value:
+    """An input for every column, and the features that they become."""
+    return concatenated([COLUMNS[type(column)](column, graph, dtype) for column in recipe.columns])
+
+
+def _number(column: NumberColumn, graph: Graph, dtype: np.dtype[Any]) -> Value:
+    given = graph.input(column.name, dtype, 1)
+    missing = given.apply("IsNaN", dtype=np.bool_)
+    filled = where(missing, graph.constant(column.fill, dtype), given)
+    return concatenated([filled, missing.cast(dtype)]) if column.indicator else filled
+
+
+def _levels(column: LevelColumn, graph: Graph, dtype: np.dtype[Any]) -> Value:
+    """Text looked up in a table of features: a row for each level, and a last one for all other text."""
+    given = graph.input(column.name, np.object_, 1)
+    known = len(column.levels)
+    rows = np.eye(known + 1)[:, : known + column.rare]  # others are a level of their own, or none
+    if rows.shape[1] == 2:
+        rows = rows[:, 1:]
+    number = given.apply(
+        "LabelEncoder",
+        dtype=np.int64,
+        domain="ai.onnx.ml",
+        keys_strings=list(column.levels),
+        values_int64s=list(range(known)),
+        default_int64=known,
+    )
+    return graph.constant(rows, dtype).at(number.flat())
+
+
+COLUMNS: dict[type, Any] = {NumberColumn: _number, LevelColumn: _levels}

@@ -1,0 +1,216 @@
+"""An exported model says in onnxruntime what it says here."""
+
+import sys
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+from scipy.special import log_ndtr
+from sklearn.datasets import load_digits
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+import bayesvm
+from bayesvm import BayesianLinearSVC, BayesianSVC, to_onnx
+from bayesvm.core.kernel import Kernel
+from bayesvm.core.links import Normalised
+from bayesvm.estimators import _states
+from bayesvm.export import features, links, scalers
+from bayesvm.export.graph import Graph, concatenated
+from bayesvm.kernels import RBF, Constant, Linear, Matern, Sum
+
+rng = np.random.default_rng(0)
+X = rng.standard_normal((240, 4)) * [1.0, 10.0, 0.1, 1.0] + [0.0, 500.0, 0.0, -1.0]
+X[:, 3] = np.round(X[:, 3])  # ties, of which a quantile scaler makes few knots
+slope = (X - X.mean(axis=0)) / X.std(axis=0) @ [1.0, -1.0, 0.5, 0.3] + rng.standard_normal(240) * 0.5
+LABELS = {2: (slope > 0).astype(int), 3: np.digitize(slope, [-0.7, 0.7])}
+# Rows it learned from, rows beyond all quantiles, and rows beyond all rows.
+ROWS = np.vstack([X, X[:20] * 3, X[:5] * 1e6])
+
+
+def said(graph, rows=ROWS):
+    onnx.checker.check_model(graph)
+    session = onnxruntime.InferenceSession(graph.SerializeToString())
+    kind = {"tensor(double)": np.float64, "tensor(float)": np.float32}[session.get_inputs()[0].type]
+    names = [output.name for output in session.get_outputs()]
+    return dict(zip(names, session.run(names, {"X": rows.astype(kind)}), strict=True))
+
+
+def require_the_same(model, rows=ROWS, atol=1e-9):
+    found, stated = said(to_onnx(model), rows), model.predict_proba(rows)
+    np.testing.assert_allclose(found["probabilities"], stated, atol=atol)
+    sure = np.sort(stated, axis=1)[:, -1] - np.sort(stated, axis=1)[:, -2] > 1e-6
+    assert sure.sum() > len(rows) // 2
+    np.testing.assert_array_equal(found["label"][sure], model.predict(rows)[sure])
+
+
+KERNELS = [
+    RBF(2.0, 3.0),
+    RBF([1.0, 2.0, 3.0, 4.0]),
+    RBF(200.0, 50.0),  # so flat that single precision would treat it apart
+    Matern(2.0, 3.0, nu=1.5),
+    Matern([1.0, 2.0, 3.0, 4.0], nu=2.5),
+    Linear(0.5),
+    2.5 * Matern(1.5),
+    1.5 * RBF(2.0) + 0.5 * Linear(0.3) + Constant(0.7) + Matern(1.0, nu=2.5),
+]
+
+
+@pytest.mark.parametrize("n_classes", LABELS)
+@pytest.mark.parametrize("kernel", KERNELS, ids=repr)
+def test_kernels(kernel, n_classes):
+    model = BayesianSVC(kernel, n_inducing=15, tune=None, random_state=0, precision="double")
+    require_the_same(model.fit(X, LABELS[n_classes]))
+
+
+@pytest.mark.parametrize("n_classes", LABELS)
+@pytest.mark.parametrize("scale", ["standard", "common", "quantile", None])
+@pytest.mark.parametrize("link", ["calibrated", "probit", "hinge", "paper"])
+def test_links_and_scalings(link, scale, n_classes):
+    kernel = RBF([2.0, 20.0, 0.2, 2.0] if scale is None else 2.0, 4.0)
+    model = BayesianSVC(kernel, n_inducing=15, tune=None, random_state=0, scale=scale, link=link)
+    require_the_same(model.fit(X, LABELS[n_classes]))
+
+
+@pytest.mark.parametrize("n_classes", LABELS)
+@pytest.mark.parametrize("scale", ["standard", None])
+@pytest.mark.parametrize("intercept", [True, False])
+@pytest.mark.parametrize(
+    ("prior", "covariance"), [(1.0, "full"), (np.diag([1.0, 2.0, 3.0, 4.0]), "full"), (1.0, "diagonal")]
+)
+def test_linear_models(prior, covariance, intercept, scale, n_classes):
+    model = BayesianLinearSVC(prior, intercept, covariance, tune=None, scale=scale, max_iter=1000)
+    require_the_same(model.fit(X, LABELS[n_classes]))
+
+
+def test_two_probits_that_differ():
+    model = BayesianSVC(n_inducing=15, tune=None, random_state=0).fit(X, LABELS[2])
+    model._link = bayesvm.core.links.TwoProbits((2.0, 0.3), (0.5, -0.4), 0.3)
+    require_the_same(model, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        BayesianSVC(7.3 * Matern(1.1, 3.3), n_inducing=15, tune=None, random_state=0),
+        BayesianSVC(Linear(0.37), n_inducing=1, tune=None, random_state=0),
+        BayesianLinearSVC(0.37, fit_intercept=False, tune=None),
+        BayesianLinearSVC(0.37, covariance="diagonal", fit_intercept=False, tune=None),
+    ],
+    ids=repr,
+)
+def test_no_number_is_rounded_to_single_precision_on_the_way(model):
+    # onnxruntime's MatMulScaleFusion does that to a factor before a MatMul.
+    require_the_same(model.fit(X[:, :1], LABELS[2]), ROWS[:, :1], atol=1e-13)
+
+
+@pytest.mark.parametrize("n_classes", LABELS)
+@pytest.mark.parametrize("link", ["calibrated", "probit", "hinge", "paper"])
+def test_uncertainty(link, n_classes):
+    model = BayesianSVC(n_inducing=15, tune=None, random_state=0, link=link).fit(X, LABELS[n_classes])
+    found = said(to_onnx(model, uncertainty=True))
+    expected = model.predict_uncertainty(ROWS)
+    expected["latent_mean"], expected["latent_variance"] = model.latent_mean_and_variance(ROWS)
+    assert set(found) == {"label", "probabilities", *expected}
+    for name, values in expected.items():
+        assert found[name].shape == values.shape
+        np.testing.assert_allclose(found[name], values, atol=1e-9, err_msg=name)
+
+
+def test_small_probabilities_keep_their_digits():
+    z = np.concatenate([np.linspace(-37, 37, 20_001), [0.0, -1e-9, 1e-9, -1e8]])
+    graph = Graph()
+    graph.output("both", concatenated(links.log_probits(graph.input("X", np.float64, 1))), 2)
+    found = said(graph.model({}), z[:, None])["both"]
+    np.testing.assert_allclose(found, np.column_stack([log_ndtr(-z), log_ndtr(z)]), rtol=1e-13, atol=2e-13)
+
+
+def test_single_precision():
+    digits, y = load_digits(return_X_y=True)
+    model = BayesianSVC(n_inducing=50, tune=None, precision="single", random_state=0).fit(digits, y)
+    found = said(to_onnx(model, dtype="single"), digits)
+    assert found["probabilities"].dtype == np.float32
+    np.testing.assert_allclose(found["probabilities"], model.predict_proba(digits), atol=1e-5)
+    double = said(to_onnx(model), digits)["probabilities"]
+    assert double.dtype == np.float64
+    np.testing.assert_allclose(double, model.predict_proba(digits), atol=1e-5)
+
+
+def test_a_flat_kernel_in_single_precision():
+    model = BayesianSVC(RBF(30.0, 50.0), n_inducing=15, tune=None, precision="single", random_state=0)
+    model.fit(X, LABELS[2])
+    assert model._view.features.shared is not None
+    for dtype in ("single", "double"):
+        np.testing.assert_allclose(
+            said(to_onnx(model, dtype=dtype), X)["probabilities"], model.predict_proba(X), atol=2e-5
+        )
+
+
+@pytest.mark.parametrize(
+    "names",
+    [np.array(["yes", "no"]), np.array(["ä", ""], object), np.array([True, False]), np.array([-1.0, 2.0]),
+     np.array([-1, 1], np.int8)],
+    ids=lambda names: str(names.dtype),
+)  # fmt: skip
+def test_labels_are_those_of_the_model(names):
+    model = BayesianLinearSVC(tune=None).fit(X, names[LABELS[2]])
+    found = said(to_onnx(model), X)["label"]
+    assert found.dtype.kind == {"U": "O"}.get(names.dtype.kind, names.dtype.kind)
+    assert found.tolist() == model.predict(X).tolist()
+
+
+def test_metadata_tell_the_classes():
+    graph = to_onnx(BayesianLinearSVC(tune=None).fit(X, np.array(["a", "b"])[LABELS[2]]))
+    meta = onnxruntime.InferenceSession(graph.SerializeToString()).get_modelmeta()
+    assert meta.producer_name == "bayesvm"
+    assert meta.custom_metadata_map == {"classes": '["a", "b"]', "bayesvm": bayesvm.__version__}
+
+
+def test_one_row_no_rows():
+    model = BayesianSVC(n_inducing=15, tune=None, scale="quantile", random_state=0).fit(X, LABELS[3])
+    graph = to_onnx(model, uncertainty=True)
+    np.testing.assert_allclose(said(graph, X[:1])["probabilities"], model.predict_proba(X[:1]), atol=1e-12)
+    assert said(graph, X[:0])["probabilities"].shape == (0, 3)
+
+
+def test_no_kernel_link_or_scaler_is_missing():
+    def below(kind):
+        return {kind, *(sub for child in kind.__subclasses__() for sub in below(child))}
+
+    concrete = {
+        kind for kind in below(Kernel) if kind.__module__.startswith("bayesvm") and not kind.__abstractmethods__
+    }
+    assert set(features.KERNELS) == concrete == {*_states.KERNELS.values(), Sum}
+    assert {*links.BINARY, *links.MANY_CLASSES} == {*_states.LINKS.values(), Normalised}
+    assert set(scalers.SCALERS) == set(_states.SCALERS.values())
+
+
+def test_an_unknown_kernel_is_refused_by_name():
+    class Special(RBF):
+        """Somebody's own."""
+
+    model = BayesianSVC(Special(2.0) + Constant(), n_inducing=15, tune=None, random_state=0).fit(X, LABELS[2])
+    with pytest.raises(TypeError, match="kernel of type Special has no ONNX form; fit with one of RBF"):
+        to_onnx(model)
+
+
+def test_what_cannot_be_exported(monkeypatch):
+    linear = BayesianLinearSVC(tune=None)
+    with pytest.raises(ValueError, match="BayesianLinearSVC is not fitted; call fit before to_onnx"):
+        to_onnx(linear)
+    linear.fit(X, LABELS[2])
+    with pytest.raises(ValueError, match="dtype is 'double' or 'single', got 'half'"):
+        to_onnx(linear, dtype="half")
+    with pytest.raises(TypeError, match="not a Pipeline; of a pipeline give the last step"):
+        to_onnx(make_pipeline(StandardScaler(), linear))
+    monkeypatch.setattr("bayesvm.export.graph.LARGEST", 100)
+    with pytest.raises(ValueError, match="an ONNX file ends at 2 GB"):
+        to_onnx(linear)
+    linear.classes_ = np.array([1j, 2j])
+    with pytest.raises(TypeError, match="labels of the type complex128"):
+        to_onnx(linear)
+    monkeypatch.setitem(sys.modules, "onnx", None)
+    linear.classes_ = np.array([0, 1])
+    with pytest.raises(ImportError, match=r'pip install "bayesvm\[onnx\]"'):
+        to_onnx(linear)

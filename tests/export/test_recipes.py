@@ -1,0 +1,84 @@
+"""A model of a table takes its columns as they are, in onnxruntime too."""
+
+import numpy as np
+import onnxruntime
+import pandas as pd
+import pytest
+
+from bayesvm import BayesianLinearSVC, BayesianSVC, TableModel, to_onnx
+from bayesvm.export import recipes
+from bayesvm.preparation import Recipe
+from bayesvm.preparation.columns import Column, NumberColumn
+
+rng = np.random.default_rng(0)
+N = 600
+FRAME = pd.DataFrame(
+    {
+        "age": np.where(rng.random(N) < 0.1, np.nan, rng.integers(20, 70, N)),
+        "hours": rng.normal(40, 8, N),
+        "sex": rng.choice(["female", "male"], N),
+        "work": rng.choice(["private", "state", "self", None], N, p=[0.5, 0.2, 0.2, 0.1]),
+        "town": [f"town {i}" if i < 3 else f"village {n}" for n, i in enumerate(rng.integers(0, 4, N))],
+    }
+)
+FRAME["income"] = np.where(FRAME["hours"] + 10 * (FRAME["work"] == "self") + rng.normal(0, 5, N) > 42, "high", "low")
+OTHERS = pd.concat(
+    [
+        FRAME[:50],
+        pd.DataFrame(
+            {
+                "age": [30.0, np.nan],
+                "hours": [np.nan, 41.0],
+                "sex": ["other", None],
+                "work": ["none", "(missing)"],
+                "town": ["Rome", "(rare)"],
+            }
+        ),
+    ]
+).drop(columns="income")
+
+
+def inputs(frame):
+    return {
+        name: frame[[name]].to_numpy(np.float64)
+        if frame[name].dtype.kind == "f"
+        else frame[[name]].fillna("(missing)").to_numpy(object)
+        for name in frame.columns
+    }
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    path = tmp_path_factory.mktemp("table") / "people.csv"
+    FRAME.to_csv(path, index=False)
+    estimator = BayesianSVC(n_inducing=30, tune=None, random_state=0)
+    return TableModel.fit(path, "income", estimator=estimator)
+
+
+def test_columns_of_any_kind(model):
+    assert {len(column.names) for column in model.recipe.columns} == {1, 2, 4}
+    session = onnxruntime.InferenceSession(to_onnx(model).SerializeToString())
+    assert [put.name for put in session.get_inputs()] == model.recipe.needed == ["age", "hours", "sex", "work", "town"]
+    with pytest.warns(UserWarning, match="training had not|none were missing"):
+        stated = model.predict_proba(OTHERS)
+    label, found = session.run(["label", "probabilities"], inputs(OTHERS))
+    np.testing.assert_allclose(found, stated, atol=1e-9)
+    np.testing.assert_array_equal(label, model.classes_[stated.argmax(axis=1)])
+
+
+def test_every_kind_of_column_is_exported():
+    assert set(recipes.COLUMNS) == set(Column.__args__)
+
+
+def test_features_with_numbers_for_names_are_one_input(model):
+    X = rng.standard_normal((100, 3))
+    linear = BayesianLinearSVC(tune=None).fit(X, X[:, 0] > 0)
+    session = onnxruntime.InferenceSession(to_onnx(TableModel(linear, Recipe((), numbered=3))).SerializeToString())
+    np.testing.assert_allclose(session.run(["probabilities"], {"X": X})[0], linear.predict_proba(X), atol=1e-9)
+
+
+def test_a_column_with_the_name_of_an_output():
+    X = rng.standard_normal((100, 1))
+    linear = BayesianLinearSVC(tune=None).fit(X, X[:, 0] > 0)
+    with pytest.raises(ValueError, match="a column is called 'label', like an output of the graph; give it another"):
+        to_onnx(TableModel(linear, Recipe((NumberColumn("label", 0.0),))))
