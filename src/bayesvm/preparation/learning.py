@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.preprocessing import OneHotEncoder
 
 from bayesvm.data.blocks import random_rows
-from bayesvm.data.tables.columns import EXAMPLE, PANDAS_INDEX, SMALL, no_column, numbers_of
+from bayesvm.data.tables.columns import EXAMPLE, PANDAS_INDEX, SMALL, numbers_of
 from bayesvm.data.tables.files import SourceFile
 from bayesvm.data.usable import is_number
 from bayesvm.extras import optional
@@ -39,9 +39,7 @@ def learn(
     ``columns`` names those to use, ``drop`` those to leave out, ``levels`` those whose numbers are names of levels.
     """
     file, schema = opened.schemas[0]
-    wanted = [*special, *(columns or ()), *drop, *levels]
-    if unknown := [name for name in wanted if name not in schema.names]:
-        raise ValueError(no_column(file, schema, unknown))
+    opened.require_columns([*special, *(columns or ()), *drop, *levels])
     names = [
         n
         for n in dict.fromkeys(columns or schema.names)

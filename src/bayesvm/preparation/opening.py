@@ -17,6 +17,7 @@ from bayesvm.data.tables.columns import (
     Columns,
     Schemas,
     label_dtype_of,
+    no_column,
     require_distinct,
     require_numbers,
     require_same_names,
@@ -44,6 +45,12 @@ class Opened:
         require_distinct(schema.names, f"{file} has several columns of the name")
         for other, other_schema in self.schemas[1:]:
             require_same_names(file, schema, other, other_schema, set(used))
+
+    def require_columns(self, wanted: Sequence[str]) -> None:
+        """The first file has them."""
+        file, schema = self.schemas[0]
+        if unknown := [name for name in wanted if name not in schema.names]:
+            raise ValueError(no_column(file, schema, unknown))
 
     def if_there(self, weight: str | None) -> str | None:
         """The name of the weights, unless there are none, which is told."""

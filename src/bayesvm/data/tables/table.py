@@ -233,6 +233,10 @@ class Table:
         """The rows with these rising numbers, as a table of their own."""
         return Table(self._rows.subset(numbers), self._layout)
 
+    def at_hand(self) -> Table:
+        """The same rows, read once and kept in memory."""
+        return Table(self._rows.at_hand(self._layout.needed(features=True, labels=True)), self._layout)
+
     def where(self, row: int) -> str:
         """The file and the row in it: ``"b.parquet, row 17"``."""
         return self._rows.where(row)
