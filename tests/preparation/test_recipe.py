@@ -229,3 +229,39 @@ def test_numbers_with_a_slip_are_told(tmp_path):
     ):
         learned(tmp_path / "t.csv")
     assert learned(tmp_path / "t.csv", levels=["x"]).columns[0].kind == "levels"  # asked for: no warning
+
+
+def test_files_may_have_different_types_of_the_same_kind(tmp_path):
+    whole, texts = [1, 2, None, 4] * 20, ["a", "b", None, "b"] * 20
+    labels = pa.array(["a", "b"] * 40)
+    halves = {
+        "0.parquet": {"x": pa.array(whole, pa.int64()), "z": pa.array(texts)},
+        "1.parquet": {"x": pa.array(whole, pa.float64()), "z": pa.array(texts).dictionary_encode()},
+        "2.parquet": {"x": pa.nulls(80), "z": pa.nulls(80)},
+        "3.parquet": {"x": pa.array([7] * 80, pa.uint8()), "z": pa.array(["c"] * 80, pa.large_string())},
+    }
+    for name, columns in halves.items():
+        pq.write_table(pa.table(columns | {"y": labels}), tmp_path / name)
+    recipe = learned(tmp_path)
+    number, levels = recipe.columns
+    assert number == NumberColumn("x", float(np.median([1, 2, 4] * 40 + [7] * 80)), indicator=True)
+    assert levels.levels == (MISSING, "b", "c", "a")
+    with prepared(tmp_path, recipe, "y") as table:
+        X = table.rows(np.arange(320)).X
+    decoded = recipe.decoded(X)
+    assert decoded["x"] == [*whole, *whole, *[None] * 80, *[7] * 80]
+    assert decoded["z"] == [text or MISSING for text in [*texts, *texts, *[None] * 80, *["c"] * 80]]
+
+
+@pytest.mark.parametrize("values", [[["a"], ["b", "c"]], [{"part": "a"}, {"part": "b"}]])
+def test_several_values_in_a_row_are_refused(tmp_path, values):
+    kind = pa.array(values).type
+    pq.write_table(pa.table({"x": [1.0, 2.0], "z": values, "y": ["a", "b"]}), tmp_path / "t.parquet")
+    with pytest.raises(TypeError, match=r"column 'z' of .*t\.parquet holds several values in each row.*--drop z"):
+        learned(tmp_path / "t.parquet")
+    recipe = learned(tmp_path / "t.parquet", drop=["z"])
+    pq.write_table(pa.table({"x": pa.array(values, kind), "y": ["a", "b"]}), tmp_path / "u.parquet")
+    with pytest.raises(TypeError, match="'x' of .*is no column of numbers.*make one column of numbers of each"):
+        prepared(tmp_path / "u.parquet", recipe)
+    with pytest.raises(TypeError, match="the target 'z' of .* is of the type .*; labels must be"):
+        prepared(tmp_path / "t.parquet", recipe, "z")

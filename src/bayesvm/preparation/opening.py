@@ -16,6 +16,7 @@ from bayesvm.data.tables.columns import (
     EXAMPLE,
     Columns,
     Schemas,
+    is_text,
     label_dtype_of,
     require_distinct,
     require_numbers,
@@ -126,7 +127,7 @@ def prepared(
 
 
 def _require_no_text(file: SourceFile, field: Any, what: str) -> None:
-    if "string" in str(field.type):
+    if is_text(field.type):
         example = (field.metadata or {}).get(EXAMPLE)
         told = f" ({example.decode()})" if example else ""
         raise TypeError(f"{what} {field.name!r} must hold numbers, but in {file} it holds text{told}; correct it there")
