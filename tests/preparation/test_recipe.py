@@ -265,3 +265,63 @@ def test_several_values_in_a_row_are_refused(tmp_path, values):
         prepared(tmp_path / "u.parquet", recipe)
     with pytest.raises(TypeError, match="the target 'z' of .* is of the type .*; labels must be"):
         prepared(tmp_path / "t.parquet", recipe, "z")
+
+
+@pytest.fixture
+def late_text(tmp_path, monkeypatch):
+    """A CSV file with numbers in the first block, and in one column text further down."""
+    monkeypatch.setattr("bayesvm.data.tables.csv_copy._BLOCK_BYTES", 2**10)
+    data = pd.DataFrame({"id": range(1_000), "x": np.arange(1_000) % 7, "w": 1 + np.arange(1_000) % 2})
+    data["y"] = np.where(data["x"] > 3, "a", "b")
+    data["id"] = data["id"].astype(str).where(data.index < 900, "id-" + data["id"].astype(str))
+    data.to_csv(tmp_path / "t.csv", index=False)
+    return tmp_path / "t.csv"
+
+
+def test_text_below_the_first_block_is_told_with_its_remedies(late_text):
+    with pytest.raises(ValueError, match="line 902, column 'id': 'id-900' cannot be read as double.*leave.*--levels"):
+        open_files(late_text)
+    recipe = learn(open_files(late_text, texts=["id"]), ["y", "w"], levels=["id"])
+    assert recipe.needed == ["x"]
+    assert "1,000 in 1,000 rows" in recipe.left_out["id"]
+
+
+@pytest.mark.parametrize("choice", [{"drop": ["id"]}, {"columns": ["x"]}, {"columns": ["x", "id"], "drop": ["id"]}])
+def test_columns_that_are_not_used_are_not_read(late_text, choice):
+    opened = open_files(late_text, exact=["y"], weight="w", **choice)
+    assert [part.schema.names for part in opened.rows.parts] == [["x", "w", "y"]]
+    recipe = learn(opened, ["y", "w"], **choice)
+    assert recipe.needed == ["x"]
+    with opened.table(recipe, "y", "w") as table:
+        rows = table.rows(np.arange(1_000))
+    assert rows.X[:, 0].tolist() == [k % 7 for k in range(1_000)]
+    assert rows.weight.tolist() == [1, 2] * 500
+    for names in ("columns", "drop"):
+        chosen = {names: ["x", "nope"]}
+        with pytest.raises(ValueError, match="has no column 'nope'; it has 'id', 'x', 'w', 'y'"):
+            learn(open_files(late_text, exact=["y"], texts=["id"], **chosen), ["y"], **chosen)
+
+
+def test_prepared_tables_read_what_the_model_and_others_need(late_text):
+    recipe = Recipe.plain(["x"])
+    ids = [str(k) if k < 900 else f"id-{k}" for k in range(1_000)]
+    for keep, expected in ((None, ["id", "x", "w", "y"]), ((), ["x"]), (["id", "x"], ["id", "x"])):
+        with prepared(late_text, recipe, keep=keep) as table:
+            assert table._rows.parts[0].schema.names == expected
+            assert table.rows(np.arange(1_000)).X[:, 0].tolist() == [k % 7 for k in range(1_000)]
+            if "id" in expected:
+                batches = list(table.columns(["id", "x"]))
+                assert [value for batch in batches for value in batch.column("id").to_pylist()] == ids
+                assert str(batches[0].column("x").type) == "double"
+    with prepared(late_text, recipe, "y", "w", keep=["w", "y"]) as table:
+        assert table.rows(np.arange(3)).weight.tolist() == [1, 2, 1]
+        assert table._rows.parts[0].schema.names == ["x", "w", "y"]
+    with pytest.raises(ValueError, match="has no column 'nope'; it has 'id', 'x', 'w', 'y'"):
+        prepared(late_text, recipe, keep=["nope"])
+    with (
+        prepared(late_text, recipe, keep=()) as table,
+        pytest.raises(ValueError, match="has no column 'id'; what was read of it is 'x'"),
+    ):
+        table.columns(["id"])
+    with pytest.raises(ValueError, match="missing 'z'; not known to the model: 'id', 'x', 'w', 'y'"):
+        prepared(late_text, Recipe.plain(["z"]), keep=())

@@ -214,7 +214,8 @@ class Table:
             if schema is None:
                 raise ValueError(f"{part.file} has no named columns: it is a LIBSVM file")
             if unknown := [name for name in names if name not in schema.names]:
-                raise ValueError(f"{part.file} has no column {some_names(unknown)}; it has {some_names(schema.names)}")
+                has = "it has" if self._rows.copy is None else "what was read of it is"
+                raise ValueError(f"{part.file} has no column {some_names(unknown)}; {has} {some_names(schema.names)}")
         parts: Any = self._rows.parts
         schema = optional("pyarrow", "tables").schema(
             [(name, common_type(part.schema.field(name).type for part in parts)) for name in names]
