@@ -9,6 +9,7 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 
+from bayesvm.data.tables import open_table
 from bayesvm.preparation import Recipe, learn, open_files, prepared
 from bayesvm.preparation.columns import MISSING, RARE, LevelColumn, NumberColumn
 
@@ -124,8 +125,10 @@ def test_rows_and_back(files):
 def test_state_and_back(files):
     recipe = learned(files / "t.parquet", drop=["flag"])
     assert Recipe.from_state(recipe.state()) == recipe
-    numbered = Recipe((), numbered=3)
+    numbered = Recipe((), numbered=3, zero_based=True)
     assert Recipe.from_state(numbered.state()) == numbered
+    old = {key: value for key, value in numbered.state().items() if key != "zero_based"}
+    assert Recipe.from_state(old) == Recipe((), numbered=3)
     assert numbered.names == ("x1", "x2", "x3")
     assert numbered.decoded(np.eye(3)[:1]) == {"x1": [1.0], "x2": [0.0], "x3": [0.0]}
 
@@ -325,3 +328,25 @@ def test_prepared_tables_read_what_the_model_and_others_need(late_text):
         table.columns(["id"])
     with pytest.raises(ValueError, match="missing 'z'; not known to the model: 'id', 'x', 'w', 'y'"):
         prepared(late_text, Recipe.plain(["z"]), keep=())
+
+
+@pytest.mark.parametrize(("first", "zero_based"), [(0, True), (1, False)])
+def test_indices_count_as_in_training(tmp_path, first, zero_based):
+    """Also for rows that lack the first feature, which do not tell."""
+    (tmp_path / "train.libsvm").write_text(f"1 {first}:5 {first + 2}:7\n-1 {first + 1}:6\n")
+    (tmp_path / "new.libsvm").write_text(f"1 {first + 1}:6\n-1 {first + 2}:7\n")
+    with open_table(tmp_path / "train.libsvm") as table:
+        assert table.zero_based is zero_based
+        recipe = Recipe((), numbered=table.n_features, zero_based=table.zero_based)
+    with prepared(tmp_path / "new.libsvm", recipe) as table:
+        assert table.zero_based is zero_based
+        assert table.rows(np.arange(2)).X.toarray().tolist() == [[0, 6, 0], [0, 0, 7]]
+    (tmp_path / "zero.libsvm").write_text("1 0:5\n")
+    if not zero_based:
+        with pytest.raises(ValueError, match=r"zero\.libsvm has the index 0, but .* count from 1"):
+            prepared(tmp_path / "zero.libsvm", recipe)
+
+
+def test_other_formats_have_no_indices(files):
+    with prepared(files / "t.csv", Recipe.plain(["count"])) as table:
+        assert table.zero_based is None

@@ -134,7 +134,9 @@ def prepared(
         have = "numbered features, as LIBSVM files have them" if recipe.numbered is not None else "named columns"
         raise ValueError(f"the model was fitted to {have}; {files[0]} is {kind}")
     if recipe.numbered is not None:
-        return open_table(source, n_features=recipe.numbered, copy_to=copy_to, verbose=verbose)
+        return open_table(
+            source, n_features=recipe.numbered, zero_based=recipe.zero_based, copy_to=copy_to, verbose=verbose
+        )
     if keep is None:
         keep = text_names(files[0]) if kind == "CSV" else ()
     exact = [] if target is None else [target]

@@ -15,7 +15,7 @@ from bayesvm.data.tables.columns import Batch, choose_columns, common_type, some
 from bayesvm.data.tables.csv_copy import copy_csv
 from bayesvm.data.tables.files import Paths, find_files
 from bayesvm.data.tables.formats import ArrowPart, ParquetPart
-from bayesvm.data.tables.libsvm_copy import copy_libsvm
+from bayesvm.data.tables.libsvm_copy import LibsvmPart, copy_libsvm
 from bayesvm.data.tables.rows import MOST_ROWS_AT_ONCE, FileRows, RowNumbers, copying
 from bayesvm.data.usable import Locate
 from bayesvm.extras import optional
@@ -137,6 +137,7 @@ class Table:
     target, weight : names of these columns, or None
     has_labels : whether batches have labels
     sparse : whether ``X`` of a batch is a CSR matrix: for LIBSVM
+    zero_based : whether indices of LIBSVM files count from 0; None for other formats
     """
 
     def __init__(self, rows: FileRows, layout: Layout) -> None:
@@ -145,6 +146,8 @@ class Table:
         self.names, self.dtype = layout.names, layout.dtype
         self.target, self.weight, self.has_labels = layout.target, layout.weight, layout.has_labels
         self.sparse = layout.sparse
+        first = rows.parts[0]
+        self.zero_based = first.shift == 0 if isinstance(first, LibsvmPart) else None
         rows.require_some()
 
     def batches(self, n_rows: int, *, labels: bool = True) -> Iterator[Batch]:
