@@ -169,12 +169,17 @@ def test_a_gap_in_a_plain_recipe_is_refused(tmp_path):
         next(table.batches(2))
 
 
-@pytest.mark.parametrize(("n_rows", "n_levels", "kept", "rare"), [(2_000, 60, 50, True), (2_000, 40, 40, False)])
-def test_at_most_fifty_levels(tmp_path, n_rows, n_levels, kept, rare):
-    texts = [f"l{k % n_levels:02d}" for k in range(n_rows)]
-    pq.write_table(pa.table({"z": texts, "y": ["a", "b"] * (n_rows // 2)}), tmp_path / "t.parquet")
+@pytest.mark.parametrize(
+    ("n_levels", "seldom", "kept", "rare"),
+    [(40, 0, 40, False), (50, 0, 50, False), (50, 2, 50, True), (51, 0, 50, True), (60, 2, 50, True)],
+)
+def test_at_most_fifty_levels(tmp_path, n_levels, seldom, kept, rare):
+    """Besides the rare ones, which are one more feature."""
+    texts = [f"l{k % n_levels:02d}" for k in range(2_000 - seldom)] + [f"seldom {k}" for k in range(seldom)]
+    pq.write_table(pa.table({"z": texts, "y": ["a", "b"] * 1_000}), tmp_path / "t.parquet")
     (column,) = learned(tmp_path / "t.parquet").columns
-    assert len(column.names) == kept
+    assert len(column.levels) == kept
+    assert len(column.names) == kept + rare
     assert column.rare == rare
 
 

@@ -20,7 +20,7 @@ from bayesvm.preparation.recipe import Recipe
 
 SAMPLE = 200_000  # rows that a recipe is learned from
 MOST_LEVELS = 50  # of a column; the others are rare
-RARE_SHARE, RARE_ROWS = 500, 5  # a level is rare if it has fewer rows than one in 500, and than 5
+RARE_SHARE, RARE_ROWS = 500, 5  # a level is rare if it has fewer rows than one in 500, or than 5
 MISTAKES = 0.2  # share of the distinct texts, below which they seem to be mistakes in a column of numbers
 FEW_LEVELS = 50  # with which text is never taken for an identifier
 
@@ -142,7 +142,8 @@ def _levels(name: str, chunks: Sequence[Any], *, asked: bool) -> Column | str:
     if told:
         warnings.warn(f"column {name!r} is taken for names of levels{told}", UserWarning, stacklevel=2)
     few = int(np.clip(len(texts) // RARE_SHARE, min(RARE_ROWS, counts.max()), counts.max()))
-    encoder = OneHotEncoder(min_frequency=few, max_categories=MOST_LEVELS).fit(texts[:, None])
+    # scikit-learn counts the rare ones together as one more.
+    encoder = OneHotEncoder(min_frequency=few, max_categories=MOST_LEVELS + 1).fit(texts[:, None])
     rare = encoder.infrequent_categories_[0]
     frequent = np.isin(distinct, [] if rare is None else rare, invert=True)
     order = np.argsort(-counts[frequent], kind="stable")
