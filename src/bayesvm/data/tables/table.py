@@ -11,13 +11,14 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from bayesvm.data.tables.columns import Batch, choose_columns, some_names
+from bayesvm.data.tables.columns import Batch, choose_columns, common_type, some_names
 from bayesvm.data.tables.csv_copy import copy_csv
 from bayesvm.data.tables.files import Paths, find_files
 from bayesvm.data.tables.formats import ArrowPart, ParquetPart
-from bayesvm.data.tables.libsvm_copy import copy_libsvm
+from bayesvm.data.tables.libsvm_copy import LibsvmPart, copy_libsvm
 from bayesvm.data.tables.rows import MOST_ROWS_AT_ONCE, FileRows, RowNumbers, copying
 from bayesvm.data.usable import Locate
+from bayesvm.extras import optional
 
 
 def open_table(
@@ -136,6 +137,7 @@ class Table:
     target, weight : names of these columns, or None
     has_labels : whether batches have labels
     sparse : whether ``X`` of a batch is a CSR matrix: for LIBSVM
+    zero_based : whether indices of LIBSVM files count from 0; None for other formats
     """
 
     def __init__(self, rows: FileRows, layout: Layout) -> None:
@@ -144,6 +146,8 @@ class Table:
         self.names, self.dtype = layout.names, layout.dtype
         self.target, self.weight, self.has_labels = layout.target, layout.weight, layout.has_labels
         self.sparse = layout.sparse
+        first = rows.parts[0]
+        self.zero_based = first.shift == 0 if isinstance(first, LibsvmPart) else None
         rows.require_some()
 
     def batches(self, n_rows: int, *, labels: bool = True) -> Iterator[Batch]:
@@ -207,14 +211,19 @@ class Table:
         return Batch(sparse.vstack(X, format="csr")[back] if self.sparse else X, y, weight)
 
     def columns(self, names: Sequence[str]) -> Iterator[Any]:
-        """Columns as the files have them, in record batches; features, or any others."""
+        """Columns as the files have them, in record batches of the same types; features, or any others."""
         for part in self._rows.parts:
             schema = getattr(part, "schema", None)
             if schema is None:
                 raise ValueError(f"{part.file} has no named columns: it is a LIBSVM file")
             if unknown := [name for name in names if name not in schema.names]:
-                raise ValueError(f"{part.file} has no column {some_names(unknown)}; it has {some_names(schema.names)}")
-        return (chunk for _, chunk in self._rows.chunks(names))
+                has = "it has" if self._rows.copy is None else "what was read of it is"
+                raise ValueError(f"{part.file} has no column {some_names(unknown)}; {has} {some_names(schema.names)}")
+        parts: Any = self._rows.parts
+        schema = optional("pyarrow", "tables").schema(
+            [(name, common_type(part.schema.field(name).type for part in parts)) for name in names]
+        )
+        return (_cast(chunk, schema) for _, chunk in self._rows.chunks(names))
 
     def with_features(self, names: Sequence[str]) -> Table:
         """The same rows with these features, in this order, of those that the table has."""
@@ -276,3 +285,20 @@ class Table:
             f"<Table of {self.n_rows:,} rows × {self.n_features:,} features ({self.dtype}){target}; "
             f"{self._rows.kind}: {self._rows.files[0].path.name}{more}>"
         )
+
+
+def _cast(batch: Any, schema: Any) -> Any:
+    """Columns of a record batch as the types that they have in all files."""
+    pyarrow = optional("pyarrow", "tables")
+    columns = []
+    for field in schema:
+        column = batch.column(field.name)
+        try:
+            decoded = column.dictionary_decode() if hasattr(column, "dictionary") else column
+            columns.append(decoded.cast(field.type))
+        except (pyarrow.ArrowInvalid, pyarrow.ArrowNotImplementedError) as error:
+            raise TypeError(
+                f"column {field.name!r} has different types in the files, and {column.type} cannot become "
+                f"{field.type} ({error}); write it with one type"
+            ) from error
+    return pyarrow.RecordBatch.from_arrays(columns, schema=schema)
