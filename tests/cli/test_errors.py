@@ -32,6 +32,26 @@ def test_exit_codes_and_tracebacks_of_a_process(small):
         bayesvm("fit", "nope.csv", "-t", "y", "--traceback", folder=folder)
 
 
+def test_a_mistake_of_ours_has_its_traceback(small, monkeypatch):
+    def slip(*_, **__):
+        raise IndexError("list index out of range")
+
+    monkeypatch.setattr("bayesvm.cli.fit.fit_table", slip)
+    with pytest.raises(IndexError):
+        bayesvm(*FIT, folder=small())
+
+
+@pytest.mark.parametrize("code", [3, "no licence"])
+def test_an_exit_that_no_broken_pipe_made_keeps_its_code(small, monkeypatch, code):
+    def leave(*_, **__):
+        raise SystemExit(code)
+
+    monkeypatch.setattr("bayesvm.cli.fit.fit_table", leave)
+    with pytest.raises(SystemExit) as left:
+        bayesvm(*FIT, folder=small())
+    assert left.value.code == code
+
+
 @pytest.mark.parametrize(
     ("words", "expected"),
     [
