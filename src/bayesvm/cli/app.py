@@ -40,7 +40,7 @@ app.add_typer(datasets, name="datasets")
 # Typer has click inside or beside it, by its version; either way this is the parent of all wrong usage.
 USAGE: Any = typer.BadParameter.__base__
 # What is wrong with data or files is told in one sentence; all else is a mistake of ours, with its traceback.
-TOLD = (ValueError, TypeError, OSError, ImportError, IndexError, MemoryError)
+TOLD = (ValueError, TypeError, OSError, ImportError, MemoryError)
 
 
 def show_version(asked: bool) -> None:
@@ -77,7 +77,10 @@ def run(arguments: list[str] | None = None) -> int:
     except (typer.Abort, KeyboardInterrupt):
         errors.print("stopped", style="yellow")
         return 130
-    except (BrokenPipeError, SystemExit):  # whoever reads our output has enough; typer then exits by itself
+    except (BrokenPipeError, SystemExit) as error:
+        if not _from_broken_pipe(error):
+            raise
+        # Whoever reads our output has enough; typer then exits by itself, with the code of an error.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or Python complains about what it holds back
         return 0
     except TOLD as error:
@@ -85,6 +88,13 @@ def run(arguments: list[str] | None = None) -> int:
             raise
         errors.print(f"Error: {_sentence(error)}", style="red")
         return 1
+
+
+def _from_broken_pipe(error: BaseException | None) -> bool:
+    """Whether it is one, or comes from one."""
+    while error is not None and not isinstance(error, BrokenPipeError):
+        error = error.__cause__ or error.__context__
+    return error is not None
 
 
 def _sentence(error: BaseException) -> str:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from bayesvm.cli import console
 from bayesvm.cli.options import CopyTo, Format, Jobs, Json, ModelFile, Quiet, Tables, Target, source
-from bayesvm.evaluation import RiskCoverage, figures, risk_coverage
+from bayesvm.evaluation import figures, risk_coverage
+from bayesvm.evaluation.coverage import COVERAGES
 from bayesvm.workflow import TableModel
-
-COVERAGES = (1.0, 0.95, 0.9, 0.8, 0.7, 0.5)
+from bayesvm.workflow.words import decimal, percent
 
 
 def evaluate(
@@ -40,7 +38,7 @@ def evaluate(
         name = tables[0] if len(tables) == 1 else f"{tables[0]}, …"
         judged = loaded.judged(files, target, name, copy_to=copy_to, verbose=0 if quiet else 1)
     found, curve = figures(judged.predictions), risk_coverage(judged.predictions)
-    kept = [(share, *_at(curve, share)) for share in COVERAGES]
+    kept = list(dict.fromkeys(map(curve.at, COVERAGES)))  # each once: rows of equal doubt go together
     if json:
         told = [dict(zip(("coverage", "error", "stated_error"), row, strict=True)) for row in kept]
         console.as_json(
@@ -50,10 +48,5 @@ def evaluate(
     title = f"{judged.source}: {judged.predictions.n_rows:,} rows"
     console.table(title, ["", "value", "95 % interval"], console.figure_rows(found))
     console.say()
-    rows = [[f"{share:.0%}", console.decimal(risk), console.decimal(stated)] for share, risk, stated in kept]
+    rows = [[percent(share), decimal(risk), decimal(stated)] for share, risk, stated in kept]
     console.table("If only the most certain rows are predicted", ["share", "error", "expected"], rows)
-
-
-def _at(curve: RiskCoverage, share: float) -> tuple[float, float]:
-    """Error and expected error of that share of the rows."""
-    return float(np.interp(share, curve.coverage, curve.risk)), float(np.interp(share, curve.coverage, curve.stated))

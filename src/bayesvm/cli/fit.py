@@ -73,6 +73,8 @@ def fit(
     """
     if linear and inducing is not None:
         raise typer.BadParameter("the linear model has no inducing points: leave out --inducing or --linear")
+    if checkpoint is not None and tables == ["-"]:
+        raise typer.BadParameter("what comes from stdin cannot be read again: leave out --checkpoint, or give a file")
     shared: dict[str, Any] = {"random_state": seed, "n_jobs": jobs, "time_limit": time_limit}
     estimator: Any = BayesianLinearSVC(**shared)
     if not linear:
@@ -80,6 +82,8 @@ def fit(
     with source(tables, kind) as files:
         path = out or model_file(tables)
         require_writable(path, tables)
+        if checkpoint is not None and checkpoint.resolve() == path.resolve():
+            raise ValueError(f"{path} cannot be both the model and the checkpoint; give another --checkpoint")
         model = fit_table(
             files,
             target,

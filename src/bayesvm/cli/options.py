@@ -7,7 +7,7 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
@@ -73,7 +73,7 @@ def model_file(tables: list[str]) -> Path:
     return Path(f"{name or 'model'}.bayesvm")
 
 
-def require_writable(path: Path, tables: list[str]) -> None:
+def require_writable(path: Path, tables: Sequence[str] = (), model: Path | None = None) -> None:
     """Complain before the work, not after it."""
     if path.is_dir():
         raise IsADirectoryError(f"{path} is a folder; give --out the name of a file in it")
@@ -81,7 +81,9 @@ def require_writable(path: Path, tables: list[str]) -> None:
         raise FileNotFoundError(f"the folder {path.parent} does not exist; make it first, or give another --out")
     if not os.access(path if path.exists() else path.parent, os.W_OK):
         raise PermissionError(f"{path} cannot be written: this user may not; give another --out")
-    if tables != ["-"]:
+    if model is not None and path.resolve() == model.expanduser().resolve():
+        raise ValueError(f"{path} is the model itself; give another --out")
+    if tables and "-" not in tables:
         _, files = find_files(tables[0] if len(tables) == 1 else tables)
         if path.resolve() in {file.path.resolve() for file in files}:
             raise ValueError(f"{path} is a file of the table itself; give another --out")
