@@ -52,7 +52,7 @@ def predict(
     verbose = 0 if quiet else 1
     with (
         source(tables, kind) as files,
-        loaded.table(files, copy_to=copy_to, verbose=verbose) as table,
+        loaded.table(files, keep=names(keep), copy_to=copy_to, verbose=verbose) as table,
         console.rows_bar("predicting", quiet=quiet) as watch,
     ):
         done = predict_table(

@@ -147,11 +147,11 @@ def opened(
         if columns or drop or levels:
             raise ValueError(f"{files[0]} is a LIBSVM file, whose features have no names: give no columns")
         table = open_table(source, target, weight=weight, **opening)
-        recipe = Recipe((), numbered=table.n_features)
+        recipe = Recipe((), numbered=table.n_features, zero_based=table.zero_based)
         return Unprepared(table, names, lambda *_: (recipe, table))
     if target is None:
         raise ValueError(f"which column of {files[0]} holds the classes? Name it as the target (--target)")
-    found = open_files(source, exact=[target], texts=levels, **opening)
+    found = open_files(source, exact=[target], texts=levels, columns=columns, drop=drop, weight=weight, **opening)
     special = [name for name in (target, weight) if name is not None]
 
     def learned(train: RowNumbers | None, seed: int) -> tuple[Recipe, Table]:

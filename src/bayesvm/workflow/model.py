@@ -73,6 +73,7 @@ class TableModel:
                 f"from; got {type(source).__name__}"
             )
         if self.unnamed and find_files(source)[0] == "LIBSVM":
+            opening.pop("keep", None)  # there are no other columns
             return open_table(source, n_features=self.estimator.n_features_in_, **opening)
         return prepared(source, self.recipe, target, weight, **opening)
 
