@@ -94,7 +94,7 @@ def test_tables_that_cannot_be_learned_from(small, columns, expected):
         (b"", ["table.csv", "Empty CSV"]),
         (b"x,y\n", ["table.csv has no rows"]),
         (b"x,x,y\n1,2,a\n2,3,b\n", ["several columns of the name 'x'"]),
-        ("x,name,y\n1,J\xf6rg,a\n2,Ute,b\n".encode("latin-1"), ["'name'", "UTF-8"]),
+        (("x,name,y\n" + "1,J\xf6rg,a\n2,Ute,b\n" * 20).encode("latin-1"), ["'name'", "UTF-8"]),
         ("x,n\xe4me,y\n1,Joe,a\n2,Ute,b\n".encode("latin-1"), ["first line", "UTF-8"]),
         (b"x;y\n1;a\n2;b\n", ["no column 'y'", "another separator"]),
         (b"1,2,a\n2,3,b\n", ["no column 'y'"]),
@@ -147,7 +147,7 @@ def test_a_type_that_has_no_scale(tmp_path):
 
 
 def test_a_slip_in_a_column_of_numbers_is_told(small):
-    done = bayesvm(*FIT, folder=small(x=[*(np.arange(59) // 3), "oops"]))
+    done = bayesvm(*FIT, folder=small(x=["oops", "oops", *(np.arange(58) // 3)]))
     assert done.code == 0
     assert "Warning: column 'x' is taken for names of levels: nearly all of it are numbers, but not 'oops'" in done.err
 

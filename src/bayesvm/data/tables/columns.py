@@ -266,3 +266,27 @@ def some_names(names: Sequence[str], most: int = 12) -> str:
     """For messages: as many as one reads."""
     more = f", … ({len(names) - most} more)" if len(names) > most else ""
     return ", ".join(map(repr, names[:most])) + more
+
+
+def common_schema(schemas: Sequence[Any], names: Sequence[str]) -> Any:
+    """Types that columns of several files can share."""
+    return optional("pyarrow", "tables").schema(
+        [(name, common_type(schema.field(name).type for schema in schemas)) for name in names]
+    )
+
+
+def cast_to(schema: Any, batch: Any) -> Any:
+    """Columns of a record batch as the types that they have in all files."""
+    pyarrow = optional("pyarrow", "tables")
+    columns = []
+    for field in schema:
+        column = batch.column(field.name)
+        try:
+            decoded = column.dictionary_decode() if hasattr(column, "dictionary") else column
+            columns.append(decoded.cast(field.type))
+        except (pyarrow.ArrowInvalid, pyarrow.ArrowNotImplementedError) as error:
+            raise TypeError(
+                f"column {field.name!r} has different types in the files, and {column.type} cannot become "
+                f"{field.type} ({error}); write it with one type"
+            ) from error
+    return pyarrow.RecordBatch.from_arrays(columns, schema=schema)

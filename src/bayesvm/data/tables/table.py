@@ -11,14 +11,13 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from bayesvm.data.tables.columns import Batch, choose_columns, common_type, some_names
+from bayesvm.data.tables.columns import Batch, cast_to, choose_columns, common_schema, some_names
 from bayesvm.data.tables.csv_copy import copy_csv
 from bayesvm.data.tables.files import Paths, find_files
 from bayesvm.data.tables.formats import ArrowPart, ParquetPart
 from bayesvm.data.tables.libsvm_copy import LibsvmPart, copy_libsvm
 from bayesvm.data.tables.rows import MOST_ROWS_AT_ONCE, FileRows, RowNumbers, copying
 from bayesvm.data.usable import Locate
-from bayesvm.extras import optional
 
 
 def open_table(
@@ -220,10 +219,8 @@ class Table:
                 has = "it has" if self._rows.copy is None else "what was read of it is"
                 raise ValueError(f"{part.file} has no column {some_names(unknown)}; {has} {some_names(schema.names)}")
         parts: Any = self._rows.parts
-        schema = optional("pyarrow", "tables").schema(
-            [(name, common_type(part.schema.field(name).type for part in parts)) for name in names]
-        )
-        return (_cast(chunk, schema) for _, chunk in self._rows.chunks(names))
+        schema = common_schema([part.schema for part in parts], names)
+        return (cast_to(schema, chunk) for _, chunk in self._rows.chunks(names))
 
     def with_features(self, names: Sequence[str]) -> Table:
         """The same rows with these features, in this order, of those that the table has."""
@@ -285,20 +282,3 @@ class Table:
             f"<Table of {self.n_rows:,} rows × {self.n_features:,} features ({self.dtype}){target}; "
             f"{self._rows.kind}: {self._rows.files[0].path.name}{more}>"
         )
-
-
-def _cast(batch: Any, schema: Any) -> Any:
-    """Columns of a record batch as the types that they have in all files."""
-    pyarrow = optional("pyarrow", "tables")
-    columns = []
-    for field in schema:
-        column = batch.column(field.name)
-        try:
-            decoded = column.dictionary_decode() if hasattr(column, "dictionary") else column
-            columns.append(decoded.cast(field.type))
-        except (pyarrow.ArrowInvalid, pyarrow.ArrowNotImplementedError) as error:
-            raise TypeError(
-                f"column {field.name!r} has different types in the files, and {column.type} cannot become "
-                f"{field.type} ({error}); write it with one type"
-            ) from error
-    return pyarrow.RecordBatch.from_arrays(columns, schema=schema)
