@@ -199,6 +199,39 @@ def test_few_texts_are_no_identifiers(tmp_path):
     assert learned(tmp_path / "t.parquet").left_out == {}
 
 
+@pytest.mark.parametrize(("n_rows", "n_levels", "left_out"), [(60, 50, False), (60, 51, True)])
+def test_many_texts_in_few_rows_are_identifiers(tmp_path, n_rows, n_levels, left_out):
+    assert identifier(tmp_path, n_rows, n_levels) == left_out
+
+
+@pytest.mark.parametrize(("n_rows", "n_levels", "left_out"), [(200, 100, False), (200, 101, True), (201, 101, True)])
+def test_identifiers_have_a_text_for_more_than_every_second_row(tmp_path, n_rows, n_levels, left_out):
+    assert identifier(tmp_path, n_rows, n_levels) == left_out
+
+
+def identifier(folder, n_rows, n_levels):
+    """Whether a column is taken for one."""
+    texts = [f"t{k}" for k in range(n_levels - 1)] + ["often"] * (n_rows - n_levels + 1)
+    columns = {"x": np.arange(float(n_rows)), "z": texts, "y": ["a"] * n_rows}
+    pq.write_table(pa.table(columns), folder / "t.parquet")
+    return "an identifier?" in learned(folder / "t.parquet").left_out.get("z", "")
+
+
+@pytest.mark.parametrize(("sample", "n_used"), [(100, 100), (599, 599), (600, 600), (601, 600)])
+def test_of_many_rows_some_are_learned_from(files, monkeypatch, sample, n_used):
+    monkeypatch.setattr("bayesvm.preparation.learning.SAMPLE", sample)
+    assert f"({n_used} in {n_used} rows)" in learned(files / "t.parquet").left_out["id"]
+
+
+def test_the_rows_to_learn_from_are_a_random_choice(tmp_path, monkeypatch):
+    monkeypatch.setattr("bayesvm.preparation.learning.SAMPLE", 100)
+    pq.write_table(pa.table({"x": np.arange(10_000.0), "y": ["a", "b"] * 5_000}), tmp_path / "t.parquet")
+    medians = [learned(tmp_path / "t.parquet", random_state=seed).columns[0].fill for seed in (0, 0, 1)]
+    assert medians[0] == medians[1] != medians[2]
+    for median in medians:
+        assert abs(median - 5_000) < 2_500  # five standard errors
+
+
 def test_single_precision_where_nothing_is_lost(tmp_path):
     table = pa.table({"x": pa.array([1.5, 2.5, 3.5], pa.float32()), "z": ["a", "b", "c"], "y": ["a", "b", "a"]})
     pq.write_table(table, tmp_path / "t.parquet")
