@@ -31,7 +31,7 @@ def about() -> None:
 
 @datasets.command("list")
 def show(json: Json = False) -> None:
-    """What there is: rows, columns, classes, origin, and whether it is downloaded.
+    """What there is: rows, columns, classes, target, size of the download, and origin.
 
     Examples:
 

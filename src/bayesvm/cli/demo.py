@@ -67,7 +67,7 @@ def demo(
         "--abstain 0.05 --keep id --out",
         predictions,
     )
-    with predictions.open() as lines:
+    with predictions.open(encoding="utf-8") as lines:
         for _, line in zip(range(SHOWN), lines, strict=False):
             console.say(line.rstrip())
     step("all of it in one page", "report", model, new, "--out", page)

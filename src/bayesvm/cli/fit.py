@@ -31,6 +31,7 @@ from bayesvm.cli.options import (
 from bayesvm.estimators import BayesianLinearSVC, BayesianSVC
 from bayesvm.evaluation import figures
 from bayesvm.workflow import Judged, TableModel, fit_table
+from bayesvm.workflow.describing import described
 
 
 def fit(
@@ -108,20 +109,15 @@ def fit(
 
 
 def summary(model: TableModel) -> dict[str, Any]:
-    """What a model is, as plain values."""
-    estimator, card = model.estimator, model.card
-    judged = model.holdout or Judged.left_out(estimator)
-    return dict(card) | {
-        "classes": estimator.classes_,
+    """The most important of what ``inspect`` tells, as plain values."""
+    known = described(model)
+    same = ("classes", "left_out", "inducing_points", "converged", "interrupted", "judged_on", "figures")
+    return {
+        **known["card"],
+        **{name: known[name] for name in same},
         "columns": len(model.recipe.groups),
         "features": len(model.recipe.names),
-        "left_out": model.recipe.left_out,
-        "inducing_points": None if not hasattr(estimator, "inducing_points_") else len(estimator.inducing_points_),
-        "converged": estimator.converged_,
-        "interrupted": estimator.interrupted_,
-        "judged_on": judged.source,
-        "figures": figures(judged.predictions),
-        "loo_log_loss": estimator.loo_log_loss_,
+        "loo_log_loss": known["leave_one_out"]["log_loss"],
     }
 
 
