@@ -52,10 +52,10 @@ def show_version(asked: bool) -> None:
 
 @app.callback()
 def options(
-    traceback: Annotated[bool, typer.Option("--traceback", help="Show where an error comes from.")] = False,
+    traceback: Annotated[bool, typer.Option("--traceback", metavar="", help="Show where an error comes from.")] = False,
     version: Annotated[
         bool,
-        typer.Option("--version", help="Show the version and end.", callback=show_version, is_eager=True),
+        typer.Option("--version", metavar="", help="Show the version and end.", callback=show_version, is_eager=True),
     ] = False,
 ) -> None:
     """What comes before the name of a command; both are dealt with before it is called."""

@@ -47,9 +47,10 @@ def fit(
     levels: Levels = None,
     holdout: Holdout = 0.2,
     inducing: Annotated[
-        int | None, typer.Option(help="Number of inducing points; more are slower and better.", show_default="auto")
+        int | None,
+        typer.Option(help="Number of inducing points; more are slower, and mostly better.", show_default="auto"),
     ] = None,
-    linear: Annotated[bool, typer.Option("--linear", help="The linear model, for many columns.")] = False,
+    linear: Annotated[bool, typer.Option("--linear", metavar="", help="The linear model, for many columns.")] = False,
     time_limit: Annotated[float | None, typer.Option(help="Seconds for training.", show_default="none")] = None,
     checkpoint: Annotated[
         Path | None, typer.Option(help="A file from which the same command goes on if it was killed.")

@@ -41,8 +41,8 @@ Holdout = Annotated[
     float,
     typer.Option("--holdout", help="Share of the rows, at most 50,000, kept back to judge the model; 0 for none."),
 ]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")]
-Json = Annotated[bool, typer.Option("--json", help="The result as JSON on stdout.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", metavar="", help="No progress.")]
+Json = Annotated[bool, typer.Option("--json", metavar="", help="The result as JSON on stdout.")]
 Seed = Annotated[int, typer.Option("--seed", min=0, help="Decides all that is random.")]
 Jobs = Annotated[
     int | None, typer.Option("--jobs", "-j", min=1, help="Threads; default: all cores.", show_default=False)

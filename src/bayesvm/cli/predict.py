@@ -26,7 +26,7 @@ def predict(
     keep: Annotated[
         str | None, typer.Option(help="Columns to copy beside the predictions, such as an id.", metavar="A,B")
     ] = None,
-    uncertainty: Annotated[bool, typer.Option(help="Whether to tell why a prediction is uncertain.")] = True,
+    uncertainty: Annotated[bool, typer.Option(metavar="", help="Whether to tell why a row is uncertain.")] = True,
     jobs: Jobs = None,
     copy_to: CopyTo = None,
     kind: Format = "csv",
