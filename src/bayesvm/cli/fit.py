@@ -48,7 +48,7 @@ def fit(
     holdout: Holdout = 0.2,
     inducing: Annotated[
         int | None,
-        typer.Option(help="Number of inducing points; more are slower, and mostly better.", show_default="auto"),
+        typer.Option(help="Number of inducing points; more are slower, mostly better.", show_default="auto"),
     ] = None,
     linear: Annotated[bool, typer.Option("--linear", metavar="", help="The linear model, for many columns.")] = False,
     time_limit: Annotated[float | None, typer.Option(help="Seconds for training.", show_default="none")] = None,
