@@ -65,6 +65,17 @@ def test_evaluate_agrees_with_scikit_learn(home):
     assert "Brier score" in bayesvm("evaluate", "people.bayesvm", "new.csv", folder=home).out
 
 
+def test_evaluate_tells_what_it_does_if_rows_are_many(home, monkeypatch):
+    words = ("evaluate", "linear.bayesvm", "new.csv")
+    few = bayesvm(*words, folder=home)
+    assert few.err == ""
+    monkeypatch.setattr("bayesvm.cli.evaluate.MANY", 299)
+    many = bayesvm(*words, folder=home)
+    assert many.err == "predicting 300 rows …\nintervals from resamples of 300 rows …\n"
+    assert many.out == few.out
+    assert bayesvm(*words, "-q", folder=home).err == ""
+
+
 def test_predict_from_stdin_to_stdout_as_a_process(home):
     done = process(
         "predict", "people.bayesvm", "-", "-q", "--keep", "id", folder=home, stdin=(home / "new.csv").read_bytes()

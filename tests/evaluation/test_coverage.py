@@ -109,6 +109,15 @@ def test_all_rows_or_none():
     assert histogram.threshold(0.1) == 1
 
 
+@pytest.mark.parametrize(("doubt", "n_rows"), [(0.3, 999), (0.1, 1000), (0.05, 12_345)])
+def test_rows_of_just_the_rate_are_kept_though_their_sum_is_rounded(doubt, n_rows):
+    """The sum of 999 times 0.3 comes out above 0.3 * 999."""
+    histogram = DoubtHistogram()
+    histogram.add(np.full(n_rows, doubt))
+    assert histogram.threshold(doubt) == 1
+    assert histogram.threshold(doubt * (1 - 1e-6)) == -1
+
+
 def test_the_greatest_threshold_reaches_to_the_first_row_that_is_left_out():
     histogram = DoubtHistogram()
     histogram.add(np.array([0.125, 0.5, 1.0, 0.0], np.float32))

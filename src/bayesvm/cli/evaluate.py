@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from bayesvm.cli import console
 from bayesvm.cli.options import CopyTo, Format, Jobs, Json, ModelFile, Quiet, Tables, Target, source
 from bayesvm.evaluation import figures, risk_coverage
 from bayesvm.evaluation.coverage import COVERAGES
 from bayesvm.workflow import TableModel
+from bayesvm.workflow.model import MOST_JUDGED
 from bayesvm.workflow.words import decimal, percent
+
+MANY = 100_000  # rows that take long enough to say what is going on
 
 
 def evaluate(
@@ -36,7 +41,15 @@ def evaluate(
         loaded.estimator.set_params(n_jobs=jobs)
     with source(tables, kind) as files:
         name = tables[0] if len(tables) == 1 else f"{tables[0]}, …"
-        judged = loaded.judged(files, target, name, copy_to=copy_to, verbose=0 if quiet else 1)
+        wanted = target or loaded.card.get("target")
+        opening: dict[str, Any] = {"copy_to": copy_to, "verbose": 0 if quiet else 1}
+        opened: Any = files if wanted is None else loaded.table(files, wanted, **opening)
+        n_rows = getattr(opened, "n_rows", 0)
+        if n_rows > MANY and not quiet:
+            console.errors.print(f"predicting {min(n_rows, MOST_JUDGED):,} rows …")
+        judged = loaded.judged(opened, target, name, **opening)
+    if judged.predictions.n_rows > MANY and not quiet:
+        console.errors.print(f"intervals from resamples of {judged.predictions.n_rows:,} rows …")
     found, curve = figures(judged.predictions), risk_coverage(judged.predictions)
     kept = list(dict.fromkeys(map(curve.at, COVERAGES)))  # each once: rows of equal doubt go together
     if json:
