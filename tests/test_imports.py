@@ -30,7 +30,7 @@ TABLE = {
     "preparation": ({"data", "extras", "preparation"}, {"sklearn", "pyarrow"}),
     "workflow": (
         {"data", "evaluation", "estimators", "extras", "persistence", "preparation", "workflow"},
-        {"pyarrow"},
+        {"pyarrow", "sklearn"},
     ),
     "report": (
         {"evaluation", "inspection", "preparation", "workflow", "extras", "report"},

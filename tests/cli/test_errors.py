@@ -32,6 +32,26 @@ def test_exit_codes_and_tracebacks_of_a_process(small):
         bayesvm("fit", "nope.csv", "-t", "y", "--traceback", folder=folder)
 
 
+def test_a_mistake_of_ours_has_its_traceback(small, monkeypatch):
+    def slip(*_, **__):
+        raise IndexError("list index out of range")
+
+    monkeypatch.setattr("bayesvm.cli.fit.fit_table", slip)
+    with pytest.raises(IndexError):
+        bayesvm(*FIT, folder=small())
+
+
+@pytest.mark.parametrize("code", [3, "no licence"])
+def test_an_exit_that_no_broken_pipe_made_keeps_its_code(small, monkeypatch, code):
+    def leave(*_, **__):
+        raise SystemExit(code)
+
+    monkeypatch.setattr("bayesvm.cli.fit.fit_table", leave)
+    with pytest.raises(SystemExit) as left:
+        bayesvm(*FIT, folder=small())
+    assert left.value.code == code
+
+
 @pytest.mark.parametrize(
     ("words", "expected"),
     [
@@ -43,6 +63,7 @@ def test_exit_codes_and_tracebacks_of_a_process(small):
         (["fit", "table.csv", "-t", "y", "--linear", "--inducing", "9"], "no inducing points"),
         (["fit", "-", "-t", "y", "--format", "xml"], "--format is one of csv"),
         (["fit", "-", "table.csv", "-t", "y"], "give it alone"),
+        (["fit", "-", "-t", "y", "--checkpoint", "kept"], "stdin cannot be read again"),
         (["predict", "m.bayesvm", "table.csv", "--json"], "give the predictions a file"),
         (["datasets", "nonsense"], "No such command"),
     ],
@@ -73,7 +94,7 @@ def test_tables_that_cannot_be_learned_from(small, columns, expected):
         (b"", ["table.csv", "Empty CSV"]),
         (b"x,y\n", ["table.csv has no rows"]),
         (b"x,x,y\n1,2,a\n2,3,b\n", ["several columns of the name 'x'"]),
-        ("x,name,y\n1,J\xf6rg,a\n2,Ute,b\n".encode("latin-1"), ["'name'", "UTF-8"]),
+        (("x,name,y\n" + "1,J\xf6rg,a\n2,Ute,b\n" * 20).encode("latin-1"), ["'name'", "UTF-8"]),
         ("x,n\xe4me,y\n1,Joe,a\n2,Ute,b\n".encode("latin-1"), ["first line", "UTF-8"]),
         (b"x;y\n1;a\n2;b\n", ["no column 'y'", "another separator"]),
         (b"1,2,a\n2,3,b\n", ["no column 'y'"]),
@@ -104,6 +125,7 @@ def test_files_that_are_no_tables(tmp_path, content, expected):
         (["-t", "y", "--out", "table.csv"], ["a file of the table itself"]),
         (["-t", "y", "--copy-to", "nope"], ["'nope' is no folder"]),
         (["-t", "y", "--checkpoint", "table.csv"], ["not a bayesvm file"]),
+        (["-t", "y", "--checkpoint", "./table.bayesvm"], ["both the model and the checkpoint"]),
     ],
 )
 def test_wrong_wishes_are_told_before_the_fit(small, words, expected, monkeypatch):
@@ -125,7 +147,7 @@ def test_a_type_that_has_no_scale(tmp_path):
 
 
 def test_a_slip_in_a_column_of_numbers_is_told(small):
-    done = bayesvm(*FIT, folder=small(x=[*(np.arange(59) // 3), "oops"]))
+    done = bayesvm(*FIT, folder=small(x=["oops", "oops", *(np.arange(58) // 3)]))
     assert done.code == 0
     assert "Warning: column 'x' is taken for names of levels: nearly all of it are numbers, but not 'oops'" in done.err
 
@@ -155,6 +177,27 @@ def test_wrong_columns_list_missing_and_extra_ones(home, tmp_path):
 )
 def test_wrong_use_of_a_model(home, words, expected):
     told(bayesvm(*words, "-q" if words[0] != "inspect" else "--json", folder=home), *expected)
+
+
+@pytest.mark.parametrize("name", ["table.csv", "./table.csv", "table.bayesvm"])
+def test_a_report_does_not_replace_what_it_is_made_from(small, name):
+    folder = small()
+    assert bayesvm(*FIT, folder=folder).code == 0
+    before = (folder / name).read_bytes()
+    expected = "the model itself" if name.endswith("bayesvm") else "a file of the table itself"
+    told(bayesvm("report", "table.bayesvm", "table.csv", "--out", name, folder=folder), expected)
+    assert (folder / name).read_bytes() == before
+
+
+def test_a_report_does_not_replace_a_model_that_is_named_like_it(small):
+    folder = small()
+    assert bayesvm(*FIT, "--out", "m.html", folder=folder).code == 0
+    told(bayesvm("report", "m.html", folder=folder), "the model itself")
+
+
+def test_a_folder_for_a_dataset_is_told_before_the_work(tmp_path):
+    told(bayesvm("datasets", "fetch", "people", "-o", "no/people.csv", folder=tmp_path), "the folder no does not exist")
+    told(bayesvm("datasets", "fetch", "people", "-o", ".", folder=tmp_path), "is a folder")
 
 
 def test_a_column_that_predictions_have_cannot_be_kept(small):

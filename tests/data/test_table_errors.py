@@ -37,6 +37,19 @@ def read(opened):
 # Files
 
 
+def test_files_given_twice(tmp_path, monkeypatch):
+    path = save(tmp_path / "a.parquet")
+    (tmp_path / "link.parquet").symlink_to(path)
+    save(tmp_path / "b.parquet")
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ValueError, match=r"a\.parquet is given twice: its rows would count twice; give it once"):
+        open_table([path, "b.parquet", path])
+    for source in ([path, "a.parquet"], [path, tmp_path / "link.parquet"], tmp_path, "*.parquet"):
+        with pytest.raises(ValueError, match=r"a\.parquet is given twice, also as .*\.parquet: its rows"):
+            open_table(source)
+    assert open_table(["b.parquet", "a.parquet"]).n_rows == 20
+
+
 def test_missing_files(tmp_path):
     with pytest.raises(FileNotFoundError, match=r"a\.parquet does not exist"):
         open_table(tmp_path / "a.parquet")

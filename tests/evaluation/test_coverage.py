@@ -39,6 +39,19 @@ def test_risk_and_coverage_are_those_of_a_loop(n_classes, weight, change):
     assert found.coverage[-1] == 1
 
 
+@pytest.mark.parametrize("n_rows", [300, 5000])
+@pytest.mark.parametrize("change", [lambda said: said, tied], ids=["distinct", "tied"])
+def test_at_a_share_stands_what_can_be_reached(change, n_rows):
+    said = change(calibrated(n_rows))
+    curve = risk_coverage(said)
+    coverage, risk, stated = by_a_loop(said)
+    for share in (1.0, 0.95, 0.9, 0.5):
+        first = np.flatnonzero(coverage >= share)[0]
+        assert curve.at(share) == pytest.approx((coverage[first], risk[first], stated[first]))
+    with pytest.raises(ValueError, match="between 0 and 1; got 1.1"):
+        curve.at(1.1)
+
+
 def test_of_many_rows_some_points_are_shown_and_all_make_the_area():
     said = calibrated(5000)
     found = risk_coverage(said)
@@ -94,6 +107,15 @@ def test_all_rows_or_none():
     assert histogram.threshold(0.0999) == -1
     histogram.add([0.9], weight=[0.0])
     assert histogram.threshold(0.1) == 1
+
+
+@pytest.mark.parametrize(("doubt", "n_rows"), [(0.3, 999), (0.1, 1000), (0.05, 12_345)])
+def test_rows_of_just_the_rate_are_kept_though_their_sum_is_rounded(doubt, n_rows):
+    """The sum of 999 times 0.3 comes out above 0.3 * 999."""
+    histogram = DoubtHistogram()
+    histogram.add(np.full(n_rows, doubt))
+    assert histogram.threshold(doubt) == 1
+    assert histogram.threshold(doubt * (1 - 1e-6)) == -1
 
 
 def test_the_greatest_threshold_reaches_to_the_first_row_that_is_left_out():

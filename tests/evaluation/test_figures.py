@@ -1,3 +1,5 @@
+import sys
+
 import numpy as np
 import pytest
 from sklearn.metrics import accuracy_score, brier_score_loss, log_loss, roc_auc_score
@@ -163,3 +165,18 @@ def test_without_resamples_there_is_no_interval():
     assert isinstance(found["error"], Figure)
     with pytest.raises(ValueError, match="n_bootstrap must not be negative; got -1"):
         figures(calibrated(50), n_bootstrap=-1)
+
+
+def test_no_error_in_weighted_rows_counts_those_that_carry_the_weight():
+    """Nine rows of weight 1 and one of weight 9 are worth 18 ** 2 / (9 + 81) = 3.6 rows."""
+    said = Predictions.of([0, 1], [0, 1] * 5, [[0.9, 0.1], [0.1, 0.9]] * 5, weight=[9] + [1] * 9)
+    z2 = 1.959963984540054**2
+    assert figures(said)["error"] == pytest.approx((0, 0, z2 / (3.6 + z2)))
+
+
+def test_many_rows_are_resampled_less_often(monkeypatch):
+    monkeypatch.setattr(sys.modules[Figure.__module__], "MOST_CELLS", 100)
+    two, four = calibrated(100), calibrated(26, 4)
+    assert figures(two) == figures(two, n_bootstrap=1000)
+    assert figures(calibrated(101)) == figures(calibrated(101), n_bootstrap=200)
+    assert figures(four) == figures(four, n_bootstrap=200)

@@ -5,9 +5,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from bayesvm import inspection
+from bayesvm import BayesianSVC, inspection
 from bayesvm.inspection import _colours
 from bayesvm.inspection._display import legend_above
 
@@ -65,3 +66,27 @@ def test_a_legend_on_top_takes_no_more_columns_than_have_room(plt):
         widths[inches] = len({round(text.get_window_extent().x0) for text in ax.get_legend().get_texts()})
         assert ax.get_window_extent().width > 0.6 * figure.bbox.width
     assert widths == {3.0: 1, 16.0: 4}
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_a_dollar_in_a_name_is_a_dollar(plt, n_classes):
+    pd = pytest.importorskip("pandas")
+    rng = np.random.default_rng(0)
+    names = ["cost $ per $", "cost $_{ per $"]
+    X = pd.DataFrame(rng.normal(size=(60, 2)), columns=names)
+    y = np.array([f"{k} $_{{ $" for k in range(n_classes)])[np.arange(60) % n_classes]
+    model = BayesianSVC(n_inducing=10, tune=None, random_state=0).fit(X, y)
+    drawn = {
+        "boundary": inspection.DecisionBoundaryDisplay.from_estimator(model, X, y),
+        "dependence": inspection.PartialDependenceDisplay.from_estimator(model, X, names[0], target=y[0]),
+        "relevance": inspection.RelevanceDisplay.from_estimator(model),
+        "reliability": inspection.ReliabilityDisplay.from_estimator(model, X, y),
+        "histogram": inspection.ProbabilityHistogramDisplay.from_estimator(model, X, y),
+        "levels": inspection.PartialDependenceDisplay(
+            np.arange(2), *np.full((3, 2), 0.5), feature_name=names[0], target=y[0], labels=names
+        ).plot(),
+    }
+    for display in drawn.values():
+        display.figure_.canvas.draw()  # matplotlib reads formulas only here
+    assert drawn["dependence"].ax_.get_xlabel() == "cost $ per $"
+    assert {label.get_text() for label in drawn["relevance"].ax_.get_yticklabels()} == set(names)

@@ -9,6 +9,7 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 
+from bayesvm.data.tables import open_table
 from bayesvm.preparation import Recipe, learn, open_files, prepared
 from bayesvm.preparation.columns import MISSING, RARE, LevelColumn, NumberColumn
 
@@ -124,8 +125,10 @@ def test_rows_and_back(files):
 def test_state_and_back(files):
     recipe = learned(files / "t.parquet", drop=["flag"])
     assert Recipe.from_state(recipe.state()) == recipe
-    numbered = Recipe((), numbered=3)
+    numbered = Recipe((), numbered=3, zero_based=True)
     assert Recipe.from_state(numbered.state()) == numbered
+    old = {key: value for key, value in numbered.state().items() if key != "zero_based"}
+    assert Recipe.from_state(old) == Recipe((), numbered=3)
     assert numbered.names == ("x1", "x2", "x3")
     assert numbered.decoded(np.eye(3)[:1]) == {"x1": [1.0], "x2": [0.0], "x3": [0.0]}
 
@@ -166,12 +169,17 @@ def test_a_gap_in_a_plain_recipe_is_refused(tmp_path):
         next(table.batches(2))
 
 
-@pytest.mark.parametrize(("n_rows", "n_levels", "kept", "rare"), [(2_000, 60, 50, True), (2_000, 40, 40, False)])
-def test_at_most_fifty_levels(tmp_path, n_rows, n_levels, kept, rare):
-    texts = [f"l{k % n_levels:02d}" for k in range(n_rows)]
-    pq.write_table(pa.table({"z": texts, "y": ["a", "b"] * (n_rows // 2)}), tmp_path / "t.parquet")
+@pytest.mark.parametrize(
+    ("n_levels", "seldom", "kept", "rare"),
+    [(40, 0, 40, False), (50, 0, 50, False), (50, 2, 50, True), (51, 0, 50, True), (60, 2, 50, True)],
+)
+def test_at_most_fifty_levels(tmp_path, n_levels, seldom, kept, rare):
+    """Besides the rare ones, which are one more feature."""
+    texts = [f"l{k % n_levels:02d}" for k in range(2_000 - seldom)] + [f"seldom {k}" for k in range(seldom)]
+    pq.write_table(pa.table({"z": texts, "y": ["a", "b"] * 1_000}), tmp_path / "t.parquet")
     (column,) = learned(tmp_path / "t.parquet").columns
-    assert len(column.names) == kept
+    assert len(column.levels) == kept
+    assert len(column.names) == kept + rare
     assert column.rare == rare
 
 
@@ -189,6 +197,39 @@ def test_few_texts_are_no_identifiers(tmp_path):
     texts = [f"t{k}" for k in range(40)]
     pq.write_table(pa.table({"z": texts, "y": ["a", "b"] * 20}), tmp_path / "t.parquet")
     assert learned(tmp_path / "t.parquet").left_out == {}
+
+
+@pytest.mark.parametrize(("n_rows", "n_levels", "left_out"), [(60, 50, False), (60, 51, True)])
+def test_many_texts_in_few_rows_are_identifiers(tmp_path, n_rows, n_levels, left_out):
+    assert identifier(tmp_path, n_rows, n_levels) == left_out
+
+
+@pytest.mark.parametrize(("n_rows", "n_levels", "left_out"), [(200, 100, False), (200, 101, True), (201, 101, True)])
+def test_identifiers_have_a_text_for_more_than_every_second_row(tmp_path, n_rows, n_levels, left_out):
+    assert identifier(tmp_path, n_rows, n_levels) == left_out
+
+
+def identifier(folder, n_rows, n_levels):
+    """Whether a column is taken for one."""
+    texts = [f"t{k}" for k in range(n_levels - 1)] + ["often"] * (n_rows - n_levels + 1)
+    columns = {"x": np.arange(float(n_rows)), "z": texts, "y": ["a"] * n_rows}
+    pq.write_table(pa.table(columns), folder / "t.parquet")
+    return "an identifier?" in learned(folder / "t.parquet").left_out.get("z", "")
+
+
+@pytest.mark.parametrize(("sample", "n_used"), [(100, 100), (599, 599), (600, 600), (601, 600)])
+def test_of_many_rows_some_are_learned_from(files, monkeypatch, sample, n_used):
+    monkeypatch.setattr("bayesvm.preparation.learning.SAMPLE", sample)
+    assert f"({n_used} in {n_used} rows)" in learned(files / "t.parquet").left_out["id"]
+
+
+def test_the_rows_to_learn_from_are_a_random_choice(tmp_path, monkeypatch):
+    monkeypatch.setattr("bayesvm.preparation.learning.SAMPLE", 100)
+    pq.write_table(pa.table({"x": np.arange(10_000.0), "y": ["a", "b"] * 5_000}), tmp_path / "t.parquet")
+    medians = [learned(tmp_path / "t.parquet", random_state=seed).columns[0].fill for seed in (0, 0, 1)]
+    assert medians[0] == medians[1] != medians[2]
+    for median in medians:
+        assert abs(median - 5_000) < 2_500  # five standard errors
 
 
 def test_single_precision_where_nothing_is_lost(tmp_path):
@@ -229,3 +270,121 @@ def test_numbers_with_a_slip_are_told(tmp_path):
     ):
         learned(tmp_path / "t.csv")
     assert learned(tmp_path / "t.csv", levels=["x"]).columns[0].kind == "levels"  # asked for: no warning
+
+
+def test_files_may_have_different_types_of_the_same_kind(tmp_path):
+    whole, texts = [1, 2, None, 4] * 20, ["a", "b", None, "b"] * 20
+    labels = pa.array(["a", "b"] * 40)
+    halves = {
+        "0.parquet": {"x": pa.array(whole, pa.int64()), "z": pa.array(texts)},
+        "1.parquet": {"x": pa.array(whole, pa.float64()), "z": pa.array(texts).dictionary_encode()},
+        "2.parquet": {"x": pa.nulls(80), "z": pa.nulls(80)},
+        "3.parquet": {"x": pa.array([7] * 80, pa.uint8()), "z": pa.array(["c"] * 80, pa.large_string())},
+    }
+    for name, columns in halves.items():
+        pq.write_table(pa.table(columns | {"y": labels}), tmp_path / name)
+    recipe = learned(tmp_path)
+    number, levels = recipe.columns
+    assert number == NumberColumn("x", float(np.median([1, 2, 4] * 40 + [7] * 80)), indicator=True)
+    assert levels.levels == (MISSING, "b", "c", "a")
+    with prepared(tmp_path, recipe, "y") as table:
+        X = table.rows(np.arange(320)).X
+    decoded = recipe.decoded(X)
+    assert decoded["x"] == [*whole, *whole, *[None] * 80, *[7] * 80]
+    assert decoded["z"] == [text or MISSING for text in [*texts, *texts, *[None] * 80, *["c"] * 80]]
+
+
+@pytest.mark.parametrize("values", [[["a"], ["b", "c"]], [{"part": "a"}, {"part": "b"}]])
+def test_several_values_in_a_row_are_refused(tmp_path, values):
+    kind = pa.array(values).type
+    pq.write_table(pa.table({"x": [1.0, 2.0], "z": values, "y": ["a", "b"]}), tmp_path / "t.parquet")
+    with pytest.raises(TypeError, match=r"column 'z' of .*t\.parquet holds several values in each row.*--drop z"):
+        learned(tmp_path / "t.parquet")
+    recipe = learned(tmp_path / "t.parquet", drop=["z"])
+    pq.write_table(pa.table({"x": pa.array(values, kind), "y": ["a", "b"]}), tmp_path / "u.parquet")
+    with pytest.raises(TypeError, match="'x' of .*is no column of numbers.*make one column of numbers of each"):
+        prepared(tmp_path / "u.parquet", recipe)
+    with pytest.raises(TypeError, match="the target 'z' of .* is of the type .*; labels must be"):
+        prepared(tmp_path / "t.parquet", recipe, "z")
+
+
+@pytest.fixture
+def late_text(tmp_path, monkeypatch):
+    """A CSV file with numbers in the first block, and in one column text further down."""
+    monkeypatch.setattr("bayesvm.data.tables.csv_copy._BLOCK_BYTES", 2**10)
+    data = pd.DataFrame({"id": range(1_000), "x": np.arange(1_000) % 7, "w": 1 + np.arange(1_000) % 2})
+    data["y"] = np.where(data["x"] > 3, "a", "b")
+    data["id"] = data["id"].astype(str).where(data.index < 900, "id-" + data["id"].astype(str))
+    data.to_csv(tmp_path / "t.csv", index=False)
+    return tmp_path / "t.csv"
+
+
+def test_text_below_the_first_block_is_told_with_its_remedies(late_text):
+    with pytest.raises(ValueError, match="line 902, column 'id': 'id-900' cannot be read as double.*leave.*--levels"):
+        open_files(late_text)
+    recipe = learn(open_files(late_text, texts=["id"]), ["y", "w"], levels=["id"])
+    assert recipe.needed == ["x"]
+    assert "1,000 in 1,000 rows" in recipe.left_out["id"]
+
+
+@pytest.mark.parametrize("choice", [{"drop": ["id"]}, {"columns": ["x"]}, {"columns": ["x", "id"], "drop": ["id"]}])
+def test_columns_that_are_not_used_are_not_read(late_text, choice):
+    opened = open_files(late_text, exact=["y"], weight="w", **choice)
+    assert [part.schema.names for part in opened.rows.parts] == [["x", "w", "y"]]
+    recipe = learn(opened, ["y", "w"], **choice)
+    assert recipe.needed == ["x"]
+    with opened.table(recipe, "y", "w") as table:
+        rows = table.rows(np.arange(1_000))
+    assert rows.X[:, 0].tolist() == [k % 7 for k in range(1_000)]
+    assert rows.weight.tolist() == [1, 2] * 500
+    for names in ("columns", "drop"):
+        chosen = {names: ["x", "nope"]}
+        with pytest.raises(ValueError, match="has no column 'nope'; it has 'id', 'x', 'w', 'y'"):
+            learn(open_files(late_text, exact=["y"], texts=["id"], **chosen), ["y"], **chosen)
+
+
+def test_prepared_tables_read_what_the_model_and_others_need(late_text):
+    recipe = Recipe.plain(["x"])
+    ids = [str(k) if k < 900 else f"id-{k}" for k in range(1_000)]
+    for keep, expected in ((None, ["id", "x", "w", "y"]), ((), ["x"]), (["id", "x"], ["id", "x"])):
+        with prepared(late_text, recipe, keep=keep) as table:
+            assert table._rows.parts[0].schema.names == expected
+            assert table.rows(np.arange(1_000)).X[:, 0].tolist() == [k % 7 for k in range(1_000)]
+            if "id" in expected:
+                batches = list(table.columns(["id", "x"]))
+                assert [value for batch in batches for value in batch.column("id").to_pylist()] == ids
+                assert str(batches[0].column("x").type) == "double"
+    with prepared(late_text, recipe, "y", "w", keep=["w", "y"]) as table:
+        assert table.rows(np.arange(3)).weight.tolist() == [1, 2, 1]
+        assert table._rows.parts[0].schema.names == ["x", "w", "y"]
+    with pytest.raises(ValueError, match="has no column 'nope'; it has 'id', 'x', 'w', 'y'"):
+        prepared(late_text, recipe, keep=["nope"])
+    with (
+        prepared(late_text, recipe, keep=()) as table,
+        pytest.raises(ValueError, match="has no column 'id'; what was read of it is 'x'"),
+    ):
+        table.columns(["id"])
+    with pytest.raises(ValueError, match="missing 'z'; not known to the model: 'id', 'x', 'w', 'y'"):
+        prepared(late_text, Recipe.plain(["z"]), keep=())
+
+
+@pytest.mark.parametrize(("first", "zero_based"), [(0, True), (1, False)])
+def test_indices_count_as_in_training(tmp_path, first, zero_based):
+    """Also for rows that lack the first feature, which do not tell."""
+    (tmp_path / "train.libsvm").write_text(f"1 {first}:5 {first + 2}:7\n-1 {first + 1}:6\n")
+    (tmp_path / "new.libsvm").write_text(f"1 {first + 1}:6\n-1 {first + 2}:7\n")
+    with open_table(tmp_path / "train.libsvm") as table:
+        assert table.zero_based is zero_based
+        recipe = Recipe((), numbered=table.n_features, zero_based=table.zero_based)
+    with prepared(tmp_path / "new.libsvm", recipe) as table:
+        assert table.zero_based is zero_based
+        assert table.rows(np.arange(2)).X.toarray().tolist() == [[0, 6, 0], [0, 0, 7]]
+    (tmp_path / "zero.libsvm").write_text("1 0:5\n")
+    if not zero_based:
+        with pytest.raises(ValueError, match=r"zero\.libsvm has the index 0, but .* count from 1"):
+            prepared(tmp_path / "zero.libsvm", recipe)
+
+
+def test_other_formats_have_no_indices(files):
+    with prepared(files / "t.csv", Recipe.plain(["count"])) as table:
+        assert table.zero_based is None

@@ -232,3 +232,8 @@ def test_one_class_only_has_no_curves(binary, written):
 def test_a_folder_that_does_not_exist_is_told_before_the_work(binary, folder):
     with pytest.raises(FileNotFoundError, match="nowhere"):
         write_report(binary, folder / "nowhere" / "report.html")
+
+
+def test_a_model_from_a_file_gives_the_same_bytes(binary, folder, written, page):
+    binary.save(folder / "same.bayesvm")
+    assert written("same", TableModel.load(folder / "same.bayesvm")) == page

@@ -62,3 +62,16 @@ def test_what_cannot_be_compared(path):
         compare_on(path, "y", holdout=0)
     with pytest.raises(ValueError, match="too few"):
         compare_on(path, "y", rows=3)
+
+
+def test_ctrl_c_ends_the_comparison(path, one_peer, monkeypatch):
+    fit = BayesianLinearSVC.fit
+
+    def stopped(self, *args, **kwargs):
+        fit(self, *args, **kwargs)
+        self.interrupted_ = True
+        return self
+
+    monkeypatch.setattr(BayesianLinearSVC, "fit", stopped)
+    with pytest.raises(KeyboardInterrupt):
+        compare_on(path, "y", estimator=BayesianLinearSVC(random_state=0))

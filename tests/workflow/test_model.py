@@ -10,6 +10,7 @@ import pytest
 
 import bayesvm
 from bayesvm import BayesianLinearSVC, TableModel
+from bayesvm.data.tables.rows import FileRows
 from bayesvm.datasets import people
 from bayesvm.evaluation import DoubtHistogram
 from bayesvm.workflow import Judged
@@ -165,3 +166,31 @@ def test_predictions_do_not_replace_their_table(model, folder):
     with pytest.raises(ValueError, match="a file of the table itself"):
         predict_table(model, model.table(folder / "new.parquet"), folder / "new.parquet")
     assert (folder / "new.parquet").read_bytes() == before
+
+
+def test_a_model_without_a_story_is_still_one_of_a_table(model, tmp_path):
+    TableModel(model.estimator, model.recipe).save(tmp_path / "m.bayesvm")
+    assert bayesvm.load(tmp_path / "m.bayesvm").recipe == model.recipe
+
+
+def test_what_is_no_table_is_told(model):
+    with pytest.raises(TypeError, match="or a data frame with the columns that the model learned from; got ndarray"):
+        model.predict(np.zeros((3, 9)))
+    with pytest.raises(TypeError, match="got list"):
+        model.predict([{"age": 3}])
+
+
+def test_rows_are_read_once_to_be_judged(model, folder, monkeypatch):
+    reads = []
+    chunks = FileRows.chunks
+    monkeypatch.setattr(FileRows, "chunks", lambda self, *a: reads.append(a) or chunks(self, *a))
+    model.judged(folder / "new.parquet")
+    assert len(reads) == 1
+
+
+def test_an_estimator_of_unnamed_features_takes_libsvm_files(tmp_path):
+    (tmp_path / "t.libsvm").write_text("\n".join(f"{i % 2} 1:{i % 7} 2:{i % 2 + 0.1}" for i in range(60)))
+    table = bayesvm.open_table(tmp_path / "t.libsvm")
+    BayesianLinearSVC(random_state=0).fit(table).save(tmp_path / "m.bayesvm")
+    judged = TableModel.load(tmp_path / "m.bayesvm").judged(tmp_path / "t.libsvm")
+    assert judged.predictions.correct.all()

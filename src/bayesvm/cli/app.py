@@ -41,7 +41,7 @@ app.add_typer(datasets, name="datasets")
 # Typer has click inside or beside it, by its version; either way this is the parent of all wrong usage.
 USAGE: Any = typer.BadParameter.__base__
 # What is wrong with data or files is told in one sentence; all else is a mistake of ours, with its traceback.
-TOLD = (ValueError, TypeError, OSError, ImportError, IndexError, MemoryError)
+TOLD = (ValueError, TypeError, OSError, ImportError, MemoryError)
 
 
 def show_version(asked: bool) -> None:
@@ -53,10 +53,10 @@ def show_version(asked: bool) -> None:
 
 @app.callback()
 def options(
-    traceback: Annotated[bool, typer.Option("--traceback", help="Show where an error comes from.")] = False,
+    traceback: Annotated[bool, typer.Option("--traceback", metavar="", help="Show where an error comes from.")] = False,
     version: Annotated[
         bool,
-        typer.Option("--version", help="Show the version and end.", callback=show_version, is_eager=True),
+        typer.Option("--version", metavar="", help="Show the version and end.", callback=show_version, is_eager=True),
     ] = False,
 ) -> None:
     """What comes before the name of a command; both are dealt with before it is called."""
@@ -78,7 +78,10 @@ def run(arguments: list[str] | None = None) -> int:
     except (typer.Abort, KeyboardInterrupt):
         errors.print("stopped", style="yellow")
         return 130
-    except (BrokenPipeError, SystemExit):  # whoever reads our output has enough; typer then exits by itself
+    except (BrokenPipeError, SystemExit) as error:
+        if not _from_broken_pipe(error):
+            raise
+        # Whoever reads our output has enough; typer then exits by itself, with the code of an error.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or Python complains about what it holds back
         return 0
     except TOLD as error:
@@ -86,6 +89,13 @@ def run(arguments: list[str] | None = None) -> int:
             raise
         errors.print(f"Error: {_sentence(error)}", style="red")
         return 1
+
+
+def _from_broken_pipe(error: BaseException | None) -> bool:
+    """Whether it is one, or comes from one."""
+    while error is not None and not isinstance(error, BrokenPipeError):
+        error = error.__cause__ or error.__context__
+    return error is not None
 
 
 def _sentence(error: BaseException) -> str:

@@ -25,6 +25,7 @@ from bayesvm.cli.options import (
     source,
 )
 from bayesvm.estimators import BayesianSVC
+from bayesvm.workflow.words import FIGURES, decimal
 
 if TYPE_CHECKING:
     from bayesvm.workflow.comparing import Comparison
@@ -98,9 +99,9 @@ def _tell(found: Comparison) -> None:
         line = [each.name]
         for name, figure in each.figures.items():
             star = "*" if each.name in found.best(name) else " "
-            line.append(f"{console.decimal(figure.value)}{star}")
+            line.append(f"{decimal(figure.value)}{star}")
         lines.append([*line, f"{each.seconds:.1f} s", f"{each.n_rows:,}"])
-    heads = [f"{name} " for name in console.NAMES.values()]
+    heads = [f"{name} " for name in FIGURES.values()]
     console.table(
         f"{found.source}: {found.n_test:,} rows; {found.n_train:,} to train with",
         ["", *heads, "training", "rows"],

@@ -18,18 +18,11 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, Ti
 
 from bayesvm.evaluation import Figure
 from bayesvm.workflow.predicting import Watch, unwatched
+from bayesvm.workflow.words import FIGURES, decimal
 
 # Names of columns may have anything in them, such as :smile: or [red].
 results = Console(soft_wrap=True, highlight=False, markup=False, emoji=False)
 errors = Console(stderr=True, soft_wrap=True, highlight=False, markup=False, emoji=False)
-
-NAMES = {
-    "error": "error",
-    "brier": "Brier score",
-    "log_loss": "log loss",
-    "auc": "AUC",
-    "calibration_error": "calibration error",
-}
 
 
 def say(text: str = "") -> None:
@@ -66,12 +59,7 @@ def command(words: Sequence[str], prompt: str) -> None:
 
 def figure_rows(figures: Mapping[str, Figure]) -> list[list[str]]:
     """Name, value and interval."""
-    return [[NAMES[name], decimal(f.value), f"{decimal(f.low)} to {decimal(f.high)}"] for name, f in figures.items()]
-
-
-def decimal(value: float) -> str:
-    """Four decimals, or a dash for what there is not."""
-    return "-" if math.isnan(value) else f"{value:.4f}"
+    return [[FIGURES[name], decimal(f.value), f"{decimal(f.low)} to {decimal(f.high)}"] for name, f in figures.items()]
 
 
 def as_json(content: Mapping[str, Any]) -> None:

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from bayesvm.cli import console
-from bayesvm.cli.options import Json, Quiet, Seed
+from bayesvm.cli.options import Json, Quiet, Seed, require_writable
 from bayesvm.data.tables.writing import writing_table
 from bayesvm.datasets.catalogue import CATALOGUE, Entry, entry_of, missing_as_null
 
@@ -31,7 +31,7 @@ def about() -> None:
 
 @datasets.command("list")
 def show(json: Json = False) -> None:
-    """What there is: rows, columns, classes, origin, and whether it is downloaded.
+    """What there is: rows, columns, classes, target, size of the download, and origin.
 
     Examples:
 
@@ -72,6 +72,7 @@ def fetch(
     """
     entry = entry_of(name)
     path = Path(f"{name}.parquet") if out is None else out
+    require_writable(path)
     if entry.megabytes is not None and entry.megabytes >= LARGE and not quiet:
         console.errors.print(f"{name}: {_download(entry)} to download, unless they are here already")
     written = 0

@@ -15,6 +15,7 @@ from bayesvm.datasets import people
 from bayesvm.datasets.people import People
 from bayesvm.evaluation import Predictions, figures
 from bayesvm.workflow import TableModel
+from bayesvm.workflow.words import FIGURES, decimal
 
 NEW = (1_000, 20_000)  # rows that are predicted, at least and at most: a tenth of those to learn from
 SHOWN = 4  # lines of the predictions
@@ -66,7 +67,7 @@ def demo(
         "--abstain 0.05 --keep id --out",
         predictions,
     )
-    with predictions.open() as lines:
+    with predictions.open(encoding="utf-8") as lines:
         for _, line in zip(range(SHOWN), lines, strict=False):
             console.say(line.rstrip())
     step("all of it in one page", "report", model, new, "--out", page)
@@ -91,7 +92,7 @@ def _judge(model: TableModel, table: Path, new: Path, truth: People, seed: int) 
     lines = {"nobody can do better than": limit, "BayesianSVC": said, peer.name: outcome.predictions}
     rows = []
     for name, each in lines.items():
-        found = [console.decimal(figure.value) for figure in figures(each, n_bootstrap=0).values()]
+        found = [decimal(figure.value) for figure in figures(each, n_bootstrap=0).values()]
         rows.append([name, *found, f"{took[name]:.1f} s" if name in took else ""])
     console.say()
-    console.table(f"on {len(truth.income):,} new rows", ["", *console.NAMES.values(), "training"], rows)
+    console.table(f"on {len(truth.income):,} new rows", ["", *FIGURES.values(), "training"], rows)

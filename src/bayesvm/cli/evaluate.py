@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-import numpy as np
+from typing import Any
 
 from bayesvm.cli import console
 from bayesvm.cli.options import CopyTo, Format, Jobs, Json, ModelFile, Quiet, Tables, Target, source
-from bayesvm.evaluation import RiskCoverage, figures, risk_coverage
+from bayesvm.evaluation import figures, risk_coverage
+from bayesvm.evaluation.coverage import COVERAGES
 from bayesvm.workflow import TableModel
+from bayesvm.workflow.model import MOST_JUDGED
+from bayesvm.workflow.words import decimal, percent
 
-COVERAGES = (1.0, 0.95, 0.9, 0.8, 0.7, 0.5)
+MANY = 100_000  # rows that take long enough to say what is going on
 
 
 def evaluate(
@@ -38,9 +41,17 @@ def evaluate(
         loaded.estimator.set_params(n_jobs=jobs)
     with source(tables, kind) as files:
         name = tables[0] if len(tables) == 1 else f"{tables[0]}, …"
-        judged = loaded.judged(files, target, name, copy_to=copy_to, verbose=0 if quiet else 1)
+        wanted = target or loaded.card.get("target")
+        opening: dict[str, Any] = {"copy_to": copy_to, "verbose": 0 if quiet else 1}
+        opened: Any = files if wanted is None else loaded.table(files, wanted, **opening)
+        n_rows = getattr(opened, "n_rows", 0)
+        if n_rows > MANY and not quiet:
+            console.errors.print(f"predicting {min(n_rows, MOST_JUDGED):,} rows …")
+        judged = loaded.judged(opened, target, name, **opening)
+    if judged.predictions.n_rows > MANY and not quiet:
+        console.errors.print(f"intervals from resamples of {judged.predictions.n_rows:,} rows …")
     found, curve = figures(judged.predictions), risk_coverage(judged.predictions)
-    kept = [(share, *_at(curve, share)) for share in COVERAGES]
+    kept = list(dict.fromkeys(map(curve.at, COVERAGES)))  # each once: rows of equal doubt go together
     if json:
         told = [dict(zip(("coverage", "error", "stated_error"), row, strict=True)) for row in kept]
         console.as_json(
@@ -50,10 +61,5 @@ def evaluate(
     title = f"{judged.source}: {judged.predictions.n_rows:,} rows"
     console.table(title, ["", "value", "95 % interval"], console.figure_rows(found))
     console.say()
-    rows = [[f"{share:.0%}", console.decimal(risk), console.decimal(stated)] for share, risk, stated in kept]
+    rows = [[percent(share), decimal(risk), decimal(stated)] for share, risk, stated in kept]
     console.table("If only the most certain rows are predicted", ["share", "error", "expected"], rows)
-
-
-def _at(curve: RiskCoverage, share: float) -> tuple[float, float]:
-    """Error and expected error of that share of the rows."""
-    return float(np.interp(share, curve.coverage, curve.risk)), float(np.interp(share, curve.coverage, curve.stated))

@@ -31,6 +31,7 @@ from bayesvm.cli.options import (
 from bayesvm.estimators import BayesianLinearSVC, BayesianSVC
 from bayesvm.evaluation import figures
 from bayesvm.workflow import Judged, TableModel, fit_table
+from bayesvm.workflow.describing import described
 
 
 def fit(
@@ -46,9 +47,10 @@ def fit(
     levels: Levels = None,
     holdout: Holdout = 0.2,
     inducing: Annotated[
-        int | None, typer.Option(help="Number of inducing points; more are slower and better.", show_default="auto")
+        int | None,
+        typer.Option(help="Number of inducing points; more are slower, mostly better.", show_default="auto"),
     ] = None,
-    linear: Annotated[bool, typer.Option("--linear", help="The linear model, for many columns.")] = False,
+    linear: Annotated[bool, typer.Option("--linear", metavar="", help="The linear model, for many columns.")] = False,
     time_limit: Annotated[float | None, typer.Option(help="Seconds for training.", show_default="none")] = None,
     checkpoint: Annotated[
         Path | None, typer.Option(help="A file from which the same command goes on if it was killed.")
@@ -73,6 +75,8 @@ def fit(
     """
     if linear and inducing is not None:
         raise typer.BadParameter("the linear model has no inducing points: leave out --inducing or --linear")
+    if checkpoint is not None and tables == ["-"]:
+        raise typer.BadParameter("what comes from stdin cannot be read again: leave out --checkpoint, or give a file")
     shared: dict[str, Any] = {"random_state": seed, "n_jobs": jobs, "time_limit": time_limit}
     estimator: Any = BayesianLinearSVC(**shared)
     if not linear:
@@ -80,6 +84,8 @@ def fit(
     with source(tables, kind) as files:
         path = out or model_file(tables)
         require_writable(path, tables)
+        if checkpoint is not None and checkpoint.resolve() == path.resolve():
+            raise ValueError(f"{path} cannot be both the model and the checkpoint; give another --checkpoint")
         model = fit_table(
             files,
             target,
@@ -104,20 +110,15 @@ def fit(
 
 
 def summary(model: TableModel) -> dict[str, Any]:
-    """What a model is, as plain values."""
-    estimator, card = model.estimator, model.card
-    judged = model.holdout or Judged.left_out(estimator)
-    return dict(card) | {
-        "classes": estimator.classes_,
+    """The most important of what ``inspect`` tells, as plain values."""
+    known = described(model)
+    same = ("classes", "left_out", "inducing_points", "converged", "interrupted", "judged_on", "figures")
+    return {
+        **known["card"],
+        **{name: known[name] for name in same},
         "columns": len(model.recipe.groups),
         "features": len(model.recipe.names),
-        "left_out": model.recipe.left_out,
-        "inducing_points": None if not hasattr(estimator, "inducing_points_") else len(estimator.inducing_points_),
-        "converged": estimator.converged_,
-        "interrupted": estimator.interrupted_,
-        "judged_on": judged.source,
-        "figures": figures(judged.predictions),
-        "loo_log_loss": estimator.loo_log_loss_,
+        "loo_log_loss": known["leave_one_out"]["log_loss"],
     }
 
 

@@ -7,7 +7,7 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
@@ -41,8 +41,8 @@ Holdout = Annotated[
     float,
     typer.Option("--holdout", help="Share of the rows, at most 50,000, kept back to judge the model; 0 for none."),
 ]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")]
-Json = Annotated[bool, typer.Option("--json", help="The result as JSON on stdout.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", metavar="", help="No progress.")]
+Json = Annotated[bool, typer.Option("--json", metavar="", help="The result as JSON on stdout.")]
 Seed = Annotated[int, typer.Option("--seed", min=0, help="Decides all that is random.")]
 Jobs = Annotated[
     int | None, typer.Option("--jobs", "-j", min=1, help="Threads; default: all cores.", show_default=False)
@@ -73,7 +73,7 @@ def model_file(tables: list[str]) -> Path:
     return Path(f"{name or 'model'}.bayesvm")
 
 
-def require_writable(path: Path, tables: list[str]) -> None:
+def require_writable(path: Path, tables: Sequence[str] = (), model: Path | None = None) -> None:
     """Complain before the work, not after it."""
     if path.is_dir():
         raise IsADirectoryError(f"{path} is a folder; give --out the name of a file in it")
@@ -81,7 +81,9 @@ def require_writable(path: Path, tables: list[str]) -> None:
         raise FileNotFoundError(f"the folder {path.parent} does not exist; make it first, or give another --out")
     if not os.access(path if path.exists() else path.parent, os.W_OK):
         raise PermissionError(f"{path} cannot be written: this user may not; give another --out")
-    if tables != ["-"]:
+    if model is not None and path.resolve() == model.expanduser().resolve():
+        raise ValueError(f"{path} is the model itself; give another --out")
+    if tables and "-" not in tables:
         _, files = find_files(tables[0] if len(tables) == 1 else tables)
         if path.resolve() in {file.path.resolve() for file in files}:
             raise ValueError(f"{path} is a file of the table itself; give another --out")

@@ -26,7 +26,7 @@ def predict(
     keep: Annotated[
         str | None, typer.Option(help="Columns to copy beside the predictions, such as an id.", metavar="A,B")
     ] = None,
-    uncertainty: Annotated[bool, typer.Option(help="Whether to tell why a prediction is uncertain.")] = True,
+    uncertainty: Annotated[bool, typer.Option(metavar="", help="Whether to tell why a row is uncertain.")] = True,
     jobs: Jobs = None,
     copy_to: CopyTo = None,
     kind: Format = "csv",
@@ -52,7 +52,7 @@ def predict(
     verbose = 0 if quiet else 1
     with (
         source(tables, kind) as files,
-        loaded.table(files, copy_to=copy_to, verbose=verbose) as table,
+        loaded.table(files, keep=names(keep), copy_to=copy_to, verbose=verbose) as table,
         console.rows_bar("predicting", quiet=quiet) as watch,
     ):
         done = predict_table(

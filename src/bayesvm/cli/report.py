@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from bayesvm.cli import console
-from bayesvm.cli.options import CopyTo, Format, Jobs, ModelFile, Quiet, Target, source
+from bayesvm.cli.options import CopyTo, Format, Jobs, ModelFile, Quiet, Target, require_writable, source
 from bayesvm.report import write_report
 from bayesvm.workflow import TableModel
 
@@ -43,10 +43,7 @@ def report(
         bayesvm report income.bayesvm test.parquet --out income-on-test.html
     """
     path = out or model.with_suffix(".html")
-    if path.is_dir():
-        raise IsADirectoryError(f"{path} is a folder; give --out the name of a file in it")
-    if not path.parent.is_dir():
-        raise FileNotFoundError(f"the folder {path.parent} does not exist; make it first, or give another --out")
+    require_writable(path, tables or (), model)
     loaded = TableModel.load(model)
     if jobs is not None:
         loaded.estimator.set_params(n_jobs=jobs)

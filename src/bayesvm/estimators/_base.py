@@ -104,7 +104,7 @@ class BaseBayesianSVC(PredictionMixin, ClassifierMixin, BaseEstimator, metaclass
         checkpoint_every : float
             Seconds between two versions of that file.
         held_out : (X, y) or a table, optional
-            Rows that are not learned from, the first 2,000 if there are more: ``verbose=1`` and ``callback`` tell their
+            Rows that are not learned from, a random 2,000 if there are more: ``verbose=1`` and ``callback`` tell their
             log loss during the fit, which does not depend on them.
         """
         check_parameters(self, self._parameter_checks)

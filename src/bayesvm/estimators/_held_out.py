@@ -11,16 +11,18 @@ import numpy as np
 from bayesvm.core.arena import Arena
 from bayesvm.core.leave_one_out import Cavities
 from bayesvm.core.statistics import Block, View
+from bayesvm.data.labels import codes_of
 from bayesvm.data.scaling import Scaler
 from bayesvm.data.tables import Table
 from bayesvm.estimators._calibration import fitted_link, mean_log_loss
 from bayesvm.estimators._tables import table_to_predict
-from bayesvm.estimators._validation import coded_as, prediction_rows
+from bayesvm.estimators._validation import prediction_rows
 from bayesvm.inference.objective import Model
 from bayesvm.inference.training import Callback, Progress
 from bayesvm.progress import Display
 
 MOST_ROWS = 2_000
+MOST_VALUES = 10_000_000
 SHARE = 0.05  # of the time, which judging may take
 
 
@@ -28,31 +30,44 @@ SHARE = 0.05  # of the time, which judging may take
 class HeldOut:
     """Some rows and the numbers of their classes; when they were judged last, and how long that took."""
 
-    X: np.ndarray
+    X: Any
     codes: np.ndarray
+    weight: np.ndarray
     link: str
     last: float = -np.inf
     took: float = 0.0
 
     @classmethod
     def of(cls, estimator: Any, given: Any) -> HeldOut | None:
-        """The rows that were given, as ``(X, y)`` or as a table, or the first of many."""
+        """Some of the rows that were given, as ``(X, y)`` or as a table, in random order."""
         if given is None:
             return None
         if isinstance(given, Table):
             table = table_to_predict(estimator, given)
-            X, y, _ = table.rows(np.arange(min(MOST_ROWS, table.n_rows)))
+            X, labels, weight = table.rows(_chosen(table.n_rows, table.n_features))
+            y = np.asarray(labels)
         else:
-            X, y = given
-            if len(y) != X.shape[0]:
+            try:
+                X, y = given
+            except (TypeError, ValueError) as error:
+                raise TypeError(f"held_out takes (X, y) or a table with labels; got {type(given).__name__}") from error
+            X, y, weight = prediction_rows(estimator, X), np.asarray(y), None
+            if X.shape[0] != len(y):
                 raise ValueError(f"held_out has {X.shape[0]} rows, but {len(y)} labels")
-            X, y = prediction_rows(estimator, X)[:MOST_ROWS], np.asarray(y)[:MOST_ROWS]
-        codes = coded_as(estimator.classes_, np.asarray(y))
-        return cls(X.toarray() if hasattr(X, "toarray") else X, codes, estimator.link)
+            rows = _chosen(len(y), X.shape[1])
+            X, y = X[rows], y[rows]
+        unknown = ~np.isin(y, estimator.classes_)
+        if unknown.any():
+            raise ValueError(
+                f"held_out has the label {y[unknown].tolist()[0]!r}, which no row to learn from has; they have "
+                f"{estimator.classes_.tolist()}"
+            )
+        return cls(X, codes_of(estimator.classes_, y), np.ones(len(y)) if weight is None else weight, estimator.link)
 
     def heard_by(self, callback: Callback, model: Model, scaler: Scaler) -> Callback:
         """A callback that hears of their log loss, too, as long as it takes a small part of the time."""
-        rows = Block(scaler(self.X), self.codes, None)
+        X = self.X.toarray() if hasattr(self.X, "toarray") else self.X
+        rows = Block(scaler(X), self.codes, self.weight)
 
         def hear(progress: Progress) -> None:
             began = time.monotonic()
@@ -65,10 +80,22 @@ class HeldOut:
         return hear
 
     def _log_loss(self, model: Model, rows: Block, progress: Progress) -> float:
-        """With a link fitted to these very rows: the model's own is made when training is over."""
+        """Of one half under a link fitted to the other: the model's own link is made when training is over."""
         view, _ = View.of(model.features, progress.machines, len(rows.y), model.dtype)
-        seen = Cavities(*view.moments([rows], Arena()), rows.y, np.ones(len(rows.y)))
-        return mean_log_loss(fitted_link(self.link, seen), seen)
+        seen = Cavities(*view.moments([rows], Arena()), rows.y, self.weight)
+        first, second = (
+            Cavities(seen.mean[half], seen.variance[half], seen.y[half], seen.weight[half])
+            for half in (slice(0, None, 2), slice(1, None, 2))
+        )
+        if not len(second.y) or not (first.weight.any() and second.weight.any()):
+            return np.nan
+        return mean_log_loss(fitted_link(self.link, first), second)
+
+
+def _chosen(n_rows: int, n_features: int) -> np.ndarray:
+    """Some rows at random: a table may be sorted."""
+    size = min(n_rows, MOST_ROWS, max(100, MOST_VALUES // n_features))
+    return np.random.default_rng(0).permutation(n_rows)[:size]
 
 
 @dataclass(frozen=True)

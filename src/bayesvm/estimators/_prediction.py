@@ -186,9 +186,11 @@ class PredictionMixin:
             p = softmax(self._link.logits(m + s * draw, np.zeros(m.shape)), axis=1)
             mean += p / DRAWS
             aleatoric += entr(p).sum(axis=1) / DRAWS
-        total = entr(mean).sum(axis=1)
-        aleatoric = np.minimum(aleatoric, total)
-        return {"total": total, "aleatoric": aleatoric, "epistemic": total - aleatoric}
+        # The entropy is that of the probabilities which are stated; how it divides is seen at the points (D11).
+        total = entr(softmax(self._decision(m, v), axis=1)).sum(axis=1)
+        whole = entr(mean).sum(axis=1)
+        share = np.minimum(np.divide(aleatoric, whole, out=np.ones(len(m)), where=whole > 0), 1.0)
+        return {"total": total, "aleatoric": share * total, "epistemic": (1 - share) * total}
 
     @lazy_on_dask
     def sample_latent(self, X: Any, n: int = 1, random_state: Any = None) -> np.ndarray:

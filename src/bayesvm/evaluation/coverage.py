@@ -8,6 +8,7 @@ import numpy as np
 
 from bayesvm.evaluation.predictions import Floats, Predictions
 
+COVERAGES = (1.0, 0.95, 0.9, 0.8, 0.7, 0.5)  # that tables tell of
 MOST_POINTS = 500  # of a curve: more than a picture shows
 N_BINS = 2**16  # a power of two, so that a doubt falls into its bin without rounding
 ROUNDING = 1e-9  # of sums of many doubts, relative
@@ -25,6 +26,16 @@ class RiskCoverage(NamedTuple):
     stated: Floats
     area: float
 
+    def at(self, share: float) -> tuple[float, float, float]:
+        """Coverage, risk and stated risk where at least that share of the rows is answered.
+
+        Rows of equal doubt are answered together, so the coverage may be larger.
+        """
+        if not 0 <= share <= 1:
+            raise ValueError(f"a share is between 0 and 1; got {share!r}")
+        point = np.searchsorted(self.coverage, share)
+        return float(self.coverage[point]), float(self.risk[point]), float(self.stated[point])
+
 
 def risk_coverage(predictions: Predictions) -> RiskCoverage:
     """The error among the rows that are kept if the most doubtful ones are left out, for every number of kept rows.
@@ -40,7 +51,7 @@ def risk_coverage(predictions: Predictions) -> RiskCoverage:
     )
     coverage, risk = kept / kept[-1], wrong / kept
     area = float(risk @ np.diff(coverage, prepend=0.0))
-    shown = np.unique(np.searchsorted(coverage, np.linspace(0, 1, MOST_POINTS)))
+    shown = np.unique(np.searchsorted(coverage, np.arange(1, MOST_POINTS + 1) / MOST_POINTS))
     return RiskCoverage(coverage[shown], risk[shown], (stated / kept)[shown], area)
 
 

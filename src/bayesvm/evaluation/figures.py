@@ -10,6 +10,9 @@ from bayesvm.evaluation.calibration import CalibrationError, wilson
 from bayesvm.evaluation.predictions import Flags, Floats, Predictions
 
 LEAST_PROBABILITY = np.finfo(np.float64).eps  # what a probability of zero counts as in the log loss, as in scikit-learn
+# With 1,000 resamples another seed moves the ends of an interval by little; of very many rows fewer must do.
+RESAMPLES, FEWER_RESAMPLES = 1_000, 200
+MOST_CELLS = 50_000  # rows times probabilities of each, to be resampled so often in about two seconds
 
 
 class Figure(NamedTuple):
@@ -21,7 +24,7 @@ class Figure(NamedTuple):
 
 
 def figures(
-    predictions: Predictions, *, n_bootstrap: int = 200, random_state: int | np.random.Generator | None = 0
+    predictions: Predictions, *, n_bootstrap: int | None = None, random_state: int | np.random.Generator | None = 0
 ) -> dict[str, Figure]:
     """How good the predictions are; smaller is better, except for the area under the curve.
 
@@ -36,12 +39,15 @@ def figures(
       ``bayesvm.evaluation.calibration.CalibrationError``.
 
     The intervals are quantiles over ``n_bootstrap`` resamples of the rows, each row with its weight; NaN without any.
+    None means 1,000, or 200 of more than 50,000 rows (of more than two classes: rows times classes).
     If no row is wrong, or every row, then all resamples agree, and the error's interval is Wilson's.
     """
-    if n_bootstrap < 0:
+    if n_bootstrap is not None and n_bootstrap < 0:
         raise ValueError(f"n_bootstrap must not be negative; got {n_bootstrap!r}")
     predictions = predictions.counted()
     judge = _Judge(predictions)
+    if n_bootstrap is None:
+        n_bootstrap = RESAMPLES if judge.n_rows * judge.n_ranked <= MOST_CELLS else FEWER_RESAMPLES
     value = judge(np.ones(judge.n_rows))
     rng = np.random.default_rng(random_state)
     drawn = [judge(_times_drawn(judge.n_rows, rng)) for _ in range(n_bootstrap)]
@@ -64,6 +70,7 @@ class _Judge:
         self._calibration_error = CalibrationError(predictions)
         numbers = [1] if len(predictions.classes) == 2 else range(len(predictions.classes))
         self._ranked = [_Ranked(predictions.proba[:, k], predictions.y == k) for k in numbers]
+        self.n_ranked = len(self._ranked)
 
     def __call__(self, times: Floats) -> dict[str, float]:
         """The calibration error comes in two kinds, which differ where rows are drawn more than once.

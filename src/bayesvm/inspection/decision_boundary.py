@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from bayesvm.extras import optional
 from bayesvm.inspection import _colours as colours
-from bayesvm.inspection._display import MOST_POINTS, Display, counted, legend_above, some_of
+from bayesvm.inspection._display import MOST_POINTS, Display, counted, legend_above, plain, some_of
 from bayesvm.inspection._fitted import Fitted, column_number
 from bayesvm.inspection._frames import as_rows, column_of, rows_of, typical, with_columns
 
@@ -183,6 +183,7 @@ class DecisionBoundaryDisplay(Display):
                 label="inducing points",
             )
         ax.set(xlim=edges[:2], ylim=edges[2:], xlabel=self.feature_names[0], ylabel=self.feature_names[1])
+        plain(ax.xaxis.label, ax.yaxis.label)
         if key:
             self._explain(ax)
         return self
@@ -247,6 +248,7 @@ class DecisionBoundaryDisplay(Display):
             bar = self.figure_.colorbar(scale, ax=ax)
             bar.solids.set_alpha(STRONGEST)
             bar.set_label(f"P(y = {self.classes[1]}); paler: less known")
+            plain(bar.ax.yaxis.label)
 
 
 def _between_two() -> Any:

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from threadpoolctl import ThreadpoolController
 
 from bayesvm.inspection import _colours as colours
-from bayesvm.inspection._display import Display, counted, some_of
+from bayesvm.inspection._display import Display, counted, plain, some_of
 from bayesvm.inspection._fitted import Fitted, column_number
 from bayesvm.inspection._frames import as_rows, column_of, is_number, rows_of, with_columns
 
@@ -158,7 +158,7 @@ class PartialDependenceDisplay(Display):
             (self.line_,) = ax.plot(places, self.mean, **style)
             long = sum(map(len, self.labels)) > 30
             turned = {"rotation": 35, "ha": "right", "rotation_mode": "anchor"} if long else {}
-            ax.set_xticks(places, self.labels, **turned)
+            ax.set_xticks(places, self.labels, parse_math=False, **turned)
             ax.set_xlim(-0.5, len(places) - 0.5)
         else:
             style = ({"marker": "o", "markersize": 4} if len(self.values) <= FEW_VALUES else {}) | style
@@ -172,6 +172,7 @@ class PartialDependenceDisplay(Display):
             )
         over = "" if self.n_rows is None else f", mean of {counted(self.n_rows, 'row')}"
         ax.set(xlabel=self.feature_name, ylabel=f"P(y = {self.target}){over}")
+        plain(ax.xaxis.label, ax.yaxis.label)
         return self
 
 

@@ -98,7 +98,7 @@ class RelevanceDisplay(Display):
         self.bars_ = ax.barh(np.arange(len(widths)), widths, **({"color": colours.series(0)} | kwargs))
         if len(rest):
             self.bars_[-1].set_alpha(colours.FAINT)
-        ax.set_yticks(np.arange(len(widths)), names)
+        ax.set_yticks(np.arange(len(widths)), names, parse_math=False)
         ax.invert_yaxis()
         ax.set_xlabel(
             "share in squared distances" + ("" if self.learned else "\n(one length-scale for all: not learned)")

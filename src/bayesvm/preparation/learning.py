@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.preprocessing import OneHotEncoder
 
 from bayesvm.data.blocks import random_rows
-from bayesvm.data.tables.columns import EXAMPLE, PANDAS_INDEX, SMALL, no_column, numbers_of
+from bayesvm.data.tables.columns import EXAMPLE, PANDAS_INDEX, SMALL, is_text, numbers_of
 from bayesvm.data.tables.files import SourceFile
 from bayesvm.data.usable import is_number
 from bayesvm.extras import optional
@@ -20,7 +20,7 @@ from bayesvm.preparation.recipe import Recipe
 
 SAMPLE = 200_000  # rows that a recipe is learned from
 MOST_LEVELS = 50  # of a column; the others are rare
-RARE_SHARE, RARE_ROWS = 500, 5  # a level is rare if it has fewer rows than one in 500, and than 5
+RARE_SHARE, RARE_ROWS = 500, 5  # a level is rare if it has fewer rows than one in 500, or than 5
 MISTAKES = 0.2  # share of the distinct texts, below which they seem to be mistakes in a column of numbers
 FEW_LEVELS = 50  # with which text is never taken for an identifier
 
@@ -39,9 +39,7 @@ def learn(
     ``columns`` names those to use, ``drop`` those to leave out, ``levels`` those whose numbers are names of levels.
     """
     file, schema = opened.schemas[0]
-    wanted = [*special, *(columns or ()), *drop, *levels]
-    if unknown := [name for name in wanted if name not in schema.names]:
-        raise ValueError(no_column(file, schema, unknown))
+    opened.require_columns([*special, *(columns or ()), *drop, *levels])
     names = [
         n
         for n in dict.fromkeys(columns or schema.names)
@@ -49,12 +47,12 @@ def learn(
     ]
     opened.require_same_columns([*names, *special])
     kinds = {name: "levels" if name in levels else _kind(opened, name) for name in names}
-    sample: Any = _sample(opened, names, random_state) if names else None
+    sample = _sample(opened, names, random_state) if names else []
     left_out = dict.fromkeys(drop, "as asked for")
     found: list[Column] = []
     for name in names:
-        column = sample.column(name).combine_chunks()
-        made = _levels(name, column, asked=name in levels) if kinds[name] == "levels" else _number(name, column)
+        chunks = [chunk.column(name) for chunk in sample]
+        made = _levels(name, chunks, asked=name in levels) if kinds[name] == "levels" else _number(name, chunks)
         if isinstance(made, str):
             left_out[name] = made
         else:
@@ -89,7 +87,7 @@ def _kind_of(file: SourceFile, field: Any) -> str:
         return "nothing"
     if types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind) or types.is_decimal(kind):
         return "number"
-    if types.is_dictionary(kind) or "string" in str(kind):
+    if types.is_dictionary(kind) or is_text(kind):
         return "levels"
     if types.is_temporal(kind):
         what, remedy = f"dates or times ({kind})", "write numbers, such as the hour, the weekday or days since a date"
@@ -110,20 +108,17 @@ def _kind_of(file: SourceFile, field: Any) -> str:
     )
 
 
-def _sample(opened: Opened, names: Sequence[str], random_state: int) -> Any:
-    """Some rows of an Arrow table."""
-    pyarrow = optional("pyarrow", "tables")
+def _sample(opened: Opened, names: Sequence[str], random_state: int) -> list[Any]:
+    """Some rows, in record batches, whose types may differ as those of the files do."""
     rows = opened.rows
     if rows.n_rows > SAMPLE:
         rows = rows.subset(random_rows(rows.n_rows, SAMPLE, np.random.default_rng(random_state)))
-    return pyarrow.Table.from_batches(
-        [chunk if chunk.num_columns == len(names) else chunk.select(names) for _, chunk in rows.chunks(names)]
-    )
+    return [chunk for _, chunk in rows.chunks(names)]
 
 
-def _number(name: str, column: Any) -> Column | str:
+def _number(name: str, chunks: Sequence[Any]) -> Column | str:
     """The column, or why it is left out."""
-    numbers = numbers_of(column).astype(np.float64)
+    numbers = np.concatenate([numbers_of(chunk).astype(np.float64) for chunk in chunks])
     missing = np.isnan(numbers)
     if missing.all():
         return "no value in any row"
@@ -133,9 +128,9 @@ def _number(name: str, column: Any) -> Column | str:
     return NumberColumn(name, float(np.median(held)), bool(missing.any()))
 
 
-def _levels(name: str, column: Any, *, asked: bool) -> Column | str:
+def _levels(name: str, chunks: Sequence[Any], *, asked: bool) -> Column | str:
     """The column, or why it is left out."""
-    texts = np.array(texts_of(column).to_pylist(), object)
+    texts = np.concatenate([np.array(texts_of(chunk).to_pylist(), object) for chunk in chunks])
     distinct, counts = np.unique(texts, return_counts=True)
     told = "" if asked else _told_of_numbers(distinct)
     if len(distinct) == 1:
@@ -145,7 +140,8 @@ def _levels(name: str, column: Any, *, asked: bool) -> Column | str:
     if told:
         warnings.warn(f"column {name!r} is taken for names of levels{told}", UserWarning, stacklevel=2)
     few = int(np.clip(len(texts) // RARE_SHARE, min(RARE_ROWS, counts.max()), counts.max()))
-    encoder = OneHotEncoder(min_frequency=few, max_categories=MOST_LEVELS).fit(texts[:, None])
+    # scikit-learn counts the rare ones together as one more.
+    encoder = OneHotEncoder(min_frequency=few, max_categories=MOST_LEVELS + 1).fit(texts[:, None])
     rare = encoder.infrequent_categories_[0]
     frequent = np.isin(distinct, [] if rare is None else rare, invert=True)
     order = np.argsort(-counts[frequent], kind="stable")

@@ -16,13 +16,15 @@ from bayesvm.data.tables.columns import (
     EXAMPLE,
     Columns,
     Schemas,
+    is_text,
     label_dtype_of,
+    no_column,
     require_distinct,
     require_numbers,
     require_same_names,
     some_names,
 )
-from bayesvm.data.tables.csv_copy import copy_mixed_csv
+from bayesvm.data.tables.csv_copy import copy_mixed_csv, text_names
 from bayesvm.data.tables.files import Paths, SourceFile, find_files
 from bayesvm.data.tables.formats import ArrowPart, ParquetPart
 from bayesvm.data.tables.rows import FileRows, copying
@@ -44,6 +46,12 @@ class Opened:
         require_distinct(schema.names, f"{file} has several columns of the name")
         for other, other_schema in self.schemas[1:]:
             require_same_names(file, schema, other, other_schema, set(used))
+
+    def require_columns(self, wanted: Sequence[str]) -> None:
+        """The first file has them."""
+        file, schema = self.schemas[0]
+        if unknown := [name for name in wanted if name not in schema.names]:
+            raise ValueError(no_column(file, schema, unknown))
 
     def if_there(self, weight: str | None) -> str | None:
         """The name of the weights, unless there are none, which is told."""
@@ -82,25 +90,35 @@ def open_files(
     *,
     exact: Collection[str] = (),
     texts: Collection[str] = (),
+    columns: Sequence[str] | None = None,
+    drop: Collection[str] = (),
+    weight: str | None = None,
     copy_to: str | PathLike[str] | None = None,
     verbose: int = 0,
 ) -> Opened:
     """Parquet, Arrow or CSV files with columns of any kind.
 
     Of CSV files, columns in ``exact`` (labels) keep the type that they seem to have, and those in ``texts`` are text.
+    Only ``columns`` without those in ``drop`` can be read later, and always ``exact`` and ``weight``: whatever stands
+    in the others, it makes no trouble.
     """
     kind, files = find_files(source)
     if kind == "LIBSVM":
         raise ValueError(f"{files[0]} is a LIBSVM file, which has no named columns; open it with open_table")
     if kind == "CSV":
+
+        def wanted(name: str) -> bool:
+            chosen = (columns is None or name in columns) and name not in drop
+            return chosen or name in exact or name == weight
+
         with copying(kind, files, copy_to, verbose) as copy:
-            parts: Sequence[Any] = copy_mixed_csv(files, exact, texts, copy)
-            rows = FileRows(kind, files, parts, copy)
+            copied, schemas = copy_mixed_csv(files, exact, texts, copy, wanted)
+            rows = FileRows(kind, files, copied, copy)
     else:
         parts = [ParquetPart.of(file) if kind == "Parquet" else ArrowPart.of(file) for file in files]
-        rows = FileRows(kind, files, parts)
+        rows, schemas = FileRows(kind, files, parts), [(part.file, part.schema) for part in parts]
     rows.require_some()
-    return Opened(rows, [(part.file, part.schema) for part in parts])
+    return Opened(rows, schemas)
 
 
 def prepared(
@@ -109,24 +127,44 @@ def prepared(
     target: str | None = None,
     weight: str | None = None,
     *,
+    keep: Sequence[str] | None = None,
     copy_to: str | PathLike[str] | None = None,
     verbose: int = 0,
 ) -> Table:
-    """A table in files as the numbers that a recipe makes of it; weights are used if it has them."""
+    """A table in files as the numbers that a recipe makes of it; weights are used if it has them.
+
+    ``keep`` names other columns that will be asked for, of CSV files as text; None: all of them may be.
+    """
     kind, files = find_files(source)
     if (kind == "LIBSVM") != (recipe.numbered is not None):
         have = "numbered features, as LIBSVM files have them" if recipe.numbered is not None else "named columns"
         raise ValueError(f"the model was fitted to {have}; {files[0]} is {kind}")
     if recipe.numbered is not None:
-        return open_table(source, n_features=recipe.numbered, copy_to=copy_to, verbose=verbose)
-    texts = [column.name for column in recipe.columns if isinstance(column, LevelColumn)]
+        return open_table(
+            source, n_features=recipe.numbered, zero_based=recipe.zero_based, copy_to=copy_to, verbose=verbose
+        )
+    if keep is None:
+        keep = text_names(files[0]) if kind == "CSV" else ()
     exact = [] if target is None else [target]
-    opened = open_files(source, exact=exact, texts=texts, copy_to=copy_to, verbose=verbose)
+    texts = [column.name for column in recipe.columns if isinstance(column, LevelColumn)]
+    texts += [name for name in keep if name not in {*recipe.needed, *exact, weight}]
+    opened = open_files(
+        source,
+        exact=exact,
+        texts=texts,
+        columns=[*recipe.needed, *keep],
+        weight=weight,
+        copy_to=copy_to,
+        verbose=verbose,
+    )
+    file, schema = opened.schemas[0]
+    if unknown := [name for name in keep if name not in schema.names]:
+        raise ValueError(no_column(file, schema, unknown))
     return opened.table(recipe, target, opened.if_there(weight))
 
 
 def _require_no_text(file: SourceFile, field: Any, what: str) -> None:
-    if "string" in str(field.type):
+    if is_text(field.type):
         example = (field.metadata or {}).get(EXAMPLE)
         told = f" ({example.decode()})" if example else ""
         raise TypeError(f"{what} {field.name!r} must hold numbers, but in {file} it holds text{told}; correct it there")

@@ -19,13 +19,15 @@ from bayesvm.preparation.columns import Column, NumberColumn, column_from
 class Recipe:
     """Columns in the order of the features that they become; ``left_out`` says why others are not used.
 
-    ``numbered``: the features of LIBSVM files, which have numbers for names and are sparse.
+    ``numbered``: the features of LIBSVM files, which have numbers for names and are sparse; ``zero_based``: whether
+    these count from 0, which other rows may not tell; None: unknown.
     """
 
     columns: tuple[Column, ...]
     left_out: dict[str, str] = field(default_factory=dict)
     numbered: int | None = None
     single: bool = False  # whether single precision loses nothing
+    zero_based: bool | None = None
 
     @classmethod
     def plain(cls, names: Sequence[str]) -> Recipe:
@@ -99,6 +101,7 @@ class Recipe:
             "left_out": dict(self.left_out),
             "numbered": self.numbered,
             "single": self.single,
+            "zero_based": self.zero_based,
         }
 
     @classmethod

@@ -8,10 +8,13 @@ from typing import Any
 import numpy as np
 
 from bayesvm.evaluation import Predictions, figures, risk_coverage
+from bayesvm.evaluation.coverage import COVERAGES
 from bayesvm.preparation import Recipe
 from bayesvm.preparation.columns import LevelColumn
 from bayesvm.report import words
 from bayesvm.workflow import Judged, TableModel
+from bayesvm.workflow import words as model_words
+from bayesvm.workflow.words import decimal
 
 MOST_FILES = 5
 MOST_COLUMNS = 200  # that are listed
@@ -19,7 +22,6 @@ MOST_VALUES = 6  # columns whose values a row is shown with
 MOST_CLASSES = 20  # of a confusion table
 MOST_PROBABILITIES = 3  # classes whose probabilities a row is shown with
 EXTREME = 10  # rows at either end
-COVERAGES = (1.0, 0.95, 0.9, 0.8, 0.7, 0.5)
 
 
 def card(model: TableModel) -> list[tuple[str, str]]:
@@ -52,20 +54,13 @@ def _model(estimator: Any) -> list[tuple[str, str]]:
     if hasattr(estimator, "kernel_"):
         points = words.counted(len(estimator.inducing_points_), "inducing point")
         rows.append(("model", f"Bayesian support vector machine with {points}"))
-        rows.append(("kernel", words.kernel(estimator.kernel_)))
+        rows.append(("kernel", model_words.kernel(estimator)))
     else:
         rows.append(("model", "linear Bayesian support vector machine: each feature has a weight"))
-    if (scaling := _scaling(estimator)) is not None:
-        rows.append(("scaling", scaling))
+    rows.append(("scaling", model_words.scaling(estimator)))
     updates = words.counted(int(estimator.n_iter_), "update")
     end = "until nothing more was to be gained" if estimator.converged_ else "then the budget was used up"
     return [*rows, ("fit", f"{updates}, {'then it was interrupted' if estimator.interrupted_ else end}")]
-
-
-def _scaling(estimator: Any) -> str | None:
-    fits = [trial for trial in _trials(estimator) if trial.what == "fit"]
-    name = fits[-1].scale if fits else "standard" if estimator.scale == "auto" else estimator.scale
-    return words.SCALINGS.get(name)
 
 
 def _trials(estimator: Any) -> list[Any]:
@@ -103,8 +98,8 @@ def quality(predictions: Predictions) -> dict[str, Any]:
     """The figures, and what knowing no columns at all would give."""
     found = figures(predictions)
     told = [
-        {"key": name, "name": words.FIGURES[name]}
-        | {part: words.decimal(getattr(figure, part)) for part in ("value", "low", "high")}
+        {"key": name, "name": model_words.FIGURES[name]}
+        | {part: decimal(getattr(figure, part)) for part in ("value", "low", "high")}
         for name, figure in found.items()
     ]
     counted = predictions.counted()
@@ -113,21 +108,18 @@ def quality(predictions: Predictions) -> dict[str, Any]:
     return {
         "figures": told,
         "usual": words.short(predictions.classes[shares.argmax()]),
-        "usual_error": words.decimal(1 - shares.max()),
-        "usual_log_loss": words.decimal(float(-there @ np.log(there)) + 0.0),
+        "usual_error": decimal(1 - shares.max()),
+        "usual_log_loss": decimal(float(-there @ np.log(there)) + 0.0),
     }
 
 
 def coverage(predictions: Predictions) -> list[tuple[str, str, str]]:
     """Share of the rows that are answered, error among them, and the error that was stated."""
     curve = risk_coverage(predictions)
+    reached = dict.fromkeys(map(curve.at, COVERAGES))  # each once: rows of equal doubt go together
     return [
-        (
-            f"{share:.0%}".replace("%", " %"),
-            words.decimal(float(np.interp(share, curve.coverage, curve.risk))),
-            words.decimal(float(np.interp(share, curve.coverage, curve.stated))),
-        )
-        for share in COVERAGES
+        (model_words.percent(share).replace("%", " %"), decimal(risk), decimal(stated))
+        for share, risk, stated in reached
     ]
 
 
@@ -172,7 +164,7 @@ def tuning(estimator: Any) -> dict[str, Any]:
             "kernel": trial.kernel,
             "rows": f"{trial.n_rows:,}",
             "points": f"{trial.n_inducing:,}",
-            "loss": words.decimal(trial.loo),
+            "loss": decimal(trial.loo),
             "seconds": f"{trial.seconds:.1f}",
         }
         for trial in _trials(estimator)
@@ -184,7 +176,7 @@ def tuning(estimator: Any) -> dict[str, Any]:
         "failed": 0 if report is None else report.failed,
         "linear": hasattr(estimator, "coef_"),
         "prior": f"{prior:.3g}" if isinstance(prior, float) else None,
-        "loss": words.decimal(float(estimator.loo_log_loss_)),
+        "loss": decimal(float(estimator.loo_log_loss_)),
     }
 
 

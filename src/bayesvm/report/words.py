@@ -1,37 +1,10 @@
-"""Report: numbers, values and kernels as people read them."""
+"""Report: numbers, values and columns as people read them."""
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
-import numpy as np
-
 from bayesvm.preparation.columns import Column, LevelColumn
-
-FIGURES = {
-    "error": "error",
-    "brier": "Brier score",
-    "log_loss": "log loss",
-    "auc": "AUC",
-    "calibration_error": "calibration error",
-}
-SCALINGS = {
-    "standard": "each feature to mean 0 and standard deviation 1",
-    "common": "all features divided by the same number",
-    "quantile": "each feature by its ranks, to a bell curve",
-    None: "none",
-}
-MATERN = {1.5: "3/2", 2.5: "5/2"}
-
-
-def decimal(value: float) -> str:
-    """Four decimals, as the command line tells figures.
-
-    >>> decimal(0.12345), decimal(float("nan"))
-    ('0.1235', '–')
-    """
-    return "–" if math.isnan(value) else f"{value:.4f}"
 
 
 def probability(value: float) -> str:
@@ -105,24 +78,6 @@ def some(names: list[str], most: int) -> str:
     ('a, b and 1 more', 'a')
     """
     return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
-
-
-def kernel(fitted: Any) -> str:
-    """Which rows it takes for similar."""
-    parts = getattr(fitted, "kernels", None)
-    if parts is not None:
-        return "sum of: " + "; ".join(map(kernel, parts))
-    kind = type(fitted).__name__
-    if kind == "Linear":
-        return "linear: the classes are parted by a plane"
-    names = {"RBF": "RBF (very smooth)", "Matern": f"Matérn {MATERN.get(getattr(fitted, 'nu', 0), '')} (less smooth)"}
-    scales = np.asarray(getattr(fitted, "length_scale", np.nan), np.float64)
-    if kind not in names:
-        return kind.lower()
-    if scales.ndim:
-        between = f"from {scales.min():.3g} to {scales.max():.3g}"
-        return f"{names[kind]}, with a length-scale of its own for every feature, {between}"
-    return f"{names[kind]}, with one length-scale for all features: {float(scales):.3g}"
 
 
 def column(one: Column) -> str:

@@ -9,8 +9,9 @@ from os import PathLike
 from typing import Any
 
 import numpy as np
+from sklearn.base import clone
 
-from bayesvm.data.blocks import random_rows
+from bayesvm.data.blocks import RowNumbers, random_rows
 from bayesvm.data.tables import Batch, Table
 from bayesvm.data.tables.files import Paths, find_files
 from bayesvm.estimators import BayesianSVC
@@ -83,29 +84,29 @@ def compare_on(
             raise ValueError("a comparison needs rows to judge by: give a share to hold out, or a test table")
     if rows < 10:
         raise ValueError(f"{rows} rows are too few to compare anything")
-    estimator = BayesianSVC(random_state=seed) if estimator is None else estimator
+    estimator = BayesianSVC(random_state=seed) if estimator is None else clone(estimator)
     estimator.set_params(verbose=verbose)
     opening: dict[str, Any] = {"copy_to": copy_to, "verbose": verbose}
-    recipe, table = opened(source, target, weight, columns, drop, levels, seed, opening)
-    with table:
-        some = _at_most(table, rows, seed)
-        name = find_files(source)[1][0].path.name
+    unprepared = opened(source, target, weight, columns, drop, levels, opening)
+    with unprepared.labelled as labelled:
+        some = _some_rows(labelled.n_rows, rows, seed)
         if test is None:
-            learned, judging = split(some, holdout, seed)
-            train, judge = (_in_memory(some.subset(numbers)) for numbers in (learned, judging) if numbers is not None)
-            told = f"held out: {len(judge.X) / some.n_rows:.0%} of {name}"
+            learned, judging = (some[part] for part in split(labelled.subset(some), holdout, seed) if part is not None)
+            recipe, table = unprepared.prepared(learned, seed)
+            train, judge = _in_memory(table.subset(learned)), _in_memory(table.subset(judging))
+            told = f"held out: {len(judging) / len(some):.0%} of {unprepared.names[0]}"
         else:
+            recipe, table = unprepared.prepared(some, seed)
             with prepared(test, recipe, target, weight, **opening) as other:
-                train, judge = _in_memory(some), _in_memory(_at_most(other, rows, seed))
+                judged = other.subset(_some_rows(other.n_rows, rows, seed))
+                train, judge = _in_memory(table.subset(some)), _in_memory(judged)
             told = find_files(test)[1][0].path.name
     found = tuple(_competitors(estimator, train, judge, seed, begin))
     return Comparison(found, len(train.X), len(judge.X), told, recipe.left_out)
 
 
-def _at_most(table: Table, most: int, seed: int) -> Table:
-    if table.n_rows <= most:
-        return table
-    return table.subset(random_rows(table.n_rows, most, np.random.default_rng(seed)))
+def _some_rows(n_rows: int, most: int, seed: int) -> RowNumbers:
+    return np.arange(n_rows) if n_rows <= most else random_rows(n_rows, most, np.random.default_rng(seed))
 
 
 def _in_memory(table: Table) -> Batch:
@@ -128,6 +129,8 @@ def _competitors(
     start = time.perf_counter()
     estimator.fit(train.X, train.y, sample_weight=train.weight)
     seconds = time.perf_counter() - start
+    if estimator.interrupted_:
+        raise KeyboardInterrupt
     said = Predictions.of(estimator.classes_, judge.y, estimator.predict_proba(judge.X), weight=judge.weight)
     yield _judged(name, Outcome(said, seconds, len(train.X)))
     n_points = len(getattr(estimator, "inducing_points_", range(POINTS)))

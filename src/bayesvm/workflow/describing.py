@@ -10,24 +10,9 @@ import numpy as np
 from bayesvm import persistence
 from bayesvm.evaluation import figures
 from bayesvm.preparation.columns import MISSING, LevelColumn
+from bayesvm.workflow import words
 from bayesvm.workflow.judging import Judged
 from bayesvm.workflow.model import TableModel
-
-KERNELS = {"RBF": "RBF", "Linear": "linear", "Constant": "constant", "Sum": "a sum of kernels"}
-SCALINGS = {
-    "standard": "standard: each column to mean 0 and standard deviation 1",
-    "common": "common: one divisor for all columns",
-    "quantile": "quantile: ranks to normal scores",
-    None: "none",
-}
-LINKS = {
-    "Probit": "one probit",
-    "TwoProbits": "a mean of two probits, fitted to leave-one-out marginals",
-    "Softmax": "a softmax, fitted to leave-one-out marginals",
-    "Normalised": "each class against the rest, divided by the sum",
-    "Hinge": "the normalised pseudo-likelihood",
-    "Paper": "the paper's printed formula",
-}
 
 
 def described(model: TableModel, path: Path | None = None) -> dict[str, Any]:
@@ -41,10 +26,10 @@ def described(model: TableModel, path: Path | None = None) -> dict[str, Any]:
         "classes": estimator.classes_,
         "columns": _columns(model),
         "left_out": model.recipe.left_out,
-        "kernel": kernel_in_words(estimator),
+        "kernel": words.kernel(estimator),
         "inducing_points": len(estimator.inducing_points_) if hasattr(estimator, "inducing_points_") else None,
-        "scaling": SCALINGS[_scaling(estimator)],
-        "link": LINKS[type(estimator._link).__name__],  # noqa: SLF001
+        "scaling": words.scaling(estimator),
+        "link": words.link(estimator),
         "elbo": estimator.elbo_,
         "updates": estimator.n_iter_,
         "passes": estimator.n_passes_,
@@ -79,35 +64,6 @@ def _columns(model: TableModel) -> list[dict[str, Any]]:
             missing = f"{column.fill:g}" + (", and a feature says so" if column.indicator else "")
         told.append(known | {"missing": missing})
     return told
-
-
-def kernel_in_words(estimator: Any) -> str:
-    """What kernel it is, and its length-scale and variance."""
-    kernel = getattr(estimator, "kernel_", None)
-    if kernel is None:
-        variance = np.asarray(estimator.prior_variance_)
-        each = np.unique(np.diag(variance) if variance.ndim == 2 else variance)
-        told = f"{each[0]:.3g}" + (f" to {each[-1]:.3g}" if len(each) > 1 else "")
-        return f"none: linear in the features, prior variance {told}"
-    name = type(kernel).__name__
-    words = f"Matern {kernel.nu * 2:.0f}/2" if name == "Matern" else KERNELS[name]
-    scale = getattr(kernel, "length_scale", None)
-    if scale is not None:
-        scales = np.atleast_1d(scale)
-        words += (
-            f", a length-scale for every feature ({scales.min():.3g} to {scales.max():.3g})"
-            if len(scales) > 1
-            else f", length-scale {scales[0]:.3g}"
-        )
-    return words + (f", variance {float(kernel.variance):.3g}" if hasattr(kernel, "variance") else "")
-
-
-def _scaling(estimator: Any) -> str | None:
-    """As tuning chose it, or as it was asked for."""
-    if estimator.scale != "auto":
-        return str(estimator.scale) if estimator.scale is not None else None
-    report = getattr(estimator, "tuning_report_", None)
-    return report.trials[-1].scale if report is not None and report.trials else "standard"
 
 
 def _relevance(model: TableModel) -> dict[str, float] | None:

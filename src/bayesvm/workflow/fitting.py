@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Sequence
+import warnings
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from functools import reduce
 from importlib.metadata import version
-from operator import iadd
 from os import PathLike
 from typing import Any
 
 import numpy as np
+from sklearn.base import clone
 
 from bayesvm.data.blocks import RowNumbers
 from bayesvm.data.labels import Codes, LabelCounts, codes_of
 from bayesvm.data.tables import Table, open_table
 from bayesvm.data.tables.files import Paths, find_files
 from bayesvm.estimators import BayesianSVC
+from bayesvm.estimators._classes import MOST_CLASSES
+from bayesvm.estimators.linear import WIDEST_FULL_COVARIANCE
 from bayesvm.preparation import Recipe, learn, open_files
 from bayesvm.workflow.judging import Judged
 from bayesvm.workflow.model import TableModel
@@ -59,22 +62,22 @@ def fit_table(
     """
     began = time.perf_counter()
     require_share(holdout)
-    estimator = BayesianSVC(random_state=seed) if estimator is None else estimator
+    estimator = BayesianSVC(random_state=seed) if estimator is None else clone(estimator)
     estimator.set_params(verbose=verbose)
     opening: dict[str, Any] = {"copy_to": copy_to, "verbose": verbose}
-    recipe, table = opened(source, target, weight, columns, drop, levels, seed, opening)
-    with table:
-        train, test = split(table, holdout, seed)
+    unprepared = opened(source, target, weight, columns, drop, levels, opening)
+    with unprepared.labelled:
+        train, test = split(unprepared.labelled, holdout, seed)
+        recipe, table = unprepared.prepared(train, seed)
         learned = table if train is None else table.subset(train)
-        held = None if test is None else table.subset(test)
+        held = None if test is None else table.subset(test).at_hand()
+        _use_mean_field_if_wide(estimator, table)
         estimator.fit(learned, checkpoint=checkpoint, held_out=held)
-        names = [file.path.name for file in find_files(source)[1]]
-        judged = None
-        if held is not None:
-            share = f"{held.n_rows / table.n_rows:.0%} of {names[0]}" + (", …" if len(names) > 1 else "")
-            judged = Judged.of(estimator, held, f"held out: {share} ({held.n_rows:,} rows)", test)
+        judged = (
+            None if held is None or test is None else _judged(estimator, held, test, unprepared.names, table.n_rows)
+        )
     card = {
-        "files": names[:100],
+        "files": unprepared.names[:100],
         "target": target,
         "weight": weight,
         "n_rows": table.n_rows,
@@ -88,10 +91,44 @@ def fit_table(
     return TableModel(estimator, recipe, card, judged)
 
 
+def _judged(estimator: Any, held: Table, test: RowNumbers, names: Sequence[str], n_rows: int) -> Judged | None:
+    """What the model says of the rows held out; a second Ctrl-C ends this only, since the model is there already."""
+    share = f"{held.n_rows / n_rows:.0%} of {names[0]}" + (", …" if len(names) > 1 else "")
+    try:
+        return Judged.of(estimator, held, f"held out: {share} ({held.n_rows:,} rows)", test)
+    except KeyboardInterrupt:
+        warnings.warn("stopped before the rows held out were judged: the model is kept without", stacklevel=2)
+        return None
+
+
+def _use_mean_field_if_wide(estimator: Any, table: Table) -> None:
+    """The linear model has a covariance matrix of all features, unless there are too many."""
+    if getattr(estimator, "covariance", None) == "full" and table.n_features >= WIDEST_FULL_COVARIANCE:
+        warnings.warn(
+            f"{table.n_features:,} features are too many for their covariance matrix; only their variances are fitted "
+            "(covariance='diagonal')",
+            stacklevel=3,
+        )
+        estimator.set_params(covariance="diagonal")
+
+
 def require_share(holdout: float) -> None:
     """Of rows that are held out."""
     if not 0 <= holdout < 1:
         raise ValueError(f"holdout is a share of the rows, from 0 to below 1; got {holdout}")
+
+
+@dataclass(frozen=True)
+class Unprepared:
+    """A table in files of which only the labels can be read, until a recipe is learned from some of its rows."""
+
+    labelled: Table
+    names: list[str]  # of the files
+    learned: Callable[[RowNumbers | None, int], tuple[Recipe, Table]]
+
+    def prepared(self, train: RowNumbers | None, seed: int) -> tuple[Recipe, Table]:
+        """The recipe that the rows to learn from need, and all rows as its features."""
+        return self.learned(train, seed)
 
 
 def opened(
@@ -101,22 +138,29 @@ def opened(
     columns: Sequence[str] | None,
     drop: Collection[str],
     levels: Collection[str],
-    seed: int,
     opening: dict[str, Any],
-) -> tuple[Recipe, Table]:
-    """The recipe that a table in files needs, and the table as its features."""
+) -> Unprepared:
+    """A table in files, to be split before anything is learned from it."""
     kind, files = find_files(source)
+    names = [file.path.name for file in files]
     if kind == "LIBSVM":
         if columns or drop or levels:
             raise ValueError(f"{files[0]} is a LIBSVM file, whose features have no names: give no columns")
         table = open_table(source, target, weight=weight, **opening)
-        return Recipe((), numbered=table.n_features), table
+        recipe = Recipe((), numbered=table.n_features, zero_based=table.zero_based)
+        return Unprepared(table, names, lambda *_: (recipe, table))
     if target is None:
-        raise ValueError(f"which column of {files[0]} holds the classes? Name it as the target")
-    files_opened = open_files(source, exact=[target], texts=levels, **opening)
+        raise ValueError(f"which column of {files[0]} holds the classes? Name it as the target (--target)")
+    found = open_files(source, exact=[target], texts=levels, columns=columns, drop=drop, weight=weight, **opening)
     special = [name for name in (target, weight) if name is not None]
-    recipe = learn(files_opened, special, columns=columns, drop=drop, levels=levels, random_state=seed)
-    return recipe, files_opened.table(recipe, target, weight)
+
+    def learned(train: RowNumbers | None, seed: int) -> tuple[Recipe, Table]:
+        rows = found if train is None else replace(found, rows=found.rows.subset(train))
+        recipe = learn(rows, special, columns=columns, drop=drop, levels=levels, random_state=seed)
+        return recipe, found.table(recipe, target, weight)
+
+    found.require_columns([*special, *(columns or ()), *drop, *levels])
+    return Unprepared(found.table(Recipe(()), target, weight), names, learned)
 
 
 def split(table: Table, share: float, seed: int) -> tuple[RowNumbers | None, RowNumbers | None]:
@@ -141,11 +185,13 @@ def split(table: Table, share: float, seed: int) -> tuple[RowNumbers | None, Row
 
 def _codes(table: Table) -> Codes:
     """The number of every row's class, in a byte or a few; labels of text would take many."""
-    classes = reduce(iadd, (LabelCounts.of(y, None) for y, _ in table.labels())).labels
-    if len(classes) > max(MANY_CLASSES, table.n_rows // 2):
-        raise ValueError(
-            f"the target {table.target!r} has {len(classes):,} different values in {table.n_rows:,} rows: is it a "
-            "number to be estimated, or an identifier? What is predicted here are classes; make some of it, such as "
-            "above and below a limit"
-        )
-    return np.concatenate([codes_of(classes, y) for y, _ in table.labels()])
+    counts = LabelCounts.of(np.empty(0), None)
+    for y, _ in table.labels():
+        counts += LabelCounts.of(y, None)
+        if len(counts.labels) > max(MANY_CLASSES, min(MOST_CLASSES, table.n_rows // 2)):
+            raise ValueError(
+                f"the target {table.target!r} has {len(counts.labels):,} different values in "
+                f"{counts.counts.sum():,.0f} rows: is it a number to be estimated, or an identifier? What is predicted "
+                "here are classes; make some of it, such as above and below a limit"
+            )
+    return np.concatenate([codes_of(counts.labels, y) for y, _ in table.labels()])

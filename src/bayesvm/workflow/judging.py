@@ -14,9 +14,10 @@ from bayesvm.evaluation import Predictions
 
 EXTREME = 10  # rows kept of the most and of the least certain ones,
 KEPT = 400  # and in all, the others at random
+WIDEST_KEPT = 5_000  # features of a row; wider ones are not kept, since nobody would look at them
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Judged:
     """Predictions for rows that the model did not learn from."""
 
@@ -30,15 +31,18 @@ class Judged:
     def of(cls, estimator: Any, table: Table, source: str, numbers: RowNumbers | None = None) -> Judged:
         """Those of a table with labels; ``numbers`` are those of its rows in a larger one."""
         labels, weights = zip(*table.labels(), strict=True)
-        uncertainty = estimator.predict_uncertainty(table)
+        parts = list(estimator.predictions(table))
+        said = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
         predictions = Predictions.of(
             estimator.classes_,
             np.concatenate(labels),
-            estimator.predict_proba(table),
+            np.column_stack([said[f"probability_{label}"] for label in estimator.classes_]),
             weight=None if weights[0] is None else np.concatenate(weights),
-            aleatoric=uncertainty["aleatoric"],
-            epistemic=uncertainty["epistemic"],
+            aleatoric=said["aleatoric"],
+            epistemic=said["epistemic"],
         )
+        if table.n_features > WIDEST_KEPT:
+            return cls(predictions, *_no_rows(table.n_features), source)
         sample = _to_keep(predictions)
         X = table.rows(sample).X
         rows = sample if numbers is None else numbers[sample]
@@ -49,10 +53,7 @@ class Judged:
         """The leave-one-out predictions of a fit, without their rows."""
         cavities = estimator._cavities  # noqa: SLF001  (kept for this)
         predictions = Predictions(estimator.classes_, np.asarray(cavities.y), estimator.loo_proba_, cavities.weight)
-        none = np.zeros(0, np.intp)
-        return cls(
-            predictions, none, np.empty((0, estimator.n_features_in_)), none, "leave-one-out on the training rows"
-        )
+        return cls(predictions, *_no_rows(estimator.n_features_in_), "leave-one-out on the training rows")
 
     def state(self) -> dict[str, Any]:
         """As plain values, for files."""
@@ -61,8 +62,8 @@ class Judged:
             "y": said.y,
             "proba": said.proba,
             "weight": said.weight,
-            "aleatoric": None if said.aleatoric is None else said.aleatoric.astype(np.float32),
-            "epistemic": None if said.epistemic is None else said.epistemic.astype(np.float32),
+            "aleatoric": said.aleatoric,
+            "epistemic": said.epistemic,
             "sample": self.sample,
             "X": self.X,
             "rows": self.rows,
@@ -75,12 +76,17 @@ class Judged:
         said = Predictions(
             classes,
             state["y"],
-            state["proba"].astype(np.float64),
+            state["proba"],
             state["weight"],
             state["aleatoric"],
             state["epistemic"],
         )
         return cls(said, state["sample"], state["X"], state["rows"], state["source"])
+
+
+def _no_rows(n_features: int) -> tuple[RowNumbers, npt.NDArray[Any], RowNumbers]:
+    none = np.zeros(0, np.intp)
+    return none, np.empty((0, n_features)), none
 
 
 def _to_keep(predictions: Predictions) -> RowNumbers:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
@@ -10,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from bayesvm.data.blocks import random_rows
-from bayesvm.data.tables import Table
-from bayesvm.data.tables.files import Paths, SourceFile
+from bayesvm.data.tables import Table, open_table
+from bayesvm.data.tables.files import Paths, SourceFile, find_files
 from bayesvm.data.tables.formats import HeldPart
 from bayesvm.data.tables.rows import FileRows
 from bayesvm.estimators._files import load_both, save
@@ -20,6 +21,7 @@ from bayesvm.preparation import Opened, Recipe, prepared
 from bayesvm.workflow.judging import Judged
 
 MOST_JUDGED = 1_000_000  # rows of a test table; of more, a random choice
+MOST_AT_HAND = 40_000_000  # values that are read once and kept while they are judged
 
 
 @dataclass(frozen=True)
@@ -64,7 +66,21 @@ class TableModel:
             rows.require_some()
             opened = Opened(rows, [(part.file, held.schema)])
             return opened.table(self.recipe, target, opened.if_there(weight))
+        paths = [source] if isinstance(source, str | PathLike) else source
+        if not isinstance(paths, Sequence) or not all(isinstance(path, str | PathLike) for path in paths):
+            raise TypeError(
+                "give the path of a table, several paths, or a data frame with the columns that the model learned "
+                f"from; got {type(source).__name__}"
+            )
+        if self.unnamed and find_files(source)[0] == "LIBSVM":
+            opening.pop("keep", None)  # there are no other columns
+            return open_table(source, n_features=self.estimator.n_features_in_, **opening)
         return prepared(source, self.recipe, target, weight, **opening)
+
+    @property
+    def unnamed(self) -> bool:
+        """Whether the estimator was fitted to columns without names."""
+        return not hasattr(self.estimator, "feature_names_in_") and self.recipe.numbered is None
 
     def predict(self, source: Any) -> np.ndarray:
         """The most probable class of each row."""
@@ -83,14 +99,24 @@ class TableModel:
 
     def judged(self, source: Any, target: str | None = None, name: str | None = None, **opening: Any) -> Judged:
         """What it says of a table whose labels are known, at most a million of its rows."""
-        table = self.table(source, target or self.card.get("target") or _no_target(self.recipe), **opening)
+        target = target or self.card.get("target")
+        if target is None:
+            self._require_labels_inside(source)
+        table = self.table(source, target, **opening)
         numbers = None
         told = name or "the test table"
         if table.n_rows > MOST_JUDGED:
             numbers = random_rows(table.n_rows, MOST_JUDGED, np.random.default_rng(0))
             told = f"{told}, a random {MOST_JUDGED:,} of its {table.n_rows:,} rows"
             table = table.subset(numbers)
+        if table.n_rows * table.n_features <= MOST_AT_HAND:
+            table = table.at_hand()
         return Judged.of(self.estimator, table, told, numbers)
+
+    def _require_labels_inside(self, source: Any) -> None:
+        """LIBSVM files have the labels in them; all other tables must be told where."""
+        if self.recipe.numbered is None and not (self.unnamed and find_files(source)[0] == "LIBSVM"):
+            raise ValueError("the model does not know the name of its target; give it with --target")
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write all of it to one file; ``bayesvm.load`` reads it back."""
@@ -100,12 +126,14 @@ class TableModel:
     @classmethod
     def load(cls, path: str | PathLike[str]) -> TableModel:
         """Read a file of ``save``, or one of an estimator alone, whose columns must then be numbers."""
-        estimator, beside = load_both(Path(path))
+        return cls.of(*load_both(Path(path)))
+
+    @classmethod
+    def of(cls, estimator: Any, beside: dict[str, Any] | None) -> TableModel:
+        """An estimator with what was kept beside it in its file."""
         if beside is None:
-            names = getattr(estimator, "feature_names_in_", None)
-            if names is None:
-                return cls(estimator, Recipe.plain([f"x{number}" for number in range(estimator.n_features_in_)]))
-            return cls(estimator, Recipe.plain(names))
+            numbers = [f"x{number}" for number in range(estimator.n_features_in_)]
+            return cls(estimator, Recipe.plain(getattr(estimator, "feature_names_in_", numbers)))
         judged = beside["holdout"]
         return cls(
             estimator,
@@ -124,8 +152,8 @@ class TableModel:
 
 def load(path: str | PathLike[str]) -> Any:
     """Read a ``TableModel`` of ``bayesvm fit``, or an estimator that ``save`` wrote. Runs no code of the file."""
-    model = TableModel.load(path)
-    return model if model.card else model.estimator
+    estimator, beside = load_both(Path(path))
+    return estimator if beside is None else TableModel.of(estimator, beside)
 
 
 def _frame(source: Any) -> dict[str, Any]:
@@ -135,9 +163,3 @@ def _frame(source: Any) -> dict[str, Any]:
         return {name: table.column(name) for name in table.column_names}
     pyarrow = optional("pyarrow", "tables")
     return {str(name): pyarrow.array(source[name], from_pandas=True) for name in source.columns}
-
-
-def _no_target(recipe: Recipe) -> str | None:
-    if recipe.numbered is not None:
-        return None  # LIBSVM files have the label in them
-    raise ValueError("the model does not know the name of its target; give it with --target")

@@ -109,6 +109,30 @@ def numbers_of(column: Any) -> npt.NDArray[Any]:
     return numbers
 
 
+def is_text(kind: Any) -> bool:
+    """Whether an Arrow type is text, also as categories."""
+    types = optional("pyarrow.types", "tables")
+    value = kind.value_type if types.is_dictionary(kind) else kind
+    return str(value) in {"string", "large_string", "string_view"}  # the last one is not in every pyarrow
+
+
+def common_type(kinds: Iterable[Any]) -> Any:
+    """One Arrow type for the values of a column whose files differ: of numbers, the wider; else text."""
+    pyarrow = optional("pyarrow", "tables")
+    types = pyarrow.types
+    values = [kind.value_type if types.is_dictionary(kind) else kind for kind in kinds]
+    distinct = list(dict.fromkeys(value for value in values if not types.is_null(value)))
+    if len(distinct) <= 1 and "string_view" not in map(str, distinct):
+        return distinct[0] if distinct else pyarrow.null()
+    if not any(map(is_text, distinct)):
+        try:
+            schemas = [pyarrow.schema([("", value)]) for value in distinct]
+            return pyarrow.unify_schemas(schemas, promote_options="permissive").field(0).type
+        except (pyarrow.ArrowTypeError, pyarrow.ArrowInvalid):
+            pass
+    return pyarrow.large_string()
+
+
 def _labels(column: Any, dtype: np.dtype[Any] | None) -> npt.NDArray[Any]:
     """A column of labels without nulls."""
     if dtype is None or dtype.kind != "U":
@@ -213,7 +237,7 @@ def label_dtype_of(fields: Iterable[tuple[SourceFile, Any]]) -> np.dtype[Any]:
         if types.is_null(kind):
             continue
         dtype: np.dtype[Any]
-        if "string" in str(kind):
+        if is_text(kind):
             dtype = np.dtype(str)
         elif types.is_boolean(kind) or types.is_integer(kind) or types.is_floating(kind):
             dtype = np.dtype(kind.to_pandas_dtype())
@@ -242,3 +266,27 @@ def some_names(names: Sequence[str], most: int = 12) -> str:
     """For messages: as many as one reads."""
     more = f", … ({len(names) - most} more)" if len(names) > most else ""
     return ", ".join(map(repr, names[:most])) + more
+
+
+def common_schema(schemas: Sequence[Any], names: Sequence[str]) -> Any:
+    """Types that columns of several files can share."""
+    return optional("pyarrow", "tables").schema(
+        [(name, common_type(schema.field(name).type for schema in schemas)) for name in names]
+    )
+
+
+def cast_to(schema: Any, batch: Any) -> Any:
+    """Columns of a record batch as the types that they have in all files."""
+    pyarrow = optional("pyarrow", "tables")
+    columns = []
+    for field in schema:
+        column = batch.column(field.name)
+        try:
+            decoded = column.dictionary_decode() if hasattr(column, "dictionary") else column
+            columns.append(decoded.cast(field.type))
+        except (pyarrow.ArrowInvalid, pyarrow.ArrowNotImplementedError) as error:
+            raise TypeError(
+                f"column {field.name!r} has different types in the files, and {column.type} cannot become "
+                f"{field.type} ({error}); write it with one type"
+            ) from error
+    return pyarrow.RecordBatch.from_arrays(columns, schema=schema)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any
 
 from bayesvm.data.tables.columns import EXAMPLE, Columns, Schemas, choose_columns, require_distinct
@@ -32,24 +32,46 @@ def copy_csv(
 
 
 def copy_mixed_csv(
-    files: Sequence[SourceFile], exact: Collection[str], texts: Collection[str], copy: WorkingCopy
-) -> list[ArrowPart]:
-    """One Arrow file for each CSV file, with all columns: numbers, text, what else there is.
+    files: Sequence[SourceFile],
+    exact: Collection[str],
+    texts: Collection[str],
+    copy: WorkingCopy,
+    wanted: Callable[[str], bool],
+) -> tuple[list[ArrowPart], Schemas]:
+    """One Arrow file for each CSV file, with the wanted columns: numbers, text, what else there is; and all schemas.
 
     Columns named in ``exact`` keep the type that they seem to have, as labels should; those in ``texts`` are text.
+    The schemas also have the columns that are not wanted, which are not read further than their first block.
     """
+    pyarrow = optional("pyarrow", "tables")
     heads = [(file, _head(file)) for file in files]
     for file, schema in heads:
         require_distinct(schema.names, f"{file} has several columns of the name")
-    return _copied(heads, [_types(schema, schema.names, exact, texts) for _, schema in heads], copy)
+    types = [
+        _types(schema, list(filter(wanted, schema.names)), exact, texts)
+        or dict.fromkeys(schema.names[:1], pyarrow.string())  # so that the rows can be counted
+        for _, schema in heads
+    ]
+    parts = _copied(heads, types, copy, "; or name it in levels (--levels) when you fit, which reads it as text")
+    read = [{field.name: field for field in part.schema} for part in parts]
+    return parts, [
+        (file, pyarrow.schema([fields.get(field.name, field) for field in head]))
+        for (file, head), fields in zip(heads, read, strict=True)
+    ]
 
 
-def _copied(heads: Schemas, types: Sequence[dict[str, Any]], copy: WorkingCopy) -> list[ArrowPart]:
+def text_names(file: SourceFile) -> list[str]:
+    """The columns of a CSV file that can be read as text."""
+    types = optional("pyarrow.types", "tables")
+    return [field.name for field in _head(file) if not types.is_binary(field.type)]
+
+
+def _copied(heads: Schemas, types: Sequence[dict[str, Any]], copy: WorkingCopy, remedy: str = "") -> list[ArrowPart]:
     pyarrow, ipc = optional("pyarrow", "tables"), optional("pyarrow.ipc", "tables")
     parts = []
     for number, ((file, head), wanted) in enumerate(zip(heads, types, strict=True)):
         path = copy.folder / f"{number}.arrow"
-        batches = _batches(file, wanted)
+        batches = _batches(file, wanted, remedy)
         with copy.writing(f"{number} of {len(heads)} files were done"), path.open("wb") as sink:
             first = next(batches)
             schema = pyarrow.schema([field.with_metadata(head.field(field.name).metadata) for field in first.schema])
@@ -116,7 +138,7 @@ def _types(
     return {name: chosen(name) for name in names}
 
 
-def _batches(file: SourceFile, types: dict[str, Any]) -> Iterator[Any]:
+def _batches(file: SourceFile, types: dict[str, Any], remedy: str) -> Iterator[Any]:
     """Record batches, at least one; the first may be empty."""
     pyarrow = optional("pyarrow", "tables")
     try:
@@ -124,12 +146,12 @@ def _batches(file: SourceFile, types: dict[str, Any]) -> Iterator[Any]:
             yield pyarrow.RecordBatch.from_pylist([], schema=reader.schema)
             yield from reader
     except pyarrow.ArrowInvalid as error:
-        raise ValueError(_explained(file, str(error))) from error
+        raise ValueError(_explained(file, str(error), remedy)) from error
     except OSError as error:
         raise OSError(f"{file} cannot be read: {error}. Write or copy it again, or leave it out") from error
 
 
-def _explained(file: SourceFile, message: str) -> str:
+def _explained(file: SourceFile, message: str, remedy: str) -> str:
     """Arrow counts columns, and lines as rows; people look for names and lines."""
     found = re.search(
         r"column #(\d+): Row #(\d+): CSV conversion error to (.*): invalid value (.*)", message, re.DOTALL
@@ -139,7 +161,7 @@ def _explained(file: SourceFile, message: str) -> str:
         name = _head(file).names[int(column)]
         return (
             f"{file}, line {line}, column {name!r}: {value[:60]} cannot be read as {kind}, which the lines above are. "
-            "Correct it, or leave the column out"
+            f"Correct it, or leave the column out{remedy}"
         )
     line = re.search(r"Row #(\d+)", message)
     where = f", line {line[1]}" if line else ""

@@ -68,7 +68,19 @@ def find_files(source: Paths) -> tuple[str, list[SourceFile]]:
             raise ValueError(
                 f"{first} is {formats[first]}, but {path} is {name}; a table is made of files of one format"
             )
-    return formats[first], [_existing(path) for path in paths]
+    files = [_existing(path) for path in paths]
+    _require_each_once(paths)
+    return formats[first], files
+
+
+def _require_each_once(paths: Sequence[Path]) -> None:
+    """Rows that are read twice would count twice, and stand among those held out as well as in training."""
+    seen: dict[Path, Path] = {}
+    for path in paths:
+        before = seen.setdefault(path.resolve(), path)
+        if before is not path:
+            also = f", also as {path}" if path != before else ""
+            raise ValueError(f"{before} is given twice{also}: its rows would count twice; give it once")
 
 
 def _paths(source: Paths) -> list[Path]:

@@ -127,7 +127,7 @@ def copy_libsvm(
     shift = 0 if (min(lowest) == 0 if zero_based is None else zero_based) else 1
     if shift and min(lowest) == 0:
         file = files[int(np.argmin(lowest))]
-        raise ValueError(f"{file} has the index 0, but zero_based=False says that indices count from 1; leave it out")
+        raise ValueError(f"{file} has the index 0, but zero_based=False says (or the model) that indices count from 1")
     width = max(largest) + 1 - shift if n_features is None else n_features
     for file, high in zip(files, largest, strict=True):
         if high + 1 - shift > width:

@@ -6,7 +6,7 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
@@ -85,6 +85,10 @@ class FileRows:
             whole = end - begin == chunk.num_rows
             yield int(begin), chunk if whole else chunk.take(self.kept[begin:end] - first)
 
+    def at_hand(self, names: Sequence[str]) -> FileRows:
+        """The same rows, read once and kept in memory, with these columns."""
+        return RowsAtHand(**vars_of(self), held=tuple(self.chunks(names)))
+
     def where(self, row: int) -> str:
         """The file and the row in it: ``"b.parquet, row 17"``."""
         if not 0 <= row < self.n_rows:
@@ -123,6 +127,27 @@ class FileRows:
         """Remove the working copy, if there is one."""
         if self.copy is not None:
             self.copy.remove()
+
+
+@dataclass(frozen=True)
+class RowsAtHand(FileRows):
+    """Rows in files that were read before, as ``chunks`` gave them."""
+
+    held: Sequence[tuple[int, Any]] = ()
+
+    def chunks(
+        self, names: Sequence[str], rows_at_once: int = MOST_ROWS_AT_ONCE, wanted: RowNumbers | None = None
+    ) -> Iterator[tuple[int, Any]]:
+        for first, chunk in self.held:
+            yield first, chunk.select(list(names)) if hasattr(chunk, "select") else chunk
+
+    def subset(self, numbers: RowNumbers) -> FileRows:
+        return FileRows(**vars_of(self)).subset(numbers)
+
+
+def vars_of(rows: FileRows) -> dict[str, Any]:
+    """The fields that every kind of rows in files has."""
+    return {each.name: getattr(rows, each.name) for each in fields(FileRows)}
 
 
 @contextmanager

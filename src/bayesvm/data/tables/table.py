@@ -11,11 +11,11 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from bayesvm.data.tables.columns import Batch, choose_columns, some_names
+from bayesvm.data.tables.columns import Batch, cast_to, choose_columns, common_schema, some_names
 from bayesvm.data.tables.csv_copy import copy_csv
 from bayesvm.data.tables.files import Paths, find_files
 from bayesvm.data.tables.formats import ArrowPart, ParquetPart
-from bayesvm.data.tables.libsvm_copy import copy_libsvm
+from bayesvm.data.tables.libsvm_copy import LibsvmPart, copy_libsvm
 from bayesvm.data.tables.rows import MOST_ROWS_AT_ONCE, FileRows, RowNumbers, copying
 from bayesvm.data.usable import Locate
 
@@ -136,6 +136,7 @@ class Table:
     target, weight : names of these columns, or None
     has_labels : whether batches have labels
     sparse : whether ``X`` of a batch is a CSR matrix: for LIBSVM
+    zero_based : whether indices of LIBSVM files count from 0; None for other formats
     """
 
     def __init__(self, rows: FileRows, layout: Layout) -> None:
@@ -144,6 +145,8 @@ class Table:
         self.names, self.dtype = layout.names, layout.dtype
         self.target, self.weight, self.has_labels = layout.target, layout.weight, layout.has_labels
         self.sparse = layout.sparse
+        first = rows.parts[0]
+        self.zero_based = first.shift == 0 if isinstance(first, LibsvmPart) else None
         rows.require_some()
 
     def batches(self, n_rows: int, *, labels: bool = True) -> Iterator[Batch]:
@@ -207,14 +210,17 @@ class Table:
         return Batch(sparse.vstack(X, format="csr")[back] if self.sparse else X, y, weight)
 
     def columns(self, names: Sequence[str]) -> Iterator[Any]:
-        """Columns as the files have them, in record batches; features, or any others."""
+        """Columns as the files have them, in record batches of the same types; features, or any others."""
         for part in self._rows.parts:
             schema = getattr(part, "schema", None)
             if schema is None:
                 raise ValueError(f"{part.file} has no named columns: it is a LIBSVM file")
             if unknown := [name for name in names if name not in schema.names]:
-                raise ValueError(f"{part.file} has no column {some_names(unknown)}; it has {some_names(schema.names)}")
-        return (chunk for _, chunk in self._rows.chunks(names))
+                has = "it has" if self._rows.copy is None else "what was read of it is"
+                raise ValueError(f"{part.file} has no column {some_names(unknown)}; {has} {some_names(schema.names)}")
+        parts: Any = self._rows.parts
+        schema = common_schema([part.schema for part in parts], names)
+        return (cast_to(schema, chunk) for _, chunk in self._rows.chunks(names))
 
     def with_features(self, names: Sequence[str]) -> Table:
         """The same rows with these features, in this order, of those that the table has."""
@@ -232,6 +238,10 @@ class Table:
     def subset(self, numbers: RowNumbers) -> Table:
         """The rows with these rising numbers, as a table of their own."""
         return Table(self._rows.subset(numbers), self._layout)
+
+    def at_hand(self) -> Table:
+        """The same rows, read once and kept in memory."""
+        return Table(self._rows.at_hand(self._layout.needed(features=True, labels=True)), self._layout)
 
     def where(self, row: int) -> str:
         """The file and the row in it: ``"b.parquet, row 17"``."""

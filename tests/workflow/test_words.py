@@ -1,0 +1,63 @@
+"""What parts of a model are called."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from bayesvm import BayesianLinearSVC, BayesianSVC
+from bayesvm.core import kernels
+from bayesvm.evaluation import Predictions, figures
+from bayesvm.workflow import words
+
+
+def estimator(scale, *trials):
+    report = SimpleNamespace(trials=[SimpleNamespace(what=what, scale=name) for what, name in trials])
+    return SimpleNamespace(scale=scale, tuning_report_=report)
+
+
+@pytest.mark.parametrize(
+    ("tuned", "expected"),
+    [
+        (estimator("auto", ("try", "common"), ("fit", "quantile"), ("try", "common")), "quantile"),
+        (estimator("auto", ("fit", "common"), ("fit", None), ("polish", "common")), None),
+        (estimator("auto"), "standard"),
+        (estimator("common"), "common"),
+        (SimpleNamespace(scale=None), None),
+    ],
+)
+def test_the_scaling_is_that_of_the_fit_and_not_of_the_last_trial(tuned, expected):
+    assert words.scaling_of(tuned) == expected
+    assert words.scaling(tuned) == words.SCALINGS[expected]
+
+
+@pytest.mark.parametrize(
+    ("kernel", "expected"),
+    [
+        (kernels.RBF(0.5), "RBF (very smooth), with one length-scale for all features: 0.5"),
+        (
+            kernels.RBF(np.array([0.5, 2.0])),
+            "RBF (very smooth), with a length-scale of its own for every feature, from 0.5 to 2",
+        ),
+        (kernels.Matern(2.0, nu=2.5), "Matérn 5/2 (less smooth), with one length-scale for all features: 2"),
+        (kernels.Linear(), "linear: the classes are parted by a plane"),
+    ],
+)
+def test_kernels_in_words(kernel, expected):
+    assert words.kernel(SimpleNamespace(kernel_=kernel)).startswith(expected)
+    both = words.kernel(SimpleNamespace(kernel_=kernel + kernels.Constant()))
+    assert both.startswith(f"sum of: {expected}")
+    assert "; constant, variance 1" in both
+
+
+@pytest.mark.parametrize("made", [BayesianSVC(n_inducing=9, tune=None), BayesianLinearSVC()])
+def test_every_model_can_be_told(made):
+    X = np.random.default_rng(0).normal(size=(60, 2))
+    model = made.fit(X, X[:, 0] > 0)
+    assert words.scaling(model) == words.SCALINGS["standard"]
+    assert words.link(model)
+    assert words.kernel(model).startswith("none: linear" if "Linear" in type(made).__name__ else "RBF")
+
+
+def test_every_figure_has_a_name():
+    assert list(words.FIGURES) == list(figures(Predictions.of([0, 1], [0, 1], [[0.5, 0.5]] * 2), n_bootstrap=0))
