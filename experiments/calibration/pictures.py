@@ -14,7 +14,7 @@ SHOWN = (OURS, "SVC + sigmoid", "Gaussian process", "boosting", "boosting + isot
 COLOUR = dict(zip((*SHOWN, *LINKS[1:]), COLOURS, strict=False))
 LINE = dict(zip(SHOWN, ("-", "--", ":", "-.", (0, (4, 1, 1, 1, 1, 1))), strict=True))
 LOOK = STYLE | {"font.size": 8, "lines.markersize": 3, "lines.linewidth": 1.2}
-MOST_POINTS = 60  # of a curve: more are not seen at this size
+MOST_POINTS = 50  # of a curve: more are not seen at this size
 
 
 def reliability(sets, path, methods=SHOWN, titles=None):
@@ -30,12 +30,17 @@ def reliability(sets, path, methods=SHOWN, titles=None):
                 said = each.parts["test"].get(method)
                 if said is not None:
                     groups = said.reliability
-                    axis.vlines(groups.stated, groups.low, groups.high, color=COLOUR[method], alpha=0.5, linewidth=2)
+                    # One broken line for all intervals: a collection takes ten times the bytes.
+                    at = np.repeat(groups.stated, 3)
+                    ends = np.column_stack([groups.low, groups.high, np.full(len(groups.low), np.nan)]).ravel()
+                    axis.plot(at, ends, color=COLOUR[method], alpha=0.5, linewidth=2, solid_capstyle="butt")
                     axis.plot(groups.stated, groups.observed, "o-", color=COLOUR[method])
                 around, ticks = (-0.04 * top, 1.04 * top), [0, top / 2, top]
                 axis.set(xlim=around, ylim=around, xticks=ticks, yticks=ticks)
+                axis.grid(visible=False)
                 axis.xaxis.set_major_formatter("{x:g}")
                 axis.yaxis.set_major_formatter("{x:g}")
+                axis.tick_params(length=0)
             row[0].set_ylabel(name)
         for axis, method in zip(axes[0], methods, strict=True):
             axis.set_title((titles or {}).get(method, method), fontsize="medium")
@@ -52,9 +57,11 @@ def reach(each, methods):
 
 
 def small(figure, path):
-    """Saved with coordinates to the hundredth of a point, which halves the file."""
+    """Saved with coordinates to a tenth of a point and without indentation, which halves the file."""
     save(figure, path)
-    path.write_text(re.sub(r"(\d\.\d\d)\d+", r"\1", path.read_text(encoding="utf-8")), encoding="utf-8")
+    text = path.read_text(encoding="utf-8")
+    text = re.sub(r' d="[^"]*"', lambda found: re.sub(r"(\d\.\d)\d+", r"\1", found[0]).replace(" \n", " "), text)
+    path.write_text(re.sub(r"\n +", "\n", text), encoding="utf-8")
 
 
 def far(sets, path):

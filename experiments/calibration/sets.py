@@ -144,7 +144,10 @@ SETS = {
         "learned from the younger half, asked about the oldest 30 %", shifted("adult", 0, 0.5, 0.7, 10_000), "shift"
     ),
     "people": Set(
-        "`bayesvm.datasets.people`, an invented table", invented(160_000), "generated", answers=("ours", "boosting")
+        "`bayesvm.datasets.people`, an invented table, for the shape of our link only",
+        invented(160_000),
+        "generated",
+        answers=("ours", "boosting"),
     ),
 }
 
