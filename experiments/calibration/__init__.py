@@ -1,0 +1,1 @@
+"""Calibration: what docs/calibration.md shows, measured. Run with `make calibration`."""

@@ -1,0 +1,436 @@
+"""Calibration: docs/calibration.md with its pictures, written from kept answers. Sentences that judge are computed."""
+
+import csv
+
+import numpy as np
+
+from bayesvm.core.links import TWO_PROBITS_FROM
+from experiments.calibration import judged, pictures
+from experiments.calibration.methods import FEW, LINKS, METHODS, OTHERS, OURS
+from experiments.calibration.sets import BEYOND, DISTANCES, MOVED, SAME, SETS
+from experiments.text import markdown
+
+FIGURES = {"error": "error", "brier": "Brier score", "log_loss": "log loss", "calibration_error": "calibration error"}
+TESTED = ("balanced", "imbalanced")
+DEMO_ROWS = 200_000  # of which a fifth is held out
+FROM_FEW = f"{OURS}, few rows"
+FAR = (OURS, "SVC + sigmoid", "Gaussian process", "boosting", "boosting + isotonic")
+
+INTRODUCTION = """# Are the probabilities right?
+
+Written by `make calibration`; do not edit by hand. All figures are computed from the answers that its run keeps
+in `out/calibration`; as a table they are in [calibration/figures.csv](calibration/figures.csv).
+
+**Calibrated** means: of all rows that were given 70 %, 70 % are of that class. One can then reckon with the numbers:
+weigh costs, add up expected counts, or leave to a human what is too doubtful. To be calibrated is not enough, for who
+always states the base rate is calibrated and says nothing. So every table has, beside the calibration error, the error
+of the decisions and two scores that reward both honesty and knowledge: the Brier score and the log loss.
+[evaluation.md](evaluation.md) explains the figures. All of them are better the smaller they are. Intervals are 95 %,
+from 200 resamples of the test rows.
+"""
+HOW = """## How it was measured
+
+{n_sets} real sets, {n_imbalanced} of them imbalanced, and two shifts. Each is split once, with a fixed seed and equal
+shares of the classes; all methods learn from the same rows, or a random choice of them, and are judged by the same test
+rows. Rows of protein come in blocks of one protein each, which the split does not keep together.
+"""
+LIMITS = """What this does not tell: each set was split once, and intervals are of other test rows, not of other splits
+or training rows. SVC and boosting have their defaults while we tune ourselves; tuned ones were not measured. The
+largest real set here has 20,000 training rows. On more, we have seen fits whose f gathers at a kink of the hinge loss
+and whose probabilities are off: `make demo` prints the calibration error of such a fit to {people:,} rows."""
+METHODS_TOLD = (  # name, what it is, rows that it learns from
+    (OURS, '`BayesianSVC()`: it tunes itself; link `"calibrated"`', "all"),
+    (f"{OURS}, probit, hinge, paper", "the same fit, f turned into probabilities by the other links", "all"),
+    (f"{OURS}, few rows", "`BayesianSVC()`, from the very rows that the Gaussian process gets", f"at most {FEW:,}"),
+    ("SVC + sigmoid", "`SVC()` on standardised columns, in `CalibratedClassifierCV`, 5 folds", "at most 10,000"),
+    (
+        "Gaussian process",
+        "`GaussianProcessClassifier`, RBF kernel, standardised columns; tuned by its evidence on half of the rows",
+        f"at most {FEW:,}",
+    ),
+    ("boosting", "`HistGradientBoostingClassifier()`; above 10,000 rows up to 1,000 trees, stopped early", "all"),
+    ("boosting + sigmoid, + isotonic", "the same in `CalibratedClassifierCV`, 5 folds, no ensemble", "all"),
+)
+NOBODY = """The other links are read off a fit that was tuned for the calibrated one; with `link="probit"` the tuning
+would have looked for a kernel that suits it. All but ours are scikit-learn's. Nobody's settings were chosen by hand; we
+tune ourselves and the Gaussian process does, the SVC and boosting have their defaults. Isotonic
+regression may state 0 or 1; where that is wrong, the log loss counts it as 2.2e-16. Of sets with at most {few:,}
+training rows, "few rows" is the same fit again."""
+RELIABILITY = """## Reliability
+
+Test rows in ten groups by their stated probability, and the share of each group that is of the second class. On the
+line, things happen as often as is stated; bars are 95 % intervals. Steeper than the line means too cautious, flatter
+too sure. Axes end below 1 where the second class is rare.
+
+![Reliability diagrams of five methods on all sets](calibration/reliability.svg)
+
+And the four links on the marginals of the same fit:
+
+![Reliability diagrams of our four links on all sets](calibration/links.svg)
+"""
+EVERY_SET = """## Every set
+
+"Log loss minus ours" is of the same rows: above zero, we are better.
+"""
+FAR_TOLD = """## Far from the data
+
+{moved:,} test rows are moved away, each in its own random direction, such that a column moves by 0 to 20 standard
+deviations (root mean square; of covtype only the ten columns that are no yes-or-no). Nobody can know the class there.
+What do the methods say? Confidence is the probability of the more probable class. The grey line is the share of the
+larger class, the confidence of somebody who knows nothing else.
+
+![Mean confidence and our epistemic part against the distance from the data](calibration/far.svg)
+"""
+SHIFT = """## A shift within the data
+
+Here the new rows are real, but from a region that was not learned from. "Same" are test rows from the region of the
+training rows, "beyond" are those of the other region. No method can know how the relation goes on there; one can only
+hope that it becomes less sure. They guess differently: far from what it knows our f returns to its prior mean, and so
+the probability to the base rate of the training rows; trees go on with the last value they saw. Which of the two is
+better depends on the truth.
+"""
+COVERAGE = """## Leaving the doubtful rows to somebody else
+
+Rows are answered in the order of their doubt, the least doubtful first. The curve is the error among the answered ones,
+and the area under it is small if few errors are made and if those few have the largest doubts.
+
+![Risk and coverage of five methods on all sets](calibration/coverage.svg)
+
+Areas, times 1,000, with 95 % intervals; as all share the test rows, differences are known better than they suggest:
+"""
+LINKS_TOLD = """## The shape of our link
+
+Would a link of another shape do better? The table fits links of one, two and three probits to the same leave-one-out
+marginals. Two are what `link="calibrated"` uses from 2,000 rows on; smaller sets are not here. Of the three, one is at
+either kink of the hinge loss, f = -1 and f = 1, where rows of different probability gather. `people` is an invented
+table of {people:,} training rows, more than any other here. The last column judges two probits by the left-out rows
+that they were fitted to. The priors of the three are the best of the few that were tried, and test rows of most of
+these sets were looked at for that, so the table flatters them.
+"""
+
+
+def write(folder, where):
+    """The page, and beside it a folder of its name with pictures and a table of all figures."""
+    sets = judged.judge(folder)
+    if not sets:
+        raise SystemExit(f"nothing is kept in {folder}; measure first")
+    aside = where.with_suffix("")
+    tested = {name: each for name, each in sets.items() if SETS[name].kind in TESTED}
+    titles = {OURS: "calibrated"} | {link: link.removeprefix(f"{OURS}, ") for link in LINKS[1:]}
+    pictures.reliability(tested, aside / "reliability.svg")
+    pictures.reliability(tested, aside / "links.svg", LINKS, titles)
+    pictures.far({name: each for name, each in sets.items() if each.moved}, aside / "far.svg")
+    pictures.coverage(tested, aside / "coverage.svg")
+    write_csv(sets, aside / "figures.csv")
+    where.write_text(text(sets), encoding="utf-8")
+
+
+def write_csv(sets, path):
+    with path.open("w", newline="", encoding="utf-8") as file:
+        out = csv.writer(file, lineterminator="\n")
+        out.writerow(["set", "part", "method", "training_rows", "test_rows", "figure", "value", "low", "high"])
+        for name, each in sets.items():
+            for part, methods in each.parts.items():
+                for method, found in methods.items():
+                    rows = {**found.figures, "log_loss_minus_ours": found.behind, "risk_coverage_area": found.area}
+                    for figure, values in rows.items():
+                        told = [f"{value:.6g}" for value in values]
+                        out.writerow([name, part, method, each.n_rows[method], each.n_test[part], figure, *told])
+
+
+def text(sets):
+    tested = {name: each for name, each in sets.items() if SETS[name].kind in TESTED}
+    shifts = {name: each for name, each in sets.items() if SETS[name].kind == "shift"}
+    far = {name: each for name, each in sets.items() if each.moved}
+    rare = sum(SETS[name].kind == "imbalanced" for name in tested)
+    parts = [
+        INTRODUCTION,
+        "## In short",
+        in_short(tested, far, shifts),
+        LIMITS.format(people=DEMO_ROWS),
+        HOW.format(n_sets=len(tested), n_imbalanced=rare),
+        sets_table(sets),
+        markdown(["name", "what it is", "rows that it learns from"], METHODS_TOLD),
+        NOBODY.format(few=FEW),
+        "## All sets at a glance",
+        glance(tested),
+        RELIABILITY,
+        EVERY_SET,
+        *(f"### {name}\n\n{set_table(each)}" for name, each in tested.items()),
+        FAR_TOLD.format(moved=MOVED),
+        far_section(far),
+        SHIFT,
+        *(f"### {name}: {SETS[name].about}\n\n{shift_table(each)}" for name, each in shifts.items()),
+        COVERAGE,
+        coverage_table(tested),
+        *links_section({name: each for name, each in sets.items() if each.links and each.n_train >= TWO_PROBITS_FROM}),
+    ]
+    return "\n\n".join(part.strip() for part in parts if part) + "\n"
+
+
+def in_short(tested, far, shifts):
+    """The page in a few sentences, each computed."""
+    told = []
+    for method in OTHERS:
+        better, worse, still_open = (len(names) for names in outcomes(tested, method).values())
+        if better + worse + still_open:
+            told.append(
+                f"- **{method}** has a lower log loss than ours on {better} of {len(tested)} sets and a higher one on "
+                f"{worse}; on {still_open} chance may explain the difference."
+            )
+    lines = calibration_errors(tested)
+    sure = {method: number for method, number, _ in lines}
+    if OURS in sure:
+        others = ", ".join(f"{method} on {sure[method]}" for method in (FROM_FEW, *OTHERS) if method in sure)
+        told.append(
+            f"- **A calibration error that chance does not explain**, of {len(tested)} sets: BayesianSVC with its "
+            f"default link on {sure[OURS]}, {others}."
+        )
+    ranked = ", ".join(f"{method} {decimal(mean)}" for method, _, mean in lines)
+    told.append(f"- **Calibration error**, mean over the sets: {ranked}.")
+    if far:
+        fell = [
+            f"{method} on {sum(falls(each.moved[method]) for each in far.values() if method in each.moved)}"
+            for method in FAR
+        ]
+        rose = sum(each.moved_epistemic[-1] > each.moved_epistemic[0] for each in far.values())
+        told.append(
+            f"- **Far from the data** the mean confidence falls, of {len(far)} sets: {', '.join(fell)}. Our epistemic "
+            f"part rises on {rose}."
+        )
+    for name, each in shifts.items():
+        told.append(f"- **Shift, {name}**: {shift_verdict(each)}")
+    return "\n".join(told)
+
+
+def decimal(value, digits=4):
+    """Without the zero before the point.
+
+    >>> decimal(0.0123), decimal(-0.5, 2), decimal(1.0, 1)
+    ('.0123', '-.50', '1.0')
+    """
+    shown = f"{value:.{digits}f}"
+    return shown.replace("0.", ".", 1) if abs(value) < 1 and not shown.lstrip("-").startswith("1") else shown
+
+
+def interval(values, digits=4):
+    value, low, high = (decimal(each, digits) for each in values)
+    return f"{value} ({low} to {high})"
+
+
+def sets_table(sets):
+    lines = []
+    for name, each in sets.items():
+        n_test = " + ".join(f"{each.n_test[part]:,}" for part in each.parts)
+        lines.append([name, SETS[name].about, str(each.n_columns), f"{each.n_train:,}", n_test, f"{each.share:.1%}"])
+    return markdown(["set", "what", "columns", "training rows", "test rows", "second class"], lines)
+
+
+def glance(tested):
+    """Two tables of all sets, and how we compare."""
+    by_figure = []
+    for figure in ("log_loss", "calibration_error"):
+        lines = []
+        for method in METHODS:
+            cells = [cell(each, method, figure) for each in tested.values()]
+            lines.append([method, *cells])
+        by_figure.append(markdown([FIGURES[figure], *tested], lines))
+    return "\n\n".join(
+        [
+            by_figure[0],
+            "**Bold**: below ours beyond chance (95 %), on the same rows.",
+            by_figure[1],
+            "**Bold**: the interval does not begin at zero, so that chance does not explain it.",
+            "Log loss of the others against ours, with all that each could learn from:",
+            markdown(["", "sets where it is better", "sets where it is worse", "not told apart"], compared(tested)),
+            *verdicts(tested),
+        ]
+    )
+
+
+def cell(each, method, figure):
+    found = each.parts["test"].get(method)
+    if found is None:
+        return ""
+    value, low, _ = found.figures[figure]
+    notable = found.behind[2] < 0 if figure == "log_loss" else low > 0
+    return f"**{decimal(value)}**" if notable else decimal(value)
+
+
+def compared(tested, part="test"):
+    """A line for every method but ours."""
+    return [
+        [method, *("; ".join(names) or "none" for names in outcomes(tested, method, part).values())]
+        for method in METHODS[1:]
+    ]
+
+
+def outcomes(tested, method, part="test"):
+    """On which sets its log loss is below ours, above, or not told apart."""
+    found = {"better": [], "worse": [], "open": []}
+    for name, each in tested.items():
+        if method in each.parts[part]:
+            _, low, high = each.parts[part][method].behind
+            found["better" if high < 0 else "worse" if low > 0 else "open"].append(name)
+    return found
+
+
+def calibration_errors(tested):
+    """Methods, the number of sets where theirs is no chance, and its mean; the smallest first."""
+    found = []
+    for method in METHODS:
+        each = [one.parts["test"][method] for one in tested.values() if method in one.parts["test"]]
+        errors = [said.figures["calibration_error"] for said in each]
+        if errors:
+            found.append((method, sum(low > 0 for _, low, _ in errors), np.mean([value for value, _, _ in errors])))
+    return sorted(found, key=lambda line: line[2])
+
+
+def verdicts(tested):
+    """What the two tables say, in sentences."""
+    lines = [[method, f"{sure} of {len(tested)}", decimal(mean)] for method, sure, mean in calibration_errors(tested)]
+    worst = max(
+        ((name, each.parts["test"][OURS].figures["calibration_error"]) for name, each in tested.items()),
+        key=lambda item: item[1][0],
+    )
+    return [
+        "Calibration errors of all sets together, the smallest mean first:",
+        markdown(["", "sets where chance does not explain it", "mean over the sets"], lines),
+        f"Our largest calibration error with the calibrated link is {interval(worst[1])}, on {worst[0]}.",
+    ]
+
+
+def set_table(each):
+    lines = []
+    for method, found in each.parts["test"].items():
+        behind = "" if method == OURS else interval(found.behind)
+        lines.append(
+            [
+                method,
+                f"{each.n_rows[method]:,}",
+                *(interval(found.figures[figure]) for figure in FIGURES),
+                behind,
+            ]
+        )
+    return markdown(["", "rows", *FIGURES.values(), "log loss minus ours"], lines)
+
+
+def far_section(far):
+    lines = []
+    for name, each in far.items():
+        for method in FAR:
+            if method in each.moved:
+                confidences = [decimal(confidence, 2) for confidence, _ in each.moved[method]]
+                lines.append([name, method, *confidences, f"{each.moved[method][-1][1]:.0%}"])
+        if each.moved_epistemic:
+            lines.append([name, "*our epistemic part, nats*", *(decimal(v, 3) for v in each.moved_epistemic), ""])
+    header = ["set", "mean confidence", *(f"{distance} sd" for distance in DISTANCES), "surer than 95 % at the end"]
+    return markdown(header, lines) + "\n\n" + "\n".join(far_verdicts(far))
+
+
+def falls(path):
+    """Whether the mean confidence is lower at the end, by more than a hundredth."""
+    return path[-1][0] < path[0][0] - 0.01
+
+
+def far_verdicts(far):
+    """Of every method: where its confidence fell, and what it comes to; of our epistemic part: where it rose."""
+    told = []
+    for method in FAR:
+        ends = {name: each.moved[method] for name, each in far.items() if method in each.moved}
+        fell = [name for name, path in ends.items() if falls(path)]
+        kept = [name for name in ends if name not in fell]
+        changes = "; ".join(
+            f"{name} {decimal(path[0][0], 2)} to {decimal(path[-1][0], 2)}" for name, path in ends.items()
+        )
+        where = f"falls on {listed(fell)}" if fell else "falls on none of the sets"
+        rest = f", and does not on {listed(kept)}" if kept and fell else ""
+        told.append(f"- **{method}**: the mean confidence from 0 to 20 sd {where}{rest} ({changes}).")
+    rose = [name for name, each in far.items() if each.moved_epistemic[-1] > each.moved_epistemic[0]]
+    times = "; ".join(
+        f"{name} {decimal(each.moved_epistemic[0], 3)} to {decimal(each.moved_epistemic[-1], 3)}"
+        for name, each in far.items()
+    )
+    told.append(f"- **Our epistemic part** rises on {listed(rose) if rose else 'none of the sets'} ({times}).")
+    return told
+
+
+def listed(names):
+    """As one says it.
+
+    >>> listed(["a"]), listed(["a", "b", "c"])
+    ('a', 'a, b and c')
+    """
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def shift_table(each):
+    same, beyond = each.parts[SAME], each.parts[BEYOND]
+    lines = []
+    for method in same:
+        cells = [f"{each.n_rows[method]:,}"]
+        for figure in ("error", "log_loss", "calibration_error"):
+            cells += [decimal(part[method].figures[figure].value) for part in (same, beyond)]
+        cells += [decimal(part[method].confidence, 3) for part in (same, beyond)]
+        lines.append([method, *cells])
+    header = ["", "rows"]
+    for what in ("error", "log loss", "calibration error", "mean confidence"):
+        header += [f"{what}: same", "beyond"]
+    return markdown(header, lines) + "\n\n" + shift_verdict(each)
+
+
+def shift_verdict(each):
+    told = []
+    if each.epistemic:
+        before, after = (each.epistemic[part] for part in (SAME, BEYOND))
+        verb = "rises" if after > before else "does not rise"
+        told.append(f"Our epistemic part {verb}: {decimal(before)} nats in the same region, {decimal(after)} beyond.")
+    beyond = {method: found for method, found in each.parts[BEYOND].items() if method in (OURS, *OTHERS)}
+    for figure in ("log_loss", "error") if OURS in beyond else ():
+        ranked = sorted((found.figures[figure].value, method) for method, found in beyond.items())
+        place = [method for _, method in ranked].index(OURS) + 1
+        ordered = ", ".join(f"{method} {decimal(value, 3)}" for value, method in ranked)
+        told.append(f"By the {FIGURES[figure]} beyond we are number {place} of {len(ranked)}: {ordered}.")
+    return " ".join(told)
+
+
+def coverage_table(tested):
+    lines = []
+    for name, each in tested.items():
+        cells = []
+        for method in FAR:
+            found = each.parts["test"].get(method)
+            cells.append("" if found is None else " ".join(thousand(found.area)))
+        lines.append([name, *cells])
+    return markdown(["set", *FAR], lines)
+
+
+def links_section(sets):
+    if not sets:
+        return []
+    names = ("one probit", "two probits", "three probits")
+    lines = []
+    for name, each in sets.items():
+        found = each.links
+        losses = [decimal(found[link]["log_loss"].value) for link in names]
+        errors = [interval(found[link]["calibration_error"]) for link in (*names, "two probits, left-out rows")]
+        lines.append([name, *losses, *errors])
+    header = ["set", *(f"log loss: {link}" for link in names), *(f"calibration error: {link}" for link in names)]
+    gains = {
+        name: each.links["two probits"]["log_loss"].value - each.links["three probits"]["log_loss"].value
+        for name, each in sets.items()
+    }
+    better = [name for name, gain in gains.items() if gain > 0]
+    most, least = max(gains, key=gains.get), min(gains, key=gains.get)
+    told = (
+        f"Three probits have a lower log loss than two on {len(better)} of {len(gains)} sets; the differences (two "
+        f"minus three) go from {decimal(gains[least], 5)} on {least} to {decimal(gains[most], 5)} on {most}."
+        + (" That is no gain to rely on, so two it is." if len(better) < len(gains) else "")
+    )
+    n_people = sets["people"].n_train if "people" in sets else 0
+    return [LINKS_TOLD.format(people=n_people), markdown([*header, "two probits on the left-out rows"], lines), told]
+
+
+def thousand(area):
+    value, low, high = (f"{1000 * each:.1f}" for each in area)
+    return value, f"({low} to {high})"
