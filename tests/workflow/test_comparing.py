@@ -75,3 +75,17 @@ def test_ctrl_c_ends_the_comparison(path, one_peer, monkeypatch):
     monkeypatch.setattr(BayesianLinearSVC, "fit", stopped)
     with pytest.raises(KeyboardInterrupt):
         compare_on(path, "y", estimator=BayesianLinearSVC(random_state=0))
+
+
+def test_weights_count_in_training_and_in_judging(path, one_peer):
+    weighted = pq.read_table(path).append_column("w", pa.array(np.random.default_rng(1).integers(1, 9, 300)))
+    pq.write_table(weighted, path)
+    found = compare_on(path, "y", weight="w", estimator=BayesianLinearSVC(), seed=2)
+    table = open_table(path, "y", weight="w")
+    train, test = (table.rows(numbers) for numbers in split(table, 0.2, 2))
+    ours = BayesianLinearSVC().fit(train.X, train.y, sample_weight=train.weight)
+    expected = figures(Predictions.of(ours.classes_, test.y, ours.predict_proba(test.X), weight=test.weight))
+    assert found.competitors[0].figures == expected
+    given = {"weight": train.weight, "weight_test": test.weight}
+    theirs = compete(one_peer, train.X, train.y, test.X, test.y, n_points=300, seed=2, **given)
+    assert found.competitors[1].figures == figures(theirs.predictions)

@@ -154,3 +154,19 @@ def test_numbers_are_no_classes(tmp_path):
     pq.write_table(pa.table({"x": np.arange(80.0), "y": np.arange(80)}), tmp_path / "t.parquet")
     with pytest.raises(ValueError, match="80 different values in 80 rows"):
         fit_table(tmp_path / "t.parquet", "y")
+
+
+def test_numbers_that_are_names_keep_their_digits(tmp_path):
+    lines = [f"{'01234' if i % 2 else '1234'},{i % 5},{'ab'[i % 2]}" for i in range(60)]
+    (tmp_path / "t.csv").write_text("\n".join(["zip,x,y", *lines]))
+    made = fit_table(tmp_path / "t.csv", "y", levels=["zip"], estimator=BayesianLinearSVC(random_state=0))
+    assert set(made.recipe.columns[0].levels) == {"01234", "1234"}
+
+
+def test_the_most_and_the_least_certain_rows_are_kept(path, monkeypatch):
+    monkeypatch.setattr("bayesvm.workflow.judging.KEPT", 20)
+    monkeypatch.setattr("bayesvm.workflow.judging.EXTREME", 5)
+    judged = fit_table(path, "y", drop=["w"], estimator=BayesianLinearSVC(random_state=0), holdout=0.5).holdout
+    order = np.argsort(judged.predictions.doubt, kind="stable")
+    assert set(order[:5]) | set(order[-5:]) <= set(judged.sample)
+    assert len(judged.sample) <= 20

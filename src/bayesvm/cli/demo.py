@@ -36,7 +36,7 @@ def demo(
 
         bayesvm demo
 
-        bayesvm demo --rows 20000 --out /tmp/demo
+        bayesvm demo --rows 20000 --out demo
     """
     began = time.perf_counter()
     out.mkdir(parents=True, exist_ok=True)

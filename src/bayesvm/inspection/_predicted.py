@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -12,15 +13,15 @@ from bayesvm.inspection._display import Display
 from bayesvm.inspection._fitted import Fitted
 
 
-class PredictionDisplay(Display):
+class PredictionDisplay(Display, ABC):
     """A picture of predictions: from a model and rows, from probabilities, or from ``evaluation.Predictions``."""
 
     _of_uncertainty: ClassVar[bool] = False  # whether ``predict_uncertainty`` is needed
 
     @classmethod
+    @abstractmethod
     def of(cls, predictions: Predictions, *, ax: Any = None, **kwargs: Any) -> Self:
         """Draw predictions."""
-        raise NotImplementedError
 
     @classmethod
     def from_estimator(

@@ -26,7 +26,7 @@ from bayesvm.data.tables.columns import (
 )
 from bayesvm.data.tables.csv_copy import copy_mixed_csv, text_names
 from bayesvm.data.tables.files import Paths, SourceFile, find_files
-from bayesvm.data.tables.formats import ArrowPart, ParquetPart
+from bayesvm.data.tables.formats import column_parts
 from bayesvm.data.tables.rows import FileRows, copying
 from bayesvm.data.usable import Locate, require_usable
 from bayesvm.preparation.columns import LevelColumn
@@ -115,7 +115,7 @@ def open_files(
             copied, schemas = copy_mixed_csv(files, exact, texts, copy, wanted)
             rows = FileRows(kind, files, copied, copy)
     else:
-        parts = [ParquetPart.of(file) if kind == "Parquet" else ArrowPart.of(file) for file in files]
+        parts = column_parts(kind, files)
         rows, schemas = FileRows(kind, files, parts), [(part.file, part.schema) for part in parts]
     rows.require_some()
     return Opened(rows, schemas)

@@ -120,15 +120,14 @@ def require_share(holdout: float) -> None:
 
 @dataclass(frozen=True)
 class Unprepared:
-    """A table in files of which only the labels can be read, until a recipe is learned from some of its rows."""
+    """A table in files of which only the labels can be read, until a recipe is learned from some of its rows.
+
+    ``prepared`` takes their numbers (None: all) and a seed, and gives the recipe and all rows as its features.
+    """
 
     labelled: Table
     names: list[str]  # of the files
-    learned: Callable[[RowNumbers | None, int], tuple[Recipe, Table]]
-
-    def prepared(self, train: RowNumbers | None, seed: int) -> tuple[Recipe, Table]:
-        """The recipe that the rows to learn from need, and all rows as its features."""
-        return self.learned(train, seed)
+    prepared: Callable[[RowNumbers | None, int], tuple[Recipe, Table]]
 
 
 def opened(

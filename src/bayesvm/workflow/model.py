@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from bayesvm.data.blocks import random_rows
+from bayesvm.data.blocks import HELD_ENTRIES, random_rows
 from bayesvm.data.tables import Table, open_table
 from bayesvm.data.tables.files import Paths, SourceFile, find_files
 from bayesvm.data.tables.formats import HeldPart
@@ -21,7 +21,6 @@ from bayesvm.preparation import Opened, Recipe, prepared
 from bayesvm.workflow.judging import Judged
 
 MOST_JUDGED = 1_000_000  # rows of a test table; of more, a random choice
-MOST_AT_HAND = 40_000_000  # values that are read once and kept while they are judged
 
 
 @dataclass(frozen=True)
@@ -109,7 +108,7 @@ class TableModel:
             numbers = random_rows(table.n_rows, MOST_JUDGED, np.random.default_rng(0))
             told = f"{told}, a random {MOST_JUDGED:,} of its {table.n_rows:,} rows"
             table = table.subset(numbers)
-        if table.n_rows * table.n_features <= MOST_AT_HAND:
+        if table.n_rows * table.n_features <= HELD_ENTRIES:
             table = table.at_hand()
         return Judged.of(self.estimator, table, told, numbers)
 

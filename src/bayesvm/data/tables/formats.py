@@ -112,6 +112,11 @@ class ArrowPart:
                 yield starts[piece], _without_views(batch)
 
 
+def column_parts(kind: str, files: Sequence[SourceFile]) -> list[ParquetPart | ArrowPart]:
+    """The files of a table that are read as they are."""
+    return [ParquetPart.of(file) if kind == "Parquet" else ArrowPart.of(file) for file in files]
+
+
 @dataclass(frozen=True)
 class HeldPart:
     """An Arrow table in memory, as if it were a file; ``file`` is what messages call it."""

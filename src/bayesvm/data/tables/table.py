@@ -14,7 +14,7 @@ from scipy import sparse
 from bayesvm.data.tables.columns import Batch, cast_to, choose_columns, common_schema, some_names
 from bayesvm.data.tables.csv_copy import copy_csv
 from bayesvm.data.tables.files import Paths, find_files
-from bayesvm.data.tables.formats import ArrowPart, ParquetPart
+from bayesvm.data.tables.formats import column_parts
 from bayesvm.data.tables.libsvm_copy import LibsvmPart, copy_libsvm
 from bayesvm.data.tables.rows import MOST_ROWS_AT_ONCE, FileRows, RowNumbers, copying
 from bayesvm.data.usable import Locate
@@ -69,7 +69,7 @@ def open_table(
             f"n_features and zero_based are for LIBSVM files; {files[0]} is {kind}: choose features with columns=[…]"
         )
     if kind in {"Parquet", "Arrow"}:
-        found = [ParquetPart.of(file) if kind == "Parquet" else ArrowPart.of(file) for file in files]
+        found = column_parts(kind, files)
         layout = choose_columns([(part.file, part.schema) for part in found], target, columns, weight)
         return Table(FileRows(kind, files, found), layout)
     with copying(kind, files, copy_to, verbose) as copy:
