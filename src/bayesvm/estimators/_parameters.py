@@ -50,6 +50,7 @@ def _or(first: str, text: str, also: tuple[Any, ...]) -> str:
 COMMON: dict[str, Check] = {
     "bound": one_of("exact", "augmented"),
     "inference": one_of("auto", "batch", "stochastic"),
+    "noise": real(lambda s: s >= 0, "a number from 0", "auto"),
     "link": one_of("calibrated", "probit", "hinge", "paper"),
     "batch_size": whole(1, "auto"),
     "learning_rate": real(lambda r: 0 < r <= 1, "a number in (0, 1]", "adaptive", "robbins_monro"),

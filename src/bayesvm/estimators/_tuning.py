@@ -12,7 +12,6 @@ import numpy as np
 
 from bayesvm.core.features import InducingFeatures
 from bayesvm.core.kernels import Kernel
-from bayesvm.core.likelihoods import LIKELIHOODS
 from bayesvm.core.links import base_rate_offsets
 from bayesvm.data.blocks import BlockSource, at_most
 from bayesvm.estimators._base import BaseBayesianSVC, Fitted, Prepared
@@ -115,7 +114,7 @@ class TuningMixin(BaseBayesianSVC):
         return Tuner(
             part.gathered(),
             raw.total_weight,
-            LIKELIHOODS[self.bound],
+            self._likelihood(),
             tuple(self._labels()),
             self._rates if self.link != "paper" else None,
             session.workers,

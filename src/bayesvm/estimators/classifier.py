@@ -72,6 +72,10 @@ class BayesianSVC(TuningMixin):
         classes: a softmax with one scale and a bias each). "probit": P(f + unit noise > 0). "hinge": the
         normalised pseudo-likelihood. "paper": the printed formula, for reproducing it. All but "calibrated" divide by
         the sum when there are more than two classes.
+    noise : "auto" or a number from 0
+        Variance of the noise that every row adds to its f before the hinge loss sees it. With 0, the hinge of the
+        paper, many rows draw f to ±1, which tells sides apart but not probabilities (D22). "auto": 1 with
+        ``tune="auto"`` or "loo", else 0.
     batch_size : int or "auto"
         Rows of a minibatch; "auto" is 4096.
     learning_rate : "adaptive", "robbins_monro" or a number in (0, 1]
@@ -110,6 +114,8 @@ class BayesianSVC(TuningMixin):
         second, for more one scale and a bias of every class.
     inducing_points_ : array of shape (n_inducing, n_features)
         In the units of X.
+    noise_ : float
+        The variance used.
     kernel_ : kernel
         The one used, on scaled inputs.
     tuning_report_ : report
@@ -159,6 +165,7 @@ class BayesianSVC(TuningMixin):
         tune_interval: int = 10,
         scale: str | None = "auto",
         link: str = "calibrated",
+        noise: Any = "auto",
         batch_size: Any = "auto",
         learning_rate: Any = "adaptive",
         max_iter: int = 100,
@@ -182,6 +189,7 @@ class BayesianSVC(TuningMixin):
         self.tune_interval = tune_interval
         self.scale = scale
         self.link = link
+        self.noise = noise
         self.batch_size = batch_size
         self.learning_rate = learning_rate
         self.max_iter = max_iter

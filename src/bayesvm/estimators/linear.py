@@ -91,6 +91,7 @@ class BayesianLinearSVC(BaseBayesianSVC):
         tune_interval: int = 10,
         scale: str | None = "auto",
         link: str = "calibrated",
+        noise: Any = "auto",
         batch_size: Any = "auto",
         learning_rate: Any = "adaptive",
         max_iter: int = 100,
@@ -112,6 +113,7 @@ class BayesianLinearSVC(BaseBayesianSVC):
         self.tune_interval = tune_interval
         self.scale = scale
         self.link = link
+        self.noise = noise
         self.batch_size = batch_size
         self.learning_rate = learning_rate
         self.max_iter = max_iter

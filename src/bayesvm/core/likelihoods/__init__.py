@@ -1,9 +1,18 @@
 """Core, likelihoods: one file each, all with the contract of ``contract.py``."""
 
+from collections.abc import Callable
+
 from bayesvm.core.likelihoods.augmented_hinge import AugmentedHinge
 from bayesvm.core.likelihoods.contract import Likelihood, LocalUpdate
 from bayesvm.core.likelihoods.exact_hinge import ExactHinge
 
-LIKELIHOODS: dict[str, Likelihood] = {"exact": ExactHinge(), "augmented": AugmentedHinge()}
+_BOUNDS: dict[str, Callable[[float], Likelihood]] = {"exact": ExactHinge, "augmented": AugmentedHinge}
+LIKELIHOODS = {name: bound(0.0) for name, bound in _BOUNDS.items()}  # without noise, as in the paper
 
-__all__ = ["LIKELIHOODS", "AugmentedHinge", "ExactHinge", "Likelihood", "LocalUpdate"]
+
+def noisy(bound: str, noise: float) -> Likelihood:
+    """A bound by its name, with the noise that rows add to f (D22)."""
+    return _BOUNDS[bound](noise)
+
+
+__all__ = ["LIKELIHOODS", "AugmentedHinge", "ExactHinge", "Likelihood", "LocalUpdate", "noisy"]

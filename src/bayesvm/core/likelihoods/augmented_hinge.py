@@ -16,10 +16,11 @@ SMALLEST_SQUARE = 1e-24
 class AugmentedHinge:
     """``B = -(1 - y m) - √c``, ``c = (1 - y m)² + v``; full steps never lower the ELBO."""
 
+    noise: float = 0.0  # σ² of D22
     full_steps_are_safe: bool = True
 
     def update(self, m: Array, v: Array, y: Array) -> LocalUpdate:
         e = 1 - y * m
-        root = np.sqrt(np.maximum(e * e + v, SMALLEST_SQUARE))  # √c = √α_i of the paper
+        root = np.sqrt(np.maximum(e * e + v + self.noise, SMALLEST_SQUARE))  # √c = √α_i of the paper
         w = 1 / root
         return LocalUpdate(-e - root, w, y * (1 + w))  # D7

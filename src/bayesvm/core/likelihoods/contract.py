@@ -18,7 +18,10 @@ class LocalUpdate:
 
 
 class Likelihood(Protocol):
-    """A lower bound B(m, v, y) of ``E log ℓ(y|f)`` under f ~ N(m, v)."""
+    """A lower bound B(m, v, y) of ``E log ℓ(y|f + ε)`` under f ~ N(m, v), ε ~ N(0, ``noise``) (D5, D22)."""
+
+    @property
+    def noise(self) -> float: ...
 
     @property
     def full_steps_are_safe(self) -> bool:

@@ -17,11 +17,12 @@ SMALLEST_VARIANCE = 1e-12
 class ExactHinge:
     """``B = E[-2 max(0, 1 - y f)]``, with no bound in between; steps need a guard."""
 
+    noise: float = 0.0  # σ² of D22
     full_steps_are_safe: bool = False
 
     def update(self, m: Array, v: Array, y: Array) -> LocalUpdate:
         e = 1 - y * m
-        s = np.sqrt(np.maximum(v, SMALLEST_VARIANCE))  # v = 0: a zero row of the linear model
+        s = np.sqrt(np.maximum(v + self.noise, SMALLEST_VARIANCE))  # v = 0: a zero row of the linear model
         z = e / s
         below = ndtr(z)
         density = np.exp(-0.5 * z * z) / np.sqrt(2 * np.pi)
