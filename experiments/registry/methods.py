@@ -28,6 +28,8 @@ METHODS = {
     "logistic": peer(lambda _n, _seed: make_pipeline(StandardScaler(), LogisticRegression())),
     "default": ours(),
     "fixed": ours(tune=None),
+    "no_noise": ours(noise=0.0),
+    "noise_3": ours(noise=3.0),
     "one_length": ours(tune="loo"),
     "elbo": ours(tune="elbo", max_inducing=300),
     "rbf": ours(kernel="rbf"),

@@ -126,9 +126,9 @@ TUNED = {
     "sbsvm_evidence": ours(
         kernel="rbf", tune="elbo", bound="augmented", link="paper", n_inducing=a_fifth, **STOCHASTIC
     ),
-    "bbsvm_tuned": ours(kernel="rbf", tune="loo", n_inducing=None),
-    "linear_batch_tuned": ours(BayesianLinearSVC, inference="batch"),
-    "linear_stochastic_tuned": ours(BayesianLinearSVC, **STOCHASTIC),
+    "bbsvm_tuned": ours(kernel="rbf", tune="loo", noise=0.0, n_inducing=None),
+    "linear_batch_tuned": ours(BayesianLinearSVC, noise=0.0, inference="batch"),
+    "linear_stochastic_tuned": ours(BayesianLinearSVC, noise=0.0, **STOCHASTIC),
     "ecm_tuned": written_here(
         lambda _n, seed: _searched(ECMClassifier(tol=ENOUGH), KERNELS, seed), "ecm", "dense", "sample_search"
     ),

@@ -1,18 +1,20 @@
-"""Contract of every likelihood bound: D5, D7, D8."""
+"""Contract of every likelihood bound: D5, D7, D8, D22."""
 
 import inspect
 
 import numpy as np
 import pytest
+from scipy.special import ndtr
 
 from bayesvm.core import likelihoods
-from bayesvm.core.likelihoods import LIKELIHOODS
+from bayesvm.core.likelihoods import LIKELIHOODS, noisy
 from tests import oracles
 
 GRID = [(m, v, y) for m in (-3.0, -0.9, 0.0, 0.7, 1.0, 2.5) for v in (1e-3, 0.2, 1.0, 9.0) for y in (-1.0, 1.0)]
 m, v, y = np.array(GRID).T
 
-every_likelihood = pytest.mark.parametrize("likelihood", LIKELIHOODS.values(), ids=LIKELIHOODS)
+EVERY = {f"{name}, noise {noise}": noisy(name, noise) for name in LIKELIHOODS for noise in (0.0, 1.0)}
+every_likelihood = pytest.mark.parametrize("likelihood", EVERY.values(), ids=EVERY)
 
 
 def test_every_likelihood_in_the_package_is_under_contract():
@@ -33,13 +35,43 @@ def test_sites_are_derivatives_of_the_bound(likelihood):
 
 @every_likelihood
 def test_bound_is_below_the_expected_log_likelihood(likelihood):
-    exact = np.array([oracles.expected_log_likelihood(*row) for row in GRID])
+    exact = np.array([oracles.expected_log_likelihood(mean, var + likelihood.noise, sign) for mean, var, sign in GRID])
     assert (likelihood.update(m, v, y).bound <= exact + 1e-7).all()
 
 
 def test_exact_hinge_is_the_expected_log_likelihood():
     exact = np.array([oracles.expected_log_likelihood(*row) for row in GRID])
     np.testing.assert_allclose(LIKELIHOODS["exact"].update(m, v, y).bound, exact, atol=1e-7)
+
+
+def test_noise_is_integrated_out_before_f():
+    """By quadrature over f of the expectation over the noise, itself by quadrature."""
+    noise = 0.7
+    nodes, weights = np.polynomial.hermite_e.hermegauss(80)
+    for mean, var, sign in GRID[1::7]:
+        inner = [oracles.expected_log_likelihood(mean + np.sqrt(var) * node, noise, sign) for node in nodes]
+        found = noisy("exact", noise).update(np.array([mean]), np.array([var]), np.array([sign])).bound[0]
+        assert found == pytest.approx(np.dot(weights, inner) / weights.sum(), abs=1e-6)
+
+
+def risk_minimiser(p, noise):
+    """Of many rows with a share p of the positive class, by search over a fine grid of f that is known."""
+    f = np.linspace(-4, 4, 8001)
+    hinge, known = noisy("exact", noise), np.zeros_like(f)
+    loss = -p * hinge.update(f, known, np.ones_like(f)).bound
+    loss -= (1 - p) * hinge.update(f, known, -np.ones_like(f)).bound
+    return f[loss.argmin()]
+
+
+def test_with_noise_every_probability_has_its_own_f():
+    shares = np.array([0.05, 0.2, 0.4, 0.45, 0.55, 0.6, 0.8, 0.95])
+    plain = [risk_minimiser(p, 0.0) for p in shares]
+    np.testing.assert_allclose(plain, np.sign(shares - 0.5), atol=1e-3)  # the kinks, and nothing else
+    for noise in (0.3, 1.0):
+        best = np.array([risk_minimiser(p, noise) for p in shares])
+        assert (np.diff(best) > 0.05).all()
+        s = np.sqrt(noise)
+        np.testing.assert_allclose(shares * ndtr((1 - best) / s), (1 - shares) * ndtr((1 + best) / s), atol=1e-3)
 
 
 @every_likelihood

@@ -43,6 +43,37 @@ def test_large_tables_leave_out_a_random_choice_of_rows(monkeypatch):
     assert model.loo_log_loss_ == pytest.approx(-np.log(right).mean())
 
 
+def smooth(n_rows, seed):
+    """Two columns, a probability that changes smoothly between .1 and .9, and labels."""
+    rng = np.random.default_rng(seed)
+    inputs = rng.uniform(-1, 1, (n_rows, 2))
+    p = 1 / (1 + np.exp(-1.2 * np.sin(3 * inputs[:, 0]) - inputs[:, 1]))
+    return inputs, rng.random(n_rows) < p, p
+
+
+def test_more_rows_do_not_draw_probabilities_together():
+    asked, _, truth = smooth(5_000, 1)
+    distance = lambda q: np.mean(truth * np.log(truth / q) + (1 - truth) * np.log((1 - truth) / (1 - q)))
+    how = {"n_inducing": 60, "random_state": 0}
+    rows, labels, _ = smooth(12_000, 0)
+    noisy = BayesianSVC(**how).fit(rows, labels)
+    plain = BayesianSVC(noise=0, **how).fit(rows, labels)
+    few = BayesianSVC(**how).fit(rows[:1_500], labels[:1_500])
+    assert (noisy.noise_, plain.noise_) == (1.0, 0.0)
+    with_noise, without, from_few = (distance(model.predict_proba(asked)[:, 1]) for model in (noisy, plain, few))
+    assert with_noise < 0.003
+    assert without > 0.006
+    assert from_few > with_noise
+
+
+@pytest.mark.parametrize(("tune", "noise"), [("auto", 1.0), ("loo", 1.0), ("elbo", 0.0), (None, 0.0)])
+@pytest.mark.parametrize("make", [BayesianSVC, BayesianLinearSVC])
+def test_the_papers_ways_have_no_noise(make, tune, noise):
+    rows, labels, _ = smooth(100, 0)
+    assert make(tune=tune).fit(rows, labels).noise_ == noise
+    assert make(tune=tune, noise=0.3).fit(rows, labels).noise_ == 0.3
+
+
 def test_calibration_improves_on_the_plain_probit():
     gains, gaps = [], []
     for seed in range(3):
