@@ -1,6 +1,5 @@
 """How the site is made of these pages: `make docs`."""
 
-
 import sys
 from importlib.metadata import version as version_of
 from pathlib import Path

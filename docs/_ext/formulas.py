@@ -3,7 +3,6 @@
 A test fails if the table is not what this would write.
 """
 
-
 from __future__ import annotations
 
 import re
