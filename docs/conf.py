@@ -1,6 +1,5 @@
 """How the site is made of these pages: `make docs`."""
 
-# ruff: noqa: INP001  (Sphinx reads it)
 import sys
 from importlib.metadata import version as version_of
 from pathlib import Path
@@ -19,7 +18,14 @@ extensions = [
     "mathml",
     "repository",
 ]
-exclude_patterns = ["_ext", "_templates", "gallery/*.ipynb", "gallery/*.py", "gallery/*.md5", "gallery/*.json"]
+exclude_patterns = [
+    "_ext",
+    "_templates",
+    "gallery/*.ipynb",
+    "gallery/*.py",
+    "gallery/*.md5",
+    "gallery/*.json",
+]
 templates_path = ["_templates"]
 nitpicky = True
 smartquotes = False  # what is copied from a page must work
@@ -32,7 +38,9 @@ math_renderer = html_math_renderer = "mathml"
 
 autosummary_generate = True
 # Two names that differ in their case only would be one file on some systems.
-autosummary_filename_map = {"bayesvm.evaluation.reliability": "bayesvm.evaluation.reliability-function"}
+autosummary_filename_map = {
+    "bayesvm.evaluation.reliability": "bayesvm.evaluation.reliability-function"
+}
 autodoc_typehints = "none"  # docstrings say it in words
 autodoc_member_order = "bysource"
 numpydoc_show_class_members = False  # the template shows them
@@ -52,7 +60,7 @@ sphinx_gallery_conf = {
     "examples_dirs": "../examples",
     "gallery_dirs": "gallery",
     "filename_pattern": "/plot_",
-    "ignore_pattern": r"gallery\.py$",
+    "ignore_pattern": r"(^|/)(gallery|serve_\w+)\.py$",
     "within_subsection_order": "FileNameSortKey",
     "write_computation_times": False,
     "show_memory": False,

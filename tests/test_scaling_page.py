@@ -2,6 +2,9 @@
 
 import numpy as np
 import pytest
+
+pytest.importorskip("benchmarks", reason="benchmarks do not come with the source distribution")
+
 from benchmarks.scaling import arithmetic, page, store
 from benchmarks.scaling.algorithm1 import Algorithm1
 

@@ -3,14 +3,12 @@
 import ast
 import importlib
 import re
-import shlex
-from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parent.parent
+from tests.pages import PAGES, ROOT
+
 DOCS = ROOT / "docs"
-PAGES = [ROOT / "README.md", *sorted(DOCS.glob("*.md"))]
 
 
 def strings_of_the_source():
@@ -46,7 +44,23 @@ def test_a_quoted_message_is_still_that_of_the_source(message, source_text):
         assert piece in source_text, piece
 
 
-MODULES = ["bayesvm", "bayesvm.kernels", "bayesvm.datasets", "bayesvm.evaluation", "bayesvm.inspection"]
+def warnings_of_the_source():
+    """The first text of every warning that is written out where it is given, and its longest piece."""
+    for path in sorted((ROOT / "src").rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Call) and ast.unparse(node.func) == "warnings.warn" and node.args:
+                parts = node.args[0].values if isinstance(node.args[0], ast.JoinedStr) else [node.args[0]]
+                texts = [str(part.value) for part in parts if isinstance(part, ast.Constant)]
+                yield from [max(texts, key=len)] if texts else []
+
+
+@pytest.mark.parametrize("text", list(warnings_of_the_source()), ids=lambda text: text[:40])
+def test_every_warning_is_explained(text):
+    assert text.strip(" .,:;()")[:40] in (DOCS / "faq.md").read_text()
+
+
+PARTS = ("kernels", "datasets", "evaluation", "inspection", "report")
+MODULES = ["bayesvm", *(f"bayesvm.{part}" for part in PARTS)]
 
 
 @pytest.mark.parametrize("module", MODULES)
@@ -61,31 +75,6 @@ def test_the_reference_has_every_public_name(module):
 def test_the_reference_names_every_module_that_pages_import():
     used = {name for page in PAGES for name in re.findall(r"from (bayesvm\.[a-z_.]+) import", page.read_text())}
     assert used <= set(re.findall(r"`(bayesvm\.[a-z_.]+)`", (DOCS / "api.md").read_text()))
-
-
-COMMANDS = [
-    pytest.param(line, id=f"{page.name}: {line[:60]}")
-    for page in PAGES
-    for fence in re.findall(r"```(?:sh|bash|console|shell)\n(.*?)```", page.read_text(), flags=re.DOTALL)
-    for line in fence.replace("\\\n", " ").splitlines()
-    if re.match(r"(\$ )?bayesvm ", line)
-]
-
-
-@pytest.mark.parametrize("line", COMMANDS)
-def test_a_command_line_parses(line):
-    """Commands and options are there; nothing is run, and no file is looked for."""
-    typer, commands = pytest.importorskip("typer"), pytest.importorskip("bayesvm.cli.app")
-    words = shlex.split(line.removeprefix("$ "), comments=True)[1:]
-    words = words[: next((i for i, word in enumerate(words) if word in {"|", ">", "<", "&&"}), None)]
-    command = typer.main.get_command(commands.app)
-    while hasattr(command, "commands") and words and not words[0].startswith("-"):
-        assert words[0] in command.commands
-        command, words = command.commands[words[0]], words[1:]
-    known = {"--help", "-h", "--traceback"}
-    known |= {option for parameter in command.params for option in (*parameter.opts, *parameter.secondary_opts)}
-    given = {word.partition("=")[0] for word in words if re.match(r"--?[a-z]", word)}
-    assert given <= known
 
 
 def test_every_page_is_in_the_navigation():

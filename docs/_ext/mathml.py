@@ -5,7 +5,6 @@ would set wrongly is put right here. They set it well only in a font that is mad
 brings along, comes with the site, cut to the signs in use.
 """
 
-# ruff: noqa: INP001  (Sphinx imports it from its folder)
 from __future__ import annotations
 
 import re

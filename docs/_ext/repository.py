@@ -6,7 +6,6 @@
   that is named becomes a page, so that a formula's code is one step from its derivation.
 """
 
-# ruff: noqa: INP001  (Sphinx imports it from its folder)
 from __future__ import annotations
 
 import re

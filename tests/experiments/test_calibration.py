@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 pytest.importorskip("matplotlib")
+pytest.importorskip("experiments", reason="experiments do not come with the source distribution")
 
 from experiments.calibration import __main__ as run
 from experiments.calibration import judged, link_shapes, methods, page, sets, store

@@ -170,6 +170,14 @@ class Sum(Kernel):
 
     The parts' parameters are reached as ``k0__length_scale``, ``k1__variance``, … As long as the weights are learned,
     the parts' variances stay as they are, since they would do the same.
+
+    Parameters
+    ----------
+    kernels : list of kernels
+    weights : list of positive numbers or None
+        γ_j, one for each kernel; None for ones.
+    weights_bounds : (low, high) or "fixed"
+        Within which tuning may change them.
     """
 
     def __init__(

@@ -140,7 +140,24 @@ class Matern(_Stationary):
 
 
 class Linear(Kernel):
-    """``σ² xᵀz``, the kernel of the linear model."""
+    """``σ² xᵀz``, the kernel of the linear model.
+
+    Alone it makes a linear boundary through the origin of the scaled inputs; ``BayesianLinearSVC`` does that without
+    inducing points. It is of use in sums: a trend beside what another kernel finds.
+
+    Parameters
+    ----------
+    variance : float
+        σ², the prior variance of each coefficient on the scaled inputs.
+    variance_bounds : (low, high) or "fixed"
+        Within which tuning may change it.
+
+    Examples
+    --------
+    >>> from bayesvm.kernels import RBF, Linear
+    >>> RBF(4.0) + 0.1 * Linear()
+    Sum(kernels=[RBF(length_scale=4.0, variance=1.0), Linear(variance=1.0)], weights=[1.0, 0.1])
+    """
 
     def __init__(self, variance: float = 1.0, variance_bounds: Bounds = VARIANCES) -> None:
         self.variance = variance
@@ -163,7 +180,21 @@ class Linear(Kernel):
 
 
 class Constant(Kernel):
-    """``σ²`` everywhere: a bias with a normal prior, when added to another kernel."""
+    """``σ²`` everywhere: a bias with a normal prior, when added to another kernel.
+
+    Parameters
+    ----------
+    variance : float
+        σ², the prior variance of the bias.
+    variance_bounds : (low, high) or "fixed"
+        Within which tuning may change it.
+
+    Examples
+    --------
+    >>> from bayesvm.kernels import Constant, Linear
+    >>> Linear() + Constant(10.0)
+    Sum(kernels=[Linear(variance=1.0), Constant(variance=10.0)], weights=[1.0, 1.0])
+    """
 
     def __init__(self, variance: float = 1.0, variance_bounds: Bounds = VARIANCES) -> None:
         self.variance = variance

@@ -28,6 +28,18 @@ class Problem:
 def waveform(n_rows: int, random_state: int | None = None) -> Problem:
     """Mixtures of two of three triangular waves in 21 points plus noise; class 1 against the rest.
 
+    Parameters
+    ----------
+    n_rows : int
+    random_state : int or None
+        Seed; another one makes other rows of the same kind, for a test.
+
+    Returns
+    -------
+    An object with ``X`` (n_rows, 21), ``y`` (±1), and ``probability``, the true P(y = 1) at every row.
+
+    Examples
+    --------
     >>> from bayesvm.datasets import waveform
     >>> waveform(1000, random_state=0).X.shape
     (1000, 21)
@@ -44,7 +56,10 @@ def waveform(n_rows: int, random_state: int | None = None) -> Problem:
 
 
 def twonorm(n_rows: int, random_state: int | None = None) -> Problem:
-    """Two unit normals in 20 dimensions with means ±(a, …, a), a = 2/√20; Bayes error 2.3 %."""
+    """Two unit normals in 20 dimensions with means ±(a, …, a), a = 2/√20; Bayes error 2.3 %.
+
+    Parameters and what is returned are those of ``waveform``; ``X`` has 20 columns.
+    """
     rng = np.random.default_rng(random_state)
     y = rng.choice(np.array([-1, 1], np.int8), n_rows)
     a = 2 / np.sqrt(20)
@@ -53,7 +68,10 @@ def twonorm(n_rows: int, random_state: int | None = None) -> Problem:
 
 
 def ringnorm(n_rows: int, random_state: int | None = None) -> Problem:
-    """N((a, …, a), I), a = 2/√20, against N(0, 4I) in 20 dimensions; +1 is the narrow one; Bayes error 1.2 %."""
+    """N((a, …, a), I), a = 2/√20, against N(0, 4I) in 20 dimensions; +1 is the narrow one; Bayes error 1.2 %.
+
+    Parameters and what is returned are those of ``waveform``; ``X`` has 20 columns.
+    """
     rng = np.random.default_rng(random_state)
     y = rng.choice(np.array([-1, 1], np.int8), n_rows)
     a = 2 / np.sqrt(20)

@@ -17,7 +17,11 @@ Table = tuple[npt.NDArray[np.float64], npt.NDArray[np.int64]]
 
 
 def load_table(name: str) -> Table:
-    """Rows and labels of ``$BAYESVM_DATA/name.parquet``; needs pyarrow."""
+    """Rows and labels of ``$BAYESVM_DATA/name.parquet``; needs pyarrow.
+
+    The column ``y`` holds the labels, whole numbers; all other columns are features. Other names, text and tables that
+    do not fit into memory: ``open_table``, ``TableModel``.
+    """
     folder = os.environ.get("BAYESVM_DATA")
     if not folder:
         raise FileNotFoundError(

@@ -41,6 +41,14 @@ def risk_coverage(predictions: Predictions) -> RiskCoverage:
     """The error among the rows that are kept if the most doubtful ones are left out, for every number of kept rows.
 
     Rows of equal doubt are kept or left out together. Shares are of the weight, if rows have weights.
+
+    Examples
+    --------
+    >>> from bayesvm.evaluation import Predictions, risk_coverage
+    >>> said = Predictions.of([0, 1], [0, 1, 1, 0], [[0.9, 0.1], [0.2, 0.8], [0.3, 0.7], [0.4, 0.6]])
+    >>> coverage, risk, stated = risk_coverage(said).at(0.75)
+    >>> print(coverage, risk, round(stated, 3))  # without the most doubtful row, no error
+    0.75 0.0 0.2
     """
     predictions = predictions.counted()
     doubt, weight = predictions.doubt, predictions.weight_or_ones
@@ -56,14 +64,25 @@ def risk_coverage(predictions: Predictions) -> RiskCoverage:
 
 
 class DoubtHistogram:
-    """How many rows have which doubt, in the memory of 65,536 bins, whatever the number of rows."""
+    """How many rows have which doubt, in the memory of 65,536 bins, whatever the number of rows.
+
+    Of calibrated probabilities, it finds the greatest doubt to accept if a share of the answers may be wrong.
+
+    Examples
+    --------
+    >>> from bayesvm.evaluation import DoubtHistogram
+    >>> histogram = DoubtHistogram()
+    >>> histogram.add([0.01, 0.02, 0.4])  # 1 - predict_proba(X).max(axis=1), block by block
+    >>> 0.02 < histogram.threshold(0.05) < 0.4  # answer where the doubt is at most that
+    True
+    """
 
     def __init__(self) -> None:
         self._weights = np.zeros(N_BINS)
         self._sums = np.zeros(N_BINS)
 
     def add(self, doubt: Any, weight: Any = None) -> None:
-        """Rows with these doubts, which lie between 0 and 1."""
+        """Count rows with these doubts, numbers between 0 and 1, and with these weights, if there are any."""
         doubt = np.asarray(doubt, np.float64)
         if not ((doubt >= 0) & (doubt <= 1)).all():  # a NaN is not
             row = int(np.argmin((doubt >= 0) & (doubt <= 1)))

@@ -16,7 +16,7 @@ MOST_CELLS = 50_000  # rows times probabilities of each, to be resampled so ofte
 
 
 class Figure(NamedTuple):
-    """A figure and its 95 % bootstrap interval."""
+    """A figure, ``value``, with its 95 % bootstrap interval, ``low`` to ``high``: what other rows might have shown."""
 
     value: float
     low: float

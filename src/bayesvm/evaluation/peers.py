@@ -58,7 +58,7 @@ def compete(
 
     If there are more than ``most_rows`` rows, it is given a random choice of them with as large a share of each class.
     A class of fewer than five rows is left out of the training, because it cannot be cross-validated; its stated
-    probability is then its share of the rows.
+    probability is then its share of the rows. ``PEERS`` has the peers by their names.
     """
     X, y = np.asarray(X), np.asarray(y)
     weight = None if weight is None else np.asarray(weight, np.float64)

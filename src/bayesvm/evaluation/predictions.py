@@ -26,6 +26,13 @@ class Predictions:
     proba : (n, K) stated probabilities
     weight : (n,) or None; a row of weight zero does not count
     aleatoric, epistemic : (n,) nats, as ``predict_uncertainty`` gives them, or None
+
+    Examples
+    --------
+    >>> from bayesvm.evaluation import Predictions, figures
+    >>> said = Predictions.of(["no", "yes"], ["yes", "no"], [[0.2, 0.8], [0.6, 0.4]])  # classes_, y, predict_proba(X)
+    >>> figures(said, n_bootstrap=0)["error"].value
+    0.0
     """
 
     classes: npt.NDArray[Any]

@@ -150,7 +150,16 @@ class TableModel:
 
 
 def load(path: str | PathLike[str]) -> Any:
-    """Read a ``TableModel`` of ``bayesvm fit``, or an estimator that ``save`` wrote. Runs no code of the file."""
+    """Read a ``TableModel`` of ``bayesvm fit``, or an estimator that ``save`` wrote. Runs no code of the file.
+
+    A file that is cut short, altered, foreign or of a newer version is a ``ValueError`` that says which.
+
+    Examples
+    --------
+    >>> import bayesvm
+    >>> model = bayesvm.load("people.bayesvm")  # doctest: +SKIP
+    >>> model.predict_proba("new.csv")  # doctest: +SKIP
+    """
     estimator, beside = load_both(Path(path))
     return estimator if beside is None else TableModel.of(estimator, beside)
 
