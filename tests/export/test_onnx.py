@@ -24,8 +24,8 @@ rng = np.random.default_rng(0)
 X = rng.standard_normal((240, 4)) * [1.0, 10.0, 0.1, 1.0] + [0.0, 500.0, 0.0, -1.0]
 X[:, 3] = np.round(X[:, 3])  # ties, of which a quantile scaler makes few knots
 slope = (X - X.mean(axis=0)) / X.std(axis=0) @ [1.0, -1.0, 0.5, 0.3] + rng.standard_normal(240) * 0.5
-# How exact uncertainty is: of two classes predict_uncertainty reads it off a table; of more, it is divided in the ratio of
-# two entropies, which may both be tiny.
+# How exact uncertainty is: of two classes predict_uncertainty reads it off a table; of more, it is divided in the ratio
+# of two entropies, which may both be tiny.
 SPLIT = {2: 2e-6, 3: 1e-7}
 LABELS = {2: (slope > 0).astype(int), 3: np.digitize(slope, [-0.7, 0.7])}
 # Rows it learned from, rows beyond all quantiles, and rows beyond all rows.
@@ -184,11 +184,19 @@ def test_metadata_tell_the_classes():
     assert meta.custom_metadata_map == {"classes": '["a", "b"]', "bayesvm": bayesvm.__version__}
 
 
-def test_one_row_no_rows():
+def test_one_row():
     model = BayesianSVC(n_inducing=15, tune=None, scale="quantile", random_state=0).fit(X, LABELS[3])
     graph = to_onnx(model, uncertainty=True)
     np.testing.assert_allclose(said(graph, X[:1])["probabilities"], model.predict_proba(X[:1]), atol=1e-12)
-    assert said(graph, X[:0])["probabilities"].shape == (0, 3)
+
+
+@pytest.mark.parametrize("n_classes", LABELS)
+@pytest.mark.parametrize("link", ["calibrated", "probit", "hinge", "paper"])
+def test_no_rows(link, n_classes):
+    model = BayesianSVC(n_inducing=15, tune=None, link=link, random_state=0).fit(X, LABELS[n_classes])
+    found = said(to_onnx(model, uncertainty=True), X[:0])
+    assert {len(values) for values in found.values()} == {0}
+    assert found["probabilities"].shape == (0, n_classes)
 
 
 def test_no_kernel_link_or_scaler_is_missing():

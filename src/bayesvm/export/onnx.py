@@ -63,7 +63,8 @@ def to_onnx(
     m, v = moments(features, view, scaled(scaler, rows), kind)
     logs = log_probabilities(link, m, v)
     classes = graph.constant(estimator.classes_, LABEL_TYPES[estimator.classes_.dtype.kind])
-    graph.output("label", classes.at(logs.apply("ArgMax", dtype=np.int64, axis=1, keepdims=0)))
+    likeliest = logs.apply("ArgMax", dtype=np.int64, axis=1, keepdims=1).flat()
+    graph.output("label", classes.at(likeliest))
     graph.output("probabilities", exp(logs).cast(kind), n_classes)
     if uncertainty:
         for name, value in uncertainty_of(link, m, v, logs, n_classes).items():
