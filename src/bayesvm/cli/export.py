@@ -20,7 +20,7 @@ def export(
         Path | None,
         typer.Option("--out", "-o", help="The ONNX file; default: the model's name with .onnx.", show_default=False),
     ] = None,
-    single: Annotated[bool, typer.Option("--single", help="Single precision: smaller, faster, and less exact.")] = False,
+    single: Annotated[bool, typer.Option("--single", help="Single precision: smaller, faster, less exact.")] = False,
     uncertainty: Annotated[
         bool, typer.Option("--uncertainty", help="Let it also tell why a prediction is uncertain.")
     ] = False,
