@@ -17,6 +17,8 @@ import numpy as np
 import onnxruntime
 
 MOST_ROWS = 10_000  # in one request: a session takes memory for rows × inducing points
+MOST_BYTES = 50_000_000
+LARGEST = 1e30  # that is taken for a number; a graph in single precision could not hold much more
 
 
 class Model:
@@ -33,22 +35,25 @@ class Model:
         inputs = {name: put.type[len("tensor(") : -1] for name, put in self.inputs.items()}
         return {"inputs": inputs, "outputs": self.outputs, "classes": self.classes}
 
-    def predict(self, rows):
+    def predict(self, asked):
         """All outputs for some rows."""
+        rows = asked.get("rows") if isinstance(asked, dict) else None
         if not isinstance(rows, list) or not 0 < len(rows) <= MOST_ROWS:
-            raise ValueError(f"rows must be a list of 1 to {MOST_ROWS} rows")
+            raise ValueError(f'ask for {{"rows": [...]}} with 1 to {MOST_ROWS} rows')
         found = self.session.run(self.outputs, self.tensors(rows))
         return {name: values.tolist() for name, values in zip(self.outputs, found, strict=True)}
 
     def tensors(self, rows):
         """The inputs of the session: one array of numbers, or a column of each name."""
-        if list(self.inputs) == ["X"]:
-            X, width = np.array(rows, self.kind("X")), self.inputs["X"].shape[1]
-            if X.shape != (len(rows), width) or not np.isfinite(X).all():
+        width = self.inputs["X"].shape[1] if list(self.inputs) == ["X"] else 0
+        if width > 1 or (width == 1 and isinstance(rows[0], list)):  # else it may be a table's only column
+            if any(not isinstance(row, list) or len(row) != width for row in rows):
                 raise ValueError(f"each row must be a list of {width} numbers")
-            return {"X": X}
+            return {"X": np.array([[number(f"row {i}", x) for x in row] for i, row in enumerate(rows)], self.kind("X"))}
+        if any(not isinstance(row, dict) for row in rows):
+            raise ValueError(f"each row must be an object with the columns {', '.join(self.inputs)}")
         if unknown := {name for row in rows for name in row} - set(self.inputs):
-            raise ValueError(f"there is no column {unknown.pop()!r}; there are {', '.join(self.inputs)}")
+            raise ValueError(f"there is no column {min(unknown)!r}; there are {', '.join(self.inputs)}")
         return {
             name: np.array([[self.value(name, row.get(name))] for row in rows], self.kind(name)) for name in self.inputs
         }
@@ -61,9 +66,18 @@ class Model:
 
     def value(self, name, given):
         """What stands for a value, or for a missing one."""
-        if self.kind(name) is object:
-            return "(missing)" if given is None else str(given)
-        return np.nan if given is None else float(given)
+        if self.kind(name) is not object:
+            return np.nan if given is None else number(f"column {name!r}", given)
+        if isinstance(given, dict | list):
+            raise TypeError(f"column {name!r}: {given!r} is no text")
+        return "(missing)" if given is None else str(given)
+
+
+def number(where, given):
+    """A number that a model can use, or an error that says where it is not one."""
+    if not isinstance(given, int | float) or not abs(given) <= LARGEST:
+        raise ValueError(f"{where}: {given!r} is no number that a model can use")
+    return float(given)
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -72,14 +86,22 @@ class Handler(BaseHTTPRequestHandler):
     model: Model
 
     def do_GET(self):
-        self.answer(200, self.model.about())
+        if self.path != "/":
+            self.answer(404, {"error": f"there is nothing at {self.path}; GET / tells about the model"})
+        else:
+            self.answer(200, self.model.about())
 
     def do_POST(self):
-        try:
-            content = self.rfile.read(int(self.headers["Content-Length"]))
-            self.answer(200, self.model.predict(json.loads(content)["rows"]))
-        except (ValueError, TypeError, KeyError, AttributeError) as error:
-            self.answer(400, {"error": f"{type(error).__name__}: {error}"})
+        size = self.headers.get("Content-Length", "")
+        if self.path != "/":
+            self.answer(404, {"error": f"there is nothing at {self.path}; POST / predicts"})
+        elif not size.isdecimal() or int(size) > MOST_BYTES:
+            self.answer(413, {"error": f"a request needs a Content-Length of at most {MOST_BYTES} bytes"})
+        else:
+            try:
+                self.answer(200, self.model.predict(json.loads(self.rfile.read(int(size)))))
+            except (ValueError, TypeError, RecursionError) as error:  # of JSON that is none, too
+                self.answer(400, {"error": str(error)})
 
     def answer(self, status, content):
         body = json.dumps(content).encode()

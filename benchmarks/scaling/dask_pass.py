@@ -16,7 +16,7 @@ from experiments.registry.problems import collisions
 
 from bayesvm import BayesianSVC
 from bayesvm.core.likelihoods import LIKELIHOODS
-from bayesvm.core.statistics import block_statistics
+from bayesvm.core.statistics import View, block_statistics
 from bayesvm.data.blocks import block_rows
 from bayesvm.data.memory import MemorySource
 from bayesvm.data.scaling import ColumnScaler
@@ -31,7 +31,8 @@ def pass_over_rows(X, y):
     """The function of a pass, in single precision, from a model of some of the rows."""
     how = {"kernel": RBF(4.0, 4.0), "inducing": X[:M].astype(float), "scale": None, "tune": None}
     model = BayesianSVC(**how, precision="single", random_state=0).fit(X[:20_000], y[:20_000])
-    return partial(block_statistics, view=model._view, likelihood=LIKELIHOODS[model.bound])  # noqa: SLF001
+    view, _ = View.of(model._features, model._machines, len(X), np.float32)  # noqa: SLF001
+    return partial(block_statistics, view=view, likelihood=LIKELIHOODS[model.bound])
 
 
 def worker_times(stream):

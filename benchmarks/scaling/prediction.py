@@ -4,6 +4,7 @@ import tempfile
 from functools import partial
 from pathlib import Path
 
+import numpy as np
 from benchmarks.scaling.generated import D, forget, write_parquet
 from benchmarks.scaling.machine import CORES, gemm_rate, seconds
 from experiments.registry.problems import collisions
@@ -15,7 +16,7 @@ SIZES = (64, 256, 1000)
 
 
 def measured(quick):
-    rate = gemm_rate()
+    rate = gemm_rate(np.float64)  # the precision of all predictions
     n_rows = 1_000_000 // (50 if quick else 1)
     data = collisions(n_rows, 0)
     with tempfile.TemporaryDirectory() as folder:

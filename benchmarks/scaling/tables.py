@@ -247,10 +247,10 @@ def prediction(rows):
     return "\n\n".join(
         [
             markdown(
-                ["", "M", "rows a second", "share of GEMM"],
+                ["", "M", "rows a second", "share of double GEMM"],
                 [[r["what"], str(r["m"]), f"{r['rows_per_second']:,.0f}", f"{r['share']:.2f}"] for r in rows],
             ),
-            "The share counts 2M²+2MD operations a row. "
+            "Predictions are in double precision, whatever that of the fit. The share counts 2M²+2MD operations a row. "
             + verdict(f"{PREDICTED:,} rows a second at M = 64 in memory", f"{first:,.0f}" if first < PREDICTED else ""),
         ]
     )

@@ -9,6 +9,7 @@ from sklearn.datasets import load_wine
 import bayesvm
 from bayesvm import BayesianLinearSVC, BayesianSVC
 from bayesvm.datasets import waveform
+from bayesvm.estimators._prediction import prediction_view
 from bayesvm.kernels import RBF, Constant, Linear, Matern
 
 X, y = load_wine(return_X_y=True)
@@ -50,6 +51,16 @@ def test_same_bits_after_loading(model, labels, tmp_path):
         np.testing.assert_allclose(
             again.partial_fit(X, labels).predict_proba(X), fitted.partial_fit(X, labels).predict_proba(X), atol=1e-9
         )
+
+
+@pytest.mark.parametrize("labels", [y, y == 1], ids=["three classes", "two classes"])
+@pytest.mark.parametrize("name", ["single precision", "linear", "diagonal"])
+def test_a_file_with_matrices_in_single_precision_predicts_in_double(name, labels, tmp_path):
+    fitted = MODELS[name].fit(X, labels)
+    said = fitted.predict_proba(X)
+    fitted._view = prediction_view(fitted._features, fitted._machines, np.float32)
+    fitted.save(tmp_path / "model.bayesvm")
+    np.testing.assert_array_equal(bayesvm.load(tmp_path / "model.bayesvm").predict_proba(X), said)
 
 
 def test_names_of_columns_survive(tmp_path):

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 from scipy.special import entr, ndtr
+from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.datasets import load_breast_cancer, load_iris, load_wine, make_blobs
 from sklearn.ensemble import StackingClassifier
@@ -12,8 +13,10 @@ from sklearn.metrics import log_loss
 from sklearn.model_selection import StratifiedKFold, cross_val_predict, train_test_split
 
 from bayesvm import BayesianLinearSVC, BayesianSVC
+from bayesvm.core.posterior import Gaussian
 from bayesvm.datasets import ringnorm, waveform
 from bayesvm.estimators import _calibration
+from bayesvm.kernels import RBF, Linear, Matern
 
 X, y = load_breast_cancer(return_X_y=True)
 Xw, yw = load_wine(return_X_y=True)
@@ -234,6 +237,46 @@ def test_many_classes_same_bits_on_any_number_of_threads(inference):
     for model in (one, three):
         model.fit(rows, labels)
     np.testing.assert_array_equal(one.predict_proba(rows), three.predict_proba(rows))
+
+
+IN_SINGLE = {
+    "RBF": BayesianSVC(RBF(4.0, 4.0), n_inducing=60, tune=None, random_state=0),
+    "Matern": BayesianSVC(Matern(4.0, 4.0), n_inducing=60, tune=None, random_state=0),
+    "flat": BayesianSVC(RBF(100.0, 50.0), n_inducing=60, tune=None, random_state=0),
+    "a sum, not scaled": BayesianSVC(RBF(np.full(30, 300.0)) + Linear(1e-6), n_inducing=60, tune=None, scale=None),
+    "linear": BayesianLinearSVC(),
+    "diagonal": BayesianLinearSVC(covariance="diagonal", tune=None, max_iter=500),
+}
+
+
+@pytest.mark.parametrize("labels", [y, y + (X[:, 0] > 15)], ids=["two classes", "three classes"])
+@pytest.mark.parametrize("name", IN_SINGLE)
+def test_a_fit_in_single_precision_predicts_in_double(name, labels):
+    model = clone(IN_SINGLE[name]).set_params(precision="single").fit(X, labels)
+    rows = np.vstack([X, X[:9] * 100]).astype(np.float32)
+    exact = model._scaler(rows.astype(float))
+    if isinstance(model, BayesianSVC):  # the weights' own coordinates, by the book (D3, D4)
+        phi, prior = model.kernel_(exact, model._features.inducing_points) @ model._features.whitening, model.kernel_
+        residual = np.maximum(prior.diagonal(exact) - (phi**2).sum(axis=1), 0)
+    else:
+        phi, residual = np.column_stack([exact, np.ones(len(rows))]) * model._features.root, 0.0
+    mean, variance = (np.reshape(part, (len(rows), -1)) for part in model.latent_mean_and_variance(rows))
+    for k, machine in enumerate(model._machines):
+        q = machine.posterior
+        S = q.covariance if isinstance(q, Gaussian) else np.diag(q.variance)
+        np.testing.assert_allclose(mean[:, k], machine.offset + phi @ q.mean, rtol=1e-8, atol=1e-8)
+        np.testing.assert_allclose(variance[:, k], ((phi @ S) * phi).sum(axis=1) + residual, rtol=1e-8, atol=1e-8)
+
+
+@pytest.mark.parametrize("labels", [y, y + (X[:, 0] > 15)], ids=["two classes", "three classes"])
+@pytest.mark.parametrize("name", IN_SINGLE)
+def test_predictions_do_not_depend_on_the_rows_beside(name, labels):
+    model = clone(IN_SINGLE[name]).set_params(precision="single").fit(X, labels)
+    rows = np.vstack([X, X[:9] * 100]).astype(np.float32)
+    together = model.predict_proba(rows)
+    alone = np.vstack([model.predict_proba(rows[i : i + 1]) for i in range(0, len(rows), 17)])
+    np.testing.assert_allclose(alone, together[::17], rtol=0, atol=1e-9)
+    np.testing.assert_allclose(model.predict_proba(rows.astype(float)), together, rtol=0, atol=1e-12)
 
 
 def test_other_tools_of_scikit_learn_accept_it():

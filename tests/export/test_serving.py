@@ -51,9 +51,15 @@ def serve():
 
 
 def ask(url, content=None):
-    data = None if content is None else json.dumps(content).encode()
+    data = content if content is None or isinstance(content, bytes) else json.dumps(content).encode()
     with urlopen(Request(url, data)) as answer:  # noqa: S310  (our own server)
         return json.load(answer)
+
+
+def refused(url, content, status=400):
+    with pytest.raises(HTTPError, match=str(status)) as error:
+        ask(url, content)
+    return json.load(error.value)["error"]
 
 
 @pytest.fixture
@@ -78,11 +84,29 @@ def test_a_table_model_is_exported_and_served(saved, run, serve, capsys):
     rows = json.loads(asked.to_json(orient="records", double_precision=15))
     answer = ask(url, {"rows": rows})
     np.testing.assert_allclose(answer["probabilities"], model.predict_proba(asked), atol=1e-9)
-    np.testing.assert_allclose(answer["epistemic"], model.predict_uncertainty(asked)["epistemic"], atol=1e-9)
+    np.testing.assert_allclose(answer["epistemic"], model.predict_uncertainty(asked)["epistemic"], atol=2e-6)
     assert answer["label"] == model.predict(asked).tolist()
-    for wrong in ({"rows": []}, {"rows": [{"agee": 3}]}, {"rows": [{"age": "old"}]}, {"row": []}, [1]):
-        with pytest.raises(HTTPError, match="400"):
-            ask(url, wrong)
+    fewer = asked.assign(age=np.nan, work=None)  # a column that is not told is missing
+    answer = ask(url, {"rows": [{name: row[name] for name in ("town", "sex", "hours")} for row in rows]})
+    np.testing.assert_allclose(answer["probabilities"], model.predict_proba(fewer), atol=1e-9)
+    for wrong, words in (
+        (b'{"rows": [', "Expecting value"),
+        (b"[" * 100_000, "recursion"),
+        ([1], 'ask for {"rows": [...]} with 1 to 10000 rows'),
+        ({"row": []}, "ask for"),
+        ({"rows": []}, "ask for"),
+        ({"rows": [[39, "self"]]}, "each row must be an object with the columns age, hours, sex, work, town"),
+        ({"rows": [{"agee": 3}]}, "there is no column 'agee'; there are age, hours"),
+        ({"rows": [{"age": "old"}]}, "column 'age': 'old' is no number"),
+        ({"rows": [{"age": [39]}]}, "column 'age': [39] is no number"),
+        ({"rows": [{"age": 10**400}]}, "is no number that a model can use"),
+        ({"rows": [{"age": float("inf")}]}, "column 'age': inf is no number"),
+        ({"rows": [{"work": {}}]}, "column 'work': {} is no text"),
+    ):
+        assert words in refused(url, wrong)
+    assert "nothing at /predict; POST / predicts" in refused(url + "/predict", {"rows": rows}, 404)
+    assert "nothing at /model; GET / tells about the model" in refused(url + "/model", None, 404)
+    assert ask(url, {"rows": rows[:1]})["label"] == model.predict(asked[:1]).tolist()  # it is still there
 
 
 def test_a_model_of_numbers_is_exported_and_served(tmp_path, run, serve, capsys):
@@ -95,12 +119,21 @@ def test_a_model_of_numbers_is_exported_and_served(tmp_path, run, serve, capsys)
     answer = ask(url, {"rows": X[:5].tolist()})
     np.testing.assert_allclose(answer["probabilities"], model.predict_proba(X[:5]), atol=1e-6)
     assert answer["label"] == model.predict(X[:5]).tolist()
-    for wrong in ([[1.0, 2.0]], [[1.0, 2.0, None]], [[1.0], [2.0, 3.0]]):
-        with pytest.raises(HTTPError, match="400"):
-            ask(url, {"rows": wrong})
+    for wrong in ([[1.0, 2.0]], [[1.0], [2.0, 3.0]], [{"X": 1.0}], [1.0]):
+        assert "each row must be a list of 3 numbers" in refused(url, {"rows": wrong})
+    for wrong in (None, "1", float("nan")):
+        assert f"row 1: {wrong!r} is no number" in refused(url, {"rows": [[1.0, 2.0, 3.0], [1.0, 2.0, wrong]]})
 
 
-def test_the_command_says_what_is_wrong(saved, run, capsys):
+def test_the_command_says_what_is_wrong(saved, run, capsys, monkeypatch):
     _, path = saved
     assert run(["export", str(path), "--out", str(path.parent / "nowhere" / "x.onnx")]) == 1
-    assert "No such file or directory" in capsys.readouterr().err
+    assert "nowhere does not exist; make it first" in capsys.readouterr().err
+    before = path.read_bytes()
+    assert run(["export", str(path), "--out", str(path.parent / ".." / path.parent.name / path.name)]) == 1
+    assert "is the model itself; write the ONNX file to another one" in capsys.readouterr().err
+    assert path.read_bytes() == before
+    monkeypatch.setitem(sys.modules, "onnx", None)
+    assert run(["export", str(path)]) == 1
+    assert 'pip install "bayesvm[onnx]"' in capsys.readouterr().err
+    assert [each.name for each in path.parent.iterdir() if "onnx" in each.name] == []

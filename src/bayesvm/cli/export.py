@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from secrets import token_hex
 from typing import Annotated, Any
 
 import typer
@@ -16,9 +17,10 @@ from bayesvm.workflow import load
 def export(
     model: ModelFile,
     out: Annotated[
-        Path | None, typer.Option("--out", "-o", help="The ONNX file; default: the model's name.", show_default=False)
+        Path | None,
+        typer.Option("--out", "-o", help="The ONNX file; default: the model's name with .onnx.", show_default=False),
     ] = None,
-    single: Annotated[bool, typer.Option("--single", help="Single precision: faster, and less exact.")] = False,
+    single: Annotated[bool, typer.Option("--single", help="Single precision: smaller, faster, less exact.")] = False,
     uncertainty: Annotated[
         bool, typer.Option("--uncertainty", help="Let it also tell why a prediction is uncertain.")
     ] = False,
@@ -35,9 +37,19 @@ def export(
         bayesvm export income.bayesvm --uncertainty --json
     """
     path = out or model.with_suffix(".onnx")
+    target = path.resolve()  # through a symbolic link, as open() would write
+    if target == model.resolve():
+        raise ValueError(f"{path} is the model itself; write the ONNX file to another one")
+    if not target.parent.is_dir():
+        raise FileNotFoundError(f"the folder {target.parent} does not exist; make it first, or write somewhere else")
     graph = to_onnx(load(model), dtype="single" if single else "double", uncertainty=uncertainty)
     content = graph.SerializeToString()
-    path.write_bytes(content)
+    temporary = target.with_name(f".{target.name}.{token_hex(4)}.tmp")
+    try:
+        temporary.write_bytes(content)
+        temporary.replace(target)
+    finally:
+        temporary.unlink(missing_ok=True)
     said: dict[str, Any] = {
         "out": str(path),
         "bytes": len(content),

@@ -61,13 +61,13 @@ class AffineDistances:
     def __call__(self, X: Array, arena: Arena) -> Array:
         """The matrix for the rows of ``X``."""
         table = self.table_in_dtype
-        width = X.shape[1]
+        width, finer = X.shape[1], np.result_type(X, table)
         rows: Array = arena.empty((len(X), width + 2), table.dtype)
-        centred = arena.empty(X.shape, X.dtype)
+        centred = arena.empty(X.shape, finer)
         result: Array
         with np.errstate(over="ignore", invalid="ignore"):  # such rows are far, and done again below
-            np.subtract(X, self.centre.astype(X.dtype), out=centred)
-            np.multiply(centred, self.inverse_scale.astype(X.dtype), out=rows[:, :width], casting="same_kind")
+            np.subtract(X, self.centre.astype(finer), out=centred)
+            np.multiply(centred, self.inverse_scale.astype(finer), out=rows[:, :width], casting="same_kind")
             norms: Array = np.einsum("ij,ij->i", rows[:, :width], rows[:, :width])
             rows[:, width] = norms
             rows[:, width + 1] = 1

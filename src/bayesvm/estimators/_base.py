@@ -21,7 +21,6 @@ from bayesvm.core.leave_one_out import Cavities, joined
 from bayesvm.core.likelihoods import Likelihood, noisy
 from bayesvm.core.links import Softmax, TwoProbits
 from bayesvm.core.posterior import Gaussian
-from bayesvm.core.statistics import View
 from bayesvm.data.blocks import BlockSource, block_rows
 from bayesvm.data.workers import Workers
 from bayesvm.estimators._calibration import capped, cavities, decision, fitted_link, mean_log_loss
@@ -29,7 +28,7 @@ from bayesvm.estimators._checkpoints import Checkpoint, CheckpointFile, NoCheckp
 from bayesvm.estimators._held_out import Audience, HeldOut
 from bayesvm.estimators._inputs import TrainingRows, stream_rows, training_rows
 from bayesvm.estimators._parameters import COMMON, check_parameters
-from bayesvm.estimators._prediction import PredictionMixin, jobs, probabilities
+from bayesvm.estimators._prediction import PredictionMixin, jobs, prediction_view, probabilities
 from bayesvm.estimators._scaling import fitted_scalers
 from bayesvm.estimators._session import Session, all_or_nothing, session
 from bayesvm.estimators._states import features_from, features_state, scaler_from, scaler_state
@@ -41,7 +40,6 @@ from bayesvm.progress import progress_display
 SINGLE_FROM = 1_000_000  # features in all, N·M, from which blocks are in single precision
 SMALL_MATRICES = 1024  # weights below which factorisations are not worth several threads; worse on a busy machine
 NOISE = 1.0  # variance; anything from .3 to 3 is far better than none, and no set was found that wants another
-MANY_ROWS = 2**62  # prediction always sees the posterior in the coordinates made for many rows
 
 
 Prepared = tuple[Model, BlockSource, list[Task]]
@@ -310,7 +308,7 @@ class BaseBayesianSVC(PredictionMixin, ClassifierMixin, BaseEstimator, metaclass
     def _store(self, model: Model, trained: Trained) -> None:
         self._machines = trained.machines
         self.noise_ = model.likelihood.noise
-        self._view, _ = View.of(model.features, trained.machines, MANY_ROWS, model.dtype)
+        self._view = prediction_view(model.features, trained.machines)
         self.elbo_ = trained.elbo
         self.elbo_trace_ = np.array(trained.trace)
         self.n_iter_ = len(trained.trace)

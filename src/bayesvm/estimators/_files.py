@@ -6,11 +6,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from bayesvm import persistence
 from bayesvm.core.features import InducingFeatures
 from bayesvm.core.leave_one_out import Cavities
 from bayesvm.core.statistics import Lens, View
 from bayesvm.estimators._checkpoints import KIND as CHECKPOINT
+from bayesvm.estimators._prediction import prediction_view
 from bayesvm.estimators._states import (
     features_from,
     features_state,
@@ -82,6 +85,8 @@ def load_both(path: str | Path) -> tuple[Any, dict[str, Any] | None]:
     model._view = View(
         model._features.with_prepared(state["prepared"]), tuple(Lens(**lens) for lens in state["lenses"])
     )
+    if state["prepared"].dtype != np.float64:  # as it was kept when fits in single precision predicted in it, too
+        model._view = prediction_view(model._features, model._machines)
     model._link = link_from(state["link"])
     model._rates = state["rates"]
     if state.get("tuning") is not None:

@@ -81,7 +81,7 @@ class HeldOut:
 
     def _log_loss(self, model: Model, rows: Block, progress: Progress) -> float:
         """Of one half under a link fitted to the other: the model's own link is made when training is over."""
-        view, _ = View.of(model.features, progress.machines, len(rows.y), model.dtype)
+        view, _ = View.of(model.features, progress.machines, len(rows.y), np.float64)
         seen = Cavities(*view.moments([rows], Arena()), rows.y, self.weight)
         first, second = (
             Cavities(seen.mean[half], seen.variance[half], seen.y[half], seen.weight[half])

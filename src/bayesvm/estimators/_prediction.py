@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import closing
 from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 from joblib import effective_n_jobs
 from scipy.special import entr, log_ndtr, log_softmax, ndtr, softmax
 from scipy.stats import norm, qmc
@@ -16,6 +17,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from bayesvm.core.arena import Arena
+from bayesvm.core.features import Features
 from bayesvm.core.known import KnownF
 from bayesvm.core.linalg import cholesky
 from bayesvm.core.statistics import Block, Machine, View
@@ -33,6 +35,7 @@ from bayesvm.estimators._validation import new_data
 
 DRAWS = 64  # quasi-random points of the latent functions, for uncertainty with many classes
 MOST_JOINT_ROWS = 5_000  # whose joint covariance is factored for sample_latent
+MANY_ROWS = 2**62  # prediction always sees the posterior in the coordinates made for many rows
 REACH = norm.ppf(0.975)  # standard deviations of a 95 % interval to either side
 
 Result = TypeVar("Result")
@@ -235,6 +238,14 @@ class PredictionMixin:
             return softmax(rows, axis=1).reshape(f.shape)
         z = self._link.score(f, known)
         return np.stack([ndtr(-z), ndtr(z)], axis=-1)
+
+
+def prediction_view(features: Features, machines: Sequence[Machine], dtype: npt.DTypeLike = np.float64) -> View:
+    """What new rows are seen with: in double precision, whatever that of the fit.
+
+    Single precision would move a probability by up to some thousandths, and by another amount in another batch.
+    """
+    return View.of(features, machines, MANY_ROWS, dtype)[0]
 
 
 def normal_draws(n_classes: int) -> np.ndarray:

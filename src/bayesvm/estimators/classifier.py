@@ -93,8 +93,8 @@ class BayesianSVC(TuningMixin):
         Weights of classes, multiplied into the rows' weights; probabilities are then those of the
         reweighted population.
     precision : "auto", "single" or "double"
-        Of the arithmetic inside blocks; sums are always double. "auto": single when rows times
-        inducing points exceed one million.
+        Of the arithmetic inside blocks when fitting; sums are always double, and so are predictions. "auto": single
+        when rows times inducing points reach one million.
     n_jobs : int or None
         Threads; None means all cores. The result does not depend on it, to the last bit.
     random_state : int, RandomState or None

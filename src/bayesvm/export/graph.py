@@ -27,6 +27,7 @@ class Value:
     graph: Graph
     name: str
     dtype: np.dtype[Any]
+    rank: int  # how many axes it has
     __array_ufunc__: ClassVar[None] = None  # a NumPy number on the left leaves the operation to us
 
     def apply(self, op: str, *others: Value | Number, dtype: npt.DTypeLike | None = None, **attributes: Any) -> Value:
@@ -45,20 +46,22 @@ class Value:
 
     def dot(self, vector: npt.NDArray[Any]) -> Value:
         """``Σ_k x_k c_k`` over the last axis, which goes."""
-        terms, last = self * vector, self.graph.constant([-1], np.int64)
-        return self.graph.node("ReduceSum", [terms, last], self.dtype, keepdims=0)
+        # Not the axis -1: if there are no rows, onnxruntime's ReduceSum leaves that one as it is.
+        terms, last = self * vector, self.graph.constant([self.rank - 1], np.int64)
+        return self.graph.node("ReduceSum", [terms, last], self.dtype, rank=self.rank - 1, keepdims=0)
 
     def expanded(self, axis: int) -> Value:
         """With a new axis of the length one."""
-        return self.graph.node("Unsqueeze", [self, self.graph.constant([axis], np.int64)], self.dtype)
+        place = self.graph.constant([axis], np.int64)
+        return self.graph.node("Unsqueeze", [self, place], self.dtype, rank=self.rank + 1)
 
     def flat(self) -> Value:
         """A vector."""
-        return self.graph.node("Reshape", [self, self.graph.constant([-1], np.int64)], self.dtype)
+        return self.graph.node("Reshape", [self, self.graph.constant([-1], np.int64)], self.dtype, rank=1)
 
     def at(self, places: Value) -> Value:
         """The entries, or rows, with these numbers."""
-        return self.graph.node("Gather", [self, places], self.dtype, axis=0)
+        return self.graph.node("Gather", [self, places], self.dtype, rank=self.rank + places.rank - 1, axis=0)
 
     def columns(self, numbers: Sequence[int] | npt.NDArray[np.integer]) -> Value:
         """Some columns of a table, in this order."""
@@ -117,7 +120,7 @@ class Graph:
         """A table of any number of rows."""
         kind = np.dtype(dtype)
         self.inputs.append(self.onnx.helper.make_tensor_value_info(name, self.code(kind), ["N", width]))
-        return Value(self, name, kind)
+        return Value(self, name, kind, 2)
 
     def output(self, name: str, value: Value, *shape: int) -> None:
         """A result for every row, of this shape."""
@@ -136,13 +139,15 @@ class Graph:
                 "square matrix of them for every class), or give dtype='single'"
             )
         self.constants.append(self.onnx.numpy_helper.from_array(array, name))
-        return Value(self, name, array.dtype)
+        return Value(self, name, array.dtype, array.ndim)
 
-    def node(self, op: str, inputs: Sequence[Value], dtype: np.dtype[Any], **attributes: Any) -> Value:
-        """An operator on values of the graph."""
+    def node(
+        self, op: str, inputs: Sequence[Value], dtype: np.dtype[Any], rank: int | None = None, **attributes: Any
+    ) -> Value:
+        """An operator on values of the graph; its result has as many axes as they have, if no rank is given."""
         name = f"/{op}_{len(self.nodes)}"
         self.nodes.append(self.onnx.helper.make_node(op, [value.name for value in inputs], [name], **attributes))
-        return Value(self, name, dtype)
+        return Value(self, name, dtype, max(value.rank for value in inputs) if rank is None else rank)
 
     def model(self, metadata: Mapping[str, str]) -> Any:
         """The whole as an ``onnx.ModelProto``, checked."""

@@ -8,9 +8,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from bayesvm.core.statistics import View
 from bayesvm.estimators import BayesianLinearSVC, BayesianSVC
-from bayesvm.estimators._base import MANY_ROWS
+from bayesvm.estimators._prediction import prediction_view
 from bayesvm.export.features import moments
 from bayesvm.export.graph import Graph, Value, exp
 from bayesvm.export.links import log_probabilities
@@ -58,10 +57,14 @@ def to_onnx(
     rows = _rows(graph, model, kind).cast(np.float64)
     # The parts of a fitted model are read as they are.
     scaler, features, link = estimator._scaler, estimator._features, estimator._link  # noqa: SLF001
-    m, v = moments(features, _view(estimator, kind), scaled(scaler, rows), kind)
+    view = estimator._view  # noqa: SLF001
+    if kind != np.float64:
+        view = prediction_view(features, estimator._machines, kind)  # noqa: SLF001
+    m, v = moments(features, view, scaled(scaler, rows), kind)
     logs = log_probabilities(link, m, v)
     classes = graph.constant(estimator.classes_, LABEL_TYPES[estimator.classes_.dtype.kind])
-    graph.output("label", classes.at(logs.apply("ArgMax", dtype=np.int64, axis=1, keepdims=0)))
+    likeliest = logs.apply("ArgMax", dtype=np.int64, axis=1, keepdims=1).flat()
+    graph.output("label", classes.at(likeliest))
     graph.output("probabilities", exp(logs).cast(kind), n_classes)
     if uncertainty:
         for name, value in uncertainty_of(link, m, v, logs, n_classes).items():
@@ -102,14 +105,6 @@ def _rows(graph: Graph, model: Any, dtype: np.dtype[Any]) -> Value:
             return features_of(model.recipe, graph, dtype)
         model = model.estimator
     return graph.input("X", dtype, model.n_features_in_)
-
-
-def _view(estimator: Any, dtype: np.dtype[Any]) -> View:
-    """What the model predicts with, in this precision."""
-    view: View = estimator._view  # noqa: SLF001
-    if view.lenses[0].mean.dtype == dtype:
-        return view
-    return View.of(estimator._features, estimator._machines, MANY_ROWS, dtype)[0]  # noqa: SLF001
 
 
 def _require_distinct(graph: Graph) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 from bayesvm.core.known import NODES, WEIGHTS
 from bayesvm.core.links import Hinge, Paper
 from bayesvm.estimators._prediction import DRAWS, REACH, normal_draws
-from bayesvm.export.graph import Value, concatenated, exp, log, maximum, minimum, sqrt
+from bayesvm.export.graph import Value, concatenated, exp, log, maximum, minimum, sqrt, where
 from bayesvm.export.links import BINARY, LEAST, log_probabilities
 
 
@@ -18,7 +18,7 @@ def uncertainty_of(link: Any, m: Value, v: Value, logs: Value, n_classes: int) -
     known = m.graph.constant(0.0, np.float64)  # the variance of an f that is known
     if n_classes == 2:
         return _two_classes(link, m, sqrt(v), known, logs)
-    return _many_classes(link, m, sqrt(v), known, normal_draws(n_classes))
+    return _many_classes(link, m, sqrt(v), known, logs, normal_draws(n_classes))
 
 
 def _two_classes(link: Any, m: Value, s: Value, known: Value, logs: Value) -> dict[str, Value]:
@@ -29,20 +29,24 @@ def _two_classes(link: Any, m: Value, s: Value, known: Value, logs: Value) -> di
         logs = concatenated([log(maximum(exp(side) @ WEIGHTS[:, None], LEAST)) for side in (first, second)])
     stated = exp(logs).columns([1])
     lower, upper = (exp(binary(link, m + s * reach, known)[1]) for reach in (-REACH, REACH))
-    interval = {"lower": minimum(lower, stated), "upper": maximum(upper, stated)}
-    return _split(-(exp(logs) * logs).sum(1), aleatoric) | interval
+    total = _entropy(logs, 1)
+    aleatoric = minimum(aleatoric, total)
+    split = {"total": total, "aleatoric": aleatoric, "epistemic": total - aleatoric}
+    return split | {"lower": minimum(lower, stated), "upper": maximum(upper, stated)}
 
 
-def _many_classes(link: Any, m: Value, s: Value, known: Value, draws: np.ndarray) -> dict[str, Value]:
+def _many_classes(link: Any, m: Value, s: Value, known: Value, logs: Value, draws: np.ndarray) -> dict[str, Value]:
+    """The entropy of what is stated, divided as it is at the points; where nothing is uncertain there, all known."""
     at_draws = log_probabilities(link, m.expanded(1) + s.expanded(1) * draws, known)
-    p = exp(at_draws)
-    mean = p.sum(1) / DRAWS
-    return _split(
-        -(mean * log(maximum(mean, LEAST))).sum(2),
-        -(p * at_draws).sum(2).sum(1) / DRAWS,
-    )
+    mean = exp(at_draws).sum(1) / DRAWS
+    whole = _entropy(log(maximum(mean, LEAST)), 2).flat()
+    aleatoric = _entropy(at_draws, 2).sum(1).flat() / DRAWS
+    total = _entropy(logs, 1).flat()
+    one = m.graph.constant(1.0, np.float64)
+    doubtful = whole.apply("Greater", 0.0, dtype=np.bool_)
+    share = minimum(where(doubtful, aleatoric / where(doubtful, whole, one), one), 1.0)
+    return {"total": total, "aleatoric": share * total, "epistemic": (1.0 - share) * total}
 
 
-def _split(total: Value, aleatoric: Value) -> dict[str, Value]:
-    known = minimum(aleatoric, total)
-    return {"total": total, "aleatoric": known, "epistemic": total - known}
+def _entropy(logs: Value, axis: int) -> Value:
+    return -(exp(logs) * logs).sum(axis)
