@@ -32,9 +32,9 @@ from bayesvm.inference.places import Clock
 # Rows, inducing points and judgements of each stage.
 FIRST = (1_000, 150, 8)
 FEW_POINTS = 80
-RELEVANCE = (2_000, FEW_POINTS, 16)
+RELEVANCE = (2_000, FEW_POINTS, 28)
 OTHER = (2_000, FEW_POINTS, 6)
-REFINED = ((4_000, 120, 8), (8_000, 200, 5))
+REFINED = ((4_000, 120, 16), (8_000, 200, 8))
 POINTS = 20  # judgements for inducing points that are learned
 MOST_ROWS = REFINED[-1][0]
 WORTH_RELEVANCE = 0.05  # log loss by which a scaling may be behind before relevance is learned
