@@ -50,6 +50,11 @@ def write(path: str | os.PathLike[str], kind: str, state: Mapping[str, Any]) -> 
         content = save(tensors, metadata={FORMAT: json.dumps(header, allow_nan=False)})
     except SafetensorError as error:
         raise ValueError(f"{os.fspath(path)}: safetensors cannot hold this state ({error})") from error
+    write_whole(path, content)
+
+
+def write_whole(path: str | os.PathLike[str], content: bytes) -> None:
+    """Write bytes so that ``path`` holds all of them or what it held before, whatever happens."""
     target = Path(os.path.realpath(path))  # through a symbolic link, as open() would write
     temporary = target.with_name(_unfinished(target, token_hex(8)))
     try:

@@ -5,16 +5,17 @@ import pytest
 from scipy import optimize
 
 from bayesvm import BayesianLinearSVC
-from bayesvm.core.likelihoods import LIKELIHOODS
+from bayesvm.core.likelihoods import LIKELIHOODS, noisy
 from bayesvm.datasets import twonorm
 
 DATA = twonorm(300, random_state=0)
 X, y = DATA.X[:, :4], DATA.y.astype(float)
 
 
+@pytest.mark.parametrize("noise", [0.0, 1.0])
 @pytest.mark.parametrize("bound", LIKELIHOODS)
-def test_mean_field_optimum(bound):
-    likelihood = LIKELIHOODS[bound]
+def test_mean_field_optimum(bound, noise):
+    likelihood = noisy(bound, noise)
 
     def minus_elbo(parameters):
         mean, log_s = parameters[:4], parameters[4:]
@@ -23,9 +24,8 @@ def test_mean_field_optimum(bound):
         return -total + 0.5 * np.sum(variance / 0.5 + mean**2 / 0.5 - 1 - np.log(variance / 0.5))
 
     truth = optimize.minimize(minus_elbo, np.zeros(8), method="BFGS", options={"gtol": 1e-4})
-    model = BayesianLinearSVC(
-        prior_variance=0.5, fit_intercept=False, covariance="diagonal", bound=bound, scale=None, tol=1e-9, max_iter=500
-    ).fit(X, y)
+    how = {"fit_intercept": False, "covariance": "diagonal", "scale": None, "tol": 1e-9, "max_iter": 500}
+    model = BayesianLinearSVC(prior_variance=0.5, bound=bound, noise=noise, **how).fit(X, y)
     np.testing.assert_allclose(model.elbo_, -truth.fun, rtol=1e-6)
     np.testing.assert_allclose(model.coef_[0], truth.x[:4], atol=1e-3)
     np.testing.assert_allclose(model.coef_covariance_, np.exp(2 * truth.x[4:]), rtol=1e-2)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from secrets import token_hex
 from typing import Annotated, Any
 
 import typer
@@ -11,6 +10,7 @@ import typer
 from bayesvm.cli import console
 from bayesvm.cli.options import Json, ModelFile
 from bayesvm.export import to_onnx
+from bayesvm.persistence import write_whole
 from bayesvm.workflow import load
 
 
@@ -44,12 +44,7 @@ def export(
         raise FileNotFoundError(f"the folder {target.parent} does not exist; make it first, or write somewhere else")
     graph = to_onnx(load(model), dtype="single" if single else "double", uncertainty=uncertainty)
     content = graph.SerializeToString()
-    temporary = target.with_name(f".{target.name}.{token_hex(4)}.tmp")
-    try:
-        temporary.write_bytes(content)
-        temporary.replace(target)
-    finally:
-        temporary.unlink(missing_ok=True)
+    write_whole(target, content)
     said: dict[str, Any] = {
         "out": str(path),
         "bytes": len(content),

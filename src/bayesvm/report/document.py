@@ -6,12 +6,12 @@ import os
 import re
 from os import PathLike
 from pathlib import Path
-from secrets import token_hex
 from typing import Any
 
 import numpy as np
 
 from bayesvm.extras import optional
+from bayesvm.persistence import write_whole
 from bayesvm.report import dependence, pictures, sections
 from bayesvm.report.columns import TOP, background, bars, movement, relevance
 from bayesvm.report.words import counted, short
@@ -38,12 +38,7 @@ def write_report(model: TableModel, out: str | PathLike[str], test: Judged | Non
         raise FileNotFoundError(f"the folder {target.parent} does not exist; make it first, or write somewhere else")
     judged = test or model.holdout or Judged.left_out(model.estimator)
     page = _rendered(_content(model, judged, given=test is not None))
-    temporary = target.with_name(f".{target.name}.{token_hex(4)}.tmp")
-    try:
-        temporary.write_text(page, encoding="utf-8", newline="\n")
-        temporary.replace(target)
-    finally:
-        temporary.unlink(missing_ok=True)
+    write_whole(target, page.encode())
     return Path(out)
 
 
