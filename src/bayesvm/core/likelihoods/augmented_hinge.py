@@ -16,7 +16,7 @@ SMALLEST_SQUARE = 1e-24
 class AugmentedHinge:
     """``B = -(1 - y m) - √c``, ``c = (1 - y m)² + v``; full steps never lower the ELBO."""
 
-    noise: float = 0.0  # σ² of D22
+    noise: float = 0.0  # τ² of D22
     full_steps_are_safe: bool = True
 
     def update(self, m: Array, v: Array, y: Array) -> LocalUpdate:

@@ -17,7 +17,7 @@ SMALLEST_VARIANCE = 1e-12
 class ExactHinge:
     """``B = E[-2 max(0, 1 - y f)]``, with no bound in between; steps need a guard."""
 
-    noise: float = 0.0  # σ² of D22
+    noise: float = 0.0  # τ² of D22
     full_steps_are_safe: bool = False
 
     def update(self, m: Array, v: Array, y: Array) -> LocalUpdate:
