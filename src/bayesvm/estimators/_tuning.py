@@ -28,7 +28,7 @@ from bayesvm.progress import trial_display
 GROWTH = (300, 1_000)  # numbers of inducing points that "auto" tries one after the other,
 PASS_BUDGET = 2e10  # as long as rows × points² is at most this; the first one always
 GROWN_TOLERANCE = 5e-4  # nats per row; a larger model starts near its end
-WORTH_TRYING = 0.006  # log loss that the last points of tuning must have gained for more to be tried
+WORTH_TRYING = 0.003  # log loss that twice the points of tuning must gain for a thousand to be tried
 WORTH_GROWING = 0.002  # log loss that a larger number must gain
 EVIDENCE_POINTS = 150  # inducing points while the ELBO is climbed
 AUTO_KERNELS = ("rbf", "matern32")
@@ -87,7 +87,7 @@ class TuningMixin(BaseBayesianSVC):
             entry = tuner.with_points(entry, points)
             self.kernel_, points = entry.kernel, entry.features.inducing_points
         self._chosen, judged = entry.trial, entry.judgement
-        self._grows = entry.gained > WORTH_TRYING  # if more points gained little there, a thousand will not
+        self._grows = entry.gained > WORTH_TRYING
         features = self._features_at(source, points)
         tasks = self._moved(judged.model, judged.tasks, source, features, self._offsets(entry), rng)
         return self._model(features, source), source, tasks

@@ -32,9 +32,10 @@ from bayesvm.inference.places import Clock
 # Rows, inducing points and judgements of each stage.
 FIRST = (1_000, 150, 8)
 FEW_POINTS = 80
-RELEVANCE = (2_000, FEW_POINTS, 28)
+RELEVANCE = (2_000, FEW_POINTS, 16)
 OTHER = (2_000, FEW_POINTS, 6)
-REFINED = ((4_000, 120, 16), (8_000, 200, 8))
+REFINED = ((4_000, 120, 8), (8_000, 200, 5))
+LONGER, LONGER_FROM = 1.75, 4_000  # times as many judgements from so many rows on; with fewer they over-fit
 POINTS = 20  # judgements for inducing points that are learned
 MOST_ROWS = REFINED[-1][0]
 WORTH_RELEVANCE = 0.05  # log loss by which a scaling may be behind before relevance is learned
@@ -122,7 +123,7 @@ class Entry:
     rows: Rows
     judgement: Judgement
     trial: Trial
-    gained: float = 0.0  # log loss by which the last stage, with more rows and points, was better on the rows before
+    gained: float = 0.0  # log loss by which twice the points are better
 
     @property
     def features(self) -> InducingFeatures:
@@ -172,7 +173,7 @@ class Tuner:
             best = finalists[0]
             if self._is_more(stage, best.trial) and best.kernel.learned() and self._has_time():
                 finalists = self._closest([self._refined(e, candidates, stage) for e in finalists], candidates, stage)
-        best = finalists[0]
+        best = self._with_more_points(finalists[0])
         self.report.chosen.append(
             f"Chosen: scale {best.scale!r}, kernel {best.trial.kernel}: lowest leave-one-out log loss, "
             "or tried earlier and not clearly above the lowest."
@@ -182,7 +183,7 @@ class Tuner:
     def _with_relevance(self, best: Entry, tried: Sequence[Entry], candidates: Candidates) -> list[Entry]:
         """A length-scale for every feature, and then another kernel, if they are better on fresh rows.
 
-        Of another scaling that is close behind, more rows will have to decide.
+        Of relevance or another scaling that is close behind, more rows will have to decide.
         """
         close = [entry for entry in tried if entry.score < best.score + WORTH_RELEVANCE]
         linear = [entry for entry in close if entry.scale != "quantile"]
@@ -193,7 +194,7 @@ class Tuner:
         half, n_points = self._half(), RELEVANCE[1]
         anew = [self._seen_anew(entry, candidates, half, n_points) for entry in (best, *learned)]
         best = self._best(anew)
-        rivals = [entry for entry in anew[1:] if entry.scale != best.scale and entry.score < best.score + CLOSE]
+        rivals = [entry for entry in anew[1:] if entry is not best and entry.score < best.score + CLOSE]
         others = [self._other(best, name, candidates) for name in candidates.kernels if name != best.name]
         best = self._best([best, *(self._seen_anew(entry, candidates, half, n_points) for entry in others)])
         return [best, *(replace(entry, name=best.name) for entry in rivals)]
@@ -207,12 +208,23 @@ class Tuner:
         return [entries[i] for i in order if scores[i] < scores[order[0]] + CLEARLY]
 
     def _refined(self, entry: Entry, candidates: Candidates, stage: tuple[int, int, int]) -> Entry:
-        """The search goes on with more rows or points; what it gained on the rows before is noted."""
-        before = entry.judgement.losses if entry.trial.what == "refined" else np.zeros(0)
-        found = self._search("refined", entry, self._as(entry.name, entry.kernel, candidates), candidates, stage)
-        if not len(before):
-            return found
-        return replace(found, gained=float(np.mean(before - found.judgement.losses[: len(before)])))
+        """The search goes on with more rows or points."""
+        return self._search("refined", entry, self._as(entry.name, entry.kernel, candidates), candidates, stage)
+
+    def _with_more_points(self, entry: Entry) -> Entry:
+        """What twice the points would gain, without another search, is noted."""
+        n_points = 2 * entry.trial.n_inducing
+        if not (self._many_rows() and n_points <= min(self.most_points, entry.rows.source.n_rows) and self._has_time()):
+            return entry
+        points = select(entry.rows.source, "kmeans", n_points, self.rng, entry.kernel)
+        features = InducingFeatures.build(entry.kernel, points, np.float32)
+        began = time.monotonic()
+        found = judge(entry.rows, features, entry.judgement, FIRST_UPDATES)
+        seconds = time.monotonic() - began
+        self.report.add(
+            replace(entry.trial, what="more points", n_inducing=len(points), loo=found.loo, seconds=seconds)
+        )
+        return replace(entry, gained=entry.judgement.loo - found.loo)
 
     def _is_more(self, stage: tuple[int, int, int], last: Trial) -> bool:
         """Whether a stage has many more rows, or points, than the last trial."""
@@ -318,6 +330,8 @@ class Tuner:
     ) -> Entry:
         began = time.monotonic()
         _, n_points, most = stage
+        if len(self.sample.y) >= LONGER_FROM:
+            most = int(LONGER * most)
         points = select(rows.source, "kmeans", min(n_points, self.most_points), self.rng, kernel)
         found = search(rows, KernelFamily(kernel, points), start, most)
         self.report.failed += found.failed
