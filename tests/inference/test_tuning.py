@@ -81,12 +81,42 @@ def test_pure_noise_keeps_one_length_scale():
         assert np.ndim(entry.kernel.length_scale) == 0
 
 
+def test_relevance_that_is_close_behind_goes_on_to_more_rows_and_is_judged_on_fresh_ones(monkeypatch):
+    monkeypatch.setattr(tuning, "CLEARLY", 0.5)  # so that it is never chosen before
+    monkeypatch.setattr(tuning, "CLOSE", 10.0)
+    monkeypatch.setattr(tuning, "REFINED", ((450, 20, 3),))
+    for n_rows, twice in ((700, True), (500, False)):
+        entry, report = tuned(a_sample(n_rows), relevance=True)
+        refined = [trial.kernel for trial in report.trials if trial.what == "refined"]
+        assert refined == ["rbf", "rbf, relevance"][: 1 + twice]
+        assert np.ndim(entry.kernel.length_scale) == 0
+
+
+def test_searches_are_longer_where_rows_are_many(monkeypatch):
+    judged = []
+    monkeypatch.setattr(
+        tuning, "search", lambda rows, family, start, most: judged.append(most) or search(rows, family, start, most)
+    )
+    search = hyperparameters.search
+    for least in (600, 601):
+        monkeypatch.setattr(tuning, "LONGER_FROM", least)
+        tuned(a_sample(600))
+    assert judged == [7, 5, 5, 4, 3, 3]
+
+
 def test_more_rows_refine_the_kernel():
     few, _ = tuned(a_sample(200))
     many, report = tuned(a_sample(900))
     assert few.rows.source.n_rows <= 200
     assert many.rows.source.n_rows == 800
-    assert [trial.n_rows for trial in report.trials] == [150, 400, 800]
+    assert [(trial.what, trial.n_rows) for trial in report.trials] == [
+        ("first", 150),
+        ("refined", 400),
+        ("refined", 800),
+        ("more points", 800),
+    ]
+    assert report.trials[-1].n_inducing == 2 * report.trials[-2].n_inducing
+    assert many.gained == pytest.approx(report.trials[-2].loo - report.trials[-1].loo)
 
 
 def test_what_is_fixed_stays_and_is_tried_once():
@@ -124,8 +154,8 @@ def test_relevance_is_judged_on_rows_that_it_was_not_learned_on(monkeypatch, sha
 
     monkeypatch.setattr(tuning, "search", searched)
     monkeypatch.setattr(tuning, "judge", seen)
-    monkeypatch.setattr(tuning, "REFINED", ())
-    tuned(a_sample(700, share), relevance=True)
+    monkeypatch.setattr(tuning, "REFINED", ((1, 1, 1),))  # that is, not at all
+    tuned(a_sample(700, share), relevance=True, most_points=15)
     assert learned
     assert judged
     assert not set.union(*learned) & set.union(*judged)

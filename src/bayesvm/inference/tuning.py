@@ -183,7 +183,7 @@ class Tuner:
     def _with_relevance(self, best: Entry, tried: Sequence[Entry], candidates: Candidates) -> list[Entry]:
         """A length-scale for every feature, and then another kernel, if they are better on fresh rows.
 
-        Of relevance or another scaling that is close behind, more rows will have to decide.
+        Of another scaling that is close behind, more rows will have to decide; of relevance too, if they are fresh.
         """
         close = [entry for entry in tried if entry.score < best.score + WORTH_RELEVANCE]
         linear = [entry for entry in close if entry.scale != "quantile"]
@@ -194,18 +194,28 @@ class Tuner:
         half, n_points = self._half(), RELEVANCE[1]
         anew = [self._seen_anew(entry, candidates, half, n_points) for entry in (best, *learned)]
         best = self._best(anew)
-        rivals = [entry for entry in anew[1:] if entry is not best and entry.score < best.score + CLOSE]
+        close = [entry for entry in anew[1:] if entry is not best and entry.score < best.score + CLOSE]
+        rivals = [entry for entry in close if entry.scale != best.scale or self._leaves_fresh(REFINED[0][0])]
         others = [self._other(best, name, candidates) for name in candidates.kernels if name != best.name]
         best = self._best([best, *(self._seen_anew(entry, candidates, half, n_points) for entry in others)])
         return [best, *(replace(entry, name=best.name) for entry in rivals)]
 
     def _closest(self, entries: Sequence[Entry], candidates: Candidates, stage: tuple[int, int, int]) -> list[Entry]:
-        """The best, and those that are not clearly behind it; on fresh rows as long as there are any."""
+        """The best, and those that are not clearly behind it; on fresh rows as long as there are any.
+
+        Of two with the same scaling the first is the simpler one, and goes on unless the other is clearly better.
+        """
         scores = [entry.score for entry in entries]
-        if len(entries) > 1 and len(self.sample.y) >= 1.5 * entries[0].trial.n_rows:
+        if len(entries) > 1 and self._leaves_fresh(entries[0].trial.n_rows):
             scores = [self._seen_anew(entry, candidates, *stage[:2]).score for entry in entries]
         order = np.argsort(scores, kind="stable")
-        return [entries[i] for i in order if scores[i] < scores[order[0]] + CLEARLY]
+        simple = [i == 0 or entries[i].scale != entries[0].scale for i in range(len(entries))]
+        close = [i for i in order if scores[i] < scores[order[0]] + CLEARLY]
+        return [entries[i] for i in close if simple[i] or scores[i] < scores[0] - CLEARLY]
+
+    def _leaves_fresh(self, n_rows: int) -> bool:
+        """Whether there are enough rows beyond so many that candidates can be judged on them."""
+        return len(self.sample.y) >= 1.5 * n_rows
 
     def _refined(self, entry: Entry, candidates: Candidates, stage: tuple[int, int, int]) -> Entry:
         """The search goes on with more rows or points."""
