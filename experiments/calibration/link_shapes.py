@@ -1,7 +1,8 @@
 """Calibration: other shapes of the calibrated link, fitted to the same leave-one-out marginals.
 
-The hinge loss has kinks at f = ±1. Rows of very different probability come to lie there, so that the probability as a
-function of f may rise steeply at -1 and at 1, and slowly in between. One or two probits near each other cannot follow.
+The hinge loss has kinks at f = ±1. With little noise before it (D22), rows of very different probability come to lie
+there, so that the probability as a function of f may rise steeply at -1 and at 1, and slowly in between. One or two
+probits near each other cannot follow.
 """
 
 import numpy as np
