@@ -102,9 +102,9 @@ LINKS_TOLD = """## The shape of our link
 Would a link of another shape do better? The table fits links of one, two and three probits to the same leave-one-out
 marginals. Two are what `link="calibrated"` uses from 2,000 rows on; smaller sets are not here. Of the three, one is at
 either kink of the hinge loss, f = -1 and f = 1, where rows of different probability would gather if there were no noise
-(D22). `people` is an invented table of {people:,} training rows, more than any other here. The last column judges two probits by the left-out rows
-that they were fitted to. The priors of the three are the best of the few that were tried, and test rows of most of
-these sets were looked at for that, so the table flatters them.
+(D22). `people` is an invented table of {people:,} training rows, more than any other here. The last column judges two
+probits by the left-out rows that they were fitted to. The priors of the three are the best of the few that were tried,
+and test rows of most of these sets were looked at for that, so the table flatters them.
 """
 
 
