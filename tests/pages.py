@@ -50,4 +50,4 @@ def _near(shown, printed):
     decimals = len(shown.partition(".")[2])
     a, b = (float(number.replace(",", "")) for number in (shown, printed))
     units = 3 * 10.0**-decimals if decimals else 1.0
-    return abs(a - b) <= (max(units, 0.004) if decimals else units) + 0.03 * abs(a)
+    return abs(a - b) <= (max(units, 0.015) if decimals else units) + 0.05 * abs(a)
