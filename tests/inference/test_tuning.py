@@ -227,6 +227,15 @@ def test_kernels_that_failed_are_reported_once(monkeypatch):
     assert "passed over" not in str(Report())
 
 
+def test_more_points_whose_matrices_fail_are_not_taken(monkeypatch):
+    def fragile(*_):
+        raise NotPositiveDefiniteError("not")
+
+    monkeypatch.setattr(tuning, "judge", fragile)  # not that of the searches
+    entry, report = tuned(a_sample(900))
+    assert (entry.gained, report.failed) == (0.0, 1)
+
+
 def test_a_report_survives_as_plain_values():
     _, report = tuned(a_sample(200))
     report.failed = 3

@@ -17,7 +17,7 @@ import numpy as np
 from bayesvm.core.features import InducingFeatures
 from bayesvm.core.kernels import Kernel
 from bayesvm.core.likelihoods import Likelihood
-from bayesvm.core.linalg import Array
+from bayesvm.core.linalg import Array, NotPositiveDefiniteError
 from bayesvm.core.links import base_rate_offsets
 from bayesvm.core.statistics import Block
 from bayesvm.data.memory import MemorySource
@@ -227,9 +227,13 @@ class Tuner:
         if not (self._many_rows() and n_points <= min(self.most_points, entry.rows.source.n_rows) and self._has_time()):
             return entry
         points = select(entry.rows.source, "kmeans", n_points, self.rng, entry.kernel)
-        features = InducingFeatures.build(entry.kernel, points, np.float32)
         began = time.monotonic()
-        found = judge(entry.rows, features, entry.judgement, FIRST_UPDATES)
+        try:
+            features = InducingFeatures.build(entry.kernel, points, np.float32)
+            found = judge(entry.rows, features, entry.judgement, FIRST_UPDATES)
+        except (NotPositiveDefiniteError, FloatingPointError):  # nobody needs more points, then
+            self.report.failed += 1
+            return entry
         seconds = time.monotonic() - began
         self.report.add(
             replace(entry.trial, what="more points", n_inducing=len(points), loo=found.loo, seconds=seconds)
