@@ -219,7 +219,8 @@ class Tuner:
 
     def _refined(self, entry: Entry, candidates: Candidates, stage: tuple[int, int, int]) -> Entry:
         """The search goes on with more rows or points."""
-        return self._search("refined", entry, self._as(entry.name, entry.kernel, candidates), candidates, stage)
+        kernel = self._as(entry.name, entry.kernel, candidates)
+        return self._search("refined", entry, kernel, candidates, self._longer(stage))
 
     def _with_more_points(self, entry: Entry) -> Entry:
         """What twice the points would gain, without another search, is noted."""
@@ -281,7 +282,13 @@ class Tuner:
     def _relevance(self, entry: Entry, candidates: Candidates) -> Entry:
         kernel = entry.kernel.per_feature(self.sample.X.shape[1])
         rows = self._rows(candidates.scalers[entry.scale], slice(0, self._half()), entry)
-        return self._searched("relevance", entry.scale, entry.name, rows, kernel, entry.judgement, RELEVANCE)
+        stage = self._longer(RELEVANCE)
+        return self._searched("relevance", entry.scale, entry.name, rows, kernel, entry.judgement, stage)
+
+    def _longer(self, stage: tuple[int, int, int]) -> tuple[int, int, int]:
+        """A stage with more judgements, if there are rows enough for them."""
+        n_rows, n_points, most = stage
+        return n_rows, n_points, int(LONGER * most) if len(self.sample.y) >= LONGER_FROM else most
 
     def _half(self) -> int:
         """Rows that many parameters are learned on; as many are left to judge them."""
@@ -344,8 +351,6 @@ class Tuner:
     ) -> Entry:
         began = time.monotonic()
         _, n_points, most = stage
-        if len(self.sample.y) >= LONGER_FROM:
-            most = int(LONGER * most)
         points = select(rows.source, "kmeans", min(n_points, self.most_points), self.rng, kernel)
         found = search(rows, KernelFamily(kernel, points), start, most)
         self.report.failed += found.failed
