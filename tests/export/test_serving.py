@@ -14,7 +14,6 @@ from bayesvm import BayesianLinearSVC, TableModel
 from tests.export.test_recipes import FRAME
 
 SERVER = Path(__file__).parent.parent.parent / "examples" / "serve_onnx.py"
-pytestmark = pytest.mark.skipif(not SERVER.exists(), reason="examples do not come with the source distribution")
 # The example in a process where `import bayesvm` fails.
 ALONE = f"""
 import runpy, sys

@@ -227,19 +227,21 @@ class Tuner:
         n_points = 2 * entry.trial.n_inducing
         if not (self._many_rows() and n_points <= min(self.most_points, entry.rows.source.n_rows) and self._has_time()):
             return entry
-        points = select(entry.rows.source, "kmeans", n_points, self.rng, entry.kernel)
         began = time.monotonic()
         try:
-            features = InducingFeatures.build(entry.kernel, points, np.float32)
-            found = judge(entry.rows, features, entry.judgement, FIRST_UPDATES)
+            found = self._judged(entry, entry.rows, n_points)
         except (NotPositiveDefiniteError, FloatingPointError):  # nobody needs more points, then
             self.report.failed += 1
             return entry
-        seconds = time.monotonic() - began
-        self.report.add(
-            replace(entry.trial, what="more points", n_inducing=len(points), loo=found.loo, seconds=seconds)
-        )
+        seconds, n_points = time.monotonic() - began, found.features.n_weights
+        self.report.add(replace(entry.trial, what="more points", n_inducing=n_points, loo=found.loo, seconds=seconds))
         return replace(entry, gained=entry.judgement.loo - found.loo)
+
+    def _judged(self, entry: Entry, rows: Rows, n_points: int) -> Judgement:
+        """A candidate's kernel as it is, on these rows and with so many points."""
+        points = select(rows.source, "kmeans", min(n_points, self.most_points), self.rng, entry.kernel)
+        features = InducingFeatures.build(entry.kernel, points, np.float32)
+        return judge(rows, features, entry.judgement, FIRST_UPDATES)
 
     def _is_more(self, stage: tuple[int, int, int], last: Trial) -> bool:
         """Whether a stage has many more rows, or points, than the last trial."""
@@ -304,16 +306,13 @@ class Tuner:
 
     def _seen_anew(self, entry: Entry, candidates: Candidates, n_rows: int, n_points: int) -> Entry:
         """The candidate scored on as many rows beyond the first, which its kernel was not learned on."""
-        kernel = entry.kernel
         rows = self._rows(candidates.scalers[entry.scale], slice(n_rows, 2 * n_rows), entry)
-        points = select(rows.source, "kmeans", min(n_points, self.most_points), self.rng, kernel)
-        features = InducingFeatures.build(kernel, points, np.float32)
-        found = judge(rows, features, entry.judgement, FIRST_UPDATES)
+        found = self._judged(entry, rows, n_points)
         trial = replace(
             entry.trial,
             what="on fresh rows",
             n_rows=rows.source.n_rows,
-            n_inducing=len(points),
+            n_inducing=found.features.n_weights,
             loo=found.loo,
             seconds=0.0,
         )
