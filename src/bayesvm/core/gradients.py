@@ -201,15 +201,14 @@ def _left_out(
     held at its floor, ``-γ/o`` and ``1/o``.
     """
     weight = np.ones(len(block.y)) if block.weight is None else block.weight
-    unit = np.minimum(weight, 1.0)
     seen, sites, means, variances, shares = [], [], [], [], []
     for machine in machines:
         before = _Seen.of(record, machine.offset, machine.before)
         at = before if machine.before is machine.posterior else _Seen.of(record, machine.offset, machine.posterior)
         local = likelihood.update(before.mean, before.variance, block.signs(machine.label))
-        w, gamma = local.precision, local.linear - local.precision * machine.offset
-        share = np.maximum(1 - unit * w * at.explained, SMALLEST_SHARE)
-        means.append(machine.offset + (at.mean - machine.offset - at.explained * unit * gamma) / share)
+        w, gamma = weight * local.precision, weight * (local.linear - local.precision * machine.offset)
+        share = np.maximum(1 - w * at.explained, SMALLEST_SHARE)
+        means.append(machine.offset + (at.mean - machine.offset - at.explained * gamma) / share)
         variances.append(at.explained / share + at.residual)
         seen.append(at)
         sites.append((w, gamma))
@@ -219,7 +218,7 @@ def _left_out(
     for i, machine in enumerate(machines):
         (w, gamma), share, at = sites[i], shares[i], seen[i]
         m_bar, v_bar = by_means[:, i], by_variances[:, i]
-        free = (m_bar * unit * (w * (at.mean - machine.offset) - gamma) + v_bar) / share**2
-        by_explained = np.where(share > SMALLEST_SHARE, free, (v_bar - m_bar * unit * gamma) / share)
-        each.append(_LeftOut(at, m_bar / share, by_explained, v_bar, weight * w, weight * gamma))
+        free = (m_bar * (w * (at.mean - machine.offset) - gamma) + v_bar) / share**2
+        by_explained = np.where(share > SMALLEST_SHARE, free, (v_bar - m_bar * gamma) / share)
+        each.append(_LeftOut(at, m_bar / share, by_explained, v_bar, w, gamma))
     return _LeftOutRows(loss, each)

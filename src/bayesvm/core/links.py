@@ -194,9 +194,9 @@ def fit_softmax(m: Array, v: Array, y: npt.NDArray[np.integer], weight: Array) -
 def calibrated(cavity: Cavities) -> Probit | Softmax:
     """The link fitted to leave-one-out marginals: a probit for two classes, a softmax for more."""
     if cavity.mean.shape[1] > 1:
-        return fit_softmax(cavity.mean, cavity.variance, cavity.y, cavity.weight)
+        return fit_softmax(cavity.mean, cavity.variance, cavity.y, cavity.effective_weight)
     sign = np.where(cavity.y == 1, 1.0, -1.0)
-    return fit_probit(cavity.mean[:, 0], cavity.variance[:, 0], sign, cavity.weight)
+    return fit_probit(cavity.mean[:, 0], cavity.variance[:, 0], sign, cavity.effective_weight)
 
 
 def refined(link: Probit | Softmax, cavity: Cavities) -> TwoProbits | Softmax:
@@ -206,10 +206,11 @@ def refined(link: Probit | Softmax, cavity: Cavities) -> TwoProbits | Softmax:
     """
     if isinstance(link, Softmax):
         return link
-    if len(cavity.y) < TWO_PROBITS_FROM:
+    weight = cavity.effective_weight
+    if weight.sum() < TWO_PROBITS_FROM:
         return TwoProbits((link.scale, link.scale), (link.bias, link.bias), 0.5)
     sign = np.where(cavity.y == 1, 1.0, -1.0)
-    return fit_two_probits(cavity.mean[:, 0], cavity.variance[:, 0], sign, cavity.weight, link)
+    return fit_two_probits(cavity.mean[:, 0], cavity.variance[:, 0], sign, weight, link)
 
 
 def row_losses(link: Probit | Softmax, cavity: Cavities) -> Array:

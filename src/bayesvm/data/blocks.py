@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bayesvm.core.arena import Arena
+from bayesvm.core.linalg import Array
 from bayesvm.core.statistics import Block
 from bayesvm.data.scaling import ColumnMoments, Scaler
 
@@ -83,6 +84,15 @@ class HeldRows(BlockSource, Protocol):
     """Rows that lie in memory, and so may be asked for one by one."""
 
     @property
+    def weights(self) -> Array | None:
+        """Those of the rows; None if all are one."""
+        ...
+
+    def scaled(self, scaler: Scaler) -> HeldRows:
+        """The same rows, scaled anew from what they are in the table."""
+        ...
+
+    @property
     def numbers(self) -> RowNumbers:
         """Which rows of the whole table these are."""
         ...
@@ -97,6 +107,10 @@ class HeldRows(BlockSource, Protocol):
 
     def take(self, which: RowNumbers) -> HeldRows:
         """Some of these rows, by their places among them."""
+        ...
+
+    def weighted(self, weight: Array) -> HeldRows:
+        """The same rows with other weights."""
         ...
 
     def gathered(self) -> Block:

@@ -50,11 +50,14 @@ class MemorySource:
         return int(self.X.shape[1])
 
     @property
+    def weights(self) -> Array | None:
+        """Those of the rows; None if all are one."""
+        return self.weight if self.weight is None or self.chosen is None else self.weight[self.chosen]
+
+    @property
     def total_weight(self) -> float:
         """Sum of the rows' weights; the number of rows if there are none."""
-        if self.weight is None:
-            return float(self.n_rows)
-        return float(self.weight.sum() if self.chosen is None else self.weight[self.chosen].sum())
+        return float(self.n_rows) if self.weights is None else float(self.weights.sum())
 
     @property
     def numbers(self) -> RowNumbers:
@@ -115,6 +118,14 @@ class MemorySource:
     def take(self, which: RowNumbers) -> MemorySource:
         """Some of these rows, by their places among them."""
         return replace(self, chosen=which if self.chosen is None else self.chosen[which], to_hold=None)
+
+    def weighted(self, weight: Array) -> MemorySource:
+        """The same rows with other weights."""
+        if self.chosen is None:
+            return replace(self, weight=weight)
+        spread = np.zeros(self.X.shape[0])
+        spread[self.chosen] = weight
+        return replace(self, weight=spread)
 
     def gathered(self) -> Block:
         """All rows as one block."""

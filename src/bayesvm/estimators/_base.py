@@ -22,6 +22,7 @@ from bayesvm.core.likelihoods import Likelihood, noisy
 from bayesvm.core.links import Softmax, TwoProbits
 from bayesvm.core.posterior import Gaussian
 from bayesvm.data.blocks import BlockSource, block_rows
+from bayesvm.data.repetition import Repetition, repetition
 from bayesvm.data.workers import Workers
 from bayesvm.estimators._calibration import capped, cavities, decision, fitted_link, mean_log_loss
 from bayesvm.estimators._checkpoints import Checkpoint, CheckpointFile, NoCheckpoint, identity, task_from, task_state
@@ -39,6 +40,8 @@ from bayesvm.progress import progress_display
 
 SINGLE_FROM = 1_000_000  # features in all, N·M, from which blocks are in single precision
 SMALL_MATRICES = 1024  # weights below which factorisations are not worth several threads; worse on a busy machine
+SOME_COPIES = 0.01  # of the rows, from which a warning names them
+FEW_EFFECTIVE = 0.1  # rows of equal weight that a row is worth, below which a warning says so
 NOISE = 1.0  # variance; .3 and 3 are about as good, and all far better than none where rows are many
 
 
@@ -130,6 +133,7 @@ class BaseBayesianSVC(PredictionMixin, ClassifierMixin, BaseEstimator, metaclass
         self, rows: TrainingRows, kept: Checkpoint, audience: Audience, *, again: bool
     ) -> tuple[Session, Fitted]:
         with self._session(rows, kept, audience, again=again) as (raw, session):
+            _warn_of_repetition(session.repetition, stacklevel=5)
             model, source, tasks = self._continued(raw) if again else self._ready(raw, session)
             plan = self._plan(source, session)
             if self._starts_warm(source) and plan.inference == "auto":
@@ -166,6 +170,7 @@ class BaseBayesianSVC(PredictionMixin, ClassifierMixin, BaseEstimator, metaclass
             progress_display(self.verbose) as display,
             self._session(rows, NoCheckpoint(), Audience(display)) as (raw, session),
         ):
+            _warn_of_repetition(session.repetition, stacklevel=4)
             model, source, tasks = self._prepared(raw, session) if first else self._continued(raw, as_prior=True)
             plan = replace(self._plan(source, session), inference="batch")
             trained = self._train(model, source, plan, tasks, session)
@@ -200,7 +205,7 @@ class BaseBayesianSVC(PredictionMixin, ClassifierMixin, BaseEstimator, metaclass
             raw = rows.source(workers, block_rows(self._expected_weights(*shape), rows.n_features), opened.rng)
             start = {"the model it starts from": self._start_digest() if again else None}
             checkpoint.belongs_to(lambda: identity(self, rows.classes, rows.fingerprint() | start))
-            yield raw, opened
+            yield raw, replace(opened, repetition=repetition(raw))
 
     def _start_digest(self) -> str:
         """Tells the model of an earlier fit apart from others."""
@@ -298,7 +303,7 @@ class BaseBayesianSVC(PredictionMixin, ClassifierMixin, BaseEstimator, metaclass
     ) -> tuple[Cavities, np.ndarray]:
         """What the fit would say of its rows had it not seen them, and which rows those are."""
         session.display.phase("leaving one out")
-        return cavities(model, source, trained, session.rng)
+        return cavities(model, source, trained, session.rng, copies=session.repetition.copied > 0)
 
     def _plan(self, source: BlockSource, session: Session) -> Plan:
         size = min(source.n_rows, 4096 if self.batch_size == "auto" else int(self.batch_size))
@@ -364,6 +369,26 @@ def _columns(estimator: Any) -> tuple[Any, ...] | int | None:
 
 def _told(columns: Any) -> str:
     return ", ".join(map(repr, columns)) if isinstance(columns, tuple) else f"{columns} without names"
+
+
+def _warn_of_repetition(found: Repetition, stacklevel: int) -> None:
+    """Say so when copies leave together, and when a few heavy rows are all that the others are worth."""
+    if found.copied >= SOME_COPIES:
+        warnings.warn(
+            f"{found.copied:.1%} of the rows are exact copies of other rows. Copies are left out together, so that "
+            "leave-one-out does not predict a row from its own copy. If they come from oversampling, give every row "
+            "once and use sample_weight or class_weight.",
+            UserWarning,
+            stacklevel=stacklevel,
+        )
+    if found.effective_rows < max(FEW_EFFECTIVE * found.n_rows, min(100, found.n_rows / 2)):
+        warnings.warn(
+            f"the weights are so uneven that {found.n_rows:,} rows count as {found.effective_rows:,.0f} of equal "
+            "weight; what is learned from them is as uncertain as from so few rows. Cap the largest weights, or use "
+            "fewer of the light rows.",
+            UserWarning,
+            stacklevel=stacklevel,
+        )
 
 
 def _block_dtype(precision: str, n_features: int) -> Any:

@@ -11,6 +11,7 @@ from bayesvm.core.leave_one_out import Cavities, block_cavities, joined
 from bayesvm.core.links import PLAIN_LINKS, Normalised, calibrated, refined
 from bayesvm.core.statistics import View
 from bayesvm.data.blocks import BlockSource, at_most
+from bayesvm.data.repetition import group_weights
 from bayesvm.estimators._prediction import probabilities
 from bayesvm.inference.objective import Model
 from bayesvm.inference.training import Trained
@@ -19,14 +20,21 @@ LOO_ROWS = 20_000  # a random choice of so many rows stands for all, beyond that
 
 
 def cavities(
-    model: Model, source: BlockSource, trained: Trained, rng: np.random.Generator
+    model: Model, source: BlockSource, trained: Trained, rng: np.random.Generator, *, copies: bool
 ) -> tuple[Cavities, np.ndarray]:
-    """Leave-one-out marginals of all rows, or of a random choice, and which rows of the table they are."""
+    """Leave-one-out marginals of all rows, or of a random choice, and which rows of the table they are.
+
+    With ``copies`` a row leaves with all rows that equal it: their sites are alike, so their weights add up (D10).
+    """
     part = at_most(source, LOO_ROWS, rng)
     sites, _ = View.of(model.features, trained.before, part.n_rows, model.dtype)
     final, _ = View.of(model.features, trained.machines, part.n_rows, model.dtype)
     work = partial(block_cavities, sites=sites, final=final, likelihood=model.likelihood)
-    return joined(part.map(work)), part.numbers
+    if not copies:
+        return joined(part.map(work)), part.numbers
+    together = joined(part.weighted(group_weights(source, part)).map(work))
+    weight = np.ones(part.n_rows) if part.weights is None else part.weights
+    return together._replace(weight=weight), part.numbers
 
 
 def fitted_link(name: str, cavity: Cavities) -> Any:

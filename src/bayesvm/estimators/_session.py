@@ -14,12 +14,14 @@ from typing import Any, TypeVar, cast
 
 import numpy as np
 
+from bayesvm.data.repetition import Repetition
 from bayesvm.data.workers import Workers
 from bayesvm.estimators._checkpoints import Checkpoint
 from bayesvm.estimators._held_out import Audience
 from bayesvm.inference.places import Clock
 from bayesvm.progress import Display
 
+NO_ROWS = Repetition(0, 0.0)  # known of them before they are there
 Method = TypeVar("Method", bound=Callable[..., Any])
 
 
@@ -32,6 +34,7 @@ class Session:
     audience: Audience
     clock: Clock
     checkpoint: Checkpoint
+    repetition: Repetition = NO_ROWS
 
     @property
     def display(self) -> Display:

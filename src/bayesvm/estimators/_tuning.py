@@ -14,6 +14,7 @@ from bayesvm.core.features import InducingFeatures
 from bayesvm.core.kernels import Kernel
 from bayesvm.core.links import base_rate_offsets
 from bayesvm.data.blocks import BlockSource, at_most
+from bayesvm.data.repetition import merged
 from bayesvm.estimators._base import BaseBayesianSVC, Fitted, Prepared
 from bayesvm.estimators._calibration import fitted_link, mean_log_loss
 from bayesvm.estimators._scaling import fitted_scalers, worth_trying
@@ -109,11 +110,12 @@ class TuningMixin(BaseBayesianSVC):
 
     def _tuner(self, raw: BlockSource, session: Session) -> Tuner:
         largest = int(np.clip(MOST_SAMPLE_ENTRIES // raw.n_features, 100, MOST_ROWS))
-        # A table may be sorted; but one that a stage sees as a whole stays, so that weights equal repetition.
+        # A table may be sorted; one that a stage sees as a whole may stay as it is.
         part = raw.held() if raw.n_rows <= FIRST[0] else raw.subset(min(largest, raw.n_rows), session.rng)
+        part = merged(part) if session.repetition.copied else part
         return Tuner(
             part.gathered(),
-            raw.total_weight,
+            session.repetition.effective_rows,
             self._likelihood(),
             tuple(self._labels()),
             self._rates if self.link != "paper" else None,

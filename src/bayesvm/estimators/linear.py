@@ -17,6 +17,7 @@ from bayesvm.core.linalg import NotPositiveDefiniteError, cholesky
 from bayesvm.core.posterior import DiagonalGaussian, Gaussian
 from bayesvm.core.statistics import Block, View
 from bayesvm.data.blocks import BlockSource, at_most, most_held
+from bayesvm.data.repetition import merged
 from bayesvm.estimators._base import BaseBayesianSVC, Prepared
 from bayesvm.estimators._parameters import COMMON, one_of, whole
 from bayesvm.estimators._session import Session
@@ -163,10 +164,12 @@ class BayesianLinearSVC(BaseBayesianSVC):
     def _prepared(self, raw: BlockSource, session: Session) -> Prepared:
         model, source, tasks = super()._prepared(raw, session)
         learns = self.tune is not None and self.covariance == "full" and source.n_features <= WIDEST_TUNED
-        few = source.total_weight < ROWS_PER_FEATURE * source.n_features  # where leave-one-out trusts large weights
+        # With fewer rows leave-one-out trusts large weights.
+        few = session.repetition.effective_rows < ROWS_PER_FEATURE * source.n_features
         if not learns or few or np.ndim(self.prior_variance) == 2:
             return model, source, tasks
         part = at_most(source, TUNING_ROWS, session.rng)
+        part = merged(part) if session.repetition.copied else part
         labels = tuple(self._labels())
         rows = Rows(part, model.likelihood, labels, (0.0,) * len(labels))
         intercept = np.full(int(self.fit_intercept), np.sqrt(INTERCEPT_VARIANCE))

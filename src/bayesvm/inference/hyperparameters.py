@@ -23,7 +23,7 @@ from bayesvm.core.gradients import (
     block_loss,
     block_loss_gradient,
 )
-from bayesvm.core.leave_one_out import Cavities, block_cavities, joined
+from bayesvm.core.leave_one_out import Cavities, block_cavities, effective_rows, joined
 from bayesvm.core.likelihoods import Likelihood
 from bayesvm.core.linalg import Array, JitterWarning, NotPositiveDefiniteError
 from bayesvm.core.links import Probit, Softmax, calibrated, row_losses
@@ -68,6 +68,7 @@ class Judgement:
     link: Probit | Softmax
     loo: float  # log loss per unit of weight
     losses: Array  # of every row
+    shares: Array  # of every row in that mean
 
     @property
     def elbo(self) -> float:
@@ -103,7 +104,8 @@ def judge(rows: Rows, features: LearnableFeatures, start: Judgement | None = Non
     cavity = _cavities(model, rows.source, states)
     link = calibrated(cavity)
     losses = row_losses(link, cavity)
-    return Judgement(features, model, tuple(states), link, float(np.average(losses, weights=cavity.weight)), losses)
+    loo, shares = float(np.average(losses, weights=cavity.weight)), cavity.weight / cavity.weight.sum()
+    return Judgement(features, model, tuple(states), link, loo, losses, shares)
 
 
 def _cavities(model: Model, source: HeldRows, states: Sequence[AscentState]) -> Cavities:
@@ -176,7 +178,7 @@ def search(rows: Rows, family: Family, start: Judgement | None, most: int) -> Se
         here = judge(rows, family.features(first), start)
         if len(first) == 0:
             return Search(here, 1, 0)
-        weight = rows.source.total_weight
+        n_rows = 1.0 * rows.source.n_rows if rows.source.weights is None else effective_rows(rows.source.weights)
         best, judged, failed = (np.inf, here), 0, 0
 
         def objective(x: Array) -> tuple[float, Array]:
@@ -186,12 +188,13 @@ def search(rows: Rows, family: Family, start: Judgement | None, most: int) -> Se
                 here = best[1] if judged == 1 else judge(rows, family.features(x), best[1])
             except (NotPositiveDefiniteError, FloatingPointError):
                 failed += 1
-                return best[0] + weight, np.zeros(len(x))
+                return best[0] + n_rows, np.zeros(len(x))
             price, slope = family.penalty(x)
-            value = here.loo * weight + price
+            value = here.loo * n_rows + price
             if value < best[0]:
                 best = (value, here)
-            return value, family.gradient(here.features, loss_gradient(rows, here)) + slope
+            per_row = n_rows / rows.source.total_weight
+            return value, per_row * family.gradient(here.features, loss_gradient(rows, here)) + slope
 
         value, slope = objective(first)
         unit = FIRST_STEP / max(float(np.linalg.norm(slope)), 1e-12)  # L-BFGS begins with a step of the gradient itself

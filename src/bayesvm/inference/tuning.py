@@ -148,7 +148,7 @@ class Tuner:
     """Rows to tune on, in random order, of which each stage takes the first; and what is known about the classes."""
 
     sample: Block  # not scaled
-    weight: float  # of all rows there are
+    effective_rows: float  # of all there are; it decides how many parameters may be learned
     likelihood: Likelihood
     labels: tuple[int, ...]
     rates: Array | None  # base rates that a row far away gets; without them the prior mean is zero
@@ -216,6 +216,10 @@ class Tuner:
     def _leaves_fresh(self, n_rows: int) -> bool:
         """Whether there are enough rows beyond so many that candidates can be judged on them."""
         return len(self.sample.y) >= 1.5 * n_rows
+
+    def _sample_rows(self) -> float:
+        """How many rows the sample is worth."""
+        return min(len(self.sample.y), self.effective_rows)
 
     def _refined(self, entry: Entry, candidates: Candidates, stage: tuple[int, int, int]) -> Entry:
         """The search goes on with more rows or points."""
@@ -290,7 +294,7 @@ class Tuner:
     def _longer(self, stage: tuple[int, int, int]) -> tuple[int, int, int]:
         """A stage with more judgements, if there are rows enough for them."""
         n_rows, n_points, most = stage
-        return n_rows, n_points, int(LONGER * most) if len(self.sample.y) >= LONGER_FROM else most
+        return n_rows, n_points, int(LONGER * most) if self._sample_rows() >= LONGER_FROM else most
 
     def _half(self) -> int:
         """Rows that many parameters are learned on; as many are left to judge them."""
@@ -302,7 +306,7 @@ class Tuner:
 
     def _many_rows(self) -> bool:
         n_features = self.sample.X.shape[1]
-        return bool(n_features > 1 and self.weight >= max(RELEVANCE_FROM, ROWS_PER_FEATURE * n_features))
+        return bool(n_features > 1 and self.effective_rows >= max(RELEVANCE_FROM, ROWS_PER_FEATURE * n_features))
 
     def _seen_anew(self, entry: Entry, candidates: Candidates, n_rows: int, n_points: int) -> Entry:
         """The candidate scored on as many rows beyond the first, which its kernel was not learned on."""
@@ -316,7 +320,8 @@ class Tuner:
             loo=found.loo,
             seconds=0.0,
         )
-        return replace(entry, judgement=replace(entry.judgement, losses=found.losses), trial=self.report.add(trial))
+        judgement = replace(entry.judgement, losses=found.losses, shares=found.shares)
+        return replace(entry, judgement=judgement, trial=self.report.add(trial))
 
     def _other(self, entry: Entry, name: str, candidates: Candidates) -> Entry:
         """Another family with the length-scales found."""
@@ -370,8 +375,8 @@ class Tuner:
         Relevance need not be significantly better on the few rows of its trial: it gains most from more rows.
         """
         first, best = entries[0], min(entries, key=lambda entry: entry.score)
-        difference = first.judgement.losses - best.judgement.losses
-        noise = errors * float(np.std(difference) / np.sqrt(len(difference)))
+        difference, weight = first.judgement.losses - best.judgement.losses, first.judgement.shares
+        noise = errors * float(np.linalg.norm(weight * (difference - weight @ difference)))
         return best if best.score < first.score - max(CLEARLY, noise) else first
 
     def _rows(self, scaler: Scaler, which: slice, entry: Entry | None) -> Rows:

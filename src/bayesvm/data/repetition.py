@@ -1,0 +1,131 @@
+"""Data: rows that weigh more than others, and rows that are exact copies of others (D10, D23).
+
+Copies must be left out together: a row whose copy stays behind is predicted by itself, and tuning would reward a kernel
+that memorises. Equal rows of a discrete table are no copies, just rows that happen to agree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+import numpy.typing as npt
+
+from bayesvm.core.arena import Arena
+from bayesvm.core.leave_one_out import effective_rows
+from bayesvm.core.linalg import Array
+from bayesvm.core.statistics import Block
+from bayesvm.data.blocks import BlockSource, HeldRows, at_most
+from bayesvm.data.scaling import ColumnScaler
+
+Hashes = npt.NDArray[np.uint64]
+
+MOST_COMPARED = 131_072  # rows that are compared with each other to find out whether there are copies
+MOST_DISTINCT = 1_000  # rows that show what the columns are like
+FEW_VALUES = 20  # of a discrete column, at most
+NATURAL = 0.05  # of the equal rows must differ in their labels to be equal by chance, unless columns are continuous
+KEY, MIX = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9)  # odd constants of splitmix64
+
+
+@dataclass(frozen=True)
+class Repetition:
+    """What weights and copies make of a table."""
+
+    n_rows: int
+    effective_rows: float  # as many rows of equal weight would say as much (D23)
+    copied: float = 0.0  # the share of compared rows that are copies of others among them
+
+
+def repetition(source: BlockSource) -> Repetition:
+    """Whether a table has copies, and its effective number of rows, from a random choice of rows if it is large."""
+    rows = at_most(source, MOST_COMPARED, np.random.default_rng(0))
+    copied = _share_of_copies(rows)
+    weight = np.ones(rows.n_rows) if rows.weights is None else rows.weights
+    effective = effective_rows(weight, group_weights(source, rows) if copied else None)
+    return Repetition(source.n_rows, effective * (source.n_rows / rows.n_rows), copied)
+
+
+def group_weights(source: BlockSource, rows: HeldRows) -> Array:
+    """The weight of each of these rows together with all its copies in the source, in one pass."""
+    known, place = np.unique(_hashes_of(rows), return_inverse=True)
+    total = source.scaled(ColumnScaler()).reduce(partial(_weight_of_each, known=known))
+    return np.asarray(total[place])
+
+
+def merged(rows: HeldRows) -> HeldRows:
+    """Copies as one row with the sum of their weights."""
+    _, first, place = np.unique(_hashes_of(rows), return_index=True, return_inverse=True)
+    order = np.argsort(first)
+    return rows.take(first[order]).weighted(np.bincount(place, rows.weights)[order].astype(np.float64))
+
+
+def _share_of_copies(rows: HeldRows) -> float:
+    hashes = _hashes_of(rows)
+    _, first = np.unique(hashes, return_index=True)
+    share = 1 - len(first) / len(hashes)
+    if not share:
+        return 0.0
+    some = np.random.default_rng(0).permutation(first)[:MOST_DISTINCT]
+    columns = rows.scaled(ColumnScaler()).take(some).gathered().X
+    if _discrete(columns) or not (_continuous(columns) or _agree(_hashes_of(rows, labels=False), hashes)):
+        return 0.0
+    return share
+
+
+def _discrete(distinct: Array) -> bool:
+    """Whether no column has more than a few values."""
+    return all(len(np.unique(column)) <= FEW_VALUES for column in distinct.T)
+
+
+def _continuous(distinct: Array) -> bool:
+    """Whether most of these distinct rows have a value, in some column, that none of the others has."""
+    alone = np.zeros(len(distinct), bool)
+    for column in distinct.T:
+        _, place, count = np.unique(column, return_inverse=True, return_counts=True)
+        alone |= count[place] == 1
+    return bool(alone.mean() > 0.5)
+
+
+def _agree(without_label: Hashes, with_label: Hashes) -> bool:
+    """Whether rows that are equal but for their label nearly always have the same label, too."""
+    _, place, equal = np.unique(without_label, return_inverse=True, return_counts=True)
+    _, first = np.unique(with_label, return_index=True)
+    mixed = np.bincount(place[first], minlength=len(equal)) > 1
+    return bool(equal[mixed].sum() <= NATURAL * equal[equal > 1].sum())
+
+
+def _hashes_of(rows: HeldRows, *, labels: bool = True) -> Hashes:
+    return np.concatenate(list(rows.scaled(ColumnScaler()).map(partial(_of_blocks, labels=labels))))
+
+
+def _of_blocks(blocks: Iterable[Block], _: Arena, *, labels: bool) -> Hashes:
+    return np.concatenate([_hashes(block, labels=labels) for block in blocks])
+
+
+def _weight_of_each(blocks: Iterable[Block], _: Arena, *, known: Hashes) -> Array:
+    total = np.zeros(len(known))
+    for block in blocks:
+        hashes = _hashes(block)
+        place = np.minimum(np.searchsorted(known, hashes), len(known) - 1)
+        hit = known[place] == hashes
+        total += np.bincount(place[hit], None if block.weight is None else block.weight[hit], minlength=len(known))
+    return total
+
+
+def _hashes(block: Block, *, labels: bool = True) -> Hashes:
+    """64 bits for each row: the same for equal rows wherever they are."""
+    values = np.add(block.X, 0.0, dtype=np.float64)  # -0 becomes 0
+    hashes = _mixed(values.view(np.uint64), 3).sum(axis=1)
+    return np.asarray(hashes + _mixed(block.y.astype(np.uint64)[:, None], 1)[:, 0] if labels else hashes)
+
+
+def _mixed(bits: Hashes, first: int) -> Hashes:
+    """Every entry scattered over 64 bits, differently in every column."""
+    bits ^= bits >> np.uint64(32)  # numbers with few digits differ in their highest bits only
+    bits *= KEY * np.arange(first, first + 2 * bits.shape[1], 2, dtype=np.uint64)
+    bits ^= bits >> np.uint64(29)
+    bits *= MIX
+    bits ^= bits >> np.uint64(32)
+    return bits
