@@ -82,9 +82,10 @@ def test_inducing_points_are_in_the_units_of_the_data():
     np.testing.assert_allclose(again.predict_proba(Xb), model.predict_proba(Xb), atol=1e-3)
 
 
+@pytest.mark.filterwarnings("ignore:.*exact copies")
 def test_weights_equal_repetition_and_class_weight_multiplies():
     times = np.random.default_rng(0).integers(0, 3, len(ya))
-    how = {"n_inducing": 40, "tune": None, "random_state": 0, "tol": 1e-9, "max_iter": 500}
+    how = {"n_inducing": 40, "tune": None, "link": "probit", "random_state": 0, "tol": 1e-9, "max_iter": 500}
     weighted = BayesianSVC(**how).fit(Xa, ya, sample_weight=times)
     repeated = BayesianSVC(**how).fit(np.repeat(Xa, times, 0), np.repeat(ya, times))
     np.testing.assert_allclose(weighted.predict_proba(Xb), repeated.predict_proba(Xb), atol=1e-5)

@@ -9,6 +9,7 @@ import threading
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 from sklearn.datasets import make_blobs
 from sklearn.exceptions import NotFittedError
 
@@ -292,3 +293,12 @@ def test_frames_from_parquet_keep_their_partitions_together(tmp_path):
     assert model.score(table[FEATURES], table["two"]) == pytest.approx(model.score(FRAME[FEATURES], TWO))
     with pytest.raises(TypeError, match="predict_to takes a table or rows in memory"):
         model.predict_to(table[FEATURES], tmp_path / "out.parquet")
+
+
+@pytest.mark.filterwarnings("ignore:.*exact copies")
+@pytest.mark.parametrize("model", [BayesianSVC(**PLAIN), BayesianSVC(n_inducing=20, random_state=0)], ids=repr)
+def test_copies_are_left_out_together_on_a_cluster_too(model):
+    rows, labels = np.repeat(X, 2, 0), np.repeat(THREE, 2)
+    there = clone(model).fit(array(rows), array(labels))
+    assert_same_fit(there, model.fit(rows, labels))
+    assert there.loo_log_loss_ == pytest.approx(clone(model).fit(X, THREE, np.full(N, 2.0)).loo_log_loss_, abs=1e-3)

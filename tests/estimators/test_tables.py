@@ -362,3 +362,16 @@ def test_paths_and_tables_in_the_wrong_place(tmp_path):
     for draw in (model.sample_latent, model.sample_proba):
         with pytest.raises(TypeError, match="rows in memory are needed here"):
             draw(open_table(tmp_path / "t.parquet", columns=NAMES))
+
+
+@pytest.mark.filterwarnings("ignore:.*exact copies")
+@pytest.mark.parametrize("name", ["growing subsets", "tuned", "linear"])
+def test_copies_are_left_out_together_wherever_they_are(name, tmp_path):
+    """Every row twice: what is held has few pairs, so that the weight of a pair must come from the whole table."""
+    order = np.random.default_rng(0).permutation(2 * len(X))
+    rows, labels = np.repeat(X, 2, 0)[order], np.repeat(Y, 2)[order]
+    parquet.write_table(arrow(rows, labels), tmp_path / "twice.parquet", row_group_size=1700)
+    streamed, held = fits(MODELS[name], open_table(tmp_path / "twice.parquet", "y"), rows, labels)
+    require_equal(streamed, held)
+    once = MODELS[name]().fit(X, Y)
+    assert streamed.loo_log_loss_ == pytest.approx(once.loo_log_loss_, abs=0.03)

@@ -289,6 +289,7 @@ def test_sparse_input_is_tuned_as_dense_input_is():
     np.testing.assert_allclose(thin.predict_proba(rows), dense.predict_proba(rows), atol=1e-6)
 
 
+@pytest.mark.filterwarnings("ignore:.*exact copies")
 def test_a_weight_of_two_is_the_row_twice():
     X, y = noisy(150, 3)
     test = noisy(500, 3, seed=1)[0]

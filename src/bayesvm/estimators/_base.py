@@ -97,7 +97,8 @@ class BaseBayesianSVC(PredictionMixin, ClassifierMixin, BaseEstimator, metaclass
             Or a table of ``open_table``, which has labels and weights in it.
         y : array-like of shape (n_rows,), two or more classes of any type
         sample_weight : array-like of shape (n_rows,), optional
-            A weight of 2 counts as the row given twice, a weight of 0 as the row left out.
+            For a given kernel and link, a weight of 2 counts as the row given twice, a weight of 0 as the row left
+            out. Tuning and calibration leave a row out with all its weight.
         callback : callable, optional
             Called with a ``Progress`` after every update.
         checkpoint : path, optional
@@ -381,7 +382,7 @@ def _warn_of_repetition(found: Repetition, stacklevel: int) -> None:
             UserWarning,
             stacklevel=stacklevel,
         )
-    if found.effective_rows < max(FEW_EFFECTIVE * found.n_rows, min(100, found.n_rows / 2)):
+    if found.effective_rows < max(FEW_EFFECTIVE * found.n_rows, min(100, found.n_rows / 4)):
         warnings.warn(
             f"the weights are so uneven that {found.n_rows:,} rows count as {found.effective_rows:,.0f} of equal "
             "weight; what is learned from them is as uncertain as from so few rows. Cap the largest weights, or use "
