@@ -14,7 +14,7 @@ import numpy as np
 from bayesvm import BayesianSVC
 
 SAME, OTHER, FAILED = "same bits", "other bits", "fit failed"
-N_ROWS, N_UPDATES = 20_000, 9
+N_ROWS, N_UPDATES = 8_000, 9
 LONGEST_DELAY = 0.1  # seconds from the end of an update to the kill: while the next pass is under way
 
 
@@ -34,7 +34,7 @@ def attack(n_kills: int, seed: int) -> tuple[Counter[str], list[str]]:
         ) as cluster,
         distributed.Client(cluster) as client,
     ):
-        rows, labels = (client.persist(da.from_array(each, chunks=(2000, *each.shape[1:]))) for each in (X, y))
+        rows, labels = (client.persist(da.from_array(each, chunks=(1000, *each.shape[1:]))) for each in (X, y))
         whole = said(fitted(rows, labels), X)
         while counts.total() < n_kills:
             client.wait_for_workers(2, timeout=60)
