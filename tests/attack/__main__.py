@@ -5,6 +5,8 @@ python -m tests.attack --only kills workers   some kinds; the page stays as it i
 python -m tests.attack --quick                a handful of each; the page stays as it is
 """
 
+# ruff: noqa: T201  (it prints how far it is, and what it found)
+
 from __future__ import annotations
 
 import argparse
