@@ -55,6 +55,14 @@ KINDS = {
         frozenset({"refused", "loaded, same values"}),
         ("tests/estimators/test_files.py", "tests/test_persistence_format.py"),
     ),
+    "checkpoints": Kind(
+        "A fit refuses a damaged checkpoint by its name, or ends with the same bits as without it.",
+        "Checkpoints of killed fits are damaged and forged like model files; the fit is started with them.",
+        200,
+        4,
+        frozenset({"refused", "resumed, same bits"}),
+        ("tests/estimators/test_checkpoints.py",),
+    ),
     "tables": Kind(
         "A damaged table is read, or refused by its name. It never ends the process.",
         "Bytes of Arrow, Feather and Parquet files are changed and cut off; another process reads them in every way.",
