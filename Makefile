@@ -7,7 +7,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 GPYTORCH := .venv-gpytorch
 GPYTORCH_PIP := $(GPYTORCH)/bin/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: demo test test-lowest test-gpytorch test-report docs lint format bench scaling scaling-quick reproduce reproduce-quick reproduce-susy wheel clean calibration calibration-quick
+.PHONY: demo test test-lowest test-gpytorch test-report docs lint format bench scaling scaling-quick reproduce reproduce-quick reproduce-susy wheel clean calibration calibration-quick attack
 
 demo: $(VENV)/.demo
 	$(BIN)/bayesvm demo
@@ -69,6 +69,11 @@ test-lowest:
 	.venv-lowest/bin/python -m pip --disable-pip-version-check --quiet install -c tests/lowest.txt \
 		-e ".[tables,dask,plots,onnx]" pytest pandas onnxruntime
 	.venv-lowest/bin/python -m pytest -W default
+
+# Damaged files, random problems, killed processes: what docs/reliability.md promises, and the figures there. Minutes,
+# and not part of CI; `python -m tests.attack --only kills` is one part.
+attack: $(VENV)/.test
+	$(BIN)/python -m tests.attack
 
 # The competitor that needs torch.
 test-gpytorch: $(GPYTORCH)/.ready

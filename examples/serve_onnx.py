@@ -6,18 +6,25 @@
     curl localhost:8000 -d '{"rows": [{"age": 39, "workclass": "Private"}]}'
 
 A row is an object of columns, where null or nothing means missing; or, for a model of an array, a list of numbers.
-Python's server is for trying things out; in the place of it, a real one can keep `Model`.
+Whatever is sent, time and memory stay bounded: the limits are below. Python's server is for trying things out all the
+same, without encryption or passwords; in the place of it, a real one can keep `Model`.
 """
 
 import argparse
+import contextlib
 import json
+import socket
+import threading
+import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import numpy as np
 import onnxruntime
 
 MOST_ROWS = 10_000  # in one request: a session takes memory for rows × inducing points
-MOST_BYTES = 50_000_000
+MOST_BYTES = 10_000_000  # of a request; parsed, it may take forty times as much
+MOST_REQUESTS = 16  # at a time, each with a thread; others are asked to come again
+IDLE_SECONDS, MOST_SECONDS = 10, 60  # to wait for the next bytes of a request, and for all of it with its answer
 LARGEST = 1e30  # that is taken for a number; a graph in single precision could not hold much more
 
 
@@ -84,6 +91,7 @@ class Handler(BaseHTTPRequestHandler):
     """GET tells about the model, POST predicts."""
 
     model: Model
+    timeout = IDLE_SECONDS
 
     def do_GET(self):
         if self.path != "/":
@@ -92,16 +100,31 @@ class Handler(BaseHTTPRequestHandler):
             self.answer(200, self.model.about())
 
     def do_POST(self):
-        size = self.headers.get("Content-Length", "")
+        size = self.headers.get("Content-Length")
         if self.path != "/":
             self.answer(404, {"error": f"there is nothing at {self.path}; POST / predicts"})
-        elif not size.isdecimal() or int(size) > MOST_BYTES:
-            self.answer(413, {"error": f"a request needs a Content-Length of at most {MOST_BYTES} bytes"})
+        elif size is None:
+            self.answer(411, {"error": "a request needs a Content-Length"})
+        elif not (size.isascii() and size.isdecimal()):
+            self.answer(400, {"error": "Content-Length must be a whole number of bytes"})
+        elif len(size) > 12 or int(size) > MOST_BYTES:
+            self.answer(413, {"error": f"a request may have at most {MOST_BYTES} bytes"})
         else:
+            self.answer(*self.predicted(int(size)))
+
+    def predicted(self, size):
+        """Status and content of an answer."""
+        try:
+            body = self.rfile.read(size)
+        except TimeoutError:
+            return 408, {"error": f"nothing came for {IDLE_SECONDS} seconds"}
+        if len(body) < size:
+            return 400, {"error": f"the request ended after {len(body)} of {size} bytes"}
+        with self.server.one_at_a_time:  # also while an error holds on to what was parsed
             try:
-                self.answer(200, self.model.predict(json.loads(self.rfile.read(int(size)))))
+                return 200, self.model.predict(json.loads(body))
             except (ValueError, TypeError, RecursionError) as error:  # of JSON that is none, too
-                self.answer(400, {"error": str(error)})
+                return 400, {"error": str(error)[:1000]}
 
     def answer(self, status, content):
         body = json.dumps(content).encode()
@@ -112,13 +135,41 @@ class Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
 
+class Server(ThreadingHTTPServer):
+    """A bounded number of requests at a time, each for a bounded time; one of them is parsed and predicted."""
+
+    def __init__(self, address):
+        super().__init__(address, Handler)
+        self.deadlines, self.one_at_a_time = {}, threading.Lock()
+
+    def verify_request(self, request, client_address):
+        """Whether it is answered; Python's server asks this before it starts a thread."""
+        if len(self.deadlines) >= MOST_REQUESTS:
+            with contextlib.suppress(OSError):
+                request.sendall(b"HTTP/1.0 503 Service Unavailable\r\nRetry-After: 1\r\nContent-Length: 0\r\n\r\n")
+            return False
+        self.deadlines[request] = time.monotonic() + MOST_SECONDS
+        return True
+
+    def service_actions(self):
+        """What is overdue is closed; Python's server calls this twice a second."""
+        for request, deadline in list(self.deadlines.items()):
+            if deadline < time.monotonic():
+                with contextlib.suppress(OSError):
+                    request.shutdown(socket.SHUT_RDWR)  # its thread, which waits for more, sees the end
+
+    def shutdown_request(self, request):
+        self.deadlines.pop(request, None)
+        super().shutdown_request(request)
+
+
 def main():
     arguments = argparse.ArgumentParser(description="Serve an ONNX file that bayesvm wrote.")
     arguments.add_argument("model")
     arguments.add_argument("--port", type=int, default=8000)
     options = arguments.parse_args()
     Handler.model = Model(options.model)
-    server = ThreadingHTTPServer(("localhost", options.port), Handler)
+    server = Server(("localhost", options.port))
     print(f"serving {options.model} at http://localhost:{server.server_port}", flush=True)
     server.serve_forever()
 

@@ -5,6 +5,7 @@ Exit codes: 0 done; 1 something is wrong with the data or the files; 2 wrong usa
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 import warnings
@@ -14,7 +15,7 @@ from typing import Annotated, Any
 import typer
 
 from bayesvm.cli.compare import compare
-from bayesvm.cli.console import errors
+from bayesvm.cli.console import complain, errors
 from bayesvm.cli.datasets import datasets
 from bayesvm.cli.demo import demo
 from bayesvm.cli.evaluate import evaluate
@@ -73,7 +74,9 @@ def run(arguments: list[str] | None = None) -> int:
         sys.stdout.flush()  # here, where it is known what to do if nobody reads it
         return int(code or 0)
     except USAGE as error:
-        error.show()
+        shown = io.StringIO()
+        error.show(shown)
+        errors.print(shown.getvalue(), end="")
         return error.exit_code
     except (typer.Abort, KeyboardInterrupt):
         errors.print("stopped", style="yellow")
@@ -87,7 +90,7 @@ def run(arguments: list[str] | None = None) -> int:
     except TOLD as error:
         if traced:
             raise
-        errors.print(f"Error: {_sentence(error)}", style="red")
+        complain("Error", _sentence(error), "red")
         return 1
 
 
@@ -107,4 +110,4 @@ def _sentence(error: BaseException) -> str:
 
 def _show_warning(message: Any, category: type[Warning], *_: Any, **__: Any) -> None:
     if not issubclass(category, DeprecationWarning | FutureWarning):
-        errors.print(f"Warning: {message}", style="yellow")
+        complain("Warning", str(message), "yellow")

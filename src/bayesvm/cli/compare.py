@@ -107,6 +107,7 @@ def _tell(found: Comparison) -> None:
         ["", *heads, "training", "rows"],
         lines,
     )
-    console.say("\n* the best of its column")
+    console.say()
+    console.say("* the best of its column")
     for name, n_rows in found.limited.items():
         console.say(f"{name} was given {n_rows:,} rows only: with all of them it would take too long")

@@ -1,14 +1,24 @@
-"""The command line: what people see. Results go to stdout, all else to stderr."""
+"""The command line: what people see. Results go to stdout, all else to stderr.
+
+Names of columns, labels and files come from elsewhere. A terminal obeys control characters in them, so that all that is
+printed goes through ``visible``.
+"""
 
 from __future__ import annotations
 
+import codecs
+import io
 import json
 import math
 import shlex
+import sys
+import traceback
+import unicodedata
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from types import TracebackType
+from typing import Any, BinaryIO, cast
 
 import numpy as np
 import typer
@@ -20,21 +30,63 @@ from bayesvm.evaluation import Figure
 from bayesvm.workflow.predicting import Watch, unwatched
 from bayesvm.workflow.words import FIGURES, decimal
 
-# Names of columns may have anything in them, such as :smile: or [red].
-results = Console(soft_wrap=True, highlight=False, markup=False, emoji=False)
-errors = Console(stderr=True, soft_wrap=True, highlight=False, markup=False, emoji=False)
+KEPT = "\n\u200c\u200d"  # beside what is printable: ends of lines, and what joins or parts letters and emojis
+
+
+def visible(text: str) -> str:
+    r"""With escapes in place of all that a terminal would obey or hide, line breaks excepted.
+
+    >>> print(visible("\x1b[31mred\u202e \u00e9"))
+    \x1b[31mred\u202e é
+    """
+    return text if text.isprintable() else "".join(map(_visible_character, text))
+
+
+def _visible_character(character: str) -> str:
+    if character.isprintable() or character in KEPT or unicodedata.category(character) == "Zs":
+        return character
+    return character.encode("unicode_escape").decode()
+
+
+class Terminal(Console):
+    """Prints text as ``visible`` shows it, and takes nothing in it for markup, such as :smile: or [red]."""
+
+    def __init__(self, *, stderr: bool = False) -> None:
+        super().__init__(stderr=stderr, soft_wrap=True, highlight=False, markup=False, emoji=False)
+
+    def print(self, *objects: Any, **how: Any) -> None:
+        super().print(*(visible(each) if isinstance(each, str) else each for each in objects), **how)
+
+
+results = Terminal()
+errors = Terminal(stderr=True)
 
 
 def say(text: str = "") -> None:
     """A line of the result."""
-    results.print(text)
+    results.print(one_line(text))
+
+
+def one_line(text: str) -> str:
+    """``visible`` text that cannot pass for another line."""
+    return visible(text).replace("\n", "\\n")
+
+
+def complain(what: str, text: str, style: str) -> None:
+    """An error or a warning; lines after the first one are indented, so that none passes for a message of its own."""
+    errors.print(f"{what}: {text.rstrip()}".replace("\n", "\n  "), style=style)
+
+
+def show_exception(kind: type[BaseException], error: BaseException, where: TracebackType | None) -> None:
+    """In the place of ``sys.excepthook``."""
+    errors.print("".join(traceback.format_exception(kind, error, where)), end="")
 
 
 def table(
     title: str, header: Sequence[str], rows: Iterable[Sequence[str]], words: Collection[str] | None = None
 ) -> None:
     """Columns of text: the first one or ``words`` to the left, numbers to the right. No line is cut or wrapped."""
-    lines = [list(header), *map(list, rows)]
+    lines = [list(map(one_line, line)) for line in (header, *rows)]
     left = [number == 0 if words is None else name in words for number, name in enumerate(header)]
     widths = [max(map(cell_len, column)) for column in zip(*lines, strict=True)]
     if title:
@@ -47,14 +99,15 @@ def table(
 
 def next_commands(path: Path, *commands: Sequence[str]) -> None:
     """What was written, and what to type now."""
-    say(f"\nwritten: {path}. Next:")
+    say()
+    say(f"written: {path}. Next:")
     for words in commands:
         command(words, "  ")
 
 
 def command(words: Sequence[str], prompt: str) -> None:
     """What one could type, after the name of the program."""
-    results.print(prompt + shlex.join(["bayesvm", *words]), style="bold cyan")
+    results.print(one_line(prompt + shlex.join(["bayesvm", *words])), style="bold cyan")
 
 
 def figure_rows(figures: Mapping[str, Figure]) -> list[list[str]]:
@@ -64,7 +117,28 @@ def figure_rows(figures: Mapping[str, Figure]) -> list[list[str]]:
 
 def as_json(content: Mapping[str, Any]) -> None:
     """One JSON object on stdout."""
-    typer.echo(json.dumps(_plain(content), indent=2, allow_nan=False, ensure_ascii=False))
+    text = json.dumps(_plain(content), indent=2, allow_nan=False, ensure_ascii=False)
+    # What is not printable stands in strings only, where JSON has escapes of its own.
+    typer.echo("".join(json.dumps(each)[1:-1] if visible(each) != each else each for each in text))
+
+
+class TerminalBytes(io.RawIOBase):
+    """Where UTF-8 is written for people to read."""
+
+    def __init__(self) -> None:
+        self._decode = codecs.getincrementaldecoder("utf-8")("backslashreplace").decode
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, content: Any) -> int:
+        sys.stdout.write(visible(self._decode(bytes(content))))
+        return len(content)
+
+
+def binary_output() -> BinaryIO:
+    """Stdout for a table: to files and programs as it is, to a terminal as ``visible`` shows it."""
+    return cast(BinaryIO, TerminalBytes()) if sys.stdout.isatty() else sys.stdout.buffer
 
 
 def _plain(value: Any) -> Any:

@@ -49,7 +49,8 @@ def demo(
         """A command, shown and run as if it had been typed."""
         typed = [part for word in words for part in (word.split() if isinstance(word, str) else [str(word)])]
         typed += ["--quiet"] if quiet and typed[0] != "datasets" else []
-        console.say(f"\n# {title}")
+        console.say()
+        console.say(f"# {title}")
         console.command(typed, "$ ")
         code = context.find_root().command.main(typed, standalone_mode=False)
         if code:
@@ -72,7 +73,8 @@ def demo(
             console.say(line.rstrip())
     step("all of it in one page", "report", model, new, "--out", page)
     _judge(TableModel.load(model), table, new, people(n_new, seed + 1), seed)
-    console.say(f"\n{time.perf_counter() - began:.0f} seconds in all; now look at {page}")
+    console.say()
+    console.say(f"{time.perf_counter() - began:.0f} seconds in all; now look at {page}")
 
 
 def _judge(model: TableModel, table: Path, new: Path, truth: People, seed: int) -> None:

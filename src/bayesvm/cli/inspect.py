@@ -99,6 +99,7 @@ def _tell_tuning(known: dict[str, Any]) -> None:
     if tuning is None or not tuning["trials"]:
         return
     seconds = sum(trial["seconds"] for trial in tuning["trials"])
-    console.say(f"\nTuning: {len(tuning['trials'])} trials in {seconds:.1f} s (--json tells them)")
+    console.say()
+    console.say(f"Tuning: {len(tuning['trials'])} trials in {seconds:.1f} s (--json tells them)")
     for line in tuning["chosen"]:
         console.say(line)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Annotated
 
 import typer
@@ -58,7 +57,7 @@ def predict(
         done = predict_table(
             loaded,
             table,
-            sys.stdout.buffer if out == "-" else out,
+            console.binary_output() if out == "-" else out,
             abstain=abstain,
             uncertainty=uncertainty,
             keep=names(keep),

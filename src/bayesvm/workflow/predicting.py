@@ -11,7 +11,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from bayesvm.data.tables import Table
-from bayesvm.data.tables.writing import Part, writing_table
+from bayesvm.data.tables.writing import CsvWriter, Part, writing_table
 from bayesvm.evaluation import DoubtHistogram
 from bayesvm.extras import optional
 from bayesvm.workflow.model import TableModel
@@ -111,13 +111,13 @@ def _writing(out: str | PathLike[str] | BinaryIO) -> Iterator[Callable[[Part], N
         with writing_table(out) as append:
             yield append
         return
-    pyarrow, csv = optional("pyarrow", "tables"), optional("pyarrow.csv", "tables")
+    pyarrow = optional("pyarrow", "tables")
     writer = None
 
     def write(part: Part) -> None:
         nonlocal writer
         batch = pyarrow.RecordBatch.from_pydict({name: pyarrow.array(values) for name, values in part.items()})
-        writer = csv.CSVWriter(out, batch.schema) if writer is None else writer
+        writer = CsvWriter(out, batch.schema) if writer is None else writer
         writer.write_batch(batch)
 
     yield write

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from os import PathLike
 from pathlib import Path
 from secrets import token_hex
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy.typing as npt
 
 from bayesvm.extras import optional
+
+FORMULA = r"^[=+\-@\t\r]"  # how a cell begins that spreadsheet programs run
+NUMBER = r"^[+-]?[0-9.,]+([eE][+-]?[0-9]+)?$"
 
 Part = Mapping[str, npt.NDArray[Any]]
 
@@ -61,12 +65,51 @@ def _explained(path: str | PathLike[str]) -> Iterator[None]:
         ) from error
 
 
+class CsvWriter:
+    """CSV with text as it is, so that programs find the same labels; it warns once if a spreadsheet would run some."""
+
+    def __init__(self, sink: str | BinaryIO, schema: Any) -> None:
+        self._writer = optional("pyarrow.csv", "tables").CSVWriter(sink, schema)
+        pyarrow = optional("pyarrow", "tables")
+        names = pyarrow.RecordBatch.from_pydict({name: [name] for name in schema.names})
+        self._warned = _warned_of_formula(names)
+
+    def write_batch(self, batch: Any) -> None:
+        """Append rows."""
+        self._warned = self._warned or _warned_of_formula(batch)
+        self._writer.write_batch(batch)
+
+    def close(self) -> None:
+        """Write what is left."""
+        self._writer.close()
+
+
+def _warned_of_formula(batch: Any) -> bool:
+    """Whether a text begins as a formula does, and is no number."""
+    types, compute = optional("pyarrow", "tables").types, optional("pyarrow.compute", "tables")
+    for name, column in zip(batch.schema.names, batch.columns, strict=True):
+        values = column.dictionary if types.is_dictionary(column.type) else column
+        if not (types.is_string(values.type) or types.is_large_string(values.type)):
+            continue
+        begins = compute.match_substring_regex(values, FORMULA)
+        found = values.filter(compute.and_not(begins, compute.match_substring_regex(values, NUMBER)))
+        if len(found):
+            warnings.warn(
+                f"column {name!r} contains {found[0].as_py()!r}, which a spreadsheet program would run as a formula; "
+                "import the column as text, or write .parquet",
+                UserWarning,
+                stacklevel=2,
+            )
+            return True
+    return False
+
+
 def _writer(target: Path) -> Callable[[str, Any], Any]:
     writers: dict[str, Callable[[str, Any], Any]] = {
         ".parquet": lambda path, schema: optional("pyarrow.parquet", "tables").ParquetWriter(path, schema),
         ".arrow": lambda path, schema: optional("pyarrow.ipc", "tables").new_file(path, schema),
         ".feather": lambda path, schema: optional("pyarrow.ipc", "tables").new_file(path, schema),
-        ".csv": lambda path, schema: optional("pyarrow.csv", "tables").CSVWriter(path, schema),
+        ".csv": CsvWriter,
     }
     writers |= {".pq": writers[".parquet"], ".ipc": writers[".arrow"]}
     suffix = target.suffix.lower()
