@@ -19,7 +19,7 @@ from bayesvm.kernels import RBF, Constant
 X, y = load_breast_cancer(return_X_y=True)
 
 
-# Calibration leaves rows out inside the fit: there a weight of two is one row, and two equal rows of some tables are two.
+# The link is fitted to rows left out: there a weight of two is one row, and equal rows of a discrete table are two.
 CALIBRATED = {
     f"check_sample_weight_equivalence_on_{kind}_data": "the link is fitted to rows left out"
     for kind in ("dense", "sparse")
