@@ -31,7 +31,7 @@ def loss_of(model, X, y):
     return log_loss(y, model.predict_proba(X)[:, 1])
 
 
-@pytest.mark.filterwarnings("ignore:.*exact copies")
+@pytest.mark.filterwarnings("ignore:.*exact copies", "ignore:the weights are so uneven")
 @pytest.mark.parametrize(("kind", "tables"), [("all 2", 10), ("rows twice", 10), ("log-normal", 30)])
 def test_weights_and_copies_do_not_make_a_tuned_fit_memorise(kind, tables):
     plain, test, loo = [], [], []

@@ -331,6 +331,7 @@ class BaseBayesianSVC(PredictionMixin, ClassifierMixin, BaseEstimator, metaclass
         if isinstance(self._link, TwoProbits):
             self.calibration_share_ = self._link.share
         self.loo_proba_ = probabilities(decision(self._link, cavity))
+        vars(self).pop("loo_indices_", None)  # of a stream, which remembers rows but not where they came from
         if indices is not None:
             self.loo_indices_ = indices
         self.loo_log_loss_ = mean_log_loss(self._link, cavity)
