@@ -30,6 +30,7 @@ from bayesvm.estimators._inputs import TrainingRows, stream_rows, training_rows
 from bayesvm.estimators._parameters import COMMON, check_parameters
 from bayesvm.estimators._prediction import PredictionMixin, jobs, prediction_view, probabilities
 from bayesvm.estimators._scaling import fitted_scalers
+from bayesvm.estimators._schemas import READY
 from bayesvm.estimators._session import Session, all_or_nothing, session
 from bayesvm.estimators._states import features_from, features_state, scaler_from, scaler_state
 from bayesvm.inference.learning_rates import AdaptiveRate, FixedRate, LearningRate, RobbinsMonro
@@ -208,10 +209,12 @@ class BaseBayesianSVC(PredictionMixin, ClassifierMixin, BaseEstimator, metaclass
 
     def _ready(self, raw: BlockSource, session: Session) -> Prepared:
         """Scaling, features and first machines as an earlier run left them, or made anew."""
-        state, rng = session.checkpoint.recall("prepared"), session.rng.bit_generator
+        rng, machines = session.rng.bit_generator, len(self._labels())
+        state = session.checkpoint.recall("prepared", READY, {"D": raw.n_features, "K": machines})
         if state is not None:
-            rng.state = state["rng"]
-            return self._prepared_from(state, raw)
+            with session.checkpoint.building():
+                rng.state = state["rng"]
+                return self._prepared_from(state, raw)
         prepared = self._prepared(raw, session)
         if session.clock.over():  # which has cut it short
             session.checkpoint.freeze()
@@ -290,7 +293,8 @@ class BaseBayesianSVC(PredictionMixin, ClassifierMixin, BaseEstimator, metaclass
         return (share / share.sum())[self._labels()]
 
     def _train(self, model: Model, source: BlockSource, plan: Plan, tasks: list[Task], session: Session) -> Trained:
-        memory = session.checkpoint.training(f"training of {model.features.n_weights} weights")
+        n_weights = model.features.n_weights
+        memory = session.checkpoint.training(f"training of {n_weights} weights", n_weights, len(tasks))
         return train(model, source, plan, tasks, session.rng, session.audience.of(model, source.scaler), memory)
 
     def _leave_out(

@@ -186,7 +186,8 @@ class BayesianLinearSVC(BaseBayesianSVC):
             return super()._train(model, source, plan, tasks, session)
         if self.inference == "stochastic":
             raise ValueError("covariance='diagonal' is fitted over all rows; use inference='auto' or 'batch'")
-        labels, memory = [task.label for task in tasks], session.checkpoint.training("mean field")
+        labels = [task.label for task in tasks]
+        memory = session.checkpoint.training("mean field", model.features.n_weights, len(labels))
         return train_mean_field(model, source, plan, labels, session.audience.tell, memory)
 
     def _leave_out(

@@ -18,9 +18,19 @@ from bayesvm.data.tables.rows import FileRows
 from bayesvm.estimators._files import load_both, save
 from bayesvm.extras import optional
 from bayesvm.preparation import Opened, Recipe, prepared
-from bayesvm.workflow.judging import Judged
+from bayesvm.preparation.recipe import RECIPE
+from bayesvm.schema import anything, each, either, nothing, number, record, text, whole
+from bayesvm.workflow.judging import JUDGED, Judged
 
 MOST_JUDGED = 1_000_000  # rows of a test table; of more, a random choice
+
+# What is kept in the file of an estimator beside it; a card may have more on it.
+CARD = (
+    {name: either(nothing, text) for name in ("target", "weight", "created", "version")}
+    | dict.fromkeys(("n_rows", "n_train", "n_holdout", "seed"), whole)
+    | {"files": each(text), "seconds": number}
+)
+BESIDE = record({"recipe": RECIPE, "card": record({}, CARD, others=anything), "holdout": either(nothing, JUDGED)})
 
 
 @dataclass(frozen=True)
@@ -125,7 +135,7 @@ class TableModel:
     @classmethod
     def load(cls, path: str | PathLike[str]) -> TableModel:
         """Read a file of ``save``, or one of an estimator alone, whose columns must then be numbers."""
-        return cls.of(*load_both(Path(path)))
+        return load_both(Path(path), cls.of, BESIDE)
 
     @classmethod
     def of(cls, estimator: Any, beside: dict[str, Any] | None) -> TableModel:
@@ -133,10 +143,12 @@ class TableModel:
         if beside is None:
             numbers = [f"x{number}" for number in range(estimator.n_features_in_)]
             return cls(estimator, Recipe.plain(getattr(estimator, "feature_names_in_", numbers)))
-        judged = beside["holdout"]
+        judged, recipe = beside["holdout"], Recipe.from_state(beside["recipe"])
+        if len(recipe.names) != estimator.n_features_in_:
+            raise ValueError(f"the recipe makes {len(recipe.names)} features of {estimator.n_features_in_}")
         return cls(
             estimator,
-            Recipe.from_state(beside["recipe"]),
+            recipe,
             beside["card"],
             None if judged is None else Judged.from_state(judged, estimator.classes_),
         )
@@ -160,8 +172,9 @@ def load(path: str | PathLike[str]) -> Any:
     >>> model = bayesvm.load("people.bayesvm")  # doctest: +SKIP
     >>> model.predict_proba("new.csv")  # doctest: +SKIP
     """
-    estimator, beside = load_both(Path(path))
-    return estimator if beside is None else TableModel.of(estimator, beside)
+    return load_both(
+        Path(path), lambda estimator, beside: estimator if beside is None else TableModel.of(estimator, beside), BESIDE
+    )
 
 
 def _frame(source: Any) -> dict[str, Any]:
