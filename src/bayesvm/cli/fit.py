@@ -129,7 +129,7 @@ def _about(estimator: Any, files: Paths) -> int:
 
 
 def _rescued(model: TableModel, path: Path, checkpoint: Path | None, error: OSError) -> OSError:
-    """Save a model elsewhere that cannot be written to its path: training may have taken hours. The error says where."""
+    """Save a model elsewhere that cannot be written to its path, after hours perhaps; the error says where."""
     said = error.strerror or str(error)
     for folder in (Path(tempfile.gettempdir()), Path.cwd(), Path.home()):
         with suppress(OSError):

@@ -30,7 +30,7 @@ from bayesvm.estimators._inputs import TrainingRows, stream_rows, training_rows
 from bayesvm.estimators._parameters import COMMON, check_parameters
 from bayesvm.estimators._prediction import PredictionMixin, jobs, prediction_view, probabilities
 from bayesvm.estimators._scaling import fitted_scalers
-from bayesvm.estimators._schemas import READY
+from bayesvm.estimators._schemas import READY, place
 from bayesvm.estimators._session import Session, all_or_nothing, session
 from bayesvm.estimators._states import features_from, features_state, scaler_from, scaler_state
 from bayesvm.inference.learning_rates import AdaptiveRate, FixedRate, LearningRate, RobbinsMonro
@@ -293,8 +293,9 @@ class BaseBayesianSVC(PredictionMixin, ClassifierMixin, BaseEstimator, metaclass
         return (share / share.sum())[self._labels()]
 
     def _train(self, model: Model, source: BlockSource, plan: Plan, tasks: list[Task], session: Session) -> Trained:
-        n_weights = model.features.n_weights
-        memory = session.checkpoint.training(f"training of {n_weights} weights", n_weights, len(tasks))
+        sizes = {"M": model.features.n_weights, "K": len(tasks), "R": source.n_rows}
+        name = f"training of {model.features.n_weights} weights"
+        memory = session.checkpoint.training(name, place(self.learning_rate), sizes)
         return train(model, source, plan, tasks, session.rng, session.audience.of(model, source.scaler), memory)
 
     def _leave_out(

@@ -22,7 +22,7 @@ from bayesvm import persistence
 from bayesvm.atomic import remove_unfinished, try_to_write
 from bayesvm.core.posterior import Gaussian, NaturalParameters
 from bayesvm.core.statistics import Statistics
-from bayesvm.estimators._schemas import CHECKPOINT, PLACE
+from bayesvm.estimators._schemas import CHECKPOINT
 from bayesvm.estimators._states import plain
 from bayesvm.inference.coordinate_ascent import AscentState
 from bayesvm.inference.learning_rates import RunningAverages
@@ -62,8 +62,8 @@ class Checkpoint(Protocol):
         """Keep nothing more: what follows is no part of the whole fit."""
         ...
 
-    def training(self, name: str, n_weights: int, n_machines: int) -> Memory:
-        """For a training of that name."""
+    def training(self, name: str, schema: Schema, sizes: Sizes) -> Memory:
+        """For a training of that name, whose place fits the schema with these sizes."""
         ...
 
 
@@ -88,7 +88,7 @@ class NoCheckpoint:
     def freeze(self) -> None:
         """Nothing was kept before."""
 
-    def training(self, name: str, n_weights: int, n_machines: int) -> Memory:
+    def training(self, name: str, schema: Schema, sizes: Sizes) -> Memory:
         return Forgetful()
 
 
@@ -171,8 +171,8 @@ class CheckpointFile:
             self.warned = True
         self.written = time.monotonic()
 
-    def training(self, name: str, n_weights: int, n_machines: int) -> Memory:
-        return TrainingMemory(self, name, {"M": n_weights, "K": n_machines})
+    def training(self, name: str, schema: Schema, sizes: Sizes) -> Memory:
+        return TrainingMemory(self, name, schema, sizes)
 
 
 @dataclass(frozen=True)
@@ -181,11 +181,12 @@ class TrainingMemory:
 
     checkpoint: Checkpoint
     name: str
+    schema: Schema
     sizes: Sizes
 
     def recall(self) -> Place | None:
         """Where an earlier run was."""
-        state = self.checkpoint.recall(self.name, PLACE, self.sizes)
+        state = self.checkpoint.recall(self.name, self.schema, self.sizes)
         with self.checkpoint.building():
             return None if state is None else place_from(state)
 

@@ -40,10 +40,10 @@ Made = TypeVar("Made")
 ESTIMATORS = {cls.__name__: cls for cls in (BayesianSVC, BayesianLinearSVC)}
 
 
-def save(model: Any, path: str | Path, beside: dict[str, Any] | None = None) -> None:
+def save(model: Any, path: str | Path, beside: dict[str, Any] | None = None, schema: Schema = anything) -> None:
     """Write a fitted model; an existing file is replaced only when all is written.
 
-    ``beside`` is a plain state that somebody else keeps in the same file.
+    ``beside`` is a plain state that somebody else keeps in the same file, with a schema of its own.
     """
     kind = type(model).__name__
     if not hasattr(model, "_machines"):
@@ -73,7 +73,7 @@ def save(model: Any, path: str | Path, beside: dict[str, Any] | None = None) -> 
         "tuning": None if report is None else report.state(),
         "beside": beside,
     }
-    check_model(kind, parameters, state)
+    check_model(kind, parameters, state, schema)
     persistence.write(path, kind, state)
 
 
@@ -82,14 +82,14 @@ def load(path: str | Path) -> Any:
     return load_both(path, lambda model, _: model)
 
 
-def load_both(path: str | Path, made: Callable[[Any, Any], Made], beside: Schema = anything) -> Made:
+def load_both(path: str | Path, made: Callable[[Any, Any], Made], schema: Schema = anything) -> Made:
     """What is made of the model and of what was kept beside it, which must fit the schema unless it is None."""
     kind, state = persistence.read(path)
     if kind not in ESTIMATORS:
         remedy = "give a model" if kind == CHECKPOINT else "upgrade bayesvm"
         raise ValueError(f"{path}: holds a {kind!r}, which is no model that this version of bayesvm knows; {remedy}")
     with persistence.building(path):
-        check_model(kind, ESTIMATORS[kind]().get_params(), state, beside)
+        check_model(kind, ESTIMATORS[kind]().get_params(), state, schema)
         return made(_model(kind, state), state.get("beside"))
 
 

@@ -1,11 +1,13 @@
 """Estimators: what the states of models and checkpoints must look like.
 
-Letters: C classes, K machines, D features, M weights, N rows left out, Q knots of a quantile scaler.
+Letters: C classes, K machines, D features, M weights, N rows left out, T updates, Q knots of a
+quantile scaler.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -40,15 +42,13 @@ MATRIX, VECTOR = array("f", "M", "M"), array("f", "M")
 
 # Kernels, as parameters and in features.
 BOUNDS = either(one_of("fixed"), items(positive, positive), array("fiu", 2, least=TINY))
-VARIANCE = {"variance": positive, "variance_bounds": BOUNDS}
-STATIONARY = VARIANCE | {
-    "length_scale": either(positive, array("fiu", None, least=TINY), each(positive)),
-    "length_scale_bounds": BOUNDS,
-}
+LENGTH_SCALE = {"length_scale": either(positive, array("fiu", None, least=TINY), each(positive))}
 
 
 def _one_kernel(name: str, parameters: dict[str, Schema]) -> Schema:
-    return record({"name": one_of(name), "parameters": record({}, parameters)})
+    parameters = {"variance": positive} | parameters
+    bounds = {f"{learned}_bounds": BOUNDS for learned in parameters if learned != "nu"}
+    return record({"name": one_of(name), "parameters": record(parameters, bounds)})
 
 
 def kernel(found: Any, path: str, sizes: Sizes) -> None:
@@ -57,10 +57,10 @@ def kernel(found: Any, path: str, sizes: Sizes) -> None:
 
 
 KERNEL = either(
-    _one_kernel("RBF", STATIONARY),
-    _one_kernel("Matern", STATIONARY | {"nu": one_of(1.5, 2.5)}),
-    _one_kernel("Linear", VARIANCE),
-    _one_kernel("Constant", VARIANCE),
+    _one_kernel("RBF", LENGTH_SCALE),
+    _one_kernel("Matern", LENGTH_SCALE | {"nu": one_of(1.5, 2.5)}),
+    _one_kernel("Linear", {}),
+    _one_kernel("Constant", {}),
     satisfying(
         record({"sum": each(kernel), "weights": each(positive)}, {"weights_bounds": BOUNDS}),
         "a sum with one weight for each of its kernels",
@@ -75,10 +75,18 @@ PARAMETERS: dict[str, Schema] = {
     "inducing": either(one_of(*HOW), NUMBERS),
     "prior_variance": NUMBERS,
     "class_weight": either(nothing, one_of("balanced"), record({"mapping": each(items(LABEL, number))})),
-    "n_jobs": either(nothing, number),
+    "n_jobs": either(nothing, value("a whole number but 0", lambda found: isinstance(found, Integral) and found != 0)),
     "random_state": either(nothing, whole),
 }
 ONE_VALUE = either(nothing, flag, text, number)
+
+
+def plain(found: Any, path: str, sizes: Sizes) -> None:
+    """Single values, and lists and dictionaries of them: no arrays."""
+    if isinstance(found, list | tuple | dict):
+        (record({}, others=plain) if isinstance(found, dict) else each(plain))(found, path, sizes)
+    else:
+        ONE_VALUE(found, path, sizes)
 
 
 def _labels(found: Any, sizes: Sizes) -> bool:
@@ -93,8 +101,8 @@ ATTRIBUTES = {
     ),
     "n_features_in_": size("D"),
     "elbo_": number,
-    "elbo_trace_": array("f", None),
-    "n_iter_": whole,
+    "n_iter_": size("T"),
+    "elbo_trace_": array("f", "T"),
     "n_passes_": number,
     "converged_": flag,
     "loo_proba_": array("f", "N", "C", least=0.0),
@@ -231,34 +239,69 @@ RANDOM_STATE = record(
     }
 )
 TASK = record({"label": whole, "offset": number, "posterior": NATURAL, "prior": either(size("M"), NATURAL)})
+TASKS = satisfying(each(TASK, "K"), LABELS, _labels)
 ASCENT = record(
-    {"task": TASK, "elbo": number, "target": NATURAL, "rho": number, "distance": real, "contraction": real}
-    | {"rejected": flag}
-)
-AVERAGES = record({"gradient": array("f", None), "square": number, "window": number, "seen": whole})
-WALK = record({"task": TASK, "memory": either(nothing, whole, AVERAGES), "rho": number, "elbo": real})
-EPOCH = record({"states": each(WALK, "K"), "done": whole, "mean": real, "squares": real, "best": real, "flat": whole})
-SUMS = record({"bound": number, "curvature": VECTOR, "linear": VECTOR, "weight": number})
-# Of one training: M weights for each of K machines. A mean field keeps its sums alone.
-PLACE = record(
     {
-        "phase": one_of("auto", "stochastic", "batch", "mean field"),
-        "tasks": satisfying(each(TASK), "one for each class", lambda found, sizes: len(found) in {0, sizes["K"]}),
-        "contraction": each(real),
-        "rng": either(nothing, RANDOM_STATE),
+        "task": TASK,
+        "elbo": number,
+        "target": NATURAL,
+        "rho": number,
+        "distance": real,
+        "contraction": real,
+        "rejected": flag,
+    }
+)
+AVERAGES = record(
+    {
+        "gradient": satisfying(
+            array("f", None), "M² + M numbers", lambda found, sizes: len(found) == sizes["M"] * (sizes["M"] + 1)
+        ),
+        "square": number,
+        "window": positive,
+        "seen": whole,
+    }
+)
+REACHED = {"rows": number, "trace": array("f", None, infinite=True)}
+
+
+def place(learning_rate: Any) -> Schema:
+    """Where a training of M weights for each of K machines is, on R rows; the learning rate has a memory of its own."""
+    memory = {"adaptive": either(nothing, AVERAGES), "robbins_monro": whole}.get(learning_rate, nothing)
+    walk = record({"task": TASK, "memory": memory, "rho": number, "elbo": real})
+    epoch = record(
+        {"states": each(walk, "K"), "done": whole, "mean": real, "squares": real, "best": real, "flat": whole}
+    )
+    return record(
+        {
+            "phase": one_of("auto", "stochastic", "batch"),
+            "tasks": TASKS,
+            "contraction": each(real, "K"),
+            "rng": RANDOM_STATE,
+            "subset_rows": satisfying(whole, "at most all rows", lambda found, sizes: found <= sizes["R"]),
+            "states": either(items(), each(ASCENT, "K")),
+            "epoch": either(nothing, satisfying(epoch, "squares from 0", lambda found, _: found["squares"] >= 0)),
+            "passes": items(),
+            **REACHED,
+        }
+    )
+
+
+SUMS = record({"bound": number, "curvature": VECTOR, "linear": VECTOR, "weight": number})
+MEAN_FIELD = record(
+    {
+        "phase": one_of("mean field"),
+        "passes": satisfying(each(each(SUMS)), "lists for the classes", lambda found, sizes: len(found) <= sizes["K"]),
+        **dict.fromkeys(("tasks", "contraction", "states"), items()),
+        **dict.fromkeys(("rng", "epoch"), nothing),
         "subset_rows": whole,
-        "states": satisfying(each(ASCENT), "one for each class", lambda found, sizes: len(found) in {0, sizes["K"]}),
-        "epoch": either(nothing, EPOCH),
-        "passes": satisfying(each(each(SUMS)), "one for each class", lambda found, sizes: len(found) <= sizes["K"]),
-        "rows": number,
-        "trace": array("f", None, infinite=True),
+        **REACHED,
     }
 )
 
 
 def _with_one_weight(found: Any, path: str, sizes: Sizes) -> None:
     """The tasks of a mean field, which stand for their labels alone."""
-    each(TASK, "K")(found, path, {"K": sizes["K"], "M": 1})
+    TASKS(found, path, {"K": sizes["K"], "M": 1})
 
 
 # What comes before training.
@@ -267,14 +310,14 @@ READY = record(
         "features": either(*FEATURES.values()),
         "scaler": SCALER,
         "rng": RANDOM_STATE,
-        "tasks": either(each(TASK, "K"), _with_one_weight),
+        "tasks": either(TASKS, _with_one_weight),
     },
     {"report": REPORT, "chosen": TRIAL, "grows": flag},
 )
-CHECKPOINT = record({}, {"seed": whole, "identity": record({}, others=ONE_VALUE)}, others=anything)
+CHECKPOINT = record({}, {"seed": whole, "identity": record({}, others=plain)}, others=anything)
 
 
-def check_model(kind: str, parameters: Collection[str], state: Any, beside: Schema = anything) -> None:
+def check_model(kind: str, parameters: Collection[str], state: Any, beside: Schema) -> None:
     """Raise ``ValueError`` unless this is the state of such a model with such parameters."""
     sizes: Sizes = {}
     record({"attributes": record({"classes_": ATTRIBUTES["classes_"]}, others=anything)}, others=anything)(
@@ -282,7 +325,7 @@ def check_model(kind: str, parameters: Collection[str], state: Any, beside: Sche
     )
     sizes["K"] = 1 if sizes["C"] == 2 else sizes["C"]
     required, optional = OWN_ATTRIBUTES[kind]
-    record(
+    whole_state = record(
         {
             "attributes": record(ATTRIBUTES | required, OPTIONAL_ATTRIBUTES | optional),
             "features": FEATURES[kind],
@@ -296,4 +339,12 @@ def check_model(kind: str, parameters: Collection[str], state: Any, beside: Sche
             "parameters": record({}, {name: PARAMETERS.get(name, ONE_VALUE) for name in parameters}),
         },
         {"tuning": either(nothing, REPORT), "beside": either(nothing, beside)},
-    )(state, "state", sizes)
+    )
+    satisfying(whole_state, "a model whose lenses fit its machines", _turned)(state, "state", sizes)
+
+
+def _turned(found: Any, sizes: Sizes) -> bool:
+    """A full covariance, one of several, is seen along its own axes or by its root; a single one is turned before."""
+    full = [sizes["K"] > 1 and "precision" in machine["posterior"] for machine in found["machines"]]
+    axes = [of_many and lens["spread"].ndim == 1 for of_many, lens in zip(full, found["lenses"], strict=True)]
+    return [lens["rotation"] is not None for lens in found["lenses"]] == axes

@@ -19,6 +19,7 @@ from bayesvm.core.statistics import Block, View
 from bayesvm.data.blocks import BlockSource, at_most, most_held
 from bayesvm.estimators._base import BaseBayesianSVC, Prepared
 from bayesvm.estimators._parameters import COMMON, one_of, whole
+from bayesvm.estimators._schemas import MEAN_FIELD
 from bayesvm.estimators._session import Session
 from bayesvm.inference.evidence import maximise
 from bayesvm.inference.families import LinearFamily
@@ -187,7 +188,8 @@ class BayesianLinearSVC(BaseBayesianSVC):
         if self.inference == "stochastic":
             raise ValueError("covariance='diagonal' is fitted over all rows; use inference='auto' or 'batch'")
         labels = [task.label for task in tasks]
-        memory = session.checkpoint.training("mean field", model.features.n_weights, len(labels))
+        sizes = {"M": model.features.n_weights, "K": len(labels)}
+        memory = session.checkpoint.training("mean field", MEAN_FIELD, sizes)
         return train_mean_field(model, source, plan, labels, session.audience.tell, memory)
 
     def _leave_out(

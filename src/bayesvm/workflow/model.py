@@ -25,12 +25,20 @@ from bayesvm.workflow.judging import JUDGED, Judged
 MOST_JUDGED = 1_000_000  # rows of a test table; of more, a random choice
 
 # What is kept in the file of an estimator beside it; a card may have more on it.
-CARD = (
-    {name: either(nothing, text) for name in ("target", "weight", "created", "version")}
-    | dict.fromkeys(("n_rows", "n_train", "n_holdout", "seed"), whole)
-    | {"files": each(text), "seconds": number}
+CARD = {
+    "files": each(text),
+    **dict.fromkeys(("target", "weight"), either(nothing, text)),
+    **dict.fromkeys(("n_rows", "n_train", "n_holdout", "seed"), whole),
+    "seconds": number,
+    **dict.fromkeys(("created", "version"), text),
+}
+BESIDE = record(
+    {
+        "recipe": RECIPE,
+        "card": either(record({}), record(CARD, others=anything)),
+        "holdout": either(nothing, JUDGED),
+    }
 )
-BESIDE = record({"recipe": RECIPE, "card": record({}, CARD, others=anything), "holdout": either(nothing, JUDGED)})
 
 
 @dataclass(frozen=True)
@@ -130,7 +138,8 @@ class TableModel:
     def save(self, path: str | PathLike[str]) -> None:
         """Write all of it to one file; ``bayesvm.load`` reads it back."""
         holdout = None if self.holdout is None else self.holdout.state()
-        save(self.estimator, Path(path), {"recipe": self.recipe.state(), "card": self.card, "holdout": holdout})
+        beside = {"recipe": self.recipe.state(), "card": self.card, "holdout": holdout}
+        save(self.estimator, Path(path), beside, BESIDE)
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> TableModel:
