@@ -12,7 +12,7 @@ import tempfile
 import tracemalloc
 import warnings
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -43,13 +43,13 @@ FREE = {"loo_indices_", "calibration_scale_", "calibration_bias_", "prior_varian
 
 @dataclass(frozen=True)
 class Original:
-    """A model, its file, and rows to compare predictions by."""
+    """A file and its parts; for a model also that, and rows to compare predictions by."""
 
     content: bytes
     header: dict
     tensors: dict
-    model: object
-    X: np.ndarray
+    model: object = None
+    X: np.ndarray | None = None
 
 
 def originals(folder):
@@ -57,9 +57,8 @@ def originals(folder):
     data = waveform(80, random_state=0)
     X, y = data.X, data.y
     X, three = X[:, :4], np.where(X[:, 4] > 1.0, "c", np.where(y > 0, "b", "a"))
-    (folder / "table.csv").write_text(
-        "u,v,colour,y\n" + "".join(f"{a},{b},{'rgb'[i % 3]},{c}\n" for i, ((a, b), c) in enumerate(zip(X[:, :2], y)))
-    )
+    rows = [f"{X[i, 0]},{X[i, 1]},{'rgb'[i % 3]},{y[i]}" for i in range(len(y))]
+    (folder / "table.csv").write_text("\n".join(["u,v,colour,y", *rows]))
     kernel = 0.5 * RBF(np.full(4, 2.0)) + Matern(2.0, nu=2.5) + Constant()
     models = [
         BayesianSVC(n_inducing=6, random_state=0).fit(X, y),
@@ -72,17 +71,15 @@ def originals(folder):
     for number, model in enumerate(models):
         path = folder / f"original{number}.bayesvm"
         model.save(path)
-        yield opened(path)
+        X = np.random.default_rng(1).normal(size=(7, estimator_of(model).n_features_in_))
+        yield replace(opened(path), model=model, X=X)
 
 
 def opened(path):
     """A file of bayesvm taken apart."""
     with safe_open(path, framework="np") as file:
         header = json.loads(file.metadata()[persistence.FORMAT])
-    model = bayesvm.load(path)
-    n_features = estimator_of(model).n_features_in_
-    X = np.random.default_rng(1).normal(size=(7, n_features))
-    return Original(path.read_bytes(), header, load_file(path), model, X)
+    return Original(path.read_bytes(), header, load_file(path))
 
 
 def estimator_of(model):
@@ -100,7 +97,7 @@ def packed(header, tensors, text=None):
     return save(tensors, metadata={persistence.FORMAT: text(header) if text else json.dumps(header)})
 
 
-def damaged(original, rng):
+def damaged(original, rng, free=FREE):
     """Bytes changed, lost or added."""
     content = bytearray(original.content)
     place, length = int(rng.integers(len(content))), int(rng.integers(1, 64))
@@ -137,7 +134,7 @@ def kind_of(value):
     return "float" if isinstance(value, int | float) and not isinstance(value, bool) else type(value).__name__
 
 
-def forged_state(original, rng):
+def forged_state(original, rng, free=FREE):
     """A member of the state that is missing, has another name, or is something else."""
     header, tensors = json.loads(json.dumps(original.header)), dict(original.tensors)
     tensors["junk"] = rng.normal(size=(3, 1, 2))
@@ -148,26 +145,26 @@ def forged_state(original, rng):
     match rng.integers(4):
         case 0:
             del container[key]
-            if any(name in FREE for name in path):
+            if any(name in free for name in path):
                 container.clear()
         case 1 if isinstance(container, dict):
             container[NAMES[rng.integers(len(NAMES))]] = container.pop(key)
         case 2 if isinstance(container, dict):
             container[NAMES[rng.integers(len(NAMES))]] = junk
         case _:
-            free = any(name in FREE for name in path)
+            many = any(name in free for name in path)
             same_kind = kind_of(junk) == kind_of(old) and not (kind_of(junk) == "float" and junk in (NAN, 10**400))
-            container[key] = {"dict": {"x": 1}} if same_kind or free else junk
+            container[key] = {"dict": {"x": 1}} if same_kind or many else junk
     if "junk" not in json.dumps(header["state"]):
         del tensors["junk"]
         header["tensors"] = sorted(tensors)
     return packed(header, tensors)
 
 
-def forged_tensor(original, rng):
+def forged_tensor(original, rng, free=FREE):
     """A tensor that is missing, has another shape or type, or holds NaN."""
     header, tensors = dict(original.header), dict(original.tensors)
-    names = [name for name in sorted(tensors) if not any(part in name for part in FREE)]
+    names = [name for name in sorted(tensors) if not any(part in name for part in free)]
     name = names[rng.integers(len(names))]
     array = tensors[name]
     match rng.integers(8):
@@ -194,7 +191,7 @@ def forged_tensor(original, rng):
     return packed(header, tensors)
 
 
-def forged_header(original, rng):
+def forged_header(original, rng, free=FREE):
     """A version, a kind or a list of tensors that cannot be, or a header that is hard to read."""
     header, tensors = json.loads(json.dumps(original.header)), original.tensors
     names = list(header)
@@ -207,7 +204,9 @@ def forged_header(original, rng):
         case 2:
             del header[names[rng.integers(len(names))]]
         case 3:
-            header["tensors"] = [header["tensors"] * 2, header["tensors"][:-1], 3, None, "x", [[]], [None]][rng.integers(7)]
+            header["tensors"] = [header["tensors"] * 2, header["tensors"][:-1], 3, None, "x", [[]], [None]][
+                rng.integers(7)
+            ]
         case 4:
             return packed(header, tensors, lambda h: json.dumps(h)[:-1] + f', "state": {nested}}}')
         case 5:
@@ -222,7 +221,7 @@ def forged_header(original, rng):
     return packed(header, tensors)
 
 
-def forged_strings(original, rng):
+def forged_strings(original, rng, free=FREE):
     """An array of strings that declares more than it has, or holds something else."""
     header, tensors = json.loads(json.dumps(original.header)), dict(original.tensors)
     lists = [
@@ -240,7 +239,9 @@ def forged_strings(original, rng):
         case 1:
             shape = SHAPES[rng.integers(len(SHAPES))]
         case _:
-            texts = ["3", "[1]", "{}", "[" * DEEP, '["a"', "[null]", '["a", ["b"]]', "", '["a", 1, "c"]'][rng.integers(9)]
+            texts = ["3", "[1]", "{}", "[" * DEEP, '["a"', "[null]", '["a", ["b"]]', "", '["a", 1, "c"]'][
+                rng.integers(9)
+            ]
             tensors[name] = np.frombuffer(texts.encode(), np.uint8)
     container[key] = [name, dtype, shape]
     return packed(header, tensors)
