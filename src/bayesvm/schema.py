@@ -7,6 +7,7 @@ Letters in shapes, such as ``M``, stand for one number throughout a state; ``siz
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from math import isfinite
 from numbers import Integral, Real
 from typing import Any
 
@@ -14,7 +15,6 @@ import numpy as np
 
 Sizes = dict[str, int]
 Schema = Callable[[Any, str, Sizes], None]
-LARGEST = float(np.finfo(np.float64).max)
 
 
 class MismatchError(ValueError):
@@ -40,13 +40,20 @@ def _is(kind: type, found: Any) -> bool:
     return isinstance(found, kind) and not isinstance(found, bool)
 
 
+def _is_finite(found: Any) -> bool:
+    try:
+        return _is(Real, found) and isfinite(found)
+    except OverflowError:  # an integer beyond all floats
+        return False
+
+
 anything = value("anything", lambda _: True)
 nothing = value("None", lambda found: found is None)
 text = value("text", lambda found: isinstance(found, str))
 flag = value("true or false", lambda found: isinstance(found, bool | np.bool_))
 real = value("a number", lambda found: _is(Real, found))
-number = value("a finite number", lambda found: _is(Real, found) and -LARGEST <= found <= LARGEST)
-positive = value("a positive number", lambda found: _is(Real, found) and 0 < found <= LARGEST)
+number = value("a finite number", _is_finite)
+positive = value("a positive number", lambda found: _is_finite(found) and found > 0)
 
 
 def below(limit: int) -> Schema:
@@ -168,7 +175,7 @@ def either(*schemas: Schema) -> Schema:
             else:
                 sizes.update(trial)
                 return
-        raise max(errors, key=lambda error: len(error.path))
+        raise max(reversed(errors), key=lambda error: error.path.count(".") + error.path.count("["))
 
     return check
 

@@ -163,8 +163,7 @@ class CheckpointFile:
         except OSError as error:
             if not self.warned:
                 warnings.warn(
-                    f"the checkpoint {self.path} could not be written ({error}); the fit goes on, and what the file "
-                    "held before is still there",
+                    f"the fit continues without its checkpoint: {error.strerror or error}",
                     UserWarning,
                     stacklevel=2,
                 )
