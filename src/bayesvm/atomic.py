@@ -40,9 +40,7 @@ def replacing(path: str | PathLike[str]) -> Iterator[Path]:
             with temporary.open("rb+") as file:
                 os.fsync(file.fileno())
             if old is not None:
-                with suppress(OSError, AttributeError):  # only root may give a file away; Windows has no owners
-                    os.chown(temporary, old.st_uid, old.st_gid)
-                temporary.chmod(stat.S_IMODE(old.st_mode))
+                _keep_permissions(old, temporary)
             temporary.replace(target)
     finally:
         temporary.unlink(missing_ok=True)
@@ -98,6 +96,13 @@ def _replaced(target: Path) -> os.stat_result | None:
     if not os.access(target, os.W_OK):
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
     return old
+
+
+def _keep_permissions(old: os.stat_result, temporary: Path) -> None:
+    with suppress(OSError, AttributeError):  # only root may give a file away; Windows has no owners
+        os.chown(temporary, old.st_uid, old.st_gid)
+    if temporary.stat().st_mode != old.st_mode:  # some file systems have one mode for all, and refuse to set it
+        temporary.chmod(stat.S_IMODE(old.st_mode))
 
 
 def _unfinished(name: str, token: str, escaped: Callable[[str], str] = str) -> str:
