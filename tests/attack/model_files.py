@@ -12,7 +12,7 @@ import tempfile
 import tracemalloc
 import warnings
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -43,13 +43,13 @@ FREE = {"loo_indices_", "calibration_scale_", "calibration_bias_", "prior_varian
 
 @dataclass(frozen=True)
 class Original:
-    """A file and its parts; for a model also that, and rows to compare predictions by."""
+    """A file and its parts; for a model also that and what it says."""
 
     content: bytes
     header: dict
     tensors: dict
     model: object = None
-    X: np.ndarray | None = None
+    said: dict = field(default_factory=dict)
 
 
 def originals(folder):
@@ -61,18 +61,21 @@ def originals(folder):
     (folder / "table.csv").write_text("\n".join(["u,v,colour,y", *rows]))
     kernel = 0.5 * RBF(np.full(4, 2.0)) + Matern(2.0, nu=2.5) + Constant()
     models = [
-        BayesianSVC(n_inducing=6, random_state=0).fit(X, y),
-        BayesianSVC(kernel, n_inducing=5, tune=None, scale="quantile", link="hinge", random_state=0).fit(X, three),
-        BayesianSVC(n_inducing=5, tune=None, random_state=0, class_weight={"a": 2.0}).fit(X, three),
-        BayesianLinearSVC(random_state=0).fit(X, three),
-        BayesianLinearSVC(covariance="diagonal", scale=None, max_iter=500, random_state=0).fit(X, y),
-        TableModel.fit(folder / "table.csv", "y", estimator=BayesianSVC(n_inducing=5, tune=None), seed=0),
+        BayesianSVC(n_inducing=6, random_state=0, n_jobs=1).fit(X, y),
+        BayesianSVC(kernel, n_inducing=5, tune=None, scale="quantile", link="hinge", random_state=0, n_jobs=1).fit(
+            X, three
+        ),
+        BayesianSVC(n_inducing=5, tune=None, random_state=0, n_jobs=1, class_weight={"a": 2.0}).fit(X, three),
+        BayesianLinearSVC(random_state=0, n_jobs=1).fit(X, three),
+        BayesianLinearSVC(covariance="diagonal", scale=None, max_iter=500, random_state=0, n_jobs=1).fit(X, y),
+        TableModel.fit(
+            folder / "table.csv", "y", estimator=BayesianSVC(n_inducing=5, tune=None, random_state=0, n_jobs=1)
+        ),
     ]
     for number, model in enumerate(models):
         path = folder / f"original{number}.bayesvm"
         model.save(path)
-        X = np.random.default_rng(1).normal(size=(7, estimator_of(model).n_features_in_))
-        yield replace(opened(path), model=model, X=X)
+        yield replace(opened(path), model=model, said=said_by(model))
 
 
 def opened(path):
@@ -84,6 +87,16 @@ def opened(path):
 
 def estimator_of(model):
     return getattr(model, "estimator", model)
+
+
+def said_by(model):
+    """Predictions for some rows, and the fitted attributes, by name."""
+    estimator = estimator_of(model)
+    X = np.random.default_rng(1).normal(size=(7, estimator.n_features_in_))
+    with warnings.catch_warnings(action="ignore"):  # rows without names
+        said = {"probabilities": estimator.predict_proba(X)} | estimator.predict_uncertainty(X)
+    public = {name: value for name, value in vars(estimator).items() if name.endswith("_") and name[0] != "_"}
+    return said | {name: value for name, value in public.items() if name not in {"tuning_report_", "kernel_"}}
 
 
 def packed(header, tensors, text=None):
@@ -258,14 +271,8 @@ WAYS = {
 
 def assert_same(original, model):
     """The same predictions to the last bit, and no fitted attribute with another value."""
-    ours, theirs = estimator_of(original.model), estimator_of(model)
-    with warnings.catch_warnings(action="ignore"):  # rows without names
-        np.testing.assert_array_equal(theirs.predict_proba(original.X), ours.predict_proba(original.X))
-        for name, value in theirs.predict_uncertainty(original.X).items():
-            np.testing.assert_array_equal(value, ours.predict_uncertainty(original.X)[name])
-    for name in vars(theirs):
-        if name.endswith("_") and not name.startswith("_") and name not in {"tuning_report_", "kernel_"}:
-            np.testing.assert_array_equal(getattr(theirs, name), getattr(ours, name))
+    for name, value in said_by(model).items():
+        np.testing.assert_array_equal(value, original.said[name], err_msg=name)
 
 
 def outcome(original, content, path):
