@@ -3,6 +3,7 @@
 import json
 import os
 import struct
+import tracemalloc
 from collections import OrderedDict, namedtuple
 
 import numpy as np
@@ -103,9 +104,14 @@ def metadata_of(path):
 
 def forge_state(path, state):
     """Another state in the header, with a digest that fits."""
+    forge_header(path, lambda header: header | {"state": state})
+
+
+def forge_header(path, change):
+    """Another header, with a digest that fits."""
     tensors, header = load_file(path), json.loads(metadata_of(path)[persistence.FORMAT])
     del header["sha256"]
-    header["state"] = state
+    header = change(header)
     header["sha256"] = persistence._digest(header, tensors)
     save_file(tensors, path, metadata={persistence.FORMAT: json.dumps(header)})
 
@@ -291,11 +297,67 @@ def test_other_tensors_with_the_same_bytes_are_seen(path, change):
         {"tuple": 3},
         {"a": 1, "b": 2},
         {"array": ["state.Z", "U1", [2]]},
+        {"array": ["state.names", "U1", [3]]},
+        {"array": ["state.names", "U0", [2]]},
+        {"scalar": "state.Z"},
     ],
 )
 def test_a_forged_state_is_refused(path, state):
     forge_state(path, state)
     refused(path, "no form that bayesvm knows")
+
+
+@pytest.mark.parametrize("version", [0, -1, 0.5, 1e300, "1", None, True, [1]])
+def test_a_version_that_there_is_not_is_refused(path, version):
+    forge_header(path, lambda header: header | {"version": version})
+    refused(path, "its version is")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[" * 200_000 + "]" * 200_000,
+        '{"version": 1, "state": ' + '{"dict": {"a": ' * 50_000 + "1" + "}}" * 50_000 + "}",
+        '{"version": ' + "9" * 5000 + "}",
+        '{"version": NaN}',
+    ],
+    ids=["nested lists", "nested dictionaries", "many digits", "NaN"],
+)
+def test_headers_that_are_hard_to_read_are_refused(tmp_path, text):
+    save_file({"Z": MATRIX}, tmp_path / "model", metadata={persistence.FORMAT: text})
+    refused(tmp_path / "model", "damaged")
+
+
+def test_a_state_nested_beyond_what_can_be_read_is_refused(path):
+    state = 1
+    for _ in range(250):
+        state = {"dict": {"a": [state]}}
+    forge_state(path, state)
+    refused(path, "nested too deeply")
+
+
+@pytest.mark.parametrize(
+    ("dtype", "shape"),
+    [("U1000000000", [2]), ("U100000000", [2]), ("S1", [2]), ("U1", [2**60]), ("U1", [-2]), ("O8", [2]), ("U0", [2])],
+)
+def test_strings_get_no_more_memory_than_the_file_is_worth(path, dtype, shape):
+    size = path.stat().st_size
+    forge_state(path, {"dict": {"names": {"array": ["state.names", dtype, shape]}}})
+    tracemalloc.start()
+    refused(path, "no form that bayesvm knows")
+    taken = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert taken < persistence.ROOM_FOR_STRINGS + 100 * size
+
+
+def test_strings_that_could_not_be_read_again_are_not_written(tmp_path):
+    state = {"a": {"labels": np.array(["a", "b"], dtype="U9000000")}}
+    with pytest.raises(ValueError, match=r"state.a.labels: 2 strings of type U9000000 take more memory"):
+        persistence.write(tmp_path / "model", "k", state)
+    assert list(tmp_path.iterdir()) == []
+    state["a"]["labels"] = state["a"]["labels"].astype(object)
+    persistence.write(tmp_path / "model", "k", state)
+    assert_same(state, persistence.read(tmp_path / "model")[1])
 
 
 def test_newer_versions_are_refused_with_the_remedy(path, monkeypatch):

@@ -1,27 +1,30 @@
 """Persistence: versioned files of plain state (names, numbers, arrays); no pickle, and no estimator is known.
 
 A file is in safetensors format: arrays are tensors named by their place in the state, and all the rest is one
-JSON text in the metadata. Reading runs no code of the file, so that a model from a stranger does no harm. A
-SHA-256 digest finds accidents; it is no signature, and a forger can make a new one.
+JSON text in the metadata. Reading runs no code of the file and takes no more memory than its size allows, so that a
+model from a stranger does no harm. A SHA-256 digest finds accidents; it is no signature, and a forger can make a new
+one: those who build something of a state check first what it looks like (``bayesvm.schema``).
 """
 
 from __future__ import annotations
 
-import glob
 import json
 import os
+import re
 import struct
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from hashlib import sha256
 from math import isfinite, prod
 from pathlib import Path
-from secrets import token_hex
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
+
+from bayesvm.atomic import write_whole
 
 FORMAT = "bayesvm"
 VERSION = 1
@@ -31,6 +34,15 @@ UPGRADES: dict[int, Callable[[dict[str, Any]], dict[str, Any]]] = {}
 # Not longdouble: its bits mean different numbers on different machines.
 _NUMBERS = {"bool", *(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64))}
 _NUMBERS |= {"float16", "float32", "float64"}
+
+# Arrays of strings are padded to the longest one: in memory, all of a file may take this beside 4 times its size.
+ROOM_FOR_STRINGS = 2**24
+
+# What reading a malformed file may lead to.
+MALFORMED = (
+    *(SafetensorError, struct.error, ValueError, TypeError, LookupError, AttributeError, ArithmeticError),
+    RecursionError,
+)
 
 Tensors = dict[str, npt.NDArray[Any]]
 
@@ -50,58 +62,29 @@ def write(path: str | os.PathLike[str], kind: str, state: Mapping[str, Any]) -> 
         content = save(tensors, metadata={FORMAT: json.dumps(header, allow_nan=False)})
     except SafetensorError as error:
         raise ValueError(f"{os.fspath(path)}: safetensors cannot hold this state ({error})") from error
+    _Decoder(tensors, len(content)).value(encoded)  # refuses here what ``read`` would refuse
     write_whole(path, content)
-
-
-def write_whole(path: str | os.PathLike[str], content: bytes) -> None:
-    """Write bytes so that ``path`` holds all of them or what it held before, whatever happens."""
-    target = Path(os.path.realpath(path))  # through a symbolic link, as open() would write
-    temporary = target.with_name(_unfinished(target, token_hex(8)))
-    try:
-        with temporary.open("xb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(target)
-    finally:
-        temporary.unlink(missing_ok=True)
-
-
-def remove_unfinished(path: str | os.PathLike[str]) -> None:
-    """What processes left beside a file that were killed while they wrote it."""
-    target = Path(os.path.realpath(path))
-    for left in target.parent.glob(_unfinished(Path(glob.escape(target.name)), "[0-9a-f]" * 16)):
-        left.unlink(missing_ok=True)
-
-
-def _unfinished(target: Path, token: str) -> str:
-    return f".{target.name[:200]}-{token}.{FORMAT}.tmp"
 
 
 def read(path: str | os.PathLike[str]) -> tuple[str, dict[str, Any]]:
     """Kind and state as they were written, or a ValueError that says what is wrong with the file."""
     name = os.fspath(path)
     # Python's open comes first because its OSErrors name the file; those of safetensors do not always.
-    with Path(path).open("rb"):
-        try:
-            with safe_open(name, framework="np") as file:
-                header = _header(name, file.metadata() or {})
-                found = set(file.keys())
-                if missing := set(header["tensors"]) - found:
-                    raise ValueError(f"{name}: tensor {min(missing)} is missing; the file was altered")
-                tensors: Tensors = {key: file.get_tensor(key) for key in header["tensors"]}
-        except (SafetensorError, json.JSONDecodeError, AttributeError, KeyError, TypeError) as error:
-            raise ValueError(f"{name} is not a {FORMAT} file, or it is cut short or damaged ({error})") from error
-    if header.pop("sha256", None) != _digest(header, tensors) or found != set(tensors):
-        raise ValueError(f"{name} was altered after it was written (its SHA-256 digest differs); take another copy")
-    try:
-        kind, state = header["kind"], _decode(header["state"], tensors)
-    except (AttributeError, KeyError, TypeError, ValueError, struct.error) as error:
-        raise ValueError(f"{name}: the state in this file has no form that {FORMAT} knows ({error})") from error
-    for version in range(header["version"], VERSION):
-        if version not in UPGRADES:
-            raise ValueError(f"{name} has version {version} of the format, which this {FORMAT} no longer reads")
-        state = UPGRADES[version](state)
+    with Path(path).open("rb") as opened, _checked(name, "is not a bayesvm file, or it is cut short or damaged"):
+        n_bytes = os.fstat(opened.fileno()).st_size
+        with safe_open(name, framework="np") as file:
+            header, found = _header(name, file.metadata() or {}), sorted(file.keys())
+            if missing := set(header["tensors"]) - set(found):
+                raise FileError(f"{name}: tensor {min(missing)} is missing; the file was altered")
+            tensors: Tensors = {key: file.get_tensor(key) for key in found}
+        if header.pop("sha256", None) != _digest(header, tensors) or found != header["tensors"]:
+            raise FileError(f"{name} was altered after it was written (its SHA-256 digest differs); take another copy")
+    with _checked(name, "holds a state that has no form that bayesvm knows"):
+        kind, state = str(header["kind"]), _Decoder(tensors, n_bytes).value(header["state"])
+        for version in range(header["version"], VERSION):
+            if version not in UPGRADES:
+                raise FileError(f"{name} has version {version} of the format, which this {FORMAT} no longer reads")
+            state = UPGRADES[version](state)
     return kind, state
 
 
@@ -111,17 +94,47 @@ def version_of(path: str | os.PathLike[str]) -> int:
         return int(_header(os.fspath(path), file.metadata() or {})["version"])
 
 
+class FileError(ValueError):
+    """What is wrong with a file; the message names it."""
+
+
+@contextmanager
+def _checked(name: str, what: str) -> Iterator[None]:
+    """Whatever a malformed file leads to is one kind of error, which names the file."""
+    try:
+        yield
+    except FileError:
+        raise
+    except MALFORMED as error:
+        reason = "it is nested too deeply" if isinstance(error, RecursionError) else error
+        raise FileError(f"{name} {what} ({reason})") from error
+
+
+@contextmanager
+def building(path: str | os.PathLike[str], remedy: str = "take another copy") -> Iterator[None]:
+    """For what is built of a state that was read: an error in it is one of the file."""
+    with _checked(os.fspath(path), f"does not hold what it should; {remedy}"):
+        yield
+
+
 def _header(name: str, metadata: Mapping[str, str]) -> dict[str, Any]:
     """Our JSON in the metadata, of a version that we can read."""
     if FORMAT not in metadata:
-        raise ValueError(f"{name} is a safetensors file, but not one of {FORMAT}")
-    header: dict[str, Any] = json.loads(metadata[FORMAT])
-    if header["version"] > VERSION:
-        raise ValueError(
-            f"{name} has version {header['version']} of the format, but this {FORMAT} reads up to version {VERSION}; "
+        raise FileError(f"{name} is a safetensors file, but not one of {FORMAT}")
+    header: dict[str, Any] = json.loads(metadata[FORMAT], parse_constant=_no_constant)
+    version = header["version"]
+    if type(version) is not int or version < 1:
+        raise ValueError(f"its version is {version!r:.40}")
+    if version > VERSION:
+        raise FileError(
+            f"{name} has version {version} of the format, but this {FORMAT} reads up to version {VERSION}; "
             f"upgrade {FORMAT} to read it"
         )
     return header
+
+
+def _no_constant(word: str) -> None:
+    raise ValueError(f"{word} is no JSON")
 
 
 def _digest(header: Mapping[str, Any], tensors: Tensors) -> str:
@@ -183,25 +196,42 @@ def _encode_array(array: npt.NDArray[Any], path: str, tensors: Tensors) -> Any:
     return [path, array.dtype.str.lstrip("<>|"), array.shape]
 
 
-def _decode(value: Any, tensors: Tensors) -> Any:
-    """The value that ``_encode`` was given."""
-    if isinstance(value, list):
-        return [_decode(item, tensors) for item in value]
-    if not isinstance(value, dict):
-        return value
-    ((tag, content),) = value.items()
-    decode: dict[str, Callable[[], Any]] = {
-        "float": lambda: struct.unpack("<d", bytes.fromhex(content))[0],
-        "tuple": lambda: tuple(_decode(content, tensors)),
-        "dict": lambda: {key: _decode(item, tensors) for key, item in content.items()},
-        "str_": lambda: np.str_(content),
-        "scalar": lambda: tensors[content][()],
-        "array": lambda: tensors[content] if isinstance(content, str) else _decode_strings(tensors, *content),
-    }
-    return decode[tag]()
+class _Decoder:
+    """Gives back what ``_encode`` was given, in memory that the file's size allows."""
 
+    def __init__(self, tensors: Tensors, n_bytes: int) -> None:
+        self.tensors, self.room = tensors, ROOM_FOR_STRINGS + 4 * n_bytes
 
-def _decode_strings(tensors: Tensors, name: str, dtype: str, shape: list[int]) -> npt.NDArray[Any]:
-    strings = np.empty(prod(shape), dtype)
-    strings[:] = json.loads(tensors[name].tobytes())
-    return strings.reshape(shape)
+    def value(self, value: Any) -> Any:
+        if isinstance(value, list):
+            return [self.value(item) for item in value]
+        if not isinstance(value, dict):
+            return value
+        ((tag, content),) = value.items()
+        decode: dict[str, Callable[[], Any]] = {
+            "float": lambda: struct.unpack("<d", bytes.fromhex(content))[0],
+            "tuple": lambda: tuple(self.value(content)),
+            "dict": lambda: {key: self.value(item) for key, item in content.items()},
+            "str_": lambda: np.str_(content),
+            "scalar": lambda: self.tensors[content].reshape(())[()],
+            "array": lambda: self.tensors[content] if isinstance(content, str) else self.strings(*content),
+        }
+        return decode[tag]()
+
+    def strings(self, name: str, dtype: str, shape: list[int]) -> npt.NDArray[Any]:
+        """Texts are counted and measured before there is room made for them."""
+        texts = json.loads(self.tensors[name].tobytes())
+        wide = re.fullmatch(r"O|U(\d{1,9})", dtype)
+        width = int(wide[1]) if wide and wide[1] else None
+        fits = wide and prod(shape) == len(texts) and all(type(text) is str for text in texts)
+        if not fits or (width is not None and any(len(text) > width for text in texts)):
+            raise ValueError(f"{name}: these are not {shape} strings of type {dtype:.40}")
+        self.room -= len(texts) * (8 if width is None else 4 * width)
+        if self.room < 0:
+            raise ValueError(
+                f"{name}: {len(texts):,} strings of type {dtype} take more memory than a file of this size may use; "
+                "shorten the longest, or give them as an array of objects"
+            )
+        strings = np.empty(len(texts), dtype)
+        strings[:] = texts
+        return strings.reshape(shape)

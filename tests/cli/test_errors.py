@@ -1,12 +1,21 @@
 """What is wrong is told in one sentence, before the work and not after it."""
 
+import errno
+import os
+import re
+import subprocess
+import sys
+from types import SimpleNamespace
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from bayesvm import TableModel
+from bayesvm.cli.app import run
 from tests.cli.conftest import write_csv
-from tests.cli.driver import bayesvm, process
+from tests.cli.driver import bayesvm, environment, process
 
 FIT = ("fit", "table.csv", "-t", "y", "--linear", "-q")
 
@@ -138,7 +147,7 @@ def test_wrong_wishes_are_told_before_the_fit(small, words, expected, monkeypatc
 
 def test_a_folder_that_may_not_be_written_is_told_before_the_fit(small, monkeypatch):
     monkeypatch.setattr("bayesvm.cli.options.os.access", lambda *_: False)
-    told(bayesvm(*FIT, folder=small()), "table.bayesvm cannot be written")
+    told(bayesvm(*FIT, folder=small()), "permission denied: table.bayesvm; give another --out")
 
 
 def test_a_type_that_has_no_scale(tmp_path):
@@ -224,3 +233,86 @@ def test_libsvm_and_named_columns_do_not_mix(small):
     told(bayesvm("predict", "a.bayesvm", "table.csv", folder=folder), "fitted to numbered features")
     told(bayesvm("predict", "a.bayesvm", "a.libsvm", "--keep", "x1", folder=folder), "no named columns")
     told(bayesvm("fit", "a.libsvm", "--drop", "x1", folder=folder), "features have no names")
+
+
+def full_disk(*_):
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+def test_a_full_disk_is_told_before_the_fit(small, monkeypatch):
+    folder = small()
+    monkeypatch.setattr(os, "posix_fallocate", full_disk, raising=False)
+    monkeypatch.setattr("bayesvm.cli.fit.fit_table", lambda *_, **__: pytest.fail("trained"))
+    told(
+        bayesvm(*FIT, folder=folder), "table.bayesvm could not be written (No space left", "make room", "another --out"
+    )
+    assert [path.name for path in folder.iterdir()] == ["table.csv"]
+
+
+LIMITED = """
+import resource, sys
+from bayesvm.cli import fit
+from bayesvm.cli.app import run
+train = fit.fit_table
+def trained(*args, **options):
+    model = train(*args, **options)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, resource.RLIM_INFINITY))  # no room from now on
+    return model
+fit.fit_table = trained
+save, tries = fit.TableModel.save, []
+def saved(model, path):
+    tries.append(path)
+    if len(tries) > 1:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+    save(model, path)
+fit.TableModel.save = saved
+sys.exit(run(sys.argv[1:]))
+"""
+
+
+@pytest.mark.skipif(os.name == "nt", reason="no limits of POSIX")
+def test_a_model_is_kept_elsewhere_if_the_disk_is_full_after_training(small, tmp_path):
+    folder, elsewhere = small(), tmp_path / "temporary files"
+    elsewhere.mkdir()
+    command = [sys.executable, "-c", LIMITED, *FIT]
+    done = subprocess.run(  # noqa: S603
+        command, cwd=folder, capture_output=True, text=True, check=False, env=environment(TMPDIR=str(elsewhere))
+    )
+    assert done.returncode == 1
+    assert done.stdout == ""
+    assert ".tmp" not in done.stderr
+    found = re.fullmatch(
+        r"Error: table.bayesvm could not be written \(File too large\).* The trained model is in (.*): make room, "
+        r"then: (mv .* table.bayesvm)\n",
+        done.stderr,
+    )
+    assert found, done.stderr
+    assert sorted(path.name for path in folder.iterdir()) == ["table.csv", elsewhere.name]
+    subprocess.run(found[2], shell=True, cwd=folder, check=True)  # noqa: S602
+    assert bayesvm("inspect", "table.bayesvm", folder=folder).code == 0
+
+
+def test_a_model_without_any_room_is_told_with_the_remedy(small, monkeypatch):
+    folder = small()
+    monkeypatch.setattr(TableModel, "save", full_disk)
+    for more, remedy in ([], "run the command again"), (["--checkpoint", "c"], "resumes from the checkpoint"):
+        done = bayesvm(*FIT, *more, folder=folder)
+        told(done, "No space left on device", "no room in the folders for temporary files", remedy)
+
+
+def test_a_model_without_any_room_is_saved_where_the_user_says(small, monkeypatch):
+    folder, save = small(), TableModel.save
+
+    def save_there(model, path):
+        if "other" not in str(path):
+            full_disk()
+        save(model, path)
+
+    monkeypatch.setattr(TableModel, "save", save_there)
+    monkeypatch.setattr("bayesvm.cli.fit.sys.stdin", SimpleNamespace(isatty=lambda: True))
+    answers = iter(["again.bayesvm", str(folder / "other.bayesvm")])
+    monkeypatch.setattr("bayesvm.cli.fit.typer.prompt", lambda *_, **__: next(answers))
+    monkeypatch.chdir(folder)
+    code = run([*FIT])
+    assert code == 1
+    assert sorted(path.name for path in folder.iterdir()) == ["other.bayesvm", "table.csv"]

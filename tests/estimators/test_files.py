@@ -1,5 +1,8 @@
 """save and load: the same bits, whatever the model; a file of version 1 stays readable."""
 
+import errno
+import os
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -7,9 +10,10 @@ import pytest
 from sklearn.datasets import load_wine
 
 import bayesvm
-from bayesvm import BayesianLinearSVC, BayesianSVC
+from bayesvm import BayesianLinearSVC, BayesianSVC, persistence
 from bayesvm.datasets import waveform
 from bayesvm.estimators._prediction import prediction_view
+from bayesvm.estimators._states import kernel_state
 from bayesvm.kernels import RBF, Constant, Linear, Matern
 
 X, y = load_wine(return_X_y=True)
@@ -69,6 +73,107 @@ def test_names_of_columns_survive(tmp_path):
     BayesianSVC(n_inducing=20, tune=None, random_state=0).fit(frame, y).save(tmp_path / "m")
     with pytest.raises(ValueError, match="feature names"):
         bayesvm.load(tmp_path / "m").predict(frame[frame.columns[::-1]])
+
+
+def forge(path, change):
+    """Write another state, with a checksum that fits."""
+    kind, state = persistence.read(path)
+    change(state)
+    persistence.write(path, kind, state)
+
+
+def _with_nan(array):
+    array[(0,) * array.ndim] = np.nan
+
+
+FORGERIES = {
+    "no machines": (lambda s: s.pop("machines"), "'machines'"),
+    "no linear part": (lambda s: s["machines"][0]["posterior"].pop("linear"), r"machines\[0\]"),
+    "too few machines": (lambda s: s["machines"].pop(), "the number of state.machines must be 3"),
+    "another label": (lambda s: s["lenses"][0].update(label=2), "state.lenses must be those of the classes"),
+    "a lens without its axes": (lambda s: s["lenses"][1].update(rotation=None), "lenses fit its machines"),
+    "an attribute that does not belong": (lambda s: s["attributes"].update(_view=None), "is '_view'"),
+    "a method as attribute": (lambda s: s["attributes"].update(predict="x"), "is 'predict'"),
+    "another parameter": (lambda s: s["parameters"].update(nope=1), "is 'nope'"),
+    "a value that no parameter has": (lambda s: s["parameters"].update(link="x"), "link must be one of"),
+    "a kernel that there is not": (
+        lambda s: s["features"]["kernel"].update(name="Sigmoid"),
+        "kernel.name must be one of",
+    ),
+    "a kernel's name that there is not": (lambda s: s["parameters"].update(kernel="x"), "kernel must be one of"),
+    "other columns": (lambda s: s["attributes"].update(n_features_in_=12), "must be .*D = 12"),
+    "another shape": (lambda s: s.update(prepared=s["prepared"][:-2]), "state.prepared must be an array"),
+    "whole numbers": (lambda s: s.update(rates=s["rates"].astype(int)), "state.rates must be an array"),
+    "NaN in a tensor": (lambda s: _with_nan(s["lenses"][0]["spread"]), "without NaN"),
+    "NaN in a number": (lambda s: s["lenses"][0].update(offset=np.nan), "offset must be a finite number"),
+    "a negative scale": (lambda s: s["scaler"].update(scale=-s["scaler"]["scale"]), "state.scaler.scale must"),
+    "no covariance": (lambda s: s["machines"][0]["posterior"]["precision"].fill(0.0), "not positive definite"),
+    "another link": (lambda s: s.update(link={"name": "Paper", "parameters": {}}), "state.link"),
+    "nested sums": (lambda s: s["features"].update(kernel=nested_sum(300)), "nested too deeply|does not hold"),
+}
+
+
+def nested_sum(depth):
+    kernel = kernel_state(RBF())
+    for _ in range(depth):
+        kernel = {"sum": [kernel], "weights": [1.0]}
+    return kernel
+
+
+@pytest.mark.parametrize("name", FORGERIES)
+def test_a_forged_state_is_refused_by_name_before_anything_is_built(name, tmp_path):
+    change, message = FORGERIES[name]
+    path = tmp_path / "model.bayesvm"
+    BayesianSVC(n_inducing=6, tune=None, random_state=0).fit(X, y).save(path)
+    limit = sys.getrecursionlimit()
+    sys.setrecursionlimit(10_000)  # of the forger
+    try:
+        forge(path, change)
+    finally:
+        sys.setrecursionlimit(limit)
+    with pytest.raises(ValueError, match=message) as caught:
+        bayesvm.load(path)
+    assert str(path) in str(caught.value)
+
+
+def test_what_could_not_be_loaded_is_not_saved(tmp_path):
+    model = BayesianSVC(n_inducing=6, tune=None, random_state=0).fit(X, y)
+    model._rates = model._rates * np.nan
+    with pytest.raises(ValueError, match="state.rates must be .*without NaN"):
+        model.save(tmp_path / "model")
+
+    class Other(BayesianSVC):
+        pass
+
+    with pytest.raises(TypeError, match="a Other cannot be saved, because load would not know it"):
+        Other(n_inducing=6, tune=None, random_state=0).fit(X, y).save(tmp_path / "model")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_attribute_of_the_user_is_left_out_with_a_warning(tmp_path):
+    model = BayesianSVC(n_inducing=6, tune=None, random_state=0).fit(X, y)
+    model.notes_ = "mine"
+    with pytest.warns(UserWarning, match="notes_ is no attribute of a fitted BayesianSVC, and is not saved") as warned:
+        model.save(tmp_path / "model")
+    assert warned[0].filename == __file__
+    assert not hasattr(bayesvm.load(tmp_path / "model"), "notes_")
+
+
+def test_a_model_that_a_full_disk_refused_is_saved_elsewhere(tmp_path, monkeypatch):
+    model = BayesianSVC(n_inducing=6, tune=None, random_state=0).fit(X, y)
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", full_disk)
+        with pytest.raises(OSError, match="m.bayesvm could not be written .No space left") as caught:
+            model.save(tmp_path / "m.bayesvm")
+    assert caught.value.errno == errno.ENOSPC
+    assert ".tmp" not in str(caught.value)
+    assert list(tmp_path.iterdir()) == []
+    model.save(tmp_path / "elsewhere")
+    np.testing.assert_array_equal(bayesvm.load(tmp_path / "elsewhere").predict_proba(X), model.predict_proba(X))
+
+
+def full_disk(*_):
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
 def test_an_unfitted_model_is_not_saved(tmp_path):

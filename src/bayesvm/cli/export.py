@@ -7,10 +7,10 @@ from typing import Annotated, Any
 
 import typer
 
+from bayesvm.atomic import write_whole
 from bayesvm.cli import console
 from bayesvm.cli.options import Json, ModelFile
 from bayesvm.export import to_onnx
-from bayesvm.persistence import write_whole
 from bayesvm.workflow import load
 
 
@@ -44,7 +44,7 @@ def export(
         raise FileNotFoundError(f"the folder {target.parent} does not exist; make it first, or write somewhere else")
     graph = to_onnx(load(model), dtype="single" if single else "double", uncertainty=uncertainty)
     content = graph.SerializeToString()
-    write_whole(target, content)
+    write_whole(path, content)
     said: dict[str, Any] = {
         "out": str(path),
         "bytes": len(content),

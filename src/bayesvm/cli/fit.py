@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import shlex
+import sys
+import tempfile
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -28,10 +32,14 @@ from bayesvm.cli.options import (
     require_writable,
     source,
 )
+from bayesvm.data.tables.files import Paths, find_files
 from bayesvm.estimators import BayesianLinearSVC, BayesianSVC
 from bayesvm.evaluation import figures
 from bayesvm.workflow import Judged, TableModel, fit_table
 from bayesvm.workflow.describing import described
+
+SMALL_MODEL = 2**21  # bytes
+BYTES_A_ROW = 20  # of a file, to guess how many rows it has
 
 
 def fit(
@@ -83,7 +91,7 @@ def fit(
         estimator = BayesianSVC(n_inducing="auto" if inducing is None else inducing, **shared)
     with source(tables, kind) as files:
         path = out or model_file(tables)
-        require_writable(path, tables)
+        require_writable(path, tables, n_bytes=_about(estimator, files))
         if checkpoint is not None and checkpoint.resolve() == path.resolve():
             raise ValueError(f"{path} cannot be both the model and the checkpoint; give another --checkpoint")
         model = fit_table(
@@ -100,13 +108,53 @@ def fit(
             copy_to=copy_to,
             verbose=0 if quiet else 1,
         )
-    model.save(path)
+    try:
+        model.save(path)
+    except OSError as error:
+        raise _rescued(model, path, checkpoint, error) from error
     if json:
         console.as_json(summary(model) | {"model": str(path)})
     else:
         _tell(model, path)
     if model.estimator.interrupted_:
         raise typer.Exit(130)
+
+
+def _about(estimator: Any, files: Paths) -> int:
+    """Bytes of a model of such a table: matrices of the weights, and what was said of some rows."""
+    rows = sum(file.size for file in find_files(files)[1]) // BYTES_A_ROW
+    asked = getattr(estimator, "n_inducing", 0)
+    n_weights = min(rows, estimator.max_inducing if asked == "auto" else asked)
+    return SMALL_MODEL + 3 * 8 * n_weights**2
+
+
+def _rescued(model: TableModel, path: Path, checkpoint: Path | None, error: OSError) -> OSError:
+    """Save a model elsewhere that cannot be written to its path, after hours perhaps; the error says where."""
+    said = error.strerror or str(error)
+    for folder in (Path(tempfile.gettempdir()), Path.cwd(), Path.home()):
+        with suppress(OSError):
+            kept = _saved_in(folder, model, path.name)
+            command = shlex.join(["mv", str(kept), str(path)])
+            return OSError(error.errno, f"{said}. The trained model is in {kept}: make room, then: {command}")
+    said = f"{said}, and there is no room in the folders for temporary files, of this command and of this user"
+    while sys.stdin.isatty():
+        console.errors.print(f"{said}. Training is done: make room, or name a file on another disk.")
+        other = Path(typer.prompt("The model's file", default=str(path), err=True)).expanduser()
+        with suppress(OSError):
+            model.save(other)
+            return OSError(error.errno, f"{error.strerror or error}. The trained model is in {other}")
+    again = "the same command resumes from the checkpoint" if checkpoint else "run the command again"
+    return OSError(error.errno, f"{said}. Make room, then {again}")
+
+
+def _saved_in(folder: Path, model: TableModel, name: str) -> Path:
+    holder = Path(tempfile.mkdtemp(prefix="bayesvm-", dir=folder))
+    try:
+        model.save(holder / name)
+    except OSError:
+        holder.rmdir()
+        raise
+    return holder / name
 
 
 def summary(model: TableModel) -> dict[str, Any]:

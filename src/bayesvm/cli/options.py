@@ -14,6 +14,7 @@ from typing import Annotated
 
 import typer
 
+from bayesvm.atomic import NO_ROOM, try_to_write
 from bayesvm.data.tables.files import COMPRESSIONS, FORMATS, Paths, find_files
 
 SUFFIXES = {*FORMATS, *(suffix for ends in COMPRESSIONS.values() for suffix in ends)}
@@ -73,14 +74,19 @@ def model_file(tables: list[str]) -> Path:
     return Path(f"{name or 'model'}.bayesvm")
 
 
-def require_writable(path: Path, tables: Sequence[str] = (), model: Path | None = None) -> None:
-    """Complain before the work, not after it."""
+def require_writable(path: Path, tables: Sequence[str] = (), model: Path | None = None, n_bytes: int = 0) -> None:
+    """Complain before the work, not after it; ``n_bytes`` is what will be written, about."""
     if path.is_dir():
         raise IsADirectoryError(f"{path} is a folder; give --out the name of a file in it")
     if not path.parent.is_dir():
         raise FileNotFoundError(f"the folder {path.parent} does not exist; make it first, or give another --out")
     if not os.access(path if path.exists() else path.parent, os.W_OK):
-        raise PermissionError(f"{path} cannot be written: this user may not; give another --out")
+        raise PermissionError(f"permission denied: {path}; give another --out")
+    try:
+        try_to_write(path, n_bytes)
+    except OSError as error:
+        remedy = f"; about {n_bytes / 1e6:.0f} MB are needed: make room, or" if error.errno in NO_ROOM else ";"
+        raise OSError(error.errno, f"{error.strerror}{remedy} give another --out") from error
     if model is not None and path.resolve() == model.expanduser().resolve():
         raise ValueError(f"{path} is the model itself; give another --out")
     if tables and "-" not in tables:

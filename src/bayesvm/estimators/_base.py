@@ -22,7 +22,7 @@ from bayesvm.core.likelihoods import Likelihood, noisy
 from bayesvm.core.links import Softmax, TwoProbits
 from bayesvm.core.posterior import Gaussian
 from bayesvm.data.blocks import BlockSource, block_rows
-from bayesvm.data.repetition import Repetition, repetition
+from bayesvm.data.repetition import repetition
 from bayesvm.data.workers import Workers
 from bayesvm.estimators._calibration import capped, cavities, decision, fitted_link, mean_log_loss
 from bayesvm.estimators._checkpoints import Checkpoint, CheckpointFile, NoCheckpoint, identity, task_from, task_state
@@ -31,8 +31,10 @@ from bayesvm.estimators._inputs import TrainingRows, stream_rows, training_rows
 from bayesvm.estimators._parameters import COMMON, check_parameters
 from bayesvm.estimators._prediction import PredictionMixin, jobs, prediction_view, probabilities
 from bayesvm.estimators._scaling import fitted_scalers
+from bayesvm.estimators._schemas import READY, place
 from bayesvm.estimators._session import Session, all_or_nothing, session
 from bayesvm.estimators._states import features_from, features_state, scaler_from, scaler_state
+from bayesvm.estimators._warnings import warn_of_repetition
 from bayesvm.inference.learning_rates import AdaptiveRate, FixedRate, LearningRate, RobbinsMonro
 from bayesvm.inference.objective import Model, Task
 from bayesvm.inference.training import Callback, Plan, Trained, train
@@ -40,8 +42,6 @@ from bayesvm.progress import progress_display
 
 SINGLE_FROM = 1_000_000  # features in all, N·M, from which blocks are in single precision
 SMALL_MATRICES = 1024  # weights below which factorisations are not worth several threads; worse on a busy machine
-SOME_COPIES = 0.01  # of the rows, from which a warning names them
-FEW_EFFECTIVE = 0.1  # rows of equal weight that a row is worth, below which a warning says so
 NOISE = 1.0  # variance; .3 and 3 are about as good, and all far better than none where rows are many
 
 
@@ -134,7 +134,7 @@ class BaseBayesianSVC(PredictionMixin, ClassifierMixin, BaseEstimator, metaclass
         self, rows: TrainingRows, kept: Checkpoint, audience: Audience, *, again: bool
     ) -> tuple[Session, Fitted]:
         with self._session(rows, kept, audience, again=again) as (raw, session):
-            _warn_of_repetition(session.repetition, stacklevel=5)
+            warn_of_repetition(session.repetition, stacklevel=5)
             model, source, tasks = self._continued(raw) if again else self._ready(raw, session)
             plan = self._plan(source, session)
             if self._starts_warm(source) and plan.inference == "auto":
@@ -171,7 +171,7 @@ class BaseBayesianSVC(PredictionMixin, ClassifierMixin, BaseEstimator, metaclass
             progress_display(self.verbose) as display,
             self._session(rows, NoCheckpoint(), Audience(display)) as (raw, session),
         ):
-            _warn_of_repetition(session.repetition, stacklevel=4)
+            warn_of_repetition(session.repetition, stacklevel=4)
             model, source, tasks = self._prepared(raw, session) if first else self._continued(raw, as_prior=True)
             plan = replace(self._plan(source, session), inference="batch")
             trained = self._train(model, source, plan, tasks, session)
@@ -214,10 +214,12 @@ class BaseBayesianSVC(PredictionMixin, ClassifierMixin, BaseEstimator, metaclass
 
     def _ready(self, raw: BlockSource, session: Session) -> Prepared:
         """Scaling, features and first machines as an earlier run left them, or made anew."""
-        state, rng = session.checkpoint.recall("prepared"), session.rng.bit_generator
+        rng, machines = session.rng.bit_generator, len(self._labels())
+        state = session.checkpoint.recall("prepared", READY, {"D": raw.n_features, "K": machines})
         if state is not None:
-            rng.state = state["rng"]
-            return self._prepared_from(state, raw)
+            with session.checkpoint.building():
+                rng.state = state["rng"]
+                return self._prepared_from(state, raw)
         prepared = self._prepared(raw, session)
         if session.clock.over():  # which has cut it short
             session.checkpoint.freeze()
@@ -296,7 +298,9 @@ class BaseBayesianSVC(PredictionMixin, ClassifierMixin, BaseEstimator, metaclass
         return (share / share.sum())[self._labels()]
 
     def _train(self, model: Model, source: BlockSource, plan: Plan, tasks: list[Task], session: Session) -> Trained:
-        memory = session.checkpoint.training(f"training of {model.features.n_weights} weights")
+        sizes = {"M": model.features.n_weights, "K": len(tasks), "R": source.n_rows}
+        name = f"training of {model.features.n_weights} weights"
+        memory = session.checkpoint.training(name, place(self.learning_rate), sizes)
         return train(model, source, plan, tasks, session.rng, session.audience.of(model, source.scaler), memory)
 
     def _leave_out(
@@ -331,9 +335,10 @@ class BaseBayesianSVC(PredictionMixin, ClassifierMixin, BaseEstimator, metaclass
         if isinstance(self._link, TwoProbits):
             self.calibration_share_ = self._link.share
         self.loo_proba_ = probabilities(decision(self._link, cavity))
-        vars(self).pop("loo_indices_", None)  # of a stream, which remembers rows but not where they came from
         if indices is not None:
             self.loo_indices_ = indices
+        elif hasattr(self, "loo_indices_"):  # of an earlier fit; a stream does not remember where its rows came from
+            del self.loo_indices_
         self.loo_log_loss_ = mean_log_loss(self._link, cavity)
         self.loo_error_ = float(np.average(self.loo_proba_.argmax(axis=1) != cavity.y, weights=cavity.weight))
 
@@ -371,26 +376,6 @@ def _columns(estimator: Any) -> tuple[Any, ...] | int | None:
 
 def _told(columns: Any) -> str:
     return ", ".join(map(repr, columns)) if isinstance(columns, tuple) else f"{columns} without names"
-
-
-def _warn_of_repetition(found: Repetition, stacklevel: int) -> None:
-    """Say so when copies leave together, and when a few heavy rows are all that the others are worth."""
-    if found.copied >= SOME_COPIES:
-        warnings.warn(
-            f"{found.copied:.1%} of the rows are exact copies of other rows. Copies are left out together, so that "
-            "leave-one-out does not predict a row from its own copy. If they come from oversampling, give every row "
-            "once and use sample_weight or class_weight.",
-            UserWarning,
-            stacklevel=stacklevel,
-        )
-    if found.effective_rows < max(FEW_EFFECTIVE * found.n_rows, min(100, found.n_rows / 4)):
-        warnings.warn(
-            f"the weights are so uneven that {found.n_rows:,} rows count as {found.effective_rows:,.0f} of equal "
-            "weight; what is learned from them is as uncertain as from so few rows. Cap the largest weights, or use "
-            "fewer of the light rows.",
-            UserWarning,
-            stacklevel=stacklevel,
-        )
 
 
 def _block_dtype(precision: str, n_features: int) -> Any:

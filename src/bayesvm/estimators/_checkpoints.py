@@ -10,6 +10,7 @@ import sys
 import time
 import warnings
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
@@ -18,14 +19,17 @@ from typing import Any, Protocol
 import numpy as np
 
 from bayesvm import persistence
+from bayesvm.atomic import remove_unfinished, try_to_write
 from bayesvm.core.posterior import Gaussian, NaturalParameters
 from bayesvm.core.statistics import Statistics
+from bayesvm.estimators._schemas import CHECKPOINT
 from bayesvm.estimators._states import plain
 from bayesvm.inference.coordinate_ascent import AscentState
 from bayesvm.inference.learning_rates import RunningAverages
 from bayesvm.inference.objective import Evaluation, Task
 from bayesvm.inference.places import Epoch, Forgetful, Memory, Place
 from bayesvm.inference.stochastic import StochasticState
+from bayesvm.schema import Schema, Sizes
 
 KIND = "checkpoint"
 ANY_VALUE = {"n_jobs", "verbose", "time_limit"}  # parameters that do not change the result, or only how far it gets
@@ -42,8 +46,12 @@ class Checkpoint(Protocol):
         """Refuse to be used for another fit, and say what differs."""
         ...
 
-    def recall(self, name: str) -> Any:
-        """The state of that name, if it was reached."""
+    def recall(self, name: str, schema: Schema, sizes: Sizes) -> Any:
+        """The state of that name, if it was reached; it must fit the schema with these sizes."""
+        ...
+
+    def building(self) -> AbstractContextManager[None]:
+        """For what is built of such a state."""
         ...
 
     def keep(self, name: str, state: Callable[[], Any], *, now: bool = True) -> None:
@@ -54,8 +62,8 @@ class Checkpoint(Protocol):
         """Keep nothing more: what follows is no part of the whole fit."""
         ...
 
-    def training(self, name: str) -> Memory:
-        """For a training of that name."""
+    def training(self, name: str, schema: Schema, sizes: Sizes) -> Memory:
+        """For a training of that name, whose place fits the schema with these sizes."""
         ...
 
 
@@ -68,8 +76,11 @@ class NoCheckpoint:
     def belongs_to(self, who: Callable[[], dict[str, Any]]) -> None:
         """Anything goes."""
 
-    def recall(self, name: str) -> Any:
+    def recall(self, name: str, schema: Schema, sizes: Sizes) -> Any:
         return None
+
+    def building(self) -> AbstractContextManager[None]:
+        return nullcontext()
 
     def keep(self, name: str, state: Callable[[], Any], *, now: bool = True) -> None:
         """Does nothing."""
@@ -77,7 +88,7 @@ class NoCheckpoint:
     def freeze(self) -> None:
         """Nothing was kept before."""
 
-    def training(self, name: str) -> Memory:
+    def training(self, name: str, schema: Schema, sizes: Sizes) -> Memory:
         return Forgetful()
 
 
@@ -102,7 +113,8 @@ class CheckpointFile:
             raise IsADirectoryError(f"the checkpoint {path} is a folder; give the path of a file in it")
         if not found.path.parent.is_dir():
             raise FileNotFoundError(f"the folder of the checkpoint {path} does not exist; make it first")
-        persistence.remove_unfinished(found.path)  # which a killed process left
+        remove_unfinished(found.path)  # which a killed process left
+        try_to_write(found.path)
         if found.path.exists():
             try:
                 kind, found.content = persistence.read(found.path)
@@ -110,7 +122,12 @@ class CheckpointFile:
                 raise ValueError(f"{error}. Or delete it to start anew.") from error
             if kind != KIND:
                 raise ValueError(f"{path} is a bayesvm file, but no checkpoint: it holds a {kind}; give another path")
+            with found.building():
+                CHECKPOINT(found.content, "state", {})
         return found
+
+    def building(self) -> AbstractContextManager[None]:
+        return persistence.building(self.path, "delete it to start anew")
 
     def freeze(self) -> None:
         self.frozen = True
@@ -129,8 +146,12 @@ class CheckpointFile:
                     f"{_short(now)}. Delete it to start anew, or give another path."
                 )
 
-    def recall(self, name: str) -> Any:
-        return self.content.get(name)
+    def recall(self, name: str, schema: Schema, sizes: Sizes) -> Any:
+        state = self.content.get(name)
+        if state is not None:
+            with self.building():
+                schema(state, name, sizes)
+        return state
 
     def keep(self, name: str, state: Callable[[], Any], *, now: bool = True) -> None:
         """Replace the state of that name, and the file, if it is time."""
@@ -142,16 +163,15 @@ class CheckpointFile:
         except OSError as error:
             if not self.warned:
                 warnings.warn(
-                    f"the checkpoint {self.path} could not be written ({error}); the fit goes on, and what the file "
-                    "held before is still there",
+                    f"the fit continues without its checkpoint: {error.strerror or error}",
                     UserWarning,
                     stacklevel=2,
                 )
             self.warned = True
         self.written = time.monotonic()
 
-    def training(self, name: str) -> Memory:
-        return TrainingMemory(self, name)
+    def training(self, name: str, schema: Schema, sizes: Sizes) -> Memory:
+        return TrainingMemory(self, name, schema, sizes)
 
 
 @dataclass(frozen=True)
@@ -160,11 +180,14 @@ class TrainingMemory:
 
     checkpoint: Checkpoint
     name: str
+    schema: Schema
+    sizes: Sizes
 
     def recall(self) -> Place | None:
         """Where an earlier run was."""
-        state = self.checkpoint.recall(self.name)
-        return None if state is None else place_from(state)
+        state = self.checkpoint.recall(self.name, self.schema, self.sizes)
+        with self.checkpoint.building():
+            return None if state is None else place_from(state)
 
     def keep(self, place: Callable[[], Place], *, now: bool = False) -> None:
         """Where it is now; asked for only when it is time to keep it."""

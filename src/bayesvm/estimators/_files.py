@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -13,7 +15,9 @@ from bayesvm.core.features import InducingFeatures
 from bayesvm.core.leave_one_out import Cavities
 from bayesvm.core.statistics import Lens, View
 from bayesvm.estimators._checkpoints import KIND as CHECKPOINT
+from bayesvm.estimators._parameters import check_parameters
 from bayesvm.estimators._prediction import prediction_view
+from bayesvm.estimators._schemas import attribute_names, check_model
 from bayesvm.estimators._states import (
     features_from,
     features_state,
@@ -29,30 +33,39 @@ from bayesvm.estimators._states import (
 from bayesvm.estimators.classifier import BayesianSVC
 from bayesvm.estimators.linear import BayesianLinearSVC
 from bayesvm.inference.tuning import Report
+from bayesvm.schema import Schema, anything
+
+Made = TypeVar("Made")
 
 ESTIMATORS = {cls.__name__: cls for cls in (BayesianSVC, BayesianLinearSVC)}
 
 
-def save(model: Any, path: str | Path, beside: dict[str, Any] | None = None) -> None:
+def save(model: Any, path: str | Path, beside: dict[str, Any] | None = None, schema: Schema = anything) -> None:
     """Write a fitted model; an existing file is replaced only when all is written.
 
-    ``beside`` is a plain state that somebody else keeps in the same file.
+    ``beside`` is a plain state that somebody else keeps in the same file, with a schema of its own.
     """
+    kind = type(model).__name__
     if not hasattr(model, "_machines"):
-        raise ValueError(f"this {type(model).__name__} is not fitted; call fit before save")
+        raise ValueError(f"this {kind} is not fitted; call fit before save")
+    if kind not in ESTIMATORS:
+        raise TypeError(f"a {kind} cannot be saved, because load would not know it; a {' or a '.join(ESTIMATORS)} can")
     public = {name: value for name, value in vars(model).items() if name.endswith("_") and not name.startswith("_")}
     public.pop("kernel_", None)
     report = public.pop("tuning_report_", None)
-    lenses = [vars(lens) for lens in model._view.lenses]
+    if unknown := public.keys() - attribute_names(kind):
+        warnings.warn(f"{min(unknown)} is no attribute of a fitted {kind}, and is not saved", UserWarning, stacklevel=3)
+    check_parameters(model, model._parameter_checks)  # or nobody could load it
+    parameters = model.get_params(deep=False)
     state = {
-        "parameters": {name: plain(value) for name, value in model.get_params(deep=False).items()},
-        "attributes": public,
+        "parameters": {name: plain(value) for name, value in parameters.items()},
+        "attributes": {name: value for name, value in public.items() if name not in unknown},
         "scaler": scaler_state(model._scaler),
         "features": features_state(model._features),
         "prepared": model._view.features.matrix
         if isinstance(model._features, InducingFeatures)
         else model._view.features.root,
-        "lenses": lenses,
+        "lenses": [dict(vars(lens)) for lens in model._view.lenses],
         "machines": [machine_state(machine) for machine in model._machines],
         "link": link_state(model._link),
         "rates": model._rates,
@@ -60,26 +73,36 @@ def save(model: Any, path: str | Path, beside: dict[str, Any] | None = None) -> 
         "tuning": None if report is None else report.state(),
         "beside": beside,
     }
-    persistence.write(path, type(model).__name__, state)
+    check_model(kind, parameters, state, schema)
+    persistence.write(path, kind, state)
 
 
 def load(path: str | Path) -> Any:
     """Read a model that ``save`` wrote: the same predictions, to the last bit. Runs no code from the file."""
-    return load_both(path)[0]
+    return load_both(path, lambda model, _: model)
 
 
-def load_both(path: str | Path) -> tuple[Any, dict[str, Any] | None]:
-    """The model, and what was kept beside it."""
+def load_both(path: str | Path, made: Callable[[Any, Any], Made], schema: Schema = anything) -> Made:
+    """What is made of the model and of what was kept beside it, which must fit the schema unless it is None."""
     kind, state = persistence.read(path)
     if kind not in ESTIMATORS:
         remedy = "give a model" if kind == CHECKPOINT else "upgrade bayesvm"
         raise ValueError(f"{path}: holds a {kind!r}, which is no model that this version of bayesvm knows; {remedy}")
+    with persistence.building(path):
+        check_model(kind, ESTIMATORS[kind]().get_params(), state, schema)
+        return made(_model(kind, state), state.get("beside"))
+
+
+def _model(kind: str, state: dict[str, Any]) -> Any:
+    """The estimator of a state that was checked."""
     model = ESTIMATORS[kind](**{name: from_plain(value) for name, value in state["parameters"].items()})
+    check_parameters(model, model._parameter_checks)
     for name, value in state["attributes"].items():
         setattr(model, name, value)
     model._scaler = scaler_from(state["scaler"])
     model._features = features_from(state["features"])
     if isinstance(model._features, InducingFeatures):
+        model._kernel(model.kernel, model.n_features_in_)  # refuses one that there is not
         model.kernel_ = model._features.kernel
     model._machines = tuple(machine_from(machine) for machine in state["machines"])
     model._view = View(
@@ -92,4 +115,4 @@ def load_both(path: str | Path) -> tuple[Any, dict[str, Any] | None]:
     if state.get("tuning") is not None:
         model.tuning_report_ = Report.from_state(state["tuning"])
     model._cavities = Cavities(*state["leave_one_out"])
-    return model, state.get("beside")
+    return model

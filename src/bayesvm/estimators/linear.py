@@ -20,6 +20,7 @@ from bayesvm.data.blocks import BlockSource, at_most, most_held
 from bayesvm.data.repetition import merged
 from bayesvm.estimators._base import BaseBayesianSVC, Prepared
 from bayesvm.estimators._parameters import COMMON, one_of, whole
+from bayesvm.estimators._schemas import MEAN_FIELD
 from bayesvm.estimators._session import Session
 from bayesvm.inference.evidence import maximise
 from bayesvm.inference.families import LinearFamily
@@ -189,7 +190,9 @@ class BayesianLinearSVC(BaseBayesianSVC):
             return super()._train(model, source, plan, tasks, session)
         if self.inference == "stochastic":
             raise ValueError("covariance='diagonal' is fitted over all rows; use inference='auto' or 'batch'")
-        labels, memory = [task.label for task in tasks], session.checkpoint.training("mean field")
+        labels = [task.label for task in tasks]
+        sizes = {"M": model.features.n_weights, "K": len(labels)}
+        memory = session.checkpoint.training("mean field", MEAN_FIELD, sizes)
         return train_mean_field(model, source, plan, labels, session.audience.tell, memory)
 
     def _leave_out(

@@ -12,9 +12,16 @@ from sklearn.preprocessing import OneHotEncoder
 
 from bayesvm.data.tables.columns import numbers_of
 from bayesvm.extras import optional
+from bayesvm.schema import each, either, flag, one_of, real, record, satisfying, text
 
 MISSING = "(missing)"
 RARE = "(rare)"
+# In files.
+LEVELS = satisfying(each(text), "distinct names, at least one", lambda found, _: len(set(found)) == len(found) > 0)
+COLUMN = either(
+    record({"name": text, "fill": real, "indicator": flag, "kind": one_of("number")}),
+    record({"name": text, "levels": LEVELS, "rare": flag, "kind": one_of("levels")}),
+)
 
 
 @dataclass(frozen=True)

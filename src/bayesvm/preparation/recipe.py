@@ -12,7 +12,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from bayesvm.preparation.columns import Column, NumberColumn, column_from
+from bayesvm.preparation.columns import COLUMN, Column, NumberColumn, column_from
+from bayesvm.schema import each, either, flag, nothing, record, size, text
+
+# In files, for D features.
+RECIPE = record(
+    {"columns": each(COLUMN), "left_out": record({}, others=text)},
+    {"numbered": either(nothing, size("D")), "single": flag, "zero_based": either(nothing, flag)},
+)
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from bayesvm.atomic import write_whole
 from bayesvm.extras import optional
-from bayesvm.persistence import write_whole
 from bayesvm.report import dependence, pictures, sections
 from bayesvm.report.columns import TOP, background, bars, movement, relevance
 from bayesvm.report.words import counted, short
@@ -38,7 +38,7 @@ def write_report(model: TableModel, out: str | PathLike[str], test: Judged | Non
         raise FileNotFoundError(f"the folder {target.parent} does not exist; make it first, or write somewhere else")
     judged = test or model.holdout or Judged.left_out(model.estimator)
     page = _rendered(_content(model, judged, given=test is not None))
-    write_whole(target, page.encode())
+    write_whole(out, page.encode())
     return Path(out)
 
 

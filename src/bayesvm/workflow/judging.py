@@ -11,10 +11,31 @@ import numpy.typing as npt
 from bayesvm.data.blocks import RowNumbers, random_rows
 from bayesvm.data.tables import Table
 from bayesvm.evaluation import Predictions
+from bayesvm.schema import array, either, nothing, record, satisfying, text
 
 EXTREME = 10  # rows kept of the most and of the least certain ones,
 KEPT = 400  # and in all, the others at random
 WIDEST_KEPT = 5_000  # features of a row; wider ones are not kept, since nobody would look at them
+
+# In files: C classes, D features, R rows, S of them kept.
+OF_ROWS = array("f", "R", least=0.0)
+JUDGED = record(
+    {
+        "y": satisfying(
+            array("iu", "R", least=0), "numbers of classes", lambda found, sizes: found.max(initial=0) < sizes["C"]
+        ),
+        "proba": array("f", "R", "C", least=0.0),
+        "weight": either(nothing, OF_ROWS),
+        "aleatoric": either(nothing, array("f", "R")),
+        "epistemic": either(nothing, array("f", "R")),
+        "rows": array("iu", "S", least=0),
+        "sample": satisfying(
+            array("iu", "S", least=0), "numbers of rows", lambda found, sizes: found.max(initial=0) < max(sizes["R"], 1)
+        ),
+        "X": array("fiub", "S", "D"),
+        "source": text,
+    }
+)
 
 
 @dataclass(frozen=True, eq=False)

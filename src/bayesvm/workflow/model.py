@@ -18,9 +18,27 @@ from bayesvm.data.tables.rows import FileRows
 from bayesvm.estimators._files import load_both, save
 from bayesvm.extras import optional
 from bayesvm.preparation import Opened, Recipe, prepared
-from bayesvm.workflow.judging import Judged
+from bayesvm.preparation.recipe import RECIPE
+from bayesvm.schema import anything, each, either, nothing, number, record, text, whole
+from bayesvm.workflow.judging import JUDGED, Judged
 
 MOST_JUDGED = 1_000_000  # rows of a test table; of more, a random choice
+
+# What is kept in the file of an estimator beside it; a card may have more on it.
+CARD = {
+    "files": each(text),
+    **dict.fromkeys(("target", "weight"), either(nothing, text)),
+    **dict.fromkeys(("n_rows", "n_train", "n_holdout", "seed"), whole),
+    "seconds": number,
+    **dict.fromkeys(("created", "version"), text),
+}
+BESIDE = record(
+    {
+        "recipe": RECIPE,
+        "card": either(record({}), record(CARD, others=anything)),
+        "holdout": either(nothing, JUDGED),
+    }
+)
 
 
 @dataclass(frozen=True)
@@ -120,12 +138,13 @@ class TableModel:
     def save(self, path: str | PathLike[str]) -> None:
         """Write all of it to one file; ``bayesvm.load`` reads it back."""
         holdout = None if self.holdout is None else self.holdout.state()
-        save(self.estimator, Path(path), {"recipe": self.recipe.state(), "card": self.card, "holdout": holdout})
+        beside = {"recipe": self.recipe.state(), "card": self.card, "holdout": holdout}
+        save(self.estimator, Path(path), beside, BESIDE)
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> TableModel:
         """Read a file of ``save``, or one of an estimator alone, whose columns must then be numbers."""
-        return cls.of(*load_both(Path(path)))
+        return load_both(Path(path), cls.of, BESIDE)
 
     @classmethod
     def of(cls, estimator: Any, beside: dict[str, Any] | None) -> TableModel:
@@ -133,10 +152,12 @@ class TableModel:
         if beside is None:
             numbers = [f"x{number}" for number in range(estimator.n_features_in_)]
             return cls(estimator, Recipe.plain(getattr(estimator, "feature_names_in_", numbers)))
-        judged = beside["holdout"]
+        judged, recipe = beside["holdout"], Recipe.from_state(beside["recipe"])
+        if len(recipe.names) != estimator.n_features_in_:
+            raise ValueError(f"the recipe makes {len(recipe.names)} features of {estimator.n_features_in_}")
         return cls(
             estimator,
-            Recipe.from_state(beside["recipe"]),
+            recipe,
             beside["card"],
             None if judged is None else Judged.from_state(judged, estimator.classes_),
         )
@@ -160,8 +181,9 @@ def load(path: str | PathLike[str]) -> Any:
     >>> model = bayesvm.load("people.bayesvm")  # doctest: +SKIP
     >>> model.predict_proba("new.csv")  # doctest: +SKIP
     """
-    estimator, beside = load_both(Path(path))
-    return estimator if beside is None else TableModel.of(estimator, beside)
+    return load_both(
+        Path(path), lambda estimator, beside: estimator if beside is None else TableModel.of(estimator, beside), BESIDE
+    )
 
 
 def _frame(source: Any) -> dict[str, Any]:

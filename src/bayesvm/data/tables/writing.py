@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import os
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from os import PathLike
 from pathlib import Path
-from secrets import token_hex
 from typing import Any, BinaryIO
 
 import numpy.typing as npt
 
+from bayesvm.atomic import naming, replacing
 from bayesvm.extras import optional
 
 FORMULA = r"^[=+\-@\t\r]"  # how a cell begins that spreadsheet programs run
@@ -27,42 +26,27 @@ def writing_table(path: str | PathLike[str]) -> Iterator[Callable[[Part], None]]
 
     Until all is written the file has another name, so that an old one stays whatever happens.
     """
-    target = Path(path).resolve()
-    make = _writer(target)
+    make = _writer(Path(path).resolve())
     pyarrow = optional("pyarrow", "tables")
-    temporary = target.with_name(f".bayesvm-{token_hex(8)}.tmp")
     writer = None
+    with replacing(path) as temporary:
 
-    def append(part: Part) -> None:
-        nonlocal writer
-        batch = pyarrow.RecordBatch.from_pydict({name: pyarrow.array(values) for name, values in part.items()})
-        with _explained(path):
-            writer = make(str(temporary), batch.schema) if writer is None else writer
-            writer.write_batch(batch)
+        def append(part: Part) -> None:
+            nonlocal writer
+            batch = pyarrow.RecordBatch.from_pydict({name: pyarrow.array(values) for name, values in part.items()})
+            with naming(path):
+                writer = make(str(temporary), batch.schema) if writer is None else writer
+                writer.write_batch(batch)
 
-    try:
-        yield append
-        if writer is None:
-            raise ValueError(f"there are no rows to write to {path}")
-        with _explained(path):
-            writer.close()
-            writer = None
-            with temporary.open("rb+") as file:
-                os.fsync(file.fileno())
-            temporary.replace(target)
-    finally:
-        _closed(writer)
-        temporary.unlink(missing_ok=True)
-
-
-@contextmanager
-def _explained(path: str | PathLike[str]) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise OSError(
-            error.errno, f"{path} could not be written ({error.strerror or error}); what was there before still is"
-        ) from error
+        try:
+            yield append
+            if writer is None:
+                raise ValueError(f"there are no rows to write to {path}")
+            with naming(path):
+                writer.close()
+                writer = None
+        finally:
+            _closed(writer)
 
 
 class CsvWriter:

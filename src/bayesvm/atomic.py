@@ -1,0 +1,125 @@
+"""Files that appear whole or not at all: models, checkpoints, predictions, reports and ONNX graphs are written so."""
+
+from __future__ import annotations
+
+import errno
+import glob
+import os
+import stat
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from os import PathLike
+from pathlib import Path
+from secrets import token_hex
+
+LONGEST_NAME = 100  # bytes of a file's name in the name of its temporary one; some file systems take 143 in all
+NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+
+
+@contextmanager
+def replacing(path: str | PathLike[str]) -> Iterator[Path]:
+    """A temporary file beside ``path`` to write to; at the end of the ``with`` it takes the place of ``path``.
+
+    Until then, and after any error, ``path`` holds what it held before. A file that is replaced keeps its permissions;
+    a new one has those that the umask leaves. A device or a pipe cannot be replaced: it is written to.
+    """
+    target = Path(os.path.realpath(path))  # through a symbolic link, as open() would write
+    with naming(path):
+        old = _replaced(target)
+    if old is not None and not stat.S_ISREG(old.st_mode):
+        yield target
+        return
+    temporary = target.with_name(_unfinished(target.name, token_hex(8)))
+    try:
+        with naming(path):
+            # Nobody else may read it before it has the permissions of the file that it replaces.
+            os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666 if old is None else 0o600))
+        yield temporary
+        with naming(path):
+            with temporary.open("rb+") as file:
+                os.fsync(file.fileno())
+            if old is not None:
+                _keep_permissions(old, temporary)
+            temporary.replace(target)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def write_whole(path: str | PathLike[str], content: bytes) -> None:
+    """Write bytes so that ``path`` holds all of them or what it held before, whatever happens."""
+    with replacing(path) as temporary, naming(path):
+        temporary.write_bytes(content)
+
+
+def try_to_write(path: str | PathLike[str], n_bytes: int = 0) -> None:
+    """Raise now what writing so many bytes to ``path`` would raise later; nothing is left there."""
+    target = Path(os.path.realpath(path))
+    with naming(path):
+        old = _replaced(target)
+        if old is not None and not stat.S_ISREG(old.st_mode):
+            return
+        temporary = target.with_name(_unfinished(target.name, token_hex(8)))
+        try:
+            with temporary.open("xb") as file:
+                _reserve(file.fileno(), n_bytes)
+        finally:
+            temporary.unlink(missing_ok=True)
+
+
+def remove_unfinished(path: str | PathLike[str]) -> None:
+    """Remove what processes left beside a file that were killed while they wrote it."""
+    target = Path(os.path.realpath(path))
+    for left in target.parent.glob(_unfinished(target.name, "[0-9a-f]" * 16, glob.escape)):
+        left.unlink(missing_ok=True)
+
+
+@contextmanager
+def naming(path: str | PathLike[str]) -> Iterator[None]:
+    """Errors of the system name ``path``, which the user knows, and no temporary file."""
+    try:
+        yield
+    except OSError as error:
+        why = os.strerror(error.errno) if error.errno else str(error)
+        message = f"{os.fspath(path)} could not be written ({why}); what was there before still is"
+        raise (OSError(error.errno, message) if error.errno else OSError(message)) from error
+
+
+def _replaced(target: Path) -> os.stat_result | None:
+    """The file that is there already; it must be one that this user may write, as for open()."""
+    try:
+        old = target.stat()
+    except FileNotFoundError:
+        return None
+    if stat.S_ISDIR(old.st_mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+    if not os.access(target, os.W_OK):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+    return old
+
+
+def _keep_permissions(old: os.stat_result, temporary: Path) -> None:
+    with suppress(OSError, AttributeError):  # only root may give a file away; Windows has no owners
+        os.chown(temporary, old.st_uid, old.st_gid)
+    if temporary.stat().st_mode != old.st_mode:  # some file systems have one mode for all, and refuse to set it
+        temporary.chmod(stat.S_IMODE(old.st_mode))
+
+
+def _unfinished(name: str, token: str, escaped: Callable[[str], str] = str) -> str:
+    """The name of a temporary file; long names are cut between characters and told apart by a checksum."""
+    cut = name
+    while len(os.fsencode(cut)) > LONGEST_NAME:
+        cut = cut[:-1]
+    if cut != name:
+        cut += f"~{zlib.crc32(os.fsencode(name)):08x}"
+    return f".{escaped(cut)}-{token}.bayesvm.tmp"
+
+
+def _reserve(file: int, n_bytes: int) -> None:
+    """Take the room on the disk; where that cannot be done, it is not known whether there is enough."""
+    if n_bytes and hasattr(os, "posix_fallocate"):
+        try:
+            os.posix_fallocate(file, 0, n_bytes)
+        except OSError as error:
+            if error.errno in NO_ROOM:
+                raise

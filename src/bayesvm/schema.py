@@ -1,0 +1,191 @@
+"""Schemas: what a state from a file must look like, checked before anything is built of it.
+
+A schema is a function ``check(value, path, sizes)`` that raises ``ValueError`` with the path of what does not fit.
+Letters in shapes, such as ``M``, stand for one number throughout a state; ``sizes`` holds those that are known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from math import isfinite
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+
+Sizes = dict[str, int]
+Schema = Callable[[Any, str, Sizes], None]
+
+
+class MismatchError(ValueError):
+    """A part of a state that does not fit its schema."""
+
+    def __init__(self, path: str, found: Any, expected: str) -> None:
+        told = f"an array {found.dtype}{found.shape}" if isinstance(found, np.ndarray) else f"{found!r:.60}"
+        super().__init__(f"{path} must be {expected}, and is {told}")
+        self.path = path
+
+
+def value(expected: str, fits: Callable[[Any], bool]) -> Schema:
+    """A single value; ``expected`` says in words what it must be."""
+
+    def check(found: Any, path: str, _: Sizes) -> None:
+        if not fits(found):
+            raise MismatchError(path, found, expected)
+
+    return check
+
+
+def _is(kind: type, found: Any) -> bool:
+    return isinstance(found, kind) and not isinstance(found, bool)
+
+
+def _is_finite(found: Any) -> bool:
+    try:
+        return _is(Real, found) and isfinite(found)
+    except OverflowError:  # an integer beyond all floats
+        return False
+
+
+anything = value("anything", lambda _: True)
+nothing = value("None", lambda found: found is None)
+text = value("text", lambda found: isinstance(found, str))
+flag = value("true or false", lambda found: isinstance(found, bool | np.bool_))
+real = value("a number", lambda found: _is(Real, found))
+number = value("a finite number", _is_finite)
+positive = value("a positive number", lambda found: _is_finite(found) and found > 0)
+
+
+def below(limit: int) -> Schema:
+    """A whole number from 0 to below a limit."""
+    return value(f"a whole number from 0 to below {limit}", lambda found: _is(Integral, found) and 0 <= found < limit)
+
+
+whole = below(2**63)
+
+
+def one_of(*choices: Any) -> Schema:
+    """One of these values."""
+    return value(
+        f"one of {', '.join(map(repr, choices))}",
+        lambda found: any(isinstance(found, type(choice)) and found == choice for choice in choices),
+    )
+
+
+def size(letter: str) -> Schema:
+    """A whole number that a letter stands for."""
+
+    def check(found: Any, path: str, sizes: Sizes) -> None:
+        whole(found, path, sizes)
+        if sizes.setdefault(letter, int(found)) != found:
+            raise MismatchError(path, found, f"{sizes[letter]}, as elsewhere")
+
+    return check
+
+
+def array(kinds: str, *shape: int | str | None, least: float = -np.inf, infinite: bool = False) -> Schema:
+    """An array of one of these kinds, as NumPy names them, without NaN.
+
+    A shape is made of numbers, letters, letters with a number added (``"M+1"``) and None for any length.
+    """
+
+    def fits(found: Any, sizes: Sizes) -> bool:
+        if not isinstance(found, np.ndarray) or found.dtype.kind not in kinds or found.ndim != len(shape):
+            return False
+        for length, wanted in zip(found.shape, shape, strict=True):
+            letter, _, more = str(wanted).partition("+")
+            expected = sizes.setdefault(letter, length - int(more or 0)) if isinstance(wanted, str) else wanted
+            if expected is not None and length != expected + int(more or 0):
+                return False
+        if found.dtype.kind == "f" and not (~np.isnan(found) if infinite else np.isfinite(found)).all():
+            return False
+        return bool(least == -np.inf or not found.size or found.min() >= least)
+
+    def check(found: Any, path: str, sizes: Sizes) -> None:
+        if not fits(found, sizes):
+            known = ", ".join(f"{letter} = {sizes[letter]}" for letter in sorted(sizes) if letter in str(shape))
+            limit = "" if least == -np.inf else f" from {least:g}"
+            told = ", ".join("any" if length is None else str(length) for length in shape)
+            expected = f"an array ({told}) of kind {kinds!r}, without NaN{'' if infinite else ' or infinity'}{limit}"
+            raise MismatchError(path, found, f"{expected} ({known})" if known else expected)
+
+    return check
+
+
+def each(item: Schema, letter: str | None = None) -> Schema:
+    """A list or tuple of such items, as many as the letter says."""
+
+    def check(found: Any, path: str, sizes: Sizes) -> None:
+        if not isinstance(found, list | tuple):
+            raise MismatchError(path, found, "a list")
+        if letter is not None:
+            size(letter)(len(found), f"the number of {path}", sizes)
+        for number_of, one in enumerate(found):
+            item(one, f"{path}[{number_of}]", sizes)
+
+    return check
+
+
+def items(*schemas: Schema) -> Schema:
+    """A list or tuple with one item for each schema."""
+
+    def check(found: Any, path: str, sizes: Sizes) -> None:
+        if not isinstance(found, list | tuple) or len(found) != len(schemas):
+            raise MismatchError(path, found, f"a list of {len(schemas)}")
+        for number_of, schema in enumerate(schemas):
+            schema(found[number_of], f"{path}[{number_of}]", sizes)
+
+    return check
+
+
+def record(
+    members: Mapping[str, Schema], optional: Mapping[str, Schema] | None = None, others: Schema | None = None
+) -> Schema:
+    """A dictionary with these members, perhaps the optional ones, and no others unless there is a schema for them."""
+    known = {**members, **(optional or {})}
+
+    def check(found: Any, path: str, sizes: Sizes) -> None:
+        if not isinstance(found, dict):
+            raise MismatchError(path, found, "a dictionary")
+        if missing := members.keys() - found.keys():
+            raise MismatchError(path, list(found), f"a dictionary with {min(missing)!r}")
+        strange = found.keys() - known.keys()
+        if strange and others is None:
+            raise MismatchError(path, min(strange), f"a dictionary of {', '.join(map(repr, known))}")
+        for name, schema in known.items():  # in this order: what comes first decides about letters
+            if name in found:
+                schema(found[name], f"{path}.{name}", sizes)
+        for name in strange:
+            others(found[name], f"{path}[{name!r:.60}]", sizes)  # type: ignore[misc]
+
+    return check
+
+
+def either(*schemas: Schema) -> Schema:
+    """What fits one of the schemas; the error is that of the one which came furthest."""
+
+    def check(found: Any, path: str, sizes: Sizes) -> None:
+        errors = []
+        for schema in schemas:
+            trial = dict(sizes)
+            try:
+                schema(found, path, trial)
+            except MismatchError as error:
+                errors.append(error)
+            else:
+                sizes.update(trial)
+                return
+        raise max(reversed(errors), key=lambda error: error.path.count(".") + error.path.count("["))
+
+    return check
+
+
+def satisfying(schema: Schema, expected: str, fits: Callable[[Any, Sizes], bool]) -> Schema:
+    """A schema with a condition beside it."""
+
+    def check(found: Any, path: str, sizes: Sizes) -> None:
+        schema(found, path, sizes)
+        if not fits(found, sizes):
+            raise MismatchError(path, found, expected)
+
+    return check
