@@ -81,7 +81,7 @@ class TableModel:
             part = HeldPart(SourceFile(Path("the data frame"), 0, 0), held)
             rows = FileRows("memory", [part.file], [part])
             rows.require_some()
-            opened = Opened(rows, [(part.file, held.schema)])
+            opened = Opened(rows, [(part.file, part.schema)])
             return opened.table(self.recipe, target, opened.if_there(weight))
         paths = [source] if isinstance(source, str | PathLike) else source
         if not isinstance(paths, Sequence) or not all(isinstance(path, str | PathLike) for path in paths):

@@ -113,7 +113,7 @@ def is_text(kind: Any) -> bool:
     """Whether an Arrow type is text, also as categories."""
     types = optional("pyarrow.types", "tables")
     value = kind.value_type if types.is_dictionary(kind) else kind
-    return str(value) in {"string", "large_string", "string_view"}  # the last one is not in every pyarrow
+    return str(value) in {"string", "large_string"}  # views have been cast
 
 
 def common_type(kinds: Iterable[Any]) -> Any:
@@ -122,7 +122,7 @@ def common_type(kinds: Iterable[Any]) -> Any:
     types = pyarrow.types
     values = [kind.value_type if types.is_dictionary(kind) else kind for kind in kinds]
     distinct = list(dict.fromkeys(value for value in values if not types.is_null(value)))
-    if len(distinct) <= 1 and "string_view" not in map(str, distinct):
+    if len(distinct) <= 1:
         return distinct[0] if distinct else pyarrow.null()
     if not any(map(is_text, distinct)):
         try:

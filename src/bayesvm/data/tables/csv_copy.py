@@ -98,7 +98,7 @@ def _open(file: SourceFile, types: dict[str, Any] | None = None) -> Any:
 def _head(file: SourceFile) -> Any:
     """Names and types of the columns as the first block has them; text columns carry an example of their text."""
     pyarrow = optional("pyarrow", "tables")
-    with reading(f"{file}"), _open(file) as reader:
+    with reading(file), _open(file) as reader:
         schema, first = reader.schema, next(iter(reader), None)
     try:
         names = schema.names

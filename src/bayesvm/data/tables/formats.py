@@ -48,25 +48,26 @@ class ParquetPart:
     @classmethod
     def of(cls, file: SourceFile) -> Self:
         """Only the footer is read."""
-        with reading(f"{file}"), _parquet(file, 1) as parquet:
+        with reading(file), _parquet(file, 1) as parquet:
             groups = range(parquet.num_row_groups)
             sizes = tuple(parquet.metadata.row_group(group).num_rows for group in groups)
-            return cls(file, sizes, parquet.schema_arrow)
+            return cls(file, sizes, _checked(file, sizes, parquet.schema_arrow))
 
     def read(self, pieces: Sequence[int], names: Sequence[str], rows_at_once: int) -> Iterator[tuple[int, Any]]:
         self.file.require_unchanged()
         starts = [0, *accumulate(self.pieces)]
-        with reading(f"{self.file}"):
+        with reading(self.file):
             parquet = _parquet(self.file, len(names))
         with parquet:
             for group in pieces:
                 first = starts[group]
-                what = f"{self.file}, row group {group} (rows {first} to {starts[group + 1] - 1})"
-                with reading(what):
+                where = f", row group {group} (rows {first} to {starts[group + 1] - 1})"
+                with reading(self.file, where):
                     for batch in parquet.iter_batches(rows_at_once, [group], list(names), use_threads=False):
-                        yield first, batch
+                        self.file.require_unchanged()
+                        yield first, _plain(batch)
                         first += batch.num_rows
-                require_all_rows(what, first, starts[group + 1])
+                require_all_rows(f"{self.file}{where}", first, starts[group + 1])
 
 
 def _parquet(file: SourceFile, n_columns: int) -> Any:
@@ -79,7 +80,10 @@ def _parquet(file: SourceFile, n_columns: int) -> Any:
 
 @dataclass(frozen=True)
 class ArrowPart:
-    """An Arrow IPC file (Feather, version 2), mapped into memory; it may be the working copy of another file."""
+    """An Arrow IPC file (Feather, version 2); it may be the working copy of another file.
+
+    It is not mapped into memory: a mapped file that somebody cuts short kills the process that reads it.
+    """
 
     file: SourceFile
     data: SourceFile  # what is read
@@ -90,26 +94,27 @@ class ArrowPart:
     def of(cls, file: SourceFile, copy: Path | None = None) -> Self:
         """Rows are counted on one column, because compressed batches cannot be opened without being unpacked."""
         data = file if copy is None else SourceFile.at(copy)
-        with reading(f"{data}"), _mapped(data) as mapped:
-            schema = optional("pyarrow.ipc", "tables").open_file(mapped).schema
+        with reading(data), _opened(data) as opened:
+            schema = optional("pyarrow.ipc", "tables").open_file(opened).schema
             if not schema.names:
                 return cls(file, data, (), schema)
-            reader = _arrow(mapped, [0])
+            reader = _arrow(opened, [0])
             sizes = tuple(reader.get_batch(piece).num_rows for piece in range(reader.num_record_batches))
-            return cls(file, data, sizes, schema)
+            return cls(file, data, sizes, _checked(data, sizes, schema))
 
     def read(self, pieces: Sequence[int], names: Sequence[str], rows_at_once: int) -> Iterator[tuple[int, Any]]:
         self.data.require_unchanged()
         starts = [0, *accumulate(self.pieces)]
-        with _mapped(self.data) as mapped:
-            with reading(f"{self.data}"):
-                reader = _arrow(mapped, [self.schema.get_field_index(name) for name in names])
+        with _opened(self.data) as opened:
+            with reading(self.data):
+                reader = _arrow(opened, [self.schema.get_field_index(name) for name in names])
             for piece in pieces:
-                what = f"{self.data}, record batch {piece} (rows {starts[piece]} to {starts[piece + 1] - 1})"
-                with reading(what):
-                    batch = reader.get_batch(piece)
-                require_all_rows(what, batch.num_rows, self.pieces[piece])
-                yield starts[piece], _without_views(batch)
+                where = f", record batch {piece} (rows {starts[piece]} to {starts[piece + 1] - 1})"
+                with reading(self.data, where):
+                    batch = _plain(reader.get_batch(piece))
+                self.data.require_unchanged()
+                require_all_rows(f"{self.data}{where}", batch.num_rows, self.pieces[piece])
+                yield starts[piece], batch
 
 
 def column_parts(kind: str, files: Sequence[SourceFile]) -> list[ParquetPart | ArrowPart]:
@@ -132,24 +137,64 @@ class HeldPart:
     @property
     def schema(self) -> Any:
         """Of all columns."""
-        return self.table.schema
+        return _without_views(self.table.schema)
 
     def read(self, pieces: Sequence[int], names: Sequence[str], rows_at_once: int) -> Iterator[tuple[int, Any]]:
         first = 0
         for batch in self.table.select(list(names)).to_batches(max_chunksize=rows_at_once):
-            yield first, _without_views(batch)
+            yield first, _plain(batch)
             first += batch.num_rows
 
 
-def _without_views(batch: Any) -> Any:
+def _checked(file: SourceFile, sizes: Sequence[int], schema: Any) -> Any:
+    """The schema that a part of the table has, if names, types and numbers of rows are not damaged."""
+    if min(sizes, default=0) < 0:
+        raise OSError(f"{file} cannot be read: a part of it has {min(sizes)} rows. Write or copy it again")
+    str(schema)  # raises if a name is no text
+    return _without_views(schema)
+
+
+def _plain(batch: Any) -> Any:
+    """A record batch that is safe to use: damaged offsets would otherwise be followed to anywhere in memory."""
+    batch.validate(full=True)
+    schema = _without_views(batch.schema)
+    if schema.equals(batch.schema):
+        return batch
+    columns = [column.cast(field.type) for column, field in zip(batch.columns, schema, strict=True)]
+    return optional("pyarrow", "tables").RecordBatch.from_arrays(columns, schema=schema)
+
+
+def _without_views(schema: Any) -> Any:
     """Text as polars saves it cannot be taken row by row; other text can."""
-    for number, field in enumerate(batch.schema):
-        if str(field.type) == "string_view":
-            batch = batch.set_column(number, field.name, batch.column(number).cast("large_string"))
-    return batch
+    return optional("pyarrow", "tables").schema(
+        [field.with_type(_without_view(field.type)) for field in schema], schema.metadata
+    )
 
 
-def _mapped(file: SourceFile) -> Any:
+def _without_view(kind: Any) -> Any:
+    """The same type with ordinary text and bytes for views, at any depth."""
+    pyarrow = optional("pyarrow", "tables")
+    types, name, plain = pyarrow.types, str(kind), kind
+    if name == "string_view":
+        plain = pyarrow.large_string()
+    elif name == "binary_view":
+        plain = pyarrow.large_binary()
+    elif "_view" not in name:
+        pass
+    elif types.is_dictionary(kind):
+        plain = pyarrow.dictionary(kind.index_type, _without_view(kind.value_type), kind.ordered)
+    elif types.is_struct(kind):
+        plain = pyarrow.struct([field.with_type(_without_view(field.type)) for field in kind])
+    elif types.is_map(kind):
+        plain = pyarrow.map_(_without_view(kind.key_type), _without_view(kind.item_type), kind.keys_sorted)
+    elif types.is_fixed_size_list(kind):
+        plain = pyarrow.list_(kind.value_field.with_type(_without_view(kind.value_type)), kind.list_size)
+    elif name.startswith(("list", "large_list")):  # also views of lists
+        plain = pyarrow.large_list(kind.value_field.with_type(_without_view(kind.value_type)))
+    return plain
+
+
+def _opened(file: SourceFile) -> Any:
     with file.path.open("rb") as opened:
         start = opened.read(6)
     if start[:4] == b"FEA1":
@@ -162,28 +207,29 @@ def _mapped(file: SourceFile) -> Any:
             f"{file} is no Arrow file, or an empty or damaged one; if it is an Arrow stream, write it with "
             "pyarrow.ipc.new_file instead of new_stream"
         )
-    return optional("pyarrow", "tables").memory_map(str(file.path))
+    return optional("pyarrow", "tables").OSFile(str(file.path))
 
 
-def _arrow(mapped: Any, fields: list[int]) -> Any:
+def _arrow(opened: Any, fields: list[int]) -> Any:
     ipc = optional("pyarrow.ipc", "tables")
-    return ipc.open_file(mapped, options=ipc.IpcReadOptions(included_fields=fields, use_threads=False))
+    return ipc.open_file(opened, options=ipc.IpcReadOptions(included_fields=fields, use_threads=False))
 
 
 @contextmanager
-def reading(what: str) -> Iterator[None]:
-    """Say which file, and which part of it, could not be read."""
+def reading(file: SourceFile, where: str = "") -> Iterator[None]:
+    """Say which file, and which part of it, could not be read; or that it was changed meanwhile."""
     arrow_error = optional("pyarrow", "tables").ArrowException
     try:
         yield
-    except MemoryError:
-        raise
     except PermissionError as error:
-        raise PermissionError(f"{what} cannot be read: you have no permission to") from error
+        raise PermissionError(f"{file}{where} cannot be read: you have no permission to") from error
+    except MemoryError as error:
+        raise MemoryError(f"{file}{where} does not fit into memory, or its sizes are damaged: {error}") from error
     except (arrow_error, OSError, UnicodeDecodeError) as error:
+        file.require_unchanged()
         raise OSError(
-            f"{what} cannot be read: {error}. The file is damaged, not whole or no such file: write or copy it again "
-            "(text in UTF-8), or leave it out"
+            f"{file}{where} cannot be read: {error}. The file is damaged, not whole or no such file: write or copy it "
+            "again (text in UTF-8), or leave it out"
         ) from error
 
 
