@@ -36,7 +36,9 @@ Columns = Annotated[str | None, typer.Option("--columns", help="Columns to learn
 Drop = Annotated[str | None, typer.Option("--drop", help="Columns to leave out.", metavar="A,B")]
 Levels = Annotated[
     str | None,
-    typer.Option("--levels", help="Columns whose numbers are names, such as postal codes.", metavar="A,B"),
+    typer.Option(
+        "--levels", help="Columns whose numbers are names, such as postal codes; also the target.", metavar="A,B"
+    ),
 ]
 Holdout = Annotated[
     float,

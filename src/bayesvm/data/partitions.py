@@ -22,7 +22,7 @@ from bayesvm.data.blocks import RowNumbers, Work
 from bayesvm.data.labels import Coder, LabelCounts
 from bayesvm.data.memory import MemorySource
 from bayesvm.data.scaling import Scaler
-from bayesvm.data.usable import require_labels, require_usable, require_weights
+from bayesvm.data.usable import require_labels, require_usable, require_weights, require_whole_text
 from bayesvm.data.workers import Workers
 
 Result = TypeVar("Result")
@@ -116,6 +116,7 @@ def seen(layout: Layout, X: Any, y: Any, weight: Any) -> Seen:
         labels = None if y is None else _labels(y)
         if labels is not None:
             require_labels(_missing(y, labels), None, locate)
+            require_whole_text(labels, None, locate)
             _require_classes(labels, locate)
         weights = None if weight is None else _weights(weight)
         if weights is not None:

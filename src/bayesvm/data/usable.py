@@ -44,6 +44,19 @@ def require_labels(missing: npt.NDArray[np.bool_], name: str | None, locate: Loc
         )
 
 
+def require_whole_text(labels: npt.NDArray[Any], name: str | None, locate: Locate) -> None:
+    """No label of an array of objects ends in NUL: arrays of text drop that, and would merge it with another label."""
+    if labels.dtype.kind != "O":
+        return
+    for row, label in enumerate(labels.flat):
+        if isinstance(label, str) and label.endswith("\0"):
+            column = "" if name is None else f", column {name!r}"
+            raise ValueError(
+                f"{locate(row)}{column}: the label {label!r} ends in a NUL character, which NumPy drops, so that it "
+                f"could not be told from {label.rstrip(chr(0))!r}; remove the NUL characters, or write others for them"
+            )
+
+
 class Unusable(NamedTuple):
     """A number that cannot be used: where it is, how many rows have such numbers, and words for it."""
 

@@ -26,6 +26,7 @@ from bayesvm.data.repetition import repetition
 from bayesvm.data.workers import Workers
 from bayesvm.estimators._calibration import capped, cavities, decision, fitted_link, mean_log_loss
 from bayesvm.estimators._checkpoints import Checkpoint, CheckpointFile, NoCheckpoint, identity, task_from, task_state
+from bayesvm.estimators._classes import warn_if_costly
 from bayesvm.estimators._held_out import Audience, HeldOut
 from bayesvm.estimators._inputs import TrainingRows, stream_rows, training_rows
 from bayesvm.estimators._parameters import COMMON, check_parameters
@@ -34,6 +35,7 @@ from bayesvm.estimators._scaling import fitted_scalers
 from bayesvm.estimators._schemas import READY, place
 from bayesvm.estimators._session import Session, all_or_nothing, session
 from bayesvm.estimators._states import features_from, features_state, scaler_from, scaler_state
+from bayesvm.estimators._validation import require_whole_labels
 from bayesvm.estimators._warnings import warn_of_repetition
 from bayesvm.inference.learning_rates import AdaptiveRate, FixedRate, LearningRate, RobbinsMonro
 from bayesvm.inference.objective import Model, Task
@@ -122,6 +124,7 @@ class BaseBayesianSVC(PredictionMixin, ClassifierMixin, BaseEstimator, metaclass
                     f"warm_start goes on with the columns of the earlier fit, {_told(columns)}; X has "
                     f"{_told(_columns(self))}. Give the same columns, or fit with warm_start=False"
                 )
+            warn_if_costly(len(rows.classes), rows.n_rows)
             self.classes_ = rows.classes
             self._rates = self._rates if again else self._base_rates(rows.totals)
             audience = Audience(display, callback, HeldOut.of(self, held_out))
@@ -159,6 +162,7 @@ class BaseBayesianSVC(PredictionMixin, ClassifierMixin, BaseEstimator, metaclass
         first = not hasattr(self, "_machines")
         if first and classes is None:
             raise ValueError("the first call of partial_fit needs `classes`, all labels that will come")
+        require_whole_labels(classes, "classes")
         if first:
             self.classes_ = np.unique(classes)
             if len(self.classes_) < 2:

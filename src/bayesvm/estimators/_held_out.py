@@ -16,7 +16,7 @@ from bayesvm.data.scaling import Scaler
 from bayesvm.data.tables import Table
 from bayesvm.estimators._calibration import fitted_link, mean_log_loss
 from bayesvm.estimators._tables import table_to_predict
-from bayesvm.estimators._validation import prediction_rows
+from bayesvm.estimators._validation import prediction_rows, require_whole_labels
 from bayesvm.inference.objective import Model
 from bayesvm.inference.training import Callback, Progress
 from bayesvm.progress import Display
@@ -51,6 +51,7 @@ class HeldOut:
                 X, y = given
             except (TypeError, ValueError) as error:
                 raise TypeError(f"held_out takes (X, y) or a table with labels; got {type(given).__name__}") from error
+            require_whole_labels(y, "held_out")
             X, y, weight = prediction_rows(estimator, X), np.asarray(y), None
             if X.shape[0] != len(y):
                 raise ValueError(f"held_out has {X.shape[0]} rows, but {len(y)} labels")

@@ -16,6 +16,7 @@ from bayesvm.data.memory import MemorySource
 from bayesvm.data.scaling import ColumnScaler
 from bayesvm.data.tables import Table
 from bayesvm.data.workers import Workers
+from bayesvm.estimators._classes import require_few_classes
 from bayesvm.estimators._dask import dask_rows
 from bayesvm.estimators._tables import table_rows
 from bayesvm.estimators._validation import coded, coded_as, row_weights, training_data
@@ -106,6 +107,7 @@ def stream_rows(estimator: Any, X: Any, y: Any, sample_weight: Any, *, first: bo
             f"partial_fit takes rows in memory, part by part; fit learns from a {type(X).__name__} as a whole"
         )
     X, y = training_data(estimator, X, y, first=first)
+    require_few_classes(estimator.classes_, len(y), "`classes`")
     codes = coded_as(estimator.classes_, y)
     weight = row_weights(sample_weight, estimator.class_weight, X, codes, estimator.classes_)
     return ArrayRows(X, codes, weight, estimator.classes_, class_totals(codes, weight, len(estimator.classes_)))

@@ -14,7 +14,7 @@ from bayesvm.data.scaling import ColumnScaler
 from bayesvm.data.streams import StreamSource, coded
 from bayesvm.data.tables import Table
 from bayesvm.data.workers import Workers
-from bayesvm.estimators._classes import coder_for, require_few_classes
+from bayesvm.estimators._classes import coder_for, require_classes, require_few_classes
 
 
 @dataclass(frozen=True)
@@ -58,22 +58,28 @@ def table_rows(estimator: Any, table: Table) -> TableRows:
     """A table to learn from, after a look at all labels."""
     if not table.has_labels:
         raise ValueError(f"{table} has no labels; name their column: open_table(…, target=…)")
-    counts, zeros, before = LabelCounts.of(np.empty(0), None), [np.zeros(0, np.intp)], 0
-    for y, weight in table.labels():
-        _require_classes(table, y, before)
-        counts += LabelCounts.of(y, weight)
-        require_few_classes(counts, _target(table), "Name the column of classes: open_table(…, target=…)")
-        if weight is not None:
-            zeros.append(before + np.flatnonzero(weight == 0))
-        before += len(y)
+    counts, left_out = label_counts(table)
     coder, totals = coder_for(estimator, counts)
     estimator.n_features_in_ = table.n_features
     if table.names is not None:
         estimator.feature_names_in_ = np.array(table.names, object)
     elif hasattr(estimator, "feature_names_in_"):
         del estimator.feature_names_in_
-    left_out = np.concatenate(zeros)
-    return TableRows(table, coder, totals, np.delete(np.arange(before), left_out) if len(left_out) else None)
+    return TableRows(table, coder, totals, np.delete(np.arange(table.n_rows), left_out) if len(left_out) else None)
+
+
+def label_counts(table: Table) -> tuple[LabelCounts, RowNumbers]:
+    """Which labels a table has, all of them classes, and the numbers of its rows of weight zero."""
+    counts, zeros, before = LabelCounts.of(np.empty(0), None), [np.zeros(0, np.intp)], 0
+    for y, weight in table.labels():
+        _require_classes(table, y, before)
+        counts += LabelCounts.of(y, weight)
+        if weight is not None:
+            zeros.append(before + np.flatnonzero(weight == 0))
+        before += len(y)
+        require_few_classes(counts.labels, before, _target(table))  # at once: all distinct labels might not fit
+    require_classes(counts.labels, before, _target(table))
+    return counts, np.concatenate(zeros)
 
 
 def _require_classes(table: Table, y: np.ndarray, before: int) -> None:

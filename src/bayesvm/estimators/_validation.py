@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 from sklearn.utils import assert_all_finite, compute_class_weight
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, column_or_1d, validate_data
 
 from bayesvm.data.labels import codes_of
 from bayesvm.data.tables import Table
-from bayesvm.data.usable import LARGEST_VALUE, first_unusable, is_number
+from bayesvm.data.usable import LARGEST_VALUE, first_unusable, is_number, require_whole_text
+from bayesvm.estimators._classes import require_classes
 
 _FLOATS = {"dtype": (np.float64, np.float32), "ensure_all_finite": False, "order": None, "accept_sparse": "csr"}
 
@@ -22,16 +22,23 @@ _FLOATS = {"dtype": (np.float64, np.float32), "ensure_all_finite": False, "order
 def training_data(estimator: Any, X: Any, y: Any, *, first: bool = True) -> tuple[Any, np.ndarray]:
     """``X`` as floats and ``y`` as a vector of labels; ``first`` is false for later parts of a stream."""
     _require_rows(X)
+    require_whole_labels(y)
     with _naming_text_columns(X):
         X, y = validate_data(estimator, X, y, ensure_min_samples=2 if first else 1, reset=first, **_FLOATS)
     _require_usable(estimator, X)
-    check_classification_targets(y)
     return X, column_or_1d(y)
+
+
+def require_whole_labels(y: Any, name: str = "y") -> None:
+    """Labels that stay what they are when they become an array."""
+    if y is not None and getattr(getattr(y, "dtype", None), "kind", "O") == "O":
+        require_whole_text(np.asarray(y, object), None, lambda row: f"{name}, row {row}")
 
 
 def coded(estimator: Any, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The classes in ``y``, and the number of each row's class."""
     classes = np.unique(y)
+    require_classes(classes, len(y), "y")
     if len(classes) == 1:
         raise ValueError(
             f"{type(estimator).__name__} needs two classes in y, but all {len(y)} rows have one class: "

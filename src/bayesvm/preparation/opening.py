@@ -61,8 +61,10 @@ class Opened:
         warnings.warn(f"{file} has no weights {weight!r}: all of its rows count alike", UserWarning, stacklevel=2)
         return None
 
-    def table(self, recipe: Recipe, target: str | None = None, weight: str | None = None) -> Table:
-        """The rows as numbers."""
+    def table(
+        self, recipe: Recipe, target: str | None = None, weight: str | None = None, *, text_labels: bool = False
+    ) -> Table:
+        """The rows as numbers; with ``text_labels``, numbers among the labels are names."""
         file, schema = self.schemas[0]
         special = [name for name in (target, weight) if name is not None]
         missing = [name for name in [*recipe.needed, *special] if name not in schema.names]
@@ -82,6 +84,8 @@ class Opened:
         dtype = (
             None if target is None else label_dtype_of((each, columns.field(target)) for each, columns in self.schemas)
         )
+        if text_labels and dtype is not None:
+            dtype = np.dtype(str)
         return Table(self.rows, EncodedColumns(recipe, Columns((), recipe.dtype, target, dtype, weight)))
 
 
@@ -128,12 +132,14 @@ def prepared(
     weight: str | None = None,
     *,
     keep: Sequence[str] | None = None,
+    text_labels: bool = False,
     copy_to: str | PathLike[str] | None = None,
     verbose: int = 0,
 ) -> Table:
     """A table in files as the numbers that a recipe makes of it; weights are used if it has them.
 
-    ``keep`` names other columns that will be asked for, of CSV files as text; None: all of them may be.
+    ``keep`` names other columns that will be asked for, of CSV files as text; None: all of them may be. With
+    ``text_labels``, numbers among the labels are names.
     """
     kind, files = find_files(source)
     if (kind == "LIBSVM") != (recipe.numbered is not None):
@@ -148,6 +154,7 @@ def prepared(
     exact = [] if target is None else [target]
     texts = [column.name for column in recipe.columns if isinstance(column, LevelColumn)]
     texts += [name for name in keep if name not in {*recipe.needed, *exact, weight}]
+    texts += exact if text_labels else []
     opened = open_files(
         source,
         exact=exact,
@@ -160,7 +167,7 @@ def prepared(
     file, schema = opened.schemas[0]
     if unknown := [name for name in keep if name not in schema.names]:
         raise ValueError(no_column(file, schema, unknown))
-    return opened.table(recipe, target, opened.if_there(weight))
+    return opened.table(recipe, target, opened.if_there(weight), text_labels=text_labels)
 
 
 def _require_no_text(file: SourceFile, field: Any, what: str) -> None:

@@ -97,7 +97,7 @@ def compare_on(
             told = f"held out: {len(judging) / len(some):.0%} of {unprepared.names[0]}"
         else:
             recipe, table = unprepared.prepared(some, seed)
-            with prepared(test, recipe, target, weight, **opening) as other:
+            with prepared(test, recipe, target, weight, text_labels=target in levels, **opening) as other:
                 judged = other.subset(_some_rows(other.n_rows, rows, seed))
                 train, judge = _in_memory(table.subset(some)), _in_memory(judged)
             told = find_files(test)[1][0].path.name

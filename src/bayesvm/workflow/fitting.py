@@ -15,17 +15,16 @@ import numpy as np
 from sklearn.base import clone
 
 from bayesvm.data.blocks import RowNumbers
-from bayesvm.data.labels import Codes, LabelCounts, codes_of
+from bayesvm.data.labels import Codes, codes_of
 from bayesvm.data.tables import Table, open_table
 from bayesvm.data.tables.files import Paths, find_files
 from bayesvm.estimators import BayesianSVC
-from bayesvm.estimators._classes import MOST_CLASSES
+from bayesvm.estimators._tables import label_counts
 from bayesvm.estimators.linear import WIDEST_FULL_COVARIANCE
 from bayesvm.preparation import Recipe, learn, open_files
 from bayesvm.workflow.judging import Judged
 from bayesvm.workflow.model import TableModel
 
-MANY_CLASSES = 20  # that few rows may well have
 MOST_HELD_OUT = 50_000  # rows, enough for a log loss to ± .004
 
 
@@ -52,7 +51,7 @@ def fit_table(
     target : name of the column of labels; LIBSVM files hold them
     weight : name of a column of row weights
     columns, drop : names of the columns to learn from, or to leave out; default: all
-    levels : names of columns whose numbers are names, such as postal codes
+    levels : names of columns whose numbers are names, such as postal codes; also of the target
     holdout : share of the rows, at most 50,000 of them, that are not learned from but judge the model; 0 for none
     estimator : a BayesianSVC or BayesianLinearSVC to fit; default: ``BayesianSVC(random_state=seed)``
     seed : decides which rows are held out, and all else that is random
@@ -156,10 +155,11 @@ def opened(
     def learned(train: RowNumbers | None, seed: int) -> tuple[Recipe, Table]:
         rows = found if train is None else replace(found, rows=found.rows.subset(train))
         recipe = learn(rows, special, columns=columns, drop=drop, levels=levels, random_state=seed)
-        return recipe, found.table(recipe, target, weight)
+        return recipe, found.table(recipe, target, weight, text_labels=target in levels)
 
     found.require_columns([*special, *(columns or ()), *drop, *levels])
-    return Unprepared(found.table(Recipe(()), target, weight), names, learned)
+    labelled = found.table(Recipe(()), target, weight, text_labels=target in levels)
+    return Unprepared(labelled, names, learned)
 
 
 def split(table: Table, share: float, seed: int) -> tuple[RowNumbers | None, RowNumbers | None]:
@@ -184,13 +184,5 @@ def split(table: Table, share: float, seed: int) -> tuple[RowNumbers | None, Row
 
 def _codes(table: Table) -> Codes:
     """The number of every row's class, in a byte or a few; labels of text would take many."""
-    counts = LabelCounts.of(np.empty(0), None)
-    for y, _ in table.labels():
-        counts += LabelCounts.of(y, None)
-        if len(counts.labels) > max(MANY_CLASSES, min(MOST_CLASSES, table.n_rows // 2)):
-            raise ValueError(
-                f"the target {table.target!r} has {len(counts.labels):,} different values in "
-                f"{counts.counts.sum():,.0f} rows: is it a number to be estimated, or an identifier? What is predicted "
-                "here are classes; make some of it, such as above and below a limit"
-            )
+    counts, _ = label_counts(table)
     return np.concatenate([codes_of(counts.labels, y) for y, _ in table.labels()])

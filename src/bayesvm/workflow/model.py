@@ -75,6 +75,7 @@ class TableModel:
         if isinstance(source, Table):
             return source
         weight = self.card.get("weight") if target is not None else None
+        text_labels = self.classes_.dtype.kind == "U"
         if not isinstance(source, str | PathLike) and (hasattr(source, "columns") or hasattr(source, "schema")):
             pyarrow = optional("pyarrow", "tables")
             held = source if isinstance(source, pyarrow.Table) else pyarrow.table(_frame(source))
@@ -82,7 +83,7 @@ class TableModel:
             rows = FileRows("memory", [part.file], [part])
             rows.require_some()
             opened = Opened(rows, [(part.file, part.schema)])
-            return opened.table(self.recipe, target, opened.if_there(weight))
+            return opened.table(self.recipe, target, opened.if_there(weight), text_labels=text_labels)
         paths = [source] if isinstance(source, str | PathLike) else source
         if not isinstance(paths, Sequence) or not all(isinstance(path, str | PathLike) for path in paths):
             raise TypeError(
@@ -92,7 +93,7 @@ class TableModel:
         if self.unnamed and find_files(source)[0] == "LIBSVM":
             opening.pop("keep", None)  # there are no other columns
             return open_table(source, n_features=self.estimator.n_features_in_, **opening)
-        return prepared(source, self.recipe, target, weight, **opening)
+        return prepared(source, self.recipe, target, weight, text_labels=text_labels, **opening)
 
     @property
     def unnamed(self) -> bool:

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bayesvm.data.tables.files import SourceFile
-from bayesvm.data.usable import Locate, require_labels, require_usable, require_weights
+from bayesvm.data.usable import Locate, require_labels, require_usable, require_weights, require_whole_text
 from bayesvm.extras import optional
 
 # Arrow's names of the types whose every value is also a float32.
@@ -82,11 +82,12 @@ class Columns:
 
     def labels(self, batches: Sequence[Any], locate: Locate) -> npt.NDArray[Any]:
         """The labels in record batches, none of them missing."""
-        columns = [batch.column(self.target) for batch in batches]
+        columns = [_without_null_categories(batch.column(self.target)) for batch in batches]
         if any(column.null_count for column in columns):
             missing = [column.is_null().to_numpy(zero_copy_only=False) for column in columns]
             require_labels(np.concatenate(missing), self.target, locate)
         y = np.concatenate([_labels(column, self.label_dtype) for column in columns])
+        require_whole_text(y, self.target, locate)
         if y.dtype.kind == "f":
             require_labels(np.isnan(y), self.target, locate)
         return y
@@ -133,6 +134,12 @@ def common_type(kinds: Iterable[Any]) -> Any:
     return pyarrow.large_string()
 
 
+def _without_null_categories(column: Any) -> Any:
+    """A category may itself be missing, which is not counted among the missing values of its rows."""
+    categories = getattr(column, "dictionary", None)
+    return column.dictionary_decode() if categories is not None and categories.null_count else column
+
+
 def _labels(column: Any, dtype: np.dtype[Any] | None) -> npt.NDArray[Any]:
     """A column of labels without nulls."""
     if dtype is None or dtype.kind != "U":
@@ -140,7 +147,9 @@ def _labels(column: Any, dtype: np.dtype[Any] | None) -> npt.NDArray[Any]:
         return numbers_of(decoded).astype(dtype)
     # Text becomes Python objects once for each distinct label, not once for each row.
     coded = column if hasattr(column, "dictionary") else column.dictionary_encode()
-    texts = np.array(coded.dictionary.to_pylist(), dtype=str)
+    found = [str(label) for label in coded.dictionary.to_pylist()]
+    # Text that an array of text cannot hold stays as it is, to be refused with its row.
+    texts = np.array(found, dtype=object if any(text.endswith("\0") for text in found) else str)
     labels: npt.NDArray[Any] = texts[coded.indices.to_numpy()]
     return labels
 
