@@ -138,7 +138,10 @@ def viewed(kind):
     return pa.list_(viewed(kind.value_type)) if pa.types.is_list(kind) else kind
 
 
-@pytest.mark.skipif(not hasattr(pa, "string_view"), reason="this pyarrow has no views")
+needs_views = pytest.mark.skipif(not hasattr(pa, "string_view"), reason="this pyarrow has no views")
+
+
+@needs_views
 @pytest.mark.parametrize("name", nested())
 def test_views_at_any_depth_are_read_as_what_they_show(tmp_path, name):
     column = nested()[name]
@@ -154,6 +157,7 @@ def test_views_at_any_depth_are_read_as_what_they_show(tmp_path, name):
     assert found == column.to_pylist()[1:]
 
 
+@needs_views
 @pytest.mark.parametrize("suffix", ["arrow", "parquet"])
 def test_frames_that_polars_wrote(tmp_path, suffix):
     polars = pytest.importorskip("polars")

@@ -22,6 +22,7 @@ from bayesvm.core.likelihoods import Likelihood, noisy
 from bayesvm.core.links import Softmax, TwoProbits
 from bayesvm.core.posterior import Gaussian
 from bayesvm.data.blocks import BlockSource, block_rows
+from bayesvm.data.capacity import require_memory
 from bayesvm.data.repetition import repetition
 from bayesvm.data.workers import Workers
 from bayesvm.estimators._calibration import capped, cavities, decision, fitted_link, mean_log_loss
@@ -72,6 +73,10 @@ class BaseBayesianSVC(PredictionMixin, ClassifierMixin, BaseEstimator, metaclass
     def _first_weights(self, n_rows: int, n_features: int) -> int:
         """How many the first fit has; a model may grow after that."""
         return self._expected_weights(n_rows, n_features)
+
+    @abstractmethod
+    def _wide_vectors(self, n_rows: int) -> int:
+        """About how many vectors as wide as the table a fit holds at a time, as measured with few rows."""
 
     @abstractmethod
     def _build_features(self, source: BlockSource, dtype: Any, rng: np.random.Generator) -> Features:
@@ -203,6 +208,7 @@ class BaseBayesianSVC(PredictionMixin, ClassifierMixin, BaseEstimator, metaclass
     ) -> Iterator[tuple[BlockSource, Session]]:
         """A source of blocks, not yet scaled, and what works on it."""
         shape = rows.n_rows, rows.n_features
+        require_memory(type(self).__name__, rows.n_features, self._wide_vectors(rows.n_rows))
         workers = Workers(jobs(self.n_jobs), small_matrices=self._first_weights(*shape) < SMALL_MATRICES)
         seed = checkpoint.seed(check_random_state(self.random_state).randint(2**31))
         with session(workers, seed, self.time_limit, audience, checkpoint) as opened:

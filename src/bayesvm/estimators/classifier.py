@@ -208,6 +208,9 @@ class BayesianSVC(TuningMixin):
     def _first_weights(self, n_rows: int, n_features: int) -> int:
         return self._sizes(n_rows)[0]
 
+    def _wide_vectors(self, n_rows: int) -> int:
+        return 14 * min(self._sizes(n_rows)[0], n_rows)
+
     def _build_features(self, source: BlockSource, dtype: Any, rng: np.random.Generator) -> Features:
         self.kernel_ = self._kernel(self.kernel, source.n_features)
         size = self._sizes(source.n_rows)[0]

@@ -131,6 +131,9 @@ class BayesianLinearSVC(BaseBayesianSVC):
     def _expected_weights(self, n_rows: int, n_features: int) -> int:
         return n_features + bool(self.fit_intercept)
 
+    def _wide_vectors(self, n_rows: int) -> int:
+        return 100
+
     def _build_features(self, source: BlockSource, dtype: Any, rng: np.random.Generator) -> Features:
         if self.covariance == "full" and source.n_features > WIDEST_FULL_COVARIANCE:
             raise ValueError(

@@ -1,0 +1,47 @@
+"""Data: how much memory there is, so that a table too wide for it is refused before anything is allocated."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Iterator
+from math import inf
+from pathlib import Path
+
+_LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")  # of containers
+REFUSED_FROM, REPORTED_FROM = 1 / 2, 1 / 8  # of the memory
+
+
+def require_memory(name: str, n_features: int, n_vectors: int) -> None:
+    """So many vectors as wide as the table can be held; a warning if they take a good part of the memory."""
+    needed, present = 8.0 * n_features * n_vectors, memory_bytes()
+    about = f"X has {n_features:,} columns, for which {name} needs about {needed / 1e9:,.1f} GB of memory"
+    remedy = (
+        "Use fewer columns (FeatureHasher of scikit-learn makes few of many) or fewer inducing points. Of a LIBSVM "
+        "file the largest index is the number of columns: is it right?"
+    )
+    if needed > REFUSED_FROM * present:
+        raise ValueError(f"{about}; half of the {present / 1e9:,.1f} GB here can be used. {remedy}")
+    if needed > REPORTED_FROM * present:
+        warnings.warn(f"{about}. {remedy}", UserWarning, stacklevel=5)
+
+
+def memory_bytes() -> float:
+    """Of this machine, or as much of it as this process may use; infinite if nobody knows."""
+    return min(_limits(), default=inf)
+
+
+def _limits() -> Iterator[float]:
+    if hasattr(os, "sysconf") and {"SC_PHYS_PAGES", "SC_PAGE_SIZE"} <= set(os.sysconf_names):
+        yield float(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+    for path in map(Path, _LIMITS):
+        limit = path.read_text().strip() if path.is_file() else ""
+        if limit.isdigit():  # "max": none
+            yield float(limit)
+    try:
+        import resource  # noqa: PLC0415  (not on Windows)
+    except ImportError:
+        return
+    limit_of_process, _ = resource.getrlimit(resource.RLIMIT_AS)
+    if limit_of_process != resource.RLIM_INFINITY:
+        yield float(limit_of_process)
