@@ -23,7 +23,8 @@ from bayesvm.data.scaling import ColumnScaler
 Hashes = npt.NDArray[np.uint64]
 
 MOST_COMPARED = 131_072  # rows that are compared with each other to find out whether there are copies
-MOST_DISTINCT = 1_000  # rows that show what the columns are like
+MOST_DISTINCT = 1_000  # rows that show what the columns are like, fewer if they are wide
+MOST_ENTRIES = 10_000_000  # of those rows
 FEW_VALUES = 20  # of a discrete column, at most
 NATURAL = 0.05  # of the equal rows must differ in their labels to be equal by chance, unless columns are continuous
 KEY, MIX = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9)  # odd constants of splitmix64
@@ -67,7 +68,8 @@ def _share_of_copies(rows: HeldRows) -> float:
     share = 1 - len(first) / len(hashes)
     if not share:
         return 0.0
-    some = np.random.default_rng(0).permutation(first)[:MOST_DISTINCT]
+    n_distinct = min(MOST_DISTINCT, max(MOST_ENTRIES // rows.n_features, 20))
+    some = np.random.default_rng(0).permutation(first)[:n_distinct]
     columns = rows.scaled(ColumnScaler()).take(some).gathered().X
     if _discrete(columns) or not (_continuous(columns) or _agree(_hashes_of(rows, labels=False), hashes)):
         return 0.0

@@ -132,7 +132,7 @@ class BayesianLinearSVC(BaseBayesianSVC):
         return n_features + bool(self.fit_intercept)
 
     def _wide_vectors(self, n_rows: int) -> int:
-        return 100
+        return 200
 
     def _build_features(self, source: BlockSource, dtype: Any, rng: np.random.Generator) -> Features:
         if self.covariance == "full" and source.n_features > WIDEST_FULL_COVARIANCE:
