@@ -1,6 +1,8 @@
 """Tables and models that several tests share: fits are the slow part."""
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.csv
 import pytest
 
 from bayesvm.datasets import people
@@ -12,6 +14,21 @@ def write_csv(path, columns):
     cells = [["" if str(value) in {"None", "nan"} else str(value) for value in column] for column in columns.values()]
     lines = [",".join(columns), *map(",".join, zip(*cells, strict=True))]
     path.write_text("\n".join(lines) + "\n")
+
+
+def read_csv(text):
+    return pyarrow.csv.read_csv(pa.py_buffer(text.encode()))
+
+
+def require_equal_values(found, expected):
+    """Of two printed tables: numbers may differ in their last digits, since they come from blocks of other rows."""
+    found, expected = read_csv(found), read_csv(expected)
+    assert found.schema == expected.schema
+    for name, column in zip(found.column_names, found.columns, strict=True):
+        if pa.types.is_floating(column.type):
+            np.testing.assert_allclose(column, expected[name], rtol=1e-9, atol=1e-12, err_msg=name)
+        else:
+            assert column.equals(expected[name]), name
 
 
 def some_people(n_rows, seed):

@@ -13,14 +13,10 @@ import pytest
 import bayesvm as library
 from bayesvm.datasets import catalogue
 from bayesvm.datasets.catalogue import CATALOGUE
-from tests.cli.conftest import some_people
+from tests.cli.conftest import read_csv, some_people
 from tests.cli.driver import bayesvm, process
 
 FIGURES = ["error", "brier", "log_loss", "auc", "calibration_error"]
-
-
-def read_csv(text):
-    return pyarrow.csv.read_csv(pyarrow.py_buffer(text.encode()))
 
 
 def test_fit_tells_people_what_it_did(home):

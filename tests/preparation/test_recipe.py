@@ -98,7 +98,7 @@ def test_features_are_those_of_pandas(files):
             data["sex"] == recipe.columns[-1].levels[1],
         ]
     ).astype(float)
-    np.testing.assert_array_equal(X, expected)
+    np.testing.assert_allclose(X, expected, rtol=1e-12)
     assert y.tolist() == data["y"].tolist()
 
 

@@ -80,7 +80,7 @@ def test_data_frames_and_files_give_the_same(model, folder):
         pl.from_pandas(data).with_columns(pl.col("sector").cast(pl.Categorical)),
         pa.Table.from_pandas(data),
     ):
-        np.testing.assert_array_equal(model.predict_proba(source), expected)
+        np.testing.assert_allclose(model.predict_proba(source), expected, rtol=1e-12)
     assert model.predict(data).tolist() == model.classes_[expected.argmax(axis=1)].tolist()
     uncertainty = model.predict_uncertainty(data)
     assert len(uncertainty["epistemic"]) == 1_000
@@ -91,7 +91,7 @@ def test_data_frames_and_files_give_the_same(model, folder):
 def test_judged_on_a_table(model, folder, monkeypatch):
     judged = model.judged(folder / "new.parquet", name="new")
     assert judged.source == "new"
-    np.testing.assert_array_equal(judged.predictions.proba, model.predict_proba(folder / "new.parquet"))
+    np.testing.assert_allclose(judged.predictions.proba, model.predict_proba(folder / "new.parquet"), rtol=1e-12)
     truth = frame(1_000, 1)["income"].to_numpy()
     np.testing.assert_array_equal(model.classes_[judged.predictions.y], truth)
     assert len(judged.sample) == len(np.unique(judged.sample)) <= 400
@@ -133,7 +133,7 @@ def test_a_stream_of_predictions_is_what_memory_gives(model, folder, tmp_path, a
     p = model.predict_proba(data)
     assert written["id"].tolist() == data["id"].tolist()
     np.testing.assert_array_equal(written["commute"], data["commute"])
-    np.testing.assert_array_equal(written[["probability_average", "probability_high"]], p)
+    np.testing.assert_allclose(written[["probability_average", "probability_high"]], p, rtol=1e-12)
     doubt = 1 - p.max(axis=1)
     kept = np.ones(1_000, bool)
     if abstain is not None:
@@ -151,7 +151,7 @@ def test_a_stream_of_predictions_is_what_memory_gives(model, folder, tmp_path, a
     assert done.stated_error == pytest.approx(doubt[kept].mean())
     assert seen[-1] == (1_000, 1_000)
     uncertainty = model.predict_uncertainty(data)
-    np.testing.assert_array_equal(written["epistemic"], uncertainty["epistemic"])
+    np.testing.assert_allclose(written["epistemic"], uncertainty["epistemic"], rtol=1e-9, atol=1e-12)
 
 
 def test_if_nothing_is_certain_enough_all_is_left_open(model, folder, tmp_path):
