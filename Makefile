@@ -70,16 +70,14 @@ test-lowest:
 		-e ".[tables,dask,plots,onnx]" pytest pandas onnxruntime
 	.venv-lowest/bin/python -m pytest -W default
 
-<<<<<<< HEAD
 # Damaged files, random problems, killed processes: what docs/reliability.md promises, and the figures there. Minutes,
 # and not part of CI; `python -m tests.attack --only kills` is one part.
 attack: $(VENV)/.test
 	$(BIN)/python -m tests.attack
-=======
+
 # The tests with the arithmetic of several x86 processors; TESTS=tests/cli runs some of them only.
 test-processors: $(VENV)/.test
 	$(BIN)/python -m tests.processors -n auto --dist loadfile $(TESTS)
->>>>>>> 5e4a3fb (Tests: tolerances where only values are promised, and `make test-processors`)
 
 # The competitor that needs torch.
 test-gpytorch: $(GPYTORCH)/.ready

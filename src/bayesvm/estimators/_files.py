@@ -78,7 +78,7 @@ def save(model: Any, path: str | Path, beside: dict[str, Any] | None = None, sch
 
 
 def load(path: str | Path) -> Any:
-    """Read a model that ``save`` wrote: the same predictions, to the last bit. Runs no code from the file."""
+    """Read a model that ``save`` wrote, with the same bits on the same machine. Runs no code from the file."""
     return load_both(path, lambda model, _: model)
 
 

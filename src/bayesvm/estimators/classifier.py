@@ -98,7 +98,7 @@ class BayesianSVC(TuningMixin):
     n_jobs : int or None
         Threads; None means all cores. The result does not depend on it, to the last bit.
     random_state : int, RandomState or None
-        Fixes all that is random, and so the result to the last bit.
+        Controls the randomness. An int makes results bit-identical on one machine with one set of library versions.
     verbose : int
         1 shows progress.
 
