@@ -10,7 +10,6 @@ import sys
 from dataclasses import dataclass
 
 import numpy as np
-from threadpoolctl import threadpool_info
 
 WITHOUT_FMA = "glibc.cpu.hwcaps=-AVX2,-FMA,-FMA4,-AVX2_Usable,-FMA_Usable,-FMA4_Usable"  # in new and old versions
 
@@ -20,7 +19,7 @@ class Processor:
     """What OpenBLAS calls it, what this processor must have for it, and NumPy's features that it lacks."""
 
     name: str
-    needs: frozenset[str] = frozenset()  # any one of them: NumPy 2.4 has other names
+    needs: frozenset[str]  # any one of them: NumPy 2.4 has other names
     lacks: tuple[str, ...] = ()  # how their names begin
     tunables: str = ""
 
@@ -43,7 +42,7 @@ def simd(kind):
 def environment(processor, optional):
     """NumPy warns of features that it does not know or that the processor lacks: only ``optional`` ones are named."""
     chosen = {"OPENBLAS_CORETYPE": processor.name}
-    if processor.lacks and (lacking := [feature for feature in optional if feature.startswith(processor.lacks)]):
+    if lacking := [feature for feature in optional if feature.startswith(processor.lacks)]:
         chosen["NPY_DISABLE_CPU_FEATURES"] = " ".join(lacking)
     if processor.tunables:
         chosen["GLIBC_TUNABLES"] = processor.tunables
@@ -54,8 +53,9 @@ def why_skipped(processor, features):
     """Why the tests cannot run as on this processor; empty if they can."""
     if not processor.needs & set(features):
         return f"this processor has none of {', '.join(sorted(processor.needs))}"
-    if not any(library["internal_api"] == "openblas" for library in threadpool_info()):
-        return "NumPy is not built with OpenBLAS"
+    blas = np.show_config(mode="dicts")["Build Dependencies"]["blas"]
+    if "DYNAMIC_ARCH" not in blas.get("openblas configuration", ""):
+        return "NumPy was built without an OpenBLAS that chooses its code by the processor"
     return ""
 
 
