@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from bayesvm.core.linalg import JitterWarning, NotPositiveDefiniteError, cholesky
+from bayesvm.core.linalg import JitterWarning, NotFiniteError, NotPositiveDefiniteError, cholesky
 
 
 def test_a_good_matrix_is_left_alone():

@@ -9,7 +9,7 @@ from scipy.special import log_ndtr
 from bayesvm import BayesianLinearSVC, BayesianSVC
 from bayesvm.core.features import InducingFeatures, LinearFeatures
 from bayesvm.core.likelihoods import LIKELIHOODS
-from bayesvm.core.linalg import NotPositiveDefiniteError
+from bayesvm.core.linalg import NotFiniteError, NotPositiveDefiniteError
 from bayesvm.core.links import calibrated, fit_probit
 from bayesvm.data.memory import MemorySource
 from bayesvm.data.scaling import ColumnScaler
@@ -235,7 +235,7 @@ def test_what_is_fixed_stays_and_what_is_bounded_stays_inside():
     assert (found.judged, found.best.features.kernel) == (1, everything)
 
 
-@pytest.mark.parametrize("error", [NotPositiveDefiniteError("not"), FloatingPointError("not finite")], ids=repr)
+@pytest.mark.parametrize("error", [NotPositiveDefiniteError("not"), NotFiniteError("not finite")], ids=repr)
 @pytest.mark.parametrize("every", [2, 3])
 def test_kernels_that_fail_are_passed_over_and_counted(monkeypatch, error, every):
     rows, family, calls = some_rows(), KernelFamily(RBF(1.0, 1.0), POINTS), []

@@ -52,7 +52,9 @@ class AffineDistances:
         points = np.asarray(Z, np.float64)
         # Any centre will do. One that single precision can hold makes x - centre exact enough there, and the
         # median keeps most points near it even if one is very far.
-        centre = np.median(points, axis=0).astype(np.float32).astype(np.float64)
+        centre = np.median(points, axis=0)
+        held = np.abs(centre) < np.finfo(np.float32).max
+        centre[held] = centre[held].astype(np.float32)
         scaled = np.clip((points - centre) * inverse_scale, -FARTHEST, FARTHEST)
         norms = np.einsum("ij,ij->i", scaled, scaled)
         table = np.vstack([-2 * slope * scaled.T, np.full(len(points), slope), slope * norms + intercept])

@@ -15,10 +15,17 @@ from scipy import linalg
 Array = npt.NDArray[np.floating[Any]]
 
 LARGEST_JITTER = 1e-2
+OUT_OF_RANGE = (
+    "values in X or kernel parameters are out of range; scale the inputs (scale='standard') or use precision='double'"
+)
 
 
 class NotPositiveDefiniteError(ValueError):
     """A matrix that must be positive definite is not; the message names the cause."""
+
+
+class NotFiniteError(ValueError):
+    """Numbers out of range made infinity or NaN; the message names the remedy."""
 
 
 class JitterWarning(UserWarning):
@@ -32,7 +39,7 @@ def cholesky(matrix: Array, *, what: str, jitter: float = 0.0) -> tuple[Array, f
     """
     scale = float(np.mean(np.diag(matrix))) if matrix.size else 1.0
     if not np.isfinite(matrix).all():
-        raise NotPositiveDefiniteError(f"{what} holds NaN or infinity; a kernel parameter or an input is out of range")
+        raise NotFiniteError(f"{what} holds NaN or infinity; a kernel parameter or an input is out of range")
     tried = jitter
     while tried <= LARGEST_JITTER:
         try:

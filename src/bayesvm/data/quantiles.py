@@ -18,12 +18,13 @@ from scipy.special import ndtri
 from bayesvm.core.arena import Arena
 from bayesvm.core.linalg import Array
 from bayesvm.core.statistics import Block
-from bayesvm.data.scaling import ROUNDING
+from bayesvm.data.scaling import ROUNDING, STEEP, within_reach
 
 MOST_VALUES = 4096  # of a column in a summary; more are grouped
 GROUP_WIDTH = 0.005  # in scores; 0.2 % of the rows in the middle of a column
 MOST_KNOTS = 512  # of a column in a scaler; np.interp slows down with more, and a model's file grows
 KNOT_DISTANCE = 0.02  # in scores, if there are more values than that
+STEEPEST = 1e300  # slope beyond the knots: it stays finite where values differ by the smallest numbers there are
 OUTER_PART = 1 / 6  # of the rows: about those beyond one standard deviation on one side
 
 
@@ -43,9 +44,15 @@ class QuantileScaler:
     def __call__(self, X: npt.NDArray[Any], arena: Arena | None = None) -> Array:
         """The normal scores of the rows in double precision."""
         scaled: Array = (arena or Arena()).empty(X.shape, np.float64)
-        for j, (knots, scores, slopes) in enumerate(self._columns()):
-            scaled[:, j] = _broken_line(X[:, j], knots, scores, slopes)
-        return scaled
+        with np.errstate(over="ignore"):
+            for j, (knots, scores, slopes) in enumerate(self._columns()):
+                scaled[:, j] = _broken_line(X[:, j], knots, scores, slopes)
+        return within_reach(scaled) if self.steep else scaled
+
+    @property
+    def steep(self) -> bool:
+        """Whether columns vary so little that another row may be out of reach."""
+        return bool(self.outer.max() > STEEP)
 
     def inverse(self, scaled: Array) -> Array:
         """Back to the units of the columns."""
@@ -164,4 +171,6 @@ def _outer_slope(values: Array, weight: Array, scores: Array) -> float:
     """
     reached = np.cumsum(weight)
     inner = max(1, np.searchsorted(reached, reached[0] + OUTER_PART * (reached[-1] - reached[0])))
-    return float((scores[inner] - scores[0]) / (values[inner] - values[0]))
+    with np.errstate(over="ignore"):
+        slope = (scores[inner] - scores[0]) / (values[inner] - values[0])
+    return min(float(slope), STEEPEST)

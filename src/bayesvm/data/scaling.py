@@ -17,6 +17,8 @@ from bayesvm.core.statistics import Block
 
 SCALER_BITS = 24
 ROUNDING = 8 * float(np.finfo(np.float64).eps)  # a column that varies by less, relative to its size, is constant
+FARTHEST = 1e100  # of a scaled value: products of two, with room for kernel variances, fit into a double
+STEEP = 1e20  # a factor from which on a value that is accepted, at most 1e100, could come near the end of doubles
 
 
 class Scaler(Protocol):
@@ -29,6 +31,11 @@ class Scaler(Protocol):
     def inverse(self, scaled: Array) -> Array:
         """Back to the units of the columns."""
         ...
+
+
+def within_reach(scaled: Array) -> Array:
+    """The same array with values beyond ``FARTHEST``, infinities too, moved there: no row needs to be farther."""
+    return np.clip(scaled, -FARTHEST, FARTHEST, out=scaled)
 
 
 @dataclass(frozen=True)
@@ -44,8 +51,17 @@ class ColumnScaler:
             return X
         scaled: Array = (arena or Arena()).empty(X.shape, np.float64)
         np.subtract(X, self.centre, out=scaled)
-        scaled /= self.scale
-        return scaled
+        if not self.steep:
+            scaled /= self.scale
+            return scaled
+        with np.errstate(over="ignore"):
+            scaled /= self.scale
+        return within_reach(scaled)
+
+    @property
+    def steep(self) -> bool:
+        """Whether columns vary so little that another row may be out of reach."""
+        return self.scale is not None and bool(self.scale.min() < 1 / STEEP)
 
     def inverse(self, scaled: Array) -> Array:
         """Back to the units of the columns."""
@@ -56,11 +72,14 @@ class ColumnScaler:
 
 @dataclass
 class ColumnMoments:
-    """Weighted mean and sum of squared deviations of every column; merges as in Chan et al. 1983."""
+    """Weighted mean and root of the sum of squared deviations of every column; merges as in Chan et al. 1983.
+
+    The root, because squares of a column in units of 1e-200 are zero.
+    """
 
     weight: float
     mean: Array
-    squares: Array
+    root: Array
 
     @classmethod
     def of(cls, blocks: Iterable[Block], arena: Arena | None = None) -> ColumnMoments:  # noqa: ARG003
@@ -76,15 +95,19 @@ class ColumnMoments:
         mean = weight @ X / divisor
         deviations = X - mean
         correction = weight @ deviations / divisor  # the mean's own rounding, which matters at 1e12
-        squares = np.einsum("i,ij,ij->j", weight, deviations, deviations) - total * correction**2
-        return cls(total, mean + correction, np.maximum(squares, 0.0))
+        largest = np.maximum(deviations.max(axis=0, initial=0.0), -deviations.min(axis=0, initial=0.0))
+        unit = np.ldexp(1.0, np.maximum(np.frexp(largest)[1], -1000))  # powers of two, with which nothing is rounded
+        deviations /= unit
+        squares = np.einsum("i,ij,ij->j", weight, deviations, deviations) - total * (correction / unit) ** 2
+        return cls(total, mean + correction, np.sqrt(np.maximum(squares, 0.0)) * unit)
 
     def __iadd__(self, other: Self) -> Self:
         total = self.weight + other.weight
         gap = other.mean - self.mean
         divisor = total or 1.0
         self.mean = self.mean + gap * (other.weight / divisor)
-        self.squares = self.squares + other.squares + gap**2 * (self.weight * other.weight / divisor)
+        apart = np.abs(gap) * np.sqrt(self.weight * other.weight / divisor)
+        self.root = np.hypot(np.hypot(self.root, other.root), apart)
         self.weight = total
         return self
 
@@ -95,12 +118,14 @@ class ColumnMoments:
 
     def common_scaler(self) -> ColumnScaler:
         """To mean 0, and all columns divided by the root of their mean variance: for columns that share a unit."""
-        common = np.sqrt(np.mean(self._deviation() ** 2))
+        deviation = self._deviation()
+        largest = float(deviation.max()) or 1.0
+        common = largest * float(np.sqrt(np.mean((deviation / largest) ** 2)))
         return _rounded(self.mean, np.full_like(self.mean, common or 1.0))
 
     def _deviation(self) -> Array:
         """The standard deviations; zero where the mean's own rounding would explain them."""
-        deviation = np.sqrt(self.squares / self.weight)
+        deviation = self.root / np.sqrt(self.weight)
         return np.where(deviation <= ROUNDING * np.abs(self.mean), 0.0, deviation)
 
 

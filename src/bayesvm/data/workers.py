@@ -14,12 +14,18 @@ from queue import Empty, SimpleQueue
 from types import TracebackType
 from typing import Self, TypeVar
 
+import numpy as np
 from threadpoolctl import ThreadpoolController
 
 from bayesvm.core.arena import Arena
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
+
+
+def quiet_overflow() -> np.errstate:
+    """Infinity and NaN without NumPy's warnings, which name nothing: what is made of them is checked, and refused."""
+    return np.errstate(over="ignore", invalid="ignore", divide="ignore")
 
 
 class Workers:
@@ -45,7 +51,8 @@ class Workers:
             arena = Arena()
         arena.reset()
         try:
-            return function(item, arena)
+            with quiet_overflow():
+                return function(item, arena)
         finally:
             self._arenas.put(arena)
 

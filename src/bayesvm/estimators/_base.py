@@ -19,6 +19,7 @@ from sklearn.utils.metaestimators import available_if
 from bayesvm.core.features import Features
 from bayesvm.core.leave_one_out import Cavities, joined
 from bayesvm.core.likelihoods import Likelihood, noisy
+from bayesvm.core.linalg import OUT_OF_RANGE, NotFiniteError
 from bayesvm.core.links import Softmax, TwoProbits
 from bayesvm.core.posterior import Gaussian
 from bayesvm.data.blocks import BlockSource, block_rows
@@ -36,7 +37,7 @@ from bayesvm.estimators._scaling import fitted_scalers
 from bayesvm.estimators._schemas import READY, place
 from bayesvm.estimators._session import Session, all_or_nothing, session
 from bayesvm.estimators._states import features_from, features_state, scaler_from, scaler_state
-from bayesvm.estimators._validation import require_whole_labels
+from bayesvm.estimators._validation import column_name, require_whole_labels
 from bayesvm.estimators._warnings import warn_of_repetition
 from bayesvm.inference.learning_rates import AdaptiveRate, FixedRate, LearningRate, RobbinsMonro
 from bayesvm.inference.objective import Model, Task
@@ -216,7 +217,17 @@ class BaseBayesianSVC(PredictionMixin, ClassifierMixin, BaseEstimator, metaclass
             raw = rows.source(workers, block_rows(self._expected_weights(*shape), rows.n_features), opened.rng)
             start = {"the model it starts from": self._start_digest() if again else None}
             checkpoint.belongs_to(lambda: identity(self, rows.classes, rows.fingerprint() | start))
-            yield raw, replace(opened, repetition=repetition(raw))
+            try:
+                yield raw, replace(opened, repetition=repetition(raw))
+            except NotFiniteError as error:
+                raise NotFiniteError(f"{error}. {self._largest_column(raw)}") from error
+
+    def _largest_column(self, raw: BlockSource) -> str:
+        """Which column is the likeliest cause of an overflow."""
+        moments = raw.moments()
+        size = np.abs(moments.mean) + moments.root / np.sqrt(moments.weight)
+        column = int(np.argmax(size))
+        return f"The largest values, about {size[column]:.0e}, are in column {column_name(self, column)}"
 
     def _start_digest(self) -> str:
         """Tells the model of an earlier fit apart from others."""
@@ -337,6 +348,8 @@ class BaseBayesianSVC(PredictionMixin, ClassifierMixin, BaseEstimator, metaclass
 
     def _calibrate(self, cavity: Cavities, indices: np.ndarray | None) -> None:
         """Fit the link to leave-one-out marginals, and say how good they are."""
+        if not (np.isfinite(cavity.mean).all() and np.isfinite(cavity.variance).all()):
+            raise NotFiniteError(f"leave-one-out predictions are not finite: {OUT_OF_RANGE}")
         self._cavities = cavity
         self._link = fitted_link(self.link, cavity)
         if isinstance(self._link, TwoProbits | Softmax):

@@ -19,7 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 from bayesvm.core.arena import Arena
 from bayesvm.core.features import Features
 from bayesvm.core.known import KnownF
-from bayesvm.core.linalg import cholesky
+from bayesvm.core.linalg import OUT_OF_RANGE, NotFiniteError, cholesky
 from bayesvm.core.statistics import Block, Machine, View
 from bayesvm.data.blocks import block_rows
 from bayesvm.data.dask_rows import is_dask
@@ -59,7 +59,10 @@ class PredictionMixin:
         check_is_fitted(self)
 
         def work(blocks: Iterable[Block], arena: Arena) -> Result:
-            return what(*self._view.moments(blocks, arena))
+            m, v = self._view.moments(blocks, arena)
+            if not (np.isfinite(m).all() and np.isfinite(v).all()):
+                raise NotFiniteError(f"predictions are not finite: {OUT_OF_RANGE}")
+            return what(m, v)
 
         with Workers(jobs(self.n_jobs)) as workers:
             rows = block_rows(len(self._view.lenses[0].mean), self.n_features_in_)
@@ -169,8 +172,9 @@ class PredictionMixin:
         s = np.sqrt(v)
         # The paper's formula is no average over f, and the hinge link is one already: the average itself, then.
         averaged = self.link in ("paper", "hinge")
-        stated = known.mean_probability(m, s) if averaged else np.asarray(ndtr(self._link.score(m, v)))
-        total = entr(stated) + entr(1 - stated)
+        stated = np.asarray(ndtr(self._link.score(m, v)))
+        mean = known.mean_probability(m, s) if averaged else stated
+        total = entr(mean) + entr(1 - mean)
         aleatoric = np.minimum(known.mean_entropy(m, s), total)
         reach = REACH * s
         lower, upper = (ndtr(self._link.score(m + sign * reach, np.zeros(len(m)))) for sign in (-1, 1))

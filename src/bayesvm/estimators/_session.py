@@ -15,7 +15,7 @@ from typing import Any, TypeVar, cast
 import numpy as np
 
 from bayesvm.data.repetition import Repetition
-from bayesvm.data.workers import Workers
+from bayesvm.data.workers import Workers, quiet_overflow
 from bayesvm.estimators._checkpoints import Checkpoint
 from bayesvm.estimators._held_out import Audience
 from bayesvm.inference.places import Clock
@@ -53,7 +53,7 @@ def session(
     """Threads and a clock, for the length of a ``with``."""
     clock = Clock(np.inf if time_limit is None else time.monotonic() + time_limit)
     workers.watch = audience.display.rows
-    with workers, _stopped_by_interrupt(clock):
+    with workers, quiet_overflow(), _stopped_by_interrupt(clock):
         yield Session(workers, np.random.default_rng(seed), audience, clock, checkpoint)
 
 

@@ -119,6 +119,12 @@ def _naming_text_columns(X: Any) -> Iterator[None]:
         raise
 
 
+def column_name(estimator: Any, column: int) -> str:
+    """What a column of X is called in messages."""
+    names = getattr(estimator, "feature_names_in_", None)
+    return str(column) if names is None else repr(names[column])
+
+
 def _require_usable(estimator: Any, X: Any) -> None:
     values = X.data if hasattr(X, "tocoo") else X  # of a sparse matrix, its entries
     try:

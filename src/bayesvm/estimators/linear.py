@@ -13,7 +13,7 @@ from bayesvm.core.arena import Arena
 from bayesvm.core.features import Features, LinearFeatures
 from bayesvm.core.kernels import positive
 from bayesvm.core.leave_one_out import Cavities
-from bayesvm.core.linalg import NotPositiveDefiniteError, cholesky
+from bayesvm.core.linalg import NotFiniteError, NotPositiveDefiniteError, cholesky
 from bayesvm.core.posterior import DiagonalGaussian, Gaussian
 from bayesvm.core.statistics import Block, View
 from bayesvm.data.blocks import BlockSource, at_most, most_held
@@ -22,6 +22,7 @@ from bayesvm.estimators._base import BaseBayesianSVC, Prepared
 from bayesvm.estimators._parameters import COMMON, one_of, whole
 from bayesvm.estimators._schemas import MEAN_FIELD
 from bayesvm.estimators._session import Session
+from bayesvm.estimators._validation import column_name
 from bayesvm.inference.evidence import maximise
 from bayesvm.inference.families import LinearFamily
 from bayesvm.inference.hyperparameters import Rows, moved, search
@@ -34,6 +35,8 @@ TUNING_ROWS = 8_000  # from at most so many rows
 ROWS_PER_FEATURE = 5  # from so many rows a column on,
 TUNING_JUDGEMENTS = 8  # and so many trials
 INTERCEPT_VARIANCE = 100.0
+SAME_ROW = 1e-12  # of the largest projection, by which those of equal rows may differ
+SMALLEST_SCALE = 1e-120  # of a column; the square of its inverse is a factor of coef_covariance_
 
 
 class BayesianLinearSVC(BaseBayesianSVC):
@@ -140,6 +143,13 @@ class BayesianLinearSVC(BaseBayesianSVC):
                 f"X has {source.n_features} columns; a full posterior covariance is kept up to "
                 f"{WIDEST_FULL_COVARIANCE}. Use covariance='diagonal'."
             )
+        scale: Any = getattr(source.scaler, "scale", None)
+        if scale is not None and scale.min() < SMALLEST_SCALE:
+            column = int(np.argmin(scale))
+            raise ValueError(
+                f"column {column_name(self, column)} varies by {scale[column]:.0e} only, and the variance of its "
+                "coefficient, which is per unit of the column, is too large a number. Give the column in a smaller unit"
+            )
         return LinearFeatures(self._prior_root(source.n_features), bool(self.fit_intercept))
 
     def _prior_root(self, width: int) -> np.ndarray:
@@ -156,7 +166,7 @@ class BayesianLinearSVC(BaseBayesianSVC):
             raise ValueError("covariance='diagonal' needs a number or a vector as prior_variance, not a matrix")
         try:
             root, _ = cholesky(prior, what="prior_variance")
-        except NotPositiveDefiniteError as error:
+        except (NotPositiveDefiniteError, NotFiniteError) as error:
             raise ValueError(f"prior_variance must be positive definite: {error}") from error
         if not self.fit_intercept:
             return root
@@ -205,11 +215,11 @@ class BayesianLinearSVC(BaseBayesianSVC):
             return super()._leave_out(model, source, trained, session)
         rng = session.rng
         # A mean field has no cavities: its variances do not know what a row contributed. So each half of the rows is
-        # predicted by a fit to the other. Halves go by a projection, which equal rows share.
+        # predicted by a fit to the other.
         rows = at_most(source, most_held(source.n_features), rng)
         labels, direction = [machine.label for machine in trained.machines], rng.standard_normal(source.n_features)
         projected, y, weight = map(np.concatenate, zip(*rows.map(partial(_seen, direction=direction)), strict=True))
-        half = np.floor(projected * 1e6) % 2
+        half = _halves(projected)
         mean, variance = np.empty((rows.n_rows, len(labels))), np.empty((rows.n_rows, len(labels)))
         for side in (0, 1):
             inside, outside = np.flatnonzero(half == side), np.flatnonzero(half != side)
@@ -249,6 +259,18 @@ class BayesianLinearSVC(BaseBayesianSVC):
         self.coef_covariance_ = covariances[0] if len(covariances) == 1 else np.stack(covariances)
         bias = stacked[:, width:].sum(axis=1)  # the intercept's weight, if there is one
         self.intercept_ = bias - self.coef_ @ centre
+
+
+def _halves(projected: np.ndarray) -> np.ndarray:
+    """Rows in the order of a projection go to either half by turns; equal ones, up to rounding, go together.
+
+    Their order does not depend on the units of the columns, as digits of the projection do.
+    """
+    order = np.argsort(projected, kind="stable")
+    steps = np.diff(projected[order], prepend=projected[order[:1]]) > SAME_ROW * np.abs(projected).max()
+    half = np.empty(len(order), np.intp)
+    half[order] = np.cumsum(steps) % 2
+    return half
 
 
 def _seen(blocks: Iterable[Block], _: Arena, *, direction: np.ndarray) -> tuple[np.ndarray, ...]:

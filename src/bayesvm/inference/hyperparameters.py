@@ -25,7 +25,7 @@ from bayesvm.core.gradients import (
 )
 from bayesvm.core.leave_one_out import Cavities, block_cavities, effective_rows, joined
 from bayesvm.core.likelihoods import Likelihood
-from bayesvm.core.linalg import Array, JitterWarning, NotPositiveDefiniteError
+from bayesvm.core.linalg import Array, JitterWarning, NotFiniteError, NotPositiveDefiniteError
 from bayesvm.core.links import Probit, Softmax, calibrated, row_losses
 from bayesvm.core.posterior import Gaussian, NaturalParameters
 from bayesvm.core.statistics import Machine, View, block_transfer
@@ -186,7 +186,7 @@ def search(rows: Rows, family: Family, start: Judgement | None, most: int) -> Se
             judged += 1
             try:
                 here = best[1] if judged == 1 else judge(rows, family.features(x), best[1])
-            except (NotPositiveDefiniteError, FloatingPointError):
+            except (NotPositiveDefiniteError, NotFiniteError):
                 failed += 1
                 return best[0] + n_rows, np.zeros(len(x))
             price, slope = family.penalty(x)

@@ -18,6 +18,7 @@ from bayesvm.data.blocks import BlockSource
 from bayesvm.inference.objective import Model, checked
 
 SMALLEST_DEVIATION = 1e-8
+SMALLEST_SLOPE = 1e-100  # of the ELBO, that can be divided by; it is no stop rule
 
 
 def maximise(
@@ -60,7 +61,7 @@ def maximise(
         method="L-BFGS-B",
         bounds=bounds,
         callback=after_step,
-        options={"maxfun": max_passes, "maxiter": max_passes, "ftol": tol * 1e-2, "gtol": 0.0, "maxcor": 20},
+        options={"maxfun": max_passes, "maxiter": max_passes, "ftol": tol * 1e-2, "gtol": SMALLEST_SLOPE, "maxcor": 20},
     )
     q = DiagonalGaussian(found.x[:width], found.x[width:] ** 2)
     return q, float(-found.fun / per_row), bool(found.status == 0)

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from bayesvm.core.arena import Arena
 from bayesvm.core.features import Features
 from bayesvm.core.likelihoods import Likelihood
+from bayesvm.core.linalg import OUT_OF_RANGE, NotFiniteError
 from bayesvm.core.posterior import Coordinates, Gaussian, NaturalParameters
 from bayesvm.core.statistics import Block, Machine, MachineSums, Statistics, View, block_statistics
 from bayesvm.data.blocks import BlockSource
@@ -90,8 +91,5 @@ def evaluate(model: Model, source: BlockSource, tasks: Sequence[Task]) -> list[E
 def checked(elbo: float) -> float:
     """The ELBO itself, if it is a number."""
     if not np.isfinite(elbo):
-        raise FloatingPointError(
-            "the ELBO is not finite: values in X or kernel parameters are out of range; "
-            "scale the inputs (scale='standard') or use precision='double'"
-        )
+        raise NotFiniteError(f"the ELBO is not finite: {OUT_OF_RANGE}")
     return elbo

@@ -17,7 +17,7 @@ import numpy as np
 from bayesvm.core.features import InducingFeatures
 from bayesvm.core.kernels import Kernel
 from bayesvm.core.likelihoods import Likelihood
-from bayesvm.core.linalg import Array, NotPositiveDefiniteError
+from bayesvm.core.linalg import Array, NotFiniteError, NotPositiveDefiniteError
 from bayesvm.core.links import base_rate_offsets
 from bayesvm.core.statistics import Block
 from bayesvm.data.memory import MemorySource
@@ -234,7 +234,7 @@ class Tuner:
         began = time.monotonic()
         try:
             found = self._judged(entry, entry.rows, n_points)
-        except (NotPositiveDefiniteError, FloatingPointError):  # nobody needs more points, then
+        except (NotPositiveDefiniteError, NotFiniteError):  # nobody needs more points, then
             self.report.failed += 1
             return entry
         seconds, n_points = time.monotonic() - began, found.features.n_weights
