@@ -91,7 +91,9 @@ def _columns(rng: np.random.Generator, n_rows: int, n_features: int) -> np.ndarr
         "constant": lambda: np.full(n_rows, rng.choice([0.0, 1.0, -3.7])),
         "nearly constant": lambda: 1 + 10.0 ** rng.uniform(-17, -8) * rng.standard_normal(n_rows),
         "binary": lambda: rng.integers(0, 2, n_rows).astype(float),
-        "one outlier": lambda: np.where(np.arange(n_rows) == 0, 10.0 ** rng.uniform(1, 20), rng.standard_normal(n_rows)),
+        "one outlier": lambda: np.where(
+            np.arange(n_rows) == 0, 10.0 ** rng.uniform(1, 20), rng.standard_normal(n_rows)
+        ),
     }
     likely = [0.5, 0.1, 0.1, 0.1, 0.1, 0.1]
     clean = np.column_stack([kinds[kind]() for kind in rng.choice(list(kinds), n_features, p=likely)])
@@ -138,9 +140,9 @@ def _estimator(rng: np.random.Generator, X: np.ndarray) -> Any:
         "scale": one_of("auto", "standard", "common", None, None),
         "link": one_of("calibrated", "calibrated", "probit", "hinge", "paper"),
         "noise": one_of("auto", 0, 1.0, 1e6),
-        "batch_size": one_of("auto", 1, 7),
+        "batch_size": one_of("auto", 5, 20),
         "learning_rate": one_of("adaptive", "robbins_monro", 0.3, 1.0),
-        "max_iter": one_of(1, 5, 100),
+        "max_iter": one_of(1, 5, 40),
         "tol": one_of(5e-5, 0.0, 1.0) if rng.random() < 0.3 else 5e-5,
         "class_weight": one_of(None, None, "balanced"),
         "precision": one_of("auto", "single", "double"),

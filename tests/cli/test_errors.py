@@ -50,6 +50,23 @@ def test_a_mistake_of_ours_has_its_traceback(small, monkeypatch):
         bayesvm(*FIT, folder=small())
 
 
+@pytest.mark.parametrize("error", [FloatingPointError, OverflowError, ZeroDivisionError])
+def test_a_failure_of_arithmetic_is_told_in_a_sentence(small, monkeypatch, error):
+    def overflow(*_, **__):
+        raise error("a number is too large")
+
+    monkeypatch.setattr("bayesvm.cli.fit.fit_table", overflow)
+    told(bayesvm(*FIT, folder=small()), "a number is too large")
+
+
+def test_a_column_in_too_small_a_unit_is_named(small):
+    folder = small()
+    rows = np.random.default_rng(0).standard_normal((60, 2))
+    lines = [f"{a},{b * 1e-200},{'no' if a > 0 else 'yes'}" for a, b in rows]
+    (folder / "table.csv").write_text("\n".join(["a,b,y", *lines]))
+    told(bayesvm(*FIT, folder=folder), "column 'b' varies by")
+
+
 @pytest.mark.parametrize("code", [3, "no licence"])
 def test_an_exit_that_no_broken_pipe_made_keeps_its_code(small, monkeypatch, code):
     def leave(*_, **__):

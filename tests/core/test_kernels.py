@@ -76,6 +76,19 @@ def test_rows_far_away_are_as_accurate_as_near_ones(kernel, dtype):
     np.testing.assert_allclose(found, [[0, half, 0], [0, 0, 1], [0, 0, 0], [0, 0, 0]], atol=2e-3)
 
 
+@pytest.mark.parametrize("kernel", [RBF(1.7), Matern(1.7), Matern(1.7, nu=2.5)])
+@pytest.mark.parametrize(("dtype", "atol"), [(np.float32, 2e-7), (np.float64, 1e-14)])
+def test_rows_near_points_that_are_far_apart_lose_no_digits(kernel, dtype, atol):
+    rng = np.random.default_rng(0)
+    points = rng.uniform(-1e6, 1e6, (30, 3))
+    offset = 2.0 ** -rng.integers(0, 5, (30, 3))
+    rows = points + offset  # exact but for the last bits of a point
+    near = np.einsum("ij,ij->i", rows - points, rows - points)
+    found = np.diag(kernel.against(points, dtype)(rows, Arena()))
+    expected = [kernel([[0.0]], [[np.sqrt(d)]])[0, 0] for d in near]
+    np.testing.assert_allclose(found, expected, atol=atol)
+
+
 def test_parts_of_a_sum_are_reached_by_name():
     kernel = RBF(1.0) + Linear()
     kernel.set_params(k0__length_scale=3.0, weights=[2.0, 0.5])

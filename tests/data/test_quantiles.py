@@ -9,7 +9,7 @@ from bayesvm.core.arena import Arena
 from bayesvm.core.statistics import Block
 from bayesvm.data.memory import MemorySource
 from bayesvm.data.quantiles import MOST_VALUES, ColumnQuantiles
-from bayesvm.data.scaling import ColumnScaler
+from bayesvm.data.scaling import FARTHEST, ColumnScaler
 from bayesvm.data.workers import Workers
 
 rng = np.random.default_rng(0)
@@ -215,3 +215,11 @@ def test_threads_give_the_same_bits():
             source = MemorySource(X, y, None, ColumnScaler(), workers, 500)
             scalers.append(source.reduce(ColumnQuantiles.of).scaler())
     assert_near(*scalers, rtol=0)
+
+
+@pytest.mark.parametrize("unit", [1e-60, 1e-300, 5e-324])
+def test_no_row_is_scaled_beyond_reach(unit):
+    X = unit * rng.integers(0, 5, (50, 1))
+    scaler = ColumnQuantiles.of([Block(X, np.ones(50, int), None)]).scaler()
+    np.testing.assert_allclose(scaler(np.array([[-1e100], [1e100]])), [[-FARTHEST], [FARTHEST]])
+    assert np.abs(scaler(X)).max() < 5

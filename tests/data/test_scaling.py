@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from bayesvm.core.statistics import Block
-from bayesvm.data.scaling import ColumnMoments
+from bayesvm.data.scaling import FARTHEST, ColumnMoments
 
 rng = np.random.default_rng(0)
 
@@ -55,3 +55,17 @@ def test_rows_of_weight_zero_do_not_count_though_they_fill_whole_blocks():
     scaler, expected = moments(X, weight).scaler(), moments(X[weight > 0], weight[weight > 0], cuts=1).scaler()
     np.testing.assert_allclose(scaler.centre, expected.centre)
     np.testing.assert_allclose(scaler.scale, expected.scale)
+
+
+@pytest.mark.parametrize("unit", [1e-310, 1e-300, 1e-200, 1e-160, 1e-100, 1e95])
+@pytest.mark.parametrize("name", ["scaler", "common_scaler"])
+def test_units_do_not_matter(unit, name):
+    X = rng.standard_normal((200, 2)) * [1, 3] + 5
+    scaled = getattr(moments(X * unit), name)()(X * unit)
+    np.testing.assert_allclose(scaled, getattr(moments(X), name)()(X), rtol=1e-6, atol=1e-6)
+
+
+def test_no_row_is_scaled_beyond_reach():
+    X = rng.standard_normal((200, 2)) * [1e-60, 1e-300]
+    scaled = moments(X).scaler()(np.array([[1e100, 1e100], [-1e100, 0.0]]))
+    np.testing.assert_allclose(scaled, [[FARTHEST, FARTHEST], [-FARTHEST, 0.0]], atol=1)

@@ -179,3 +179,57 @@ def test_duplicate_inducing_points_are_merged():
 def test_two_rows_are_enough():
     probability = BayesianSVC().fit([[0.0], [1.0]], ["a", "b"]).predict_proba([[0.0], [1.0]])
     assert probability[0, 0] > 0.5 > probability[1, 0]
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: BayesianSVC("linear", n_inducing=10, tune=None, random_state=0),
+        lambda: BayesianSVC("linear", n_inducing=10, tune=None, random_state=0, scale="quantile"),
+        lambda: BayesianSVC(tune=None, random_state=0),
+        lambda: BayesianLinearSVC(tune=None),
+    ],
+    ids=["linear kernel", "quantiles", "rbf", "linear"],
+)
+def test_a_row_that_is_farther_than_squares_can_tell_is_a_very_far_row(make):
+    unit = 1e-80
+    model = make().fit(X[:, :1] * unit, y)
+    far, farther = np.array([[-1e-10], [1e-10]]), np.array([[-1e100], [1e100]])  # 1e70 and 1e180 deviations
+    np.testing.assert_allclose(model.predict_proba(farther), model.predict_proba(far), atol=1e-9)
+    assert np.isfinite(model.predict_uncertainty(farther)["epistemic"]).all()
+
+
+@pytest.mark.parametrize(
+    ("model", "table", "message"),
+    [
+        (
+            BayesianLinearSVC(tune=None, scale=None, precision="single"),
+            X * [1, 1e60, 1],
+            "not finite.*about 1e.60.*'b'",
+        ),
+        (BayesianSVC("linear", tune=None, scale=None, precision="single"), X * [1, 1e60, 1], "not finite.*'b'"),
+        (BayesianSVC(Linear(1e200), tune=None, scale=None), X * 1e90, "infinity.*about 1e.90.*column"),
+        (BayesianLinearSVC(tune=None), X * [1, 1, 1e-150], "column 'c' varies by 1e-150 only.*smaller unit"),
+        (BayesianSVC("linear", tune=None, scale=None), X * [1e90, 1e95, 1e80], "lost in rounding.*about 1e.95.*'b'"),
+    ],
+    ids=["single", "single, kernel", "kernel variance", "small unit", "many orders"],
+)
+def test_numbers_out_of_range_are_refused_and_the_column_is_named(model, table, message):
+    pd = pytest.importorskip("pandas")
+    with pytest.raises(ValueError, match=message):
+        model.fit(pd.DataFrame(table, columns=["a", "b", "c"]), y)
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "matern32"])
+def test_huge_values_without_scaling_give_no_warning_of_numpy(kernel):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        warnings.simplefilter("ignore", UserWarning)
+        model = BayesianSVC(kernel, scale=None, tune=None, random_state=0).fit(X * 1e95, y)
+    assert np.isfinite(model.predict_proba(X * 1e95)).all()
+
+
+def test_small_units_are_not_taken_for_constants():
+    plain = BayesianSVC(tune=None, random_state=0).fit(X, y).predict_proba(X)
+    small = BayesianSVC(tune=None, random_state=0).fit(X * 1e-250, y).predict_proba(X * 1e-250)
+    np.testing.assert_allclose(small, plain, atol=1e-5)

@@ -5,6 +5,7 @@ import pytest
 
 from bayesvm import BayesianLinearSVC
 from bayesvm.datasets import twonorm
+from bayesvm.estimators.linear import _halves
 
 DATA = twonorm(1500, random_state=0)
 X, y = DATA.X[:, :6] * np.arange(1, 7) + 3, DATA.y
@@ -69,3 +70,22 @@ def test_stochastic_inference_finds_the_batch_optimum():
     batch = BayesianLinearSVC(inference="batch").fit(X, y)
     stochastic = BayesianLinearSVC(inference="stochastic", batch_size=100, random_state=0).fit(X, y)
     np.testing.assert_allclose(stochastic.predict_proba(X), batch.predict_proba(X), atol=5e-3)
+
+
+@pytest.mark.parametrize("covariance", ["full", "diagonal"])
+@pytest.mark.parametrize("unit", [10.0, 1e-9, np.array([3.0, 0.02, 700.0, 1.0, 1e-5, 40.0])], ids=["10", "1e-9", "own"])
+def test_probabilities_do_not_depend_on_units(covariance, unit):
+    rng = np.random.default_rng(0)
+    rows = rng.standard_normal((40, 6))
+    labels = rows[:, 0] + 0.7 * rng.standard_normal(40) > 0
+    model, other = (BayesianLinearSVC(covariance=covariance, random_state=1) for _ in range(2))
+    plain = model.fit(rows, labels).predict_proba(rows)
+    np.testing.assert_allclose(other.fit(rows * unit, labels).predict_proba(rows * unit), plain, atol=1e-4)
+
+
+def test_halves_of_a_mean_field_keep_equal_rows_together():
+    values = np.repeat(np.random.default_rng(0).standard_normal(50), 3)
+    shuffled = np.random.default_rng(1).permutation(150)
+    half = _halves((values * (1 + 1e-16 * np.arange(150)))[shuffled])[np.argsort(shuffled)].reshape(50, 3)
+    assert (half == half[:, :1]).all()
+    assert half[:, 0].sum() == 25

@@ -137,6 +137,16 @@ def test_epistemic_part_is_never_negative_and_grows_far_away(link, rows, labels)
     assert (found["total"] <= np.log(len(model.classes_)) + 1e-9).all()
 
 
+@pytest.mark.parametrize("link", ["calibrated", "probit", "hinge", "paper"])
+@pytest.mark.parametrize("noise", [0.0, 100.0])
+def test_the_interval_contains_the_probability(link, noise):
+    model = BayesianSVC("linear", n_inducing=10, link=link, noise=noise, tune=None, random_state=0).fit(X, y)
+    rows = np.vstack([X, X * 30])
+    found, p = model.predict_uncertainty(rows), model.predict_proba(rows)[:, 1]
+    assert (found["lower"] <= p).all()
+    assert (p <= found["upper"]).all()
+
+
 @pytest.mark.parametrize(
     "model", [BayesianSVC(n_inducing=20, tune=None, random_state=0), BayesianLinearSVC()], ids=repr
 )

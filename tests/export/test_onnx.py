@@ -123,6 +123,54 @@ def test_uncertainty(link, n_classes):
         )
 
 
+@pytest.mark.parametrize("link", ["calibrated", "probit", "hinge", "paper"])
+@pytest.mark.parametrize("n_classes", LABELS)
+@pytest.mark.parametrize("make", [BayesianLinearSVC, BayesianSVC], ids=["linear", "kernel"])
+def test_uncertainty_of_rows_far_outside(make, n_classes, link):
+    given = {"kernel": "linear", "n_inducing": 15} if make is BayesianSVC else {}
+    model = make(tune=None, random_state=0, link=link, **given).fit(X, LABELS[n_classes])
+    rows = np.vstack([X[:30] * 10.0**power for power in range(0, 90, 9)])
+    found, expected = said(to_onnx(model, uncertainty=True), rows), model.predict_uncertainty(rows)
+    for name, values in expected.items():
+        np.testing.assert_allclose(found[name], values, atol=SPLIT[n_classes], err_msg=name)
+
+
+@pytest.mark.parametrize("kernel", [RBF(1.7, 4.0), Matern(1.7, 4.0), Matern(1.7, 4.0, nu=2.5)], ids=repr)
+def test_columns_of_large_numbers_without_scaling(kernel):
+    spread = np.random.default_rng(0)
+    centres = spread.uniform(0, 1e6, (120, 3))
+    rows = np.vstack([centres, centres + spread.standard_normal((120, 3))])
+    model = BayesianSVC(kernel, n_inducing=None, scale=None, tune=None, random_state=0)
+    require_the_same(model.fit(rows, (rows[:, 0] % 7 > 3).astype(int)), rows, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("model", "shift", "named"),
+    [
+        (BayesianSVC(RBF(1.0, 4.0), n_inducing=50, scale=None, tune=None, random_state=0), 1e8, 1),
+        (BayesianSVC(n_inducing=50, tune=None, random_state=0), 1e8, 1),
+        (BayesianLinearSVC(tune=None), 1e8, 1),
+        (BayesianLinearSVC(tune=None), 1e60, 1),
+    ],
+    ids=repr,
+)
+def test_what_single_precision_would_round_away_is_refused(model, shift, named):
+    rows = np.random.default_rng(0).standard_normal((200, 3))
+    labels = rows[:, 1] > 0
+    rows *= [1, shift / 1e8, 1]
+    rows[:, 1] += shift
+    with pytest.raises(ValueError, match=f"dtype='single' rounds the values of column {named} so coarsely"):
+        to_onnx(model.fit(rows, labels), dtype="single")
+    require_the_same(model, rows, atol=1e-9)
+
+
+@pytest.mark.parametrize("scale", ["standard", "quantile"])
+def test_rows_beyond_all_reach(scale):
+    model = BayesianSVC("linear", n_inducing=10, scale=scale, tune=None, random_state=0).fit(X * 1e-80, LABELS[2])
+    rows = np.vstack([X * 1e-80, np.diag(np.full(4, 1e100))])
+    require_the_same(model, rows)
+
+
 def test_small_probabilities_keep_their_digits():
     z = np.concatenate([np.linspace(-37, 37, 20_001), [0.0, -1e-9, 1e-9, -1e8]])
     graph = Graph()

@@ -82,3 +82,19 @@ def test_a_column_with_the_name_of_an_output():
     linear = BayesianLinearSVC(tune=None).fit(X, X[:, 0] > 0)
     with pytest.raises(ValueError, match="a column is called 'label', like an output of the graph; give it another"):
         to_onnx(TableModel(linear, Recipe((NumberColumn("label", 0.0),))))
+
+
+def test_a_column_without_a_name():
+    X = rng.standard_normal((100, 2))
+    linear = BayesianLinearSVC(tune=None).fit(X, X[:, 0] > 0)
+    with pytest.raises(ValueError, match="column 2 of the model has no name.*name it in the table and fit again"):
+        to_onnx(TableModel(linear, Recipe.plain(["a", ""])))
+
+
+@pytest.mark.parametrize("names", [["/constant_0", "/Sub_3"], ["//constant_0", "/"], ["X", "a b"]])
+def test_columns_with_names_like_those_of_nodes(names):
+    X = rng.standard_normal((100, 2))
+    linear = BayesianLinearSVC(tune=None).fit(X, X[:, 0] > 0)
+    session = onnxruntime.InferenceSession(to_onnx(TableModel(linear, Recipe.plain(names))).SerializeToString())
+    found = session.run(["probabilities"], dict(zip(names, [X[:, :1], X[:, 1:]], strict=True)))[0]
+    np.testing.assert_allclose(found, linear.predict_proba(X), atol=1e-9)

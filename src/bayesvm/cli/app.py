@@ -42,7 +42,7 @@ app.add_typer(datasets, name="datasets")
 # Typer has click inside or beside it, by its version; either way this is the parent of all wrong usage.
 USAGE: Any = typer.BadParameter.__base__
 # What is wrong with data or files is told in one sentence; all else is a mistake of ours, with its traceback.
-TOLD = (ValueError, TypeError, OSError, ImportError, MemoryError)
+TOLD = (ValueError, TypeError, OSError, ImportError, MemoryError, ArithmeticError)
 
 
 def show_version(asked: bool) -> None:

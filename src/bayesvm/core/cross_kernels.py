@@ -12,12 +12,13 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 from numpy.polynomial import Chebyshev, Polynomial
+from scipy.spatial.distance import cdist
 
 from bayesvm.core.arena import Arena
 from bayesvm.core.linalg import Array
 
-# |x̃|² beyond which rounding in d² would be more than about 1e-5 in single, 1e-8 in double precision
-FAR = {np.dtype(np.float32): 100.0, np.dtype(np.float64): 1e8}
+# |x̃|² beyond which rounding in d² would be more than about 1e-5 in single, 1e-10 in double precision
+FAR = {np.dtype(np.float32): 100.0, np.dtype(np.float64): 1e6}
 FARTHEST = 1e15  # in length-scales; squares still fit into single precision, and doubles resolve nothing beyond
 
 
@@ -34,11 +35,13 @@ class AffineDistances:
     """``slope · d² + intercept`` between rows and fixed points, by one matrix product.
 
     Rows become ``(x̃, |x̃|², 1)`` and points ``(-2 z̃, 1, |z̃|²)``. Centring on the points keeps the cancellation
-    small. Rows so far out that it would show are done again in double, and kept on the right side of d² = 0.
+    small. Rows so far out that it would show are done again in double, and kept on the right side of d² = 0; those so
+    far that it would show in double by differences, since they may be near a point that is as far.
     """
 
     centre: Array
     inverse_scale: Array
+    points: Array  # z̃
     table: Array  # (D+2)×M in double, slope and intercept folded in
     table_in_dtype: Array
     slope: float
@@ -58,7 +61,7 @@ class AffineDistances:
         scaled = np.clip((points - centre) * inverse_scale, -FARTHEST, FARTHEST)
         norms = np.einsum("ij,ij->i", scaled, scaled)
         table = np.vstack([-2 * slope * scaled.T, np.full(len(points), slope), slope * norms + intercept])
-        return cls(centre, inverse_scale, table, table.astype(dtype), slope, intercept)
+        return cls(centre, inverse_scale, scaled, table, table.astype(dtype), slope, intercept)
 
     def __call__(self, X: Array, arena: Arena) -> Array:
         """The matrix for the rows of ``X``."""
@@ -86,6 +89,9 @@ class AffineDistances:
         np.clip(scaled, -FARTHEST, FARTHEST, out=scaled)
         norms = np.einsum("ij,ij->i", scaled, scaled)
         values: Array = np.column_stack([scaled, norms, np.ones(len(X))]) @ self.table
+        remote = norms >= FAR[np.dtype(np.float64)]
+        if remote.any():
+            values[remote] = self.slope * cdist(scaled[remote], self.points, "sqeuclidean") + self.intercept
         return np.minimum(values, self.intercept) if self.slope < 0 else np.maximum(values, self.intercept)
 
 

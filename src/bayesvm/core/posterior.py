@@ -11,7 +11,7 @@ from typing import Protocol
 
 import numpy as np
 
-from bayesvm.core.linalg import Array, cholesky, inverse_transposed
+from bayesvm.core.linalg import OUT_OF_RANGE, Array, NotPositiveDefiniteError, cholesky, inverse_transposed
 
 DIAGONALISE_FROM = 40  # rows per weight from which an eigendecomposition per pass pays for itself
 
@@ -112,6 +112,8 @@ class Gaussian:
         if n_rows < DIAGONALISE_FROM * len(self.mean):
             return Coordinates(None, self.mean, self.root)
         values, vectors = np.linalg.eigh(self.natural.precision)
+        if values[0] <= 0:
+            raise NotPositiveDefiniteError(f"the precision of the posterior is lost in rounding: {OUT_OF_RANGE}")
         return Coordinates(vectors, vectors.T @ self.mean, 1 / values)
 
 

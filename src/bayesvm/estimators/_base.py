@@ -19,7 +19,7 @@ from sklearn.utils.metaestimators import available_if
 from bayesvm.core.features import Features
 from bayesvm.core.leave_one_out import Cavities, joined
 from bayesvm.core.likelihoods import Likelihood, noisy
-from bayesvm.core.linalg import OUT_OF_RANGE, NotFiniteError
+from bayesvm.core.linalg import OUT_OF_RANGE, NotFiniteError, NotPositiveDefiniteError
 from bayesvm.core.links import Softmax, TwoProbits
 from bayesvm.core.posterior import Gaussian
 from bayesvm.data.blocks import BlockSource, block_rows
@@ -219,8 +219,8 @@ class BaseBayesianSVC(PredictionMixin, ClassifierMixin, BaseEstimator, metaclass
             checkpoint.belongs_to(lambda: identity(self, rows.classes, rows.fingerprint() | start))
             try:
                 yield raw, replace(opened, repetition=repetition(raw))
-            except NotFiniteError as error:
-                raise NotFiniteError(f"{error}. {self._largest_column(raw)}") from error
+            except (NotFiniteError, NotPositiveDefiniteError) as error:
+                raise type(error)(f"{error}. {self._largest_column(raw)}") from error
 
     def _largest_column(self, raw: BlockSource) -> str:
         """Which column is the likeliest cause of an overflow."""

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from bayesvm.core.cross_kernels import FARTHEST, AffineDistances, FlatRBFAgainst
+from bayesvm.core.cross_kernels import FAR, FARTHEST, AffineDistances, FlatRBFAgainst
 from bayesvm.core.features import InducingFeatures
 from bayesvm.core.kernels import RBF, Constant, Kernel, Linear, Matern, Sum
 from bayesvm.core.linalg import Array
@@ -77,8 +77,14 @@ def exported_kernel(kernel: Kernel) -> ExportedKernel:
 def _affine(distances: AffineDistances, rows: Value, dtype: np.dtype[Any]) -> Value:
     """``slope · d² + intercept``, on the right side of d² = 0."""
     scaled = clip((rows - distances.centre) * distances.inverse_scale, -FARTHEST, FARTHEST)
-    extended = concatenated([scaled, (scaled * scaled).sum(1)])
-    value = extended.apply("Gemm", distances.table[:-1], distances.table[-1])
+    points = distances.points
+    if np.square(points).sum(axis=1).max() < FAR[np.dtype(np.float64)]:
+        extended = concatenated([scaled, (scaled * scaled).sum(1)])
+        value = extended.apply("Gemm", distances.table[:-1], distances.table[-1])
+    else:  # by differences, as for far rows there; column by column, for a table of all would have N·M·D entries
+        differences = [scaled.columns([j]) - points[:, j] for j in range(points.shape[1])]
+        squares = [difference * difference for difference in differences]
+        value = sum(squares[1:], squares[0]) * distances.slope + distances.intercept
     return (minimum if distances.slope < 0 else maximum)(value, distances.intercept).cast(dtype)
 
 

@@ -101,8 +101,9 @@ class Value:
 
 @dataclass
 class Graph:
-    """Nodes, constants, inputs and outputs, as they are added."""
+    """Nodes, constants, inputs and outputs, as they are added. What is inside is named after ``prefix``."""
 
+    prefix: str = "/"
     onnx: Any = field(default_factory=lambda: optional("onnx", "onnx"))
     inputs: list[Any] = field(default_factory=list)
     outputs: list[Any] = field(default_factory=list)
@@ -131,7 +132,7 @@ class Graph:
     def constant(self, value: npt.ArrayLike, dtype: npt.DTypeLike) -> Value:
         """An array that is part of the model."""
         array = np.ascontiguousarray(value, dtype) if np.ndim(value) else np.asarray(value, dtype)
-        name = f"/constant_{len(self.constants)}"
+        name = f"{self.prefix}constant_{len(self.constants)}"
         self.n_bytes += array.nbytes
         if self.n_bytes > LARGEST:
             raise ValueError(
@@ -145,7 +146,7 @@ class Graph:
         self, op: str, inputs: Sequence[Value], dtype: np.dtype[Any], rank: int | None = None, **attributes: Any
     ) -> Value:
         """An operator on values of the graph; its result has as many axes as they have, if no rank is given."""
-        name = f"/{op}_{len(self.nodes)}"
+        name = f"{self.prefix}{op}_{len(self.nodes)}"
         self.nodes.append(self.onnx.helper.make_node(op, [value.name for value in inputs], [name], **attributes))
         return Value(self, name, dtype, max(value.rank for value in inputs) if rank is None else rank)
 

@@ -14,7 +14,7 @@ from numpy.polynomial import Chebyshev, Polynomial
 from scipy.special import erfcx
 
 from bayesvm.core.links import HINGE_NODES, HINGE_WEIGHTS, Hinge, Normalised, Paper, Probit, Softmax, TwoProbits
-from bayesvm.export.graph import Value, absolute, concatenated, exp, log, maximum, sqrt, where
+from bayesvm.export.graph import Value, absolute, concatenated, exp, log, maximum, minimum, sqrt, where
 
 Both = tuple[Value, Value]  # log P(first class), log P(second class)
 LEAST = 1e-300  # a probability, as in core.links
@@ -74,7 +74,10 @@ def _paper(_: Paper, m: Value, v: Value) -> Both:
 def _hinge(_: Hinge, m: Value, v: Value) -> Both:
     f = m.expanded(-1) + sqrt(v).expanded(-1) * HINGE_NODES
     odds = (maximum(f + 1.0, 0.0) - maximum(1.0 - f, 0.0)) * 2.0
-    first, second = (log(maximum(side.apply("Sigmoid").dot(HINGE_WEIGHTS), LEAST)) for side in (-odds, odds))
+    # Not the operator Sigmoid: of a number below 1e-16, onnxruntime's leaves nothing.
+    larger = 1 / (1.0 + exp(-absolute(odds)))
+    sides = (exp(minimum(side, 0.0)) * larger for side in (-odds, odds))
+    first, second = (log(maximum(side.dot(HINGE_WEIGHTS), LEAST)) for side in sides)
     return first, second
 
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from bayesvm.estimators import BayesianLinearSVC, BayesianSVC
 from bayesvm.estimators._prediction import prediction_view
+from bayesvm.estimators._validation import column_name
 from bayesvm.export.features import moments
 from bayesvm.export.graph import Graph, Value, exp
 from bayesvm.export.links import log_probabilities
@@ -19,6 +20,7 @@ from bayesvm.export.uncertainty import uncertainty_of
 from bayesvm.workflow import TableModel
 
 DTYPES: dict[str, np.dtype[Any]] = {"double": np.dtype(np.float64), "single": np.dtype(np.float32)}
+MOST_MOVED = 0.01  # probability, by rounding rows to single precision
 LABEL_TYPES = {"b": np.bool_, "i": np.int64, "u": np.int64, "f": np.float64, "U": np.object_, "O": np.object_}
 
 
@@ -53,7 +55,9 @@ def to_onnx(
     """
     estimator: Any = model.estimator if isinstance(model, TableModel) else model
     _require_exportable(estimator, dtype)
-    graph, kind, n_classes = Graph(), DTYPES[dtype], len(estimator.classes_)
+    graph, kind, n_classes = Graph(_prefix(model)), DTYPES[dtype], len(estimator.classes_)
+    if kind != np.float64:
+        _require_resolved(estimator)
     rows = _rows(graph, model, kind).cast(np.float64)
     # The parts of a fitted model are read as they are.
     scaler, features, link = estimator._scaler, estimator._features, estimator._link  # noqa: SLF001
@@ -96,6 +100,36 @@ def _require_exportable(estimator: Any, dtype: str) -> None:
             f"labels of the type {classes.dtype}, such as {classes[0]!r}, have no ONNX form; fit with labels that are "
             "text, whole numbers, floats or bools"
         )
+
+
+def _require_resolved(estimator: Any) -> None:
+    """Rows that are rounded to single precision on their way in have the same probabilities, or nearly so."""
+    scaler, width = estimator._scaler, estimator.n_features_in_  # noqa: SLF001
+    points = getattr(estimator, "inducing_points_", None)
+    if points is None:
+        points = scaler.inverse(np.random.default_rng(0).choice([-1.0, 1.0], (64, width)))
+    with np.errstate(over="ignore"):
+        rounded = points.astype(np.float32).astype(np.float64)
+    finite = np.isfinite(rounded)
+    lost = np.where(finite, np.abs(scaler(rounded) - scaler(points)), np.inf)
+    moved = np.abs(estimator.predict_proba(rounded) - estimator.predict_proba(points)).max() if finite.all() else 1.0
+    if moved > MOST_MOVED:
+        name = column_name(estimator, int(np.argmax(lost.max(axis=0))))
+        raise ValueError(
+            f"dtype='single' rounds the values of column {name} so coarsely that probabilities move by {moved:.1g}; "
+            "use dtype='double', or fit to columns of smaller numbers: subtract what all rows have in common"
+        )
+
+
+def _prefix(model: Any) -> str:
+    """What names of nodes begin with, and no column's name does."""
+    names = [column.name for column in model.recipe.columns] if isinstance(model, TableModel) else []
+    if "" in names:
+        raise ValueError(
+            f"column {names.index('') + 1} of the model has no name, and an input of an ONNX graph needs one; name it "
+            "in the table and fit again"
+        )
+    return "/" * (1 + max((len(name) - len(name.lstrip("/")) for name in names), default=0))
 
 
 def _rows(graph: Graph, model: Any, dtype: np.dtype[Any]) -> Value:

@@ -9,13 +9,14 @@ import numpy as np
 import numpy.typing as npt
 
 from bayesvm.data.quantiles import QuantileScaler
-from bayesvm.data.scaling import ColumnScaler
-from bayesvm.export.graph import Value, concatenated, where
+from bayesvm.data.scaling import FARTHEST, ColumnScaler
+from bayesvm.export.graph import Value, clip, concatenated, where
 
 
 def scaled(scaler: Any, rows: Value) -> Value:
-    """The scaled rows."""
-    return SCALERS[type(scaler)](scaler, rows)
+    """The scaled rows, within the same reach."""
+    value = SCALERS[type(scaler)](scaler, rows)
+    return clip(value, -FARTHEST, FARTHEST) if scaler.steep else value
 
 
 def _columns(scaler: ColumnScaler, rows: Value) -> Value:

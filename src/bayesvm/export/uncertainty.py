@@ -25,9 +25,9 @@ def _two_classes(link: Any, m: Value, s: Value, known: Value, logs: Value) -> di
     binary = BINARY[type(link)]
     first, second = binary(link, m + s * NODES, known)
     aleatoric = -(exp(first) * first + exp(second) * second) @ WEIGHTS[:, None]
+    stated = exp(logs).columns([1])
     if isinstance(link, Paper | Hinge):  # no average over f, or one by another rule: the average itself, then
         logs = concatenated([log(maximum(exp(side) @ WEIGHTS[:, None], LEAST)) for side in (first, second)])
-    stated = exp(logs).columns([1])
     lower, upper = (exp(binary(link, m + s * reach, known)[1]) for reach in (-REACH, REACH))
     total = _entropy(logs, 1)
     aleatoric = minimum(aleatoric, total)
@@ -39,10 +39,11 @@ def _many_classes(link: Any, m: Value, s: Value, known: Value, logs: Value, draw
     """The entropy of what is stated, divided as it is at the points; where nothing is uncertain there, all known."""
     at_draws = log_probabilities(link, m.expanded(1) + s.expanded(1) * draws, known)
     mean = exp(at_draws).sum(1) / DRAWS
-    whole = _entropy(log(maximum(mean, LEAST)), 2).flat()
+    one = m.graph.constant(1.0, np.float64)
+    possible = mean.apply("Greater", 0.0, dtype=np.bool_)
+    whole = -(mean * log(where(possible, mean, one))).sum(2).flat()  # 0 log 0 is zero, as for entr
     aleatoric = _entropy(at_draws, 2).sum(1).flat() / DRAWS
     total = _entropy(logs, 1).flat()
-    one = m.graph.constant(1.0, np.float64)
     doubtful = whole.apply("Greater", 0.0, dtype=np.bool_)
     share = minimum(where(doubtful, aleatoric / where(doubtful, whole, one), one), 1.0)
     return {"total": total, "aleatoric": share * total, "epistemic": (1.0 - share) * total}
