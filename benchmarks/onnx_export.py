@@ -14,7 +14,7 @@ from sklearn.model_selection import train_test_split
 
 from bayesvm import BayesianLinearSVC, BayesianSVC, to_onnx
 from bayesvm.datasets import load_table, waveform
-from bayesvm.estimators._base import _block_dtype
+from bayesvm.estimators._parameters import block_dtype
 
 ROWS = 20_000  # of a table: half to learn from, half to predict
 BATCH = 4_000  # rows that a session is given at once
@@ -40,7 +40,7 @@ def tables():
 
 def precision(model, X):
     """In which a model was fitted to these rows."""
-    dtype = _block_dtype(model.precision, len(X) * model._expected_weights(*X.shape))  # noqa: SLF001
+    dtype = block_dtype(model.precision, len(X) * model._expected_weights(*X.shape))  # noqa: SLF001
     return "single" if dtype == np.float32 else "double"
 
 

@@ -19,7 +19,7 @@ from sklearn.utils.metaestimators import available_if
 from bayesvm.core.features import Features
 from bayesvm.core.leave_one_out import Cavities, joined
 from bayesvm.core.likelihoods import Likelihood, noisy
-from bayesvm.core.linalg import OUT_OF_RANGE, NotFiniteError, NotPositiveDefiniteError
+from bayesvm.core.linalg import OUT_OF_RANGE, NotFiniteError
 from bayesvm.core.links import Softmax, TwoProbits
 from bayesvm.core.posterior import Gaussian
 from bayesvm.data.blocks import BlockSource, block_rows
@@ -31,20 +31,18 @@ from bayesvm.estimators._checkpoints import Checkpoint, CheckpointFile, NoCheckp
 from bayesvm.estimators._classes import warn_if_costly
 from bayesvm.estimators._held_out import Audience, HeldOut
 from bayesvm.estimators._inputs import TrainingRows, stream_rows, training_rows
-from bayesvm.estimators._parameters import COMMON, check_parameters
+from bayesvm.estimators._parameters import COMMON, block_dtype, check_parameters, learning_rate
 from bayesvm.estimators._prediction import PredictionMixin, jobs, prediction_view, probabilities
-from bayesvm.estimators._scaling import fitted_scalers
+from bayesvm.estimators._scaling import fitted_scalers, naming_the_largest_column
 from bayesvm.estimators._schemas import READY, place
 from bayesvm.estimators._session import Session, all_or_nothing, session
 from bayesvm.estimators._states import features_from, features_state, scaler_from, scaler_state
-from bayesvm.estimators._validation import column_name, require_whole_labels
+from bayesvm.estimators._validation import require_whole_labels
 from bayesvm.estimators._warnings import warn_of_repetition
-from bayesvm.inference.learning_rates import AdaptiveRate, FixedRate, LearningRate, RobbinsMonro
 from bayesvm.inference.objective import Model, Task
 from bayesvm.inference.training import Callback, Plan, Trained, train
 from bayesvm.progress import progress_display
 
-SINGLE_FROM = 1_000_000  # features in all, N·M, from which blocks are in single precision
 SMALL_MATRICES = 1024  # weights below which factorisations are not worth several threads; worse on a busy machine
 NOISE = 1.0  # variance; .3 and 3 are about as good, and all far better than none where rows are many
 
@@ -217,17 +215,8 @@ class BaseBayesianSVC(PredictionMixin, ClassifierMixin, BaseEstimator, metaclass
             raw = rows.source(workers, block_rows(self._expected_weights(*shape), rows.n_features), opened.rng)
             start = {"the model it starts from": self._start_digest() if again else None}
             checkpoint.belongs_to(lambda: identity(self, rows.classes, rows.fingerprint() | start))
-            try:
+            with naming_the_largest_column(self, raw):
                 yield raw, replace(opened, repetition=repetition(raw))
-            except (NotFiniteError, NotPositiveDefiniteError) as error:
-                raise type(error)(f"{error}. {self._largest_column(raw)}") from error
-
-    def _largest_column(self, raw: BlockSource) -> str:
-        """Which column is the likeliest cause of an overflow."""
-        moments = raw.moments()
-        size = np.abs(moments.mean) + moments.root / np.sqrt(moments.weight)
-        column = int(np.argmax(size))
-        return f"The largest values, about {size[column]:.0e}, are in column {column_name(self, column)}"
 
     def _start_digest(self) -> str:
         """Tells the model of an earlier fit apart from others."""
@@ -285,7 +274,7 @@ class BaseBayesianSVC(PredictionMixin, ClassifierMixin, BaseEstimator, metaclass
         return False
 
     def _dtype(self, source: BlockSource) -> Any:
-        return _block_dtype(self.precision, source.n_rows * self._expected_weights(source.n_rows, source.n_features))
+        return block_dtype(self.precision, source.n_rows * self._expected_weights(source.n_rows, source.n_features))
 
     def _model(self, features: Features, source: BlockSource) -> Model:
         self._features = features
@@ -333,7 +322,7 @@ class BaseBayesianSVC(PredictionMixin, ClassifierMixin, BaseEstimator, metaclass
 
     def _plan(self, source: BlockSource, session: Session) -> Plan:
         size = min(source.n_rows, 4096 if self.batch_size == "auto" else int(self.batch_size))
-        rate = _learning_rate(self.learning_rate)
+        rate = learning_rate(self.learning_rate)
         return Plan(self.inference, int(self.max_iter), float(self.tol), size, rate, session.clock)
 
     def _store(self, model: Model, trained: Trained) -> None:
@@ -399,15 +388,3 @@ def _columns(estimator: Any) -> tuple[Any, ...] | int | None:
 
 def _told(columns: Any) -> str:
     return ", ".join(map(repr, columns)) if isinstance(columns, tuple) else f"{columns} without names"
-
-
-def _block_dtype(precision: str, n_features: int) -> Any:
-    if precision == "auto":
-        return np.float32 if n_features >= SINGLE_FROM else np.float64
-    return {"single": np.float32, "double": np.float64}[precision]
-
-
-def _learning_rate(rate: Any) -> LearningRate:
-    if rate == "adaptive":
-        return AdaptiveRate()
-    return RobbinsMonro() if rate == "robbins_monro" else FixedRate(float(rate))

@@ -1,4 +1,4 @@
-"""Estimators: checks of constructor parameters, with errors that say what is allowed."""
+"""Estimators: checks of constructor parameters, with errors that say what is allowed, and what some stand for."""
 
 from __future__ import annotations
 
@@ -6,6 +6,10 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
+
+from bayesvm.inference.learning_rates import AdaptiveRate, FixedRate, LearningRate, RobbinsMonro
+
+SINGLE_FROM = 1_000_000  # features in all, N·M, from which blocks are in single precision
 
 Check = tuple[Callable[[Any], bool], str]
 
@@ -69,3 +73,17 @@ def check_parameters(estimator: Any, checks: Mapping[str, Check]) -> None:
         value = getattr(estimator, name)
         if not fits(value):
             raise ValueError(f"{type(estimator).__name__}: {name} must be {words}; got {value!r}")
+
+
+def block_dtype(precision: str, n_features: int) -> Any:
+    """The type of numbers in blocks with so many features in all."""
+    if precision == "auto":
+        return np.float32 if n_features >= SINGLE_FROM else np.float64
+    return {"single": np.float32, "double": np.float64}[precision]
+
+
+def learning_rate(rate: Any) -> LearningRate:
+    """The rule that a name or a number stands for."""
+    if rate == "adaptive":
+        return AdaptiveRate()
+    return RobbinsMonro() if rate == "robbins_monro" else FixedRate(float(rate))
