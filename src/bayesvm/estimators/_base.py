@@ -19,7 +19,6 @@ from sklearn.utils.metaestimators import available_if
 from bayesvm.core.features import Features
 from bayesvm.core.leave_one_out import Cavities, joined
 from bayesvm.core.likelihoods import Likelihood, noisy
-from bayesvm.core.linalg import OUT_OF_RANGE, NotFiniteError
 from bayesvm.core.links import Softmax, TwoProbits
 from bayesvm.core.posterior import Gaussian
 from bayesvm.data.blocks import BlockSource, block_rows
@@ -337,8 +336,6 @@ class BaseBayesianSVC(PredictionMixin, ClassifierMixin, BaseEstimator, metaclass
 
     def _calibrate(self, cavity: Cavities, indices: np.ndarray | None) -> None:
         """Fit the link to leave-one-out marginals, and say how good they are."""
-        if not (np.isfinite(cavity.mean).all() and np.isfinite(cavity.variance).all()):
-            raise NotFiniteError(f"leave-one-out predictions are not finite: {OUT_OF_RANGE}")
         self._cavities = cavity
         self._link = fitted_link(self.link, cavity)
         if isinstance(self._link, TwoProbits | Softmax):

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from bayesvm.core.leave_one_out import Cavities, block_cavities, joined
+from bayesvm.core.linalg import OUT_OF_RANGE, NotFiniteError
 from bayesvm.core.links import PLAIN_LINKS, Normalised, calibrated, refined
 from bayesvm.core.statistics import View
 from bayesvm.data.blocks import BlockSource, at_most
@@ -39,6 +40,8 @@ def cavities(
 
 def fitted_link(name: str, cavity: Cavities) -> Any:
     """The link by that name; ``calibrated`` is fitted to the leave-one-out marginals."""
+    if not (np.isfinite(cavity.mean).all() and np.isfinite(cavity.variance).all()):
+        raise NotFiniteError(f"leave-one-out predictions are not finite: {OUT_OF_RANGE}")
     if name == "calibrated":
         return refined(calibrated(cavity), cavity)
     return Normalised(PLAIN_LINKS[name]) if cavity.mean.shape[1] > 1 else PLAIN_LINKS[name]
