@@ -8,6 +8,7 @@ map depends on, the features of a block are *recorded*, as kernels are.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Protocol, Self
 
 import numpy as np
@@ -18,6 +19,7 @@ from bayesvm.core.cross_kernels import CrossKernel
 from bayesvm.core.kernel_adjoints import KernelGradient, Recorded, added
 from bayesvm.core.kernels import Kernel
 from bayesvm.core.linalg import Array, cholesky, inverse_transposed
+from bayesvm.core.products import times_upper
 
 # Relative jitter on Kmm: a whitened row's rounding error grows like eps / sqrt(jitter).
 JITTER = {np.dtype(np.float64): 1e-10, np.dtype(np.float32): 1e-6}
@@ -177,6 +179,11 @@ class _PreparedInducing:
     whitening: Array
     shared: Array | None  # features that all rows have in common
 
+    @cached_property
+    def triangular(self) -> bool:
+        """Whether the features are in their own basis."""
+        return not np.tril(self.whitening, -1).any()
+
     @property
     def matrix(self) -> Array:
         """What ``with_prepared`` makes this of."""
@@ -184,7 +191,8 @@ class _PreparedInducing:
 
     def __call__(self, X: Array, arena: Arena, /) -> tuple[Array, Array | None]:
         kernel_matrix = self.cross(X, arena)
-        phi = np.matmul(kernel_matrix, self.whitening, out=arena.empty(kernel_matrix.shape, kernel_matrix.dtype))
+        product = times_upper if self.triangular else np.matmul
+        phi: Array = product(kernel_matrix, self.whitening, out=arena.empty(kernel_matrix.shape, kernel_matrix.dtype))
         arena.release(kernel_matrix)
         if self.shared is not None:
             phi += self.shared

@@ -13,7 +13,7 @@ import numpy as np
 
 from bayesvm.core.linalg import OUT_OF_RANGE, Array, NotPositiveDefiniteError, cholesky, inverse_transposed
 
-DIAGONALISE_FROM = 40  # rows per weight from which an eigendecomposition per pass pays for itself
+DIAGONALISE_FROM = 150  # rows per weight from which an eigendecomposition per pass pays for itself
 
 
 @dataclass(frozen=True)
@@ -21,7 +21,7 @@ class Coordinates:
     """A basis of the weights in which a block sees the posterior.
 
     With ``phi' = basisᵀ phi`` the posterior has mean ``mean``, and ``phiᵀ S phi`` is
-    ``Σ_j spread_j phi'_j²`` for a vector ``spread``, ``|phi'ᵀ spread|²`` for a matrix (D4).
+    ``Σ_j spread_j phi'_j²`` for a vector ``spread``, ``|phi'ᵀ spread|²`` for a matrix, upper triangular (D4).
     """
 
     basis: Array | None

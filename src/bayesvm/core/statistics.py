@@ -19,6 +19,7 @@ from bayesvm.core.features import Features, PreparedFeatures
 from bayesvm.core.likelihoods.contract import Likelihood
 from bayesvm.core.linalg import Array
 from bayesvm.core.posterior import Coordinates, NaturalParameters, Posterior
+from bayesvm.core.products import times_upper
 
 
 class Block(NamedTuple):
@@ -120,7 +121,7 @@ class View:
                 np.copyto(phi, shared)
             mean = lens.offset + (phi @ lens.mean).astype(np.float64)
             if lens.spread.ndim == 2:
-                np.matmul(phi, lens.spread, out=scratch)
+                times_upper(phi, lens.spread, out=scratch)
                 explained = np.einsum("ij,ij->i", scratch, scratch)
             else:
                 explained = np.square(phi, out=scratch) @ lens.spread
