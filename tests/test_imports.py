@@ -28,7 +28,7 @@ TABLE = {
         {"sklearn", "joblib", "dask"},
     ),
     "evaluation": ({"evaluation"}, {"sklearn"}),
-    "inspection": ({"evaluation", "extras", "inspection"}, {"sklearn", "threadpoolctl", "matplotlib"}),
+    "inspection": ({"evaluation", "extras", "inspection"}, {"sklearn", "matplotlib"}),
     "preparation": ({"data", "extras", "preparation", "schema"}, {"sklearn", "pyarrow"}),
     "workflow": (
         {"data", "evaluation", "estimators", "extras", "persistence", "preparation", "schema", "workflow"},

@@ -65,7 +65,7 @@ def compared(X, y, function, per_partition):
     """Seconds of a pass in memory and on the cluster, and where the time of workers went in all passes."""
     size = block_rows(M, D)
     quiet = {"distributed.admin.large-graph-warning-threshold": "1TB"}
-    with Workers(CORES, small_matrices=True) as workers:
+    with Workers(CORES) as workers:
         memory = MemorySource(X, y, None, ColumnScaler(), workers, size)
         memory.reduce(function)
         here = seconds(lambda: memory.reduce(function), REPEAT)

@@ -5,14 +5,13 @@ import pickle
 import numpy as np
 import pytest
 from scipy import sparse
-from threadpoolctl import ThreadpoolController, threadpool_info
 
 from bayesvm.core.linalg import Array
 from bayesvm.data import dask_rows
 from bayesvm.data.dask_rows import CodedTable, DaskSource, DaskTable, is_dask
 from bayesvm.data.labels import Coder
 from bayesvm.data.memory import MemorySource
-from bayesvm.data.partitions import ONE_BLAS_THREAD, added
+from bayesvm.data.partitions import added
 from bayesvm.data.scaling import ColumnMoments, ColumnScaler
 from bayesvm.data.workers import Workers
 
@@ -164,18 +163,6 @@ def test_the_function_is_one_node_of_the_graph(monkeypatch):
     sizes = [len(pickle.dumps(node)) for node in dict(graph.dask).values()]
     assert sum(size > 80_000 for size in sizes) == 1
     assert len(sizes) > 20 + 3 + 1  # partitions, their sums by eight, all
-
-
-def test_overlapping_tasks_keep_blas_to_one_thread_and_give_it_back():
-    def threads():
-        return {library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"}
-
-    with ThreadpoolController().limit(limits=2):
-        ONE_BLAS_THREAD.__enter__()
-        with ONE_BLAS_THREAD:
-            ONE_BLAS_THREAD.__exit__()
-            assert threads() == {1}
-        assert threads() == {2}
 
 
 def test_what_is_dask():

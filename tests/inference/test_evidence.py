@@ -91,7 +91,7 @@ def test_the_same_bits_whatever_the_number_of_threads(batch_size, monkeypatch):
     monkeypatch.setattr(evidence, "MOST_STEPS", 8)
     found = []
     for n_jobs in (1, 2):
-        with Workers(n_jobs, small_matrices=True) as workers:
+        with Workers(n_jobs) as workers:
             best, trace = climbed(KernelFamily(RBF(1.0, 1.0), POINTS), some_rows(workers=workers), 3, batch_size)
             found.append([*(step.elbo for step in trace), best.loo, *best.features.kernel.log_parameters()])
     np.testing.assert_array_equal(*found)

@@ -256,7 +256,7 @@ def test_kernels_that_fail_are_passed_over_and_counted(monkeypatch, error, every
 def test_the_same_bits_whatever_the_number_of_threads():
     found = []
     for n_jobs in (1, 2):
-        with Workers(n_jobs, small_matrices=True) as workers:
+        with Workers(n_jobs) as workers:
             best = search(some_rows(THREE, OMEGA, workers=workers), KernelFamily(RBF(2.0, 1.0), POINTS), None, 5).best
             found.append((best.loo, *best.features.kernel.log_parameters(), *best.losses))
     np.testing.assert_array_equal(*found)

@@ -247,7 +247,7 @@ def test_a_report_survives_as_plain_values():
 def test_the_same_bits_whatever_the_number_of_threads():
     found = []
     for n_jobs in (1, 2):
-        with Workers(n_jobs, small_matrices=True) as workers:
+        with Workers(n_jobs) as workers:
             entry, report = tuned(a_sample(700), {"plain": PLAIN, "same": SAME}, relevance=True, workers=workers)
             found.append([*entry.kernel.log_parameters(), *(trial.loo for trial in report.trials)])
     np.testing.assert_array_equal(*found)

@@ -13,7 +13,7 @@ import numpy as np
 
 from bayesvm.core.linalg import OUT_OF_RANGE, Array, NotPositiveDefiniteError, cholesky, inverse_transposed
 
-DIAGONALISE_FROM = 150  # rows per weight from which an eigendecomposition per pass pays for itself
+DIAGONALISE_FROM = 100  # rows per weight from which an eigendecomposition per pass pays for itself
 
 
 @dataclass(frozen=True)

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import ExitStack
 from copy import deepcopy
 from dataclasses import dataclass
-from functools import cache, reduce
+from functools import reduce
 from operator import iadd
-from threading import Lock
 from typing import Any, Generic, NamedTuple, TypeVar
 from zlib import crc32
 
@@ -18,6 +16,7 @@ from scipy import sparse
 
 from bayesvm.core.arena import Arena
 from bayesvm.core.statistics import Block
+from bayesvm.data.blas import one_blas_thread
 from bayesvm.data.blocks import RowNumbers, Work
 from bayesvm.data.labels import Coder, LabelCounts
 from bayesvm.data.memory import MemorySource
@@ -56,37 +55,6 @@ class Pass(Generic[Result]):
     dtype: np.dtype[Any]
     scaler: Scaler
     rows_per_block: int
-
-
-class _OneBlasThread:
-    """BLAS kept to one thread while any task runs in this process.
-
-    Tasks of several threads overlap, and limits of their own would bring back each other's.
-    """
-
-    def __init__(self) -> None:
-        self._lock, self._inside, self._limit = Lock(), 0, ExitStack()
-
-    def __enter__(self) -> None:
-        with self._lock:
-            if not self._inside:
-                self._limit.enter_context(_alone().small_matrices())
-            self._inside += 1
-
-    def __exit__(self, *_: object) -> None:
-        with self._lock:
-            self._inside -= 1
-            if not self._inside:
-                self._limit.close()
-
-
-ONE_BLAS_THREAD = _OneBlasThread()
-
-
-@cache
-def _alone() -> Workers:
-    """Nobody beside the thread that runs a task; to look for the BLAS libraries takes milliseconds, so once."""
-    return Workers(1)
 
 
 def seen(layout: Layout, X: Any, y: Any, weight: Any) -> Seen:
@@ -137,8 +105,8 @@ def seen(layout: Layout, X: Any, y: Any, weight: Any) -> Seen:
 def summed(work: Pass[Result], X: Any, y: Any, weight: Any) -> Result:
     """The function of all rows of a partition."""
     rows = _coded(work.coder, work.dtype, X, y, weight)
-    source = MemorySource(*rows, work.scaler, _alone(), work.rows_per_block)
-    with ONE_BLAS_THREAD:
+    source = MemorySource(*rows, work.scaler, Workers(1), work.rows_per_block)
+    with one_blas_thread():
         return work.function(source.blocks(0, source.n_rows), Arena())
 
 

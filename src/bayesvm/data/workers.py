@@ -9,15 +9,14 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import AbstractContextManager, ExitStack
 from queue import Empty, SimpleQueue
 from types import TracebackType
 from typing import Self, TypeVar
 
 import numpy as np
-from threadpoolctl import ThreadpoolController
 
 from bayesvm.core.arena import Arena
+from bayesvm.data.blas import one_blas_thread
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -29,17 +28,10 @@ def quiet_overflow() -> np.errstate:
 
 
 class Workers:
-    """A pool of threads, open for the length of a ``with`` statement.
+    """A pool of threads, open for the length of a ``with`` statement."""
 
-    ``small_matrices`` keeps BLAS to one thread outside blocks, too: waking threads for a small factorisation
-    costs more than they save, and much more on a busy machine.
-    """
-
-    def __init__(self, n_jobs: int, *, small_matrices: bool = False) -> None:
+    def __init__(self, n_jobs: int) -> None:
         self.n_jobs = n_jobs
-        self._small_matrices = small_matrices
-        self._threads = ThreadpoolController()
-        self._limits = ExitStack()
         self._arenas: SimpleQueue[Arena] = SimpleQueue()
         self._pool: ThreadPoolExecutor | None = None
         self.watch: Callable[[int, int], None] | None = None  # hears how many rows of a pass are done, and of how many
@@ -51,14 +43,13 @@ class Workers:
             arena = Arena()
         arena.reset()
         try:
-            with quiet_overflow():
+            # Not around a whole pass, which whoever reads its results may leave unfinished.
+            with quiet_overflow(), one_blas_thread():
                 return function(item, arena)
         finally:
             self._arenas.put(arena)
 
     def __enter__(self) -> Self:
-        if self._small_matrices:
-            self._limits.enter_context(self._threads.limit(limits=1))
         if self.n_jobs > 1:
             self._pool = ThreadPoolExecutor(self.n_jobs, thread_name_prefix="bayesvm")
         return self
@@ -69,12 +60,6 @@ class Workers:
         if self._pool is not None:
             self._pool.shutdown(wait=True, cancel_futures=True)
             self._pool = None
-        self._limits.close()
-
-    def small_matrices(self) -> AbstractContextManager[object]:
-        """BLAS kept to one thread for the length of a ``with`` statement, as ``small_matrices`` does for all of it."""
-        limit: AbstractContextManager[object] = self._threads.limit(limits=1)
-        return limit
 
     def watched(self, results: Iterable[Result], rows_each: int, n_rows: int) -> Iterator[Result]:
         """The results of a pass, while whoever watches hears how far it is."""
@@ -90,14 +75,13 @@ class Workers:
 
         It also gets an arena, which serves one item after the other for as long as the workers live.
         """
-        with self._threads.limit(limits=1):
-            if self._pool is None:
-                yield from (self._run(function, item) for item in items)
-                return
-            waiting: deque[Future[Result]] = deque()
-            for item in items:
-                waiting.append(self._pool.submit(self._run, function, item))
-                if len(waiting) > 2 * self.n_jobs:
-                    yield waiting.popleft().result()
-            while waiting:
+        if self._pool is None:
+            yield from (self._run(function, item) for item in items)
+            return
+        waiting: deque[Future[Result]] = deque()
+        for item in items:
+            waiting.append(self._pool.submit(self._run, function, item))
+            if len(waiting) > 2 * self.n_jobs:
                 yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()

@@ -21,6 +21,7 @@ from bayesvm.core.leave_one_out import Cavities, joined
 from bayesvm.core.likelihoods import Likelihood, noisy
 from bayesvm.core.links import Softmax, TwoProbits
 from bayesvm.core.posterior import Gaussian
+from bayesvm.data.blas import threads_for_matrices
 from bayesvm.data.blocks import BlockSource, block_rows
 from bayesvm.data.capacity import require_memory
 from bayesvm.data.repetition import repetition
@@ -42,7 +43,6 @@ from bayesvm.inference.objective import Model, Task
 from bayesvm.inference.training import Callback, Plan, Trained, train
 from bayesvm.progress import progress_display
 
-SMALL_MATRICES = 1024  # weights below which factorisations are not worth several threads; worse on a busy machine
 NOISE = 1.0  # variance; .3 and 3 are about as good, and all far better than none where rows are many
 
 
@@ -68,8 +68,8 @@ class BaseBayesianSVC(PredictionMixin, ClassifierMixin, BaseEstimator, metaclass
     def _expected_weights(self, n_rows: int, n_features: int) -> int:
         """About how many features a row will have; decides precision and block size."""
 
-    def _first_weights(self, n_rows: int, n_features: int) -> int:
-        """How many the first fit has; a model may grow after that."""
+    def _matrix_size(self, n_rows: int, n_features: int) -> int:
+        """About how many rows and columns the largest matrix has that is factored."""
         return self._expected_weights(n_rows, n_features)
 
     @abstractmethod
@@ -207,9 +207,12 @@ class BaseBayesianSVC(PredictionMixin, ClassifierMixin, BaseEstimator, metaclass
         """A source of blocks, not yet scaled, and what works on it."""
         shape = rows.n_rows, rows.n_features
         require_memory(type(self).__name__, rows.n_features, self._wide_vectors(rows.n_rows))
-        workers = Workers(jobs(self.n_jobs), small_matrices=self._first_weights(*shape) < SMALL_MATRICES)
+        workers = Workers(jobs(self.n_jobs))
         seed = checkpoint.seed(check_random_state(self.random_state).randint(2**31))
-        with session(workers, seed, self.time_limit, audience, checkpoint) as opened:
+        with (
+            threads_for_matrices(self._matrix_size(*shape)),
+            session(workers, seed, self.time_limit, audience, checkpoint) as opened,
+        ):
             opened.display.phase("reading rows")
             raw = rows.source(workers, block_rows(self._expected_weights(*shape), rows.n_features), opened.rng)
             start = {"the model it starts from": self._start_digest() if again else None}

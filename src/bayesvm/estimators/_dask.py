@@ -14,7 +14,6 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from bayesvm.data.blocks import RowNumbers, rows_to_hold
 from bayesvm.data.dask_rows import CodedTable, DaskSource, DaskTable, is_dask, is_frame, layout_of, one_column_chunk
 from bayesvm.data.memory import MemorySource
-from bayesvm.data.partitions import ONE_BLAS_THREAD
 from bayesvm.data.scaling import ColumnScaler
 from bayesvm.data.workers import Workers
 from bayesvm.estimators._classes import coder_for
@@ -118,8 +117,7 @@ def _of_partition(X: Any, model: Any, method: str) -> np.ndarray:
     """A prediction for some rows, as one array."""
     if not X.shape[0]:
         return _of_no_rows(model, method)
-    with ONE_BLAS_THREAD:
-        found = getattr(model, method)(X)
+    found = getattr(model, method)(X)
     if isinstance(found, dict):
         found = [found[name] for name in _kinds(model)]
     return np.column_stack(found) if isinstance(found, list | tuple) else found

@@ -14,6 +14,7 @@ from bayesvm import persistence
 from bayesvm.core.features import InducingFeatures
 from bayesvm.core.leave_one_out import Cavities
 from bayesvm.core.statistics import Lens, View
+from bayesvm.data.blas import threads_for_matrices
 from bayesvm.estimators._checkpoints import KIND as CHECKPOINT
 from bayesvm.estimators._parameters import check_parameters
 from bayesvm.estimators._prediction import prediction_view
@@ -104,7 +105,8 @@ def _model(kind: str, state: dict[str, Any]) -> Any:
     if isinstance(model._features, InducingFeatures):
         model._kernel(model.kernel, model.n_features_in_)  # refuses one that there is not
         model.kernel_ = model._features.kernel
-    model._machines = tuple(machine_from(machine) for machine in state["machines"])
+    with threads_for_matrices(model._features.n_weights):
+        model._machines = tuple(machine_from(machine) for machine in state["machines"])
     model._view = View(
         model._features.with_prepared(state["prepared"]), tuple(Lens(**lens) for lens in state["lenses"])
     )

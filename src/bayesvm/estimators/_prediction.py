@@ -21,6 +21,7 @@ from bayesvm.core.features import Features
 from bayesvm.core.known import KnownF
 from bayesvm.core.linalg import OUT_OF_RANGE, NotFiniteError, cholesky
 from bayesvm.core.statistics import Block, Machine, View
+from bayesvm.data.blas import one_blas_thread
 from bayesvm.data.blocks import block_rows
 from bayesvm.data.dask_rows import is_dask
 from bayesvm.data.memory import MemorySource
@@ -212,6 +213,10 @@ class PredictionMixin:
             )
         rng = np.random.default_rng(check_random_state(random_state).randint(2**31))
         rows = self._scaler(X.toarray() if hasattr(X, "toarray") else X)
+        with one_blas_thread():
+            return self._joint_samples(rows, n, rng)
+
+    def _joint_samples(self, rows: np.ndarray, n: int, rng: np.random.Generator) -> np.ndarray:
         phi, prior_variance = self._features.prepared(None, np.float64)(rows, Arena())
         residual = None
         if prior_variance is not None:

@@ -13,6 +13,7 @@ import numpy as np
 from bayesvm.core.features import InducingFeatures
 from bayesvm.core.kernels import Kernel
 from bayesvm.core.links import base_rate_offsets
+from bayesvm.data.blas import one_blas_thread
 from bayesvm.data.blocks import BlockSource, at_most
 from bayesvm.data.repetition import merged
 from bayesvm.estimators._base import BaseBayesianSVC, Fitted, Prepared
@@ -77,7 +78,7 @@ class TuningMixin(BaseBayesianSVC):
         candidates = self._candidates(raw)
         session.display.phase("tuning")
         self.tuning_report_.hear = trial_display(session.display)
-        with tuner.workers.small_matrices():
+        with one_blas_thread():
             entry = self._tuned(tuner, candidates, raw, size, session)
         self._scaler = candidates.scalers[entry.scale]
         source = raw.scaled(self._scaler)

@@ -205,9 +205,6 @@ class BayesianSVC(TuningMixin):
     def _expected_weights(self, n_rows: int, n_features: int) -> int:
         return max(self._sizes(n_rows))
 
-    def _first_weights(self, n_rows: int, n_features: int) -> int:
-        return self._sizes(n_rows)[0]
-
     def _wide_vectors(self, n_rows: int) -> int:
         return 14 * min(self._sizes(n_rows)[0], n_rows)
 

@@ -137,6 +137,9 @@ class BayesianLinearSVC(BaseBayesianSVC):
     def _wide_vectors(self, n_rows: int) -> int:
         return 200
 
+    def _matrix_size(self, n_rows: int, n_features: int) -> int:
+        return 1 if self.covariance == "diagonal" else super()._matrix_size(n_rows, n_features)
+
     def _build_features(self, source: BlockSource, dtype: Any, rng: np.random.Generator) -> Features:
         if self.covariance == "full" and source.n_features > WIDEST_FULL_COVARIANCE:
             raise ValueError(

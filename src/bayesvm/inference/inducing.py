@@ -14,6 +14,7 @@ from threadpoolctl import threadpool_limits
 from bayesvm.core.arena import Arena
 from bayesvm.core.kernels import Kernel, Sum
 from bayesvm.core.linalg import Array
+from bayesvm.data.blas import one_blas_thread
 from bayesvm.data.blocks import BlockSource, HeldRows, at_most
 
 HOW = ("kmeans", "random", "greedy", "gmm")
@@ -58,7 +59,7 @@ def select(
     if how == "random":
         return rows[rng.choice(len(rows), n_points, replace=False)]
     # One thread: sums, and with them the points, would otherwise depend on the number of threads and their timing.
-    with threadpool_limits(limits=1):
+    with one_blas_thread(), threadpool_limits(limits=1, user_api="openmp"):
         if kernel is not None and how == "greedy":
             return rows[greedy_rows(rows, n_points, kernel)]
         origin, unit = rows.mean(axis=0), _unit(rows, kernel)

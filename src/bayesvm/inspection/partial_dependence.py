@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from threadpoolctl import ThreadpoolController
 
 from bayesvm.inspection import _colours as colours
 from bayesvm.inspection._display import Display, counted, plain, some_of
@@ -128,13 +127,12 @@ class PartialDependenceDisplay(Display):
         settings, labels = _settings(X, columns, names, values, labels, n_values)
         rows = rows_of(X, some_of(X.shape[0], max_rows, random_state))
         found = []
-        with ThreadpoolController().limit(limits=1):  # for so few rows, waking more threads takes longer than the work
-            for setting in settings:
-                moved = with_columns(rows, columns, list(setting))
-                stated = estimator.predict_proba(moved)[:, number].mean()
-                draws = fitted.model.sample_proba(fitted.prepared(moved), n_draws, random_state)[:, :, number]
-                low, high = np.quantile(draws.mean(axis=1), BAND)
-                found.append((stated, min(low, stated), max(high, stated)))
+        for setting in settings:
+            moved = with_columns(rows, columns, list(setting))
+            stated = estimator.predict_proba(moved)[:, number].mean()
+            draws = fitted.model.sample_proba(fitted.prepared(moved), n_draws, random_state)[:, :, number]
+            low, high = np.quantile(draws.mean(axis=1), BAND)
+            found.append((stated, min(low, stated), max(high, stated)))
         numeric = labels is None and len(columns) == 1
         return cls(
             settings[:, 0] if len(columns) == 1 else settings,
