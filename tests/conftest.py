@@ -3,7 +3,7 @@
 import pytest
 from threadpoolctl import ThreadpoolController
 
-import bayesvm  # noqa: F401  (loads every library whose threads are to be limited)
+import bayesvm.estimators  # noqa: F401  (loads every library whose threads are to be limited)
 
 
 @pytest.fixture(scope="session", autouse=True)

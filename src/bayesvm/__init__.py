@@ -1,11 +1,51 @@
 """bayesvm: the support vector machine that knows how sure it is."""
 
-from bayesvm import kernels
-from bayesvm.data.tables import open_table
-from bayesvm.estimators import BayesianLinearSVC, BayesianSVC
-from bayesvm.export import to_onnx
-from bayesvm.workflow import TableModel, load
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from bayesvm import kernels
+    from bayesvm.data.tables import open_table
+    from bayesvm.estimators import BayesianLinearSVC, BayesianSVC, stop_on_interrupt
+    from bayesvm.export import to_onnx
+    from bayesvm.workflow import TableModel, load
 
 __version__ = "0.1.0"
 
-__all__ = ["BayesianLinearSVC", "BayesianSVC", "TableModel", "__version__", "kernels", "load", "open_table", "to_onnx"]
+__all__ = [
+    "BayesianLinearSVC",
+    "BayesianSVC",
+    "TableModel",
+    "__version__",
+    "kernels",
+    "load",
+    "open_table",
+    "stop_on_interrupt",
+    "to_onnx",
+]
+
+_ROOMS = {
+    "BayesianLinearSVC": "estimators",
+    "BayesianSVC": "estimators",
+    "TableModel": "workflow",
+    "load": "workflow",
+    "open_table": "data.tables",
+    "stop_on_interrupt": "estimators",
+    "to_onnx": "export",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Load what is asked for, so that the command line can end cleanly if Ctrl-C comes while SciPy is loaded."""
+    room = f"bayesvm.{_ROOMS.get(name, name)}"
+    try:
+        found = import_module(room)
+    except ModuleNotFoundError as error:
+        if error.name != room:
+            raise
+        raise AttributeError(f"module 'bayesvm' has no attribute {name!r}") from None
+    return getattr(found, name) if name in _ROOMS else found
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -40,6 +40,51 @@ def test_ctrl_c_writes_the_model(tmp_path):
     assert "interrupted" in bayesvm("inspect", "people.bayesvm", folder=tmp_path).out
 
 
+@pytest.mark.parametrize("module", ["numpy", "sklearn", "typer", "pyarrow"])
+def test_ctrl_c_during_imports_says_stopped(module, tmp_path):
+    script = f"""
+import os, signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)
+class Presses:
+    def find_spec(self, name, path=None, target=None):
+        if name == {module!r}:
+            os.kill(os.getpid(), signal.SIGINT)
+sys.meta_path.insert(0, Presses())
+from bayesvm.cli import main
+main()
+"""
+    done = subprocess.run(  # noqa: S603
+        [sys.executable, "-c", script, "--version"],
+        cwd=tmp_path,
+        capture_output=True,
+        check=False,
+        text=True,
+        env=environment(),
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "stopped\n")
+
+
+@pytest.mark.parametrize("limit", ["RLIMIT_AS", "RLIMIT_DATA", None])
+def test_under_a_memory_limit_arrow_reserves_nothing(limit):
+    """Its own allocator takes a gigabyte of addresses for any table."""
+    pytest.importorskip("resource")
+    script = f"""
+import os, resource
+os.environ.pop("ARROW_DEFAULT_MEMORY_POOL", None)
+from bayesvm import cli
+if {limit!r}:
+    kind = getattr(resource, {limit!r} or "")
+    resource.setrlimit(kind, (2**32, resource.getrlimit(kind)[1]))
+cli._use_little_address_space()
+import pyarrow
+print(pyarrow.default_memory_pool().backend_name)
+"""
+    done = subprocess.run(  # noqa: S603
+        [sys.executable, "-c", script], capture_output=True, check=True, text=True, env=environment()
+    )
+    assert (done.stdout == "system\n") == (limit is not None)
+
+
 def test_a_reader_that_has_enough_is_no_error(home, tmp_path):
     write_csv(tmp_path / "many.csv", some_people(3_000, 1))
     script = f'"{sys.executable}" -m bayesvm predict "{home}/linear.bayesvm" many.csv | head -1'

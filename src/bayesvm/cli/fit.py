@@ -33,7 +33,7 @@ from bayesvm.cli.options import (
     source,
 )
 from bayesvm.data.tables.files import Paths, find_files
-from bayesvm.estimators import BayesianLinearSVC, BayesianSVC
+from bayesvm.estimators import BayesianLinearSVC, BayesianSVC, stop_on_interrupt
 from bayesvm.evaluation import figures
 from bayesvm.workflow import Judged, TableModel, fit_table
 from bayesvm.workflow.describing import described
@@ -94,20 +94,21 @@ def fit(
         require_writable(path, tables, n_bytes=_about(estimator, files))
         if checkpoint is not None and checkpoint.resolve() == path.resolve():
             raise ValueError(f"{path} cannot be both the model and the checkpoint; give another --checkpoint")
-        model = fit_table(
-            files,
-            target,
-            weight=weight,
-            columns=names(columns) or None,
-            drop=names(drop),
-            levels=names(levels),
-            holdout=holdout,
-            estimator=estimator,
-            seed=seed,
-            checkpoint=checkpoint,
-            copy_to=copy_to,
-            verbose=0 if quiet else 1,
-        )
+        with stop_on_interrupt():
+            model = fit_table(
+                files,
+                target,
+                weight=weight,
+                columns=names(columns) or None,
+                drop=names(drop),
+                levels=names(levels),
+                holdout=holdout,
+                estimator=estimator,
+                seed=seed,
+                checkpoint=checkpoint,
+                copy_to=copy_to,
+                verbose=0 if quiet else 1,
+            )
     try:
         model.save(path)
     except OSError as error:

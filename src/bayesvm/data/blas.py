@@ -69,7 +69,7 @@ def _set(libraries: Sequence[Any], numbers: Sequence[int]) -> list[int]:
     before = [library.get_num_threads() for library in libraries]
     for library, number in zip(libraries, numbers, strict=True):
         # From threadpoolctl 3.7 on, one thread owns the setting, and what others set or restore is ignored.
-        release = getattr(library, "clear_controlling_thread", lambda force: None)
+        release = getattr(library, "clear_controlling_thread", lambda **_: None)
         release(force=True)
         library.set_num_threads(number)
         release(force=True)

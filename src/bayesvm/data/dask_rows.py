@@ -145,7 +145,8 @@ class DaskSource(FarSource):
 
     def reduce(self, function: Work[Result]) -> Result:
         """The sum of ``function`` over the partitions, in their order."""
-        return self.coded.reduce(function, self.scaler, self.hand.rows_per_block)
+        with self.hand.workers.stop.elsewhere():
+            return self.coded.reduce(function, self.scaler, self.hand.rows_per_block)
 
     def fetch(self, numbers: RowNumbers) -> Block:
         """The rows with these numbers, in this order, not scaled."""

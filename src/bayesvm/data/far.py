@@ -61,12 +61,16 @@ class FarSource(ABC):
             yield from self.hand.minibatches(size, rng)
             return
         numbers = random_rows(self.n_rows, most_held(self.n_features), rng)
-        X, y, weight = self.fetch(numbers)
+        X, y, weight = self._fetched(numbers)
         yield from replace(self.hand, X=X, y=y, weight=weight, numbered=numbers).minibatches(size, rng)
 
     def held(self) -> MemorySource:
         """All rows in memory; for tables that are known to be small."""
         if self.hand.n_rows == self.n_rows:
             return self.hand
-        X, y, weight = self.fetch(np.arange(self.n_rows))
+        X, y, weight = self._fetched(np.arange(self.n_rows))
         return replace(self.hand, X=X, y=y, weight=weight, numbered=None)
+
+    def _fetched(self, numbers: RowNumbers) -> Block:
+        with self.hand.workers.stop.elsewhere():
+            return self.fetch(numbers)

@@ -91,6 +91,7 @@ class MemorySource:
         arena = Arena()
         for first in range(start, stop, self.rows_per_block):
             arena.reset()
+            self.workers.check()
             yield self._block(first, min(first + self.rows_per_block, stop), arena)
 
     def subset(self, n_rows: int, rng: np.random.Generator) -> MemorySource:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from queue import Empty, SimpleQueue
 from types import TracebackType
 from typing import Self, TypeVar
@@ -17,6 +17,7 @@ import numpy as np
 
 from bayesvm.core.arena import Arena
 from bayesvm.data.blas import one_blas_thread
+from bayesvm.data.stopping import Stopped, StopRequest
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -34,6 +35,8 @@ class Workers:
         self.n_jobs = n_jobs
         self._arenas: SimpleQueue[Arena] = SimpleQueue()
         self._pool: ThreadPoolExecutor | None = None
+        self.stop = StopRequest()
+        self._abandoned = False
         self.watch: Callable[[int, int], None] | None = None  # hears how many rows of a pass are done, and of how many
 
     def _run(self, function: Callable[[Item, Arena], Result], item: Item) -> Result:
@@ -61,6 +64,12 @@ class Workers:
             self._pool.shutdown(wait=True, cancel_futures=True)
             self._pool = None
 
+    def check(self) -> None:
+        """To be called between two blocks: goes no further in a pass that was abandoned."""
+        if self._abandoned:
+            raise Stopped
+        self.stop.check()
+
     def watched(self, results: Iterable[Result], rows_each: int, n_rows: int) -> Iterator[Result]:
         """The results of a pass, while whoever watches hears how far it is."""
         if self.watch is not None:
@@ -79,9 +88,17 @@ class Workers:
             yield from (self._run(function, item) for item in items)
             return
         waiting: deque[Future[Result]] = deque()
-        for item in items:
-            waiting.append(self._pool.submit(self._run, function, item))
-            if len(waiting) > 2 * self.n_jobs:
-                yield waiting.popleft().result()
-        while waiting:
-            yield waiting.popleft().result()
+        try:
+            for item in items:
+                waiting.append(self._pool.submit(self._run, function, item))
+                if len(waiting) > 2 * self.n_jobs:
+                    yield waiting[0].result()
+                    waiting.popleft()
+            while waiting:
+                yield waiting[0].result()
+                waiting.popleft()
+        finally:
+            if waiting:  # after an error, a Ctrl-C, or because nobody wants the rest
+                self._abandoned = True
+                wait([future for future in waiting if not future.cancel()])
+                self._abandoned = False

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from abc import ABCMeta, abstractmethod
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from hashlib import sha256
 from typing import Any, NamedTuple
@@ -25,6 +25,7 @@ from bayesvm.data.blas import threads_for_matrices
 from bayesvm.data.blocks import BlockSource, block_rows
 from bayesvm.data.capacity import require_memory
 from bayesvm.data.repetition import repetition
+from bayesvm.data.stopping import Stopped
 from bayesvm.data.workers import Workers
 from bayesvm.estimators._calibration import capped, cavities, decision, fitted_link, mean_log_loss
 from bayesvm.estimators._checkpoints import Checkpoint, CheckpointFile, NoCheckpoint, identity, task_from, task_state
@@ -37,7 +38,7 @@ from bayesvm.estimators._scaling import fitted_scalers, naming_the_largest_colum
 from bayesvm.estimators._schemas import READY, place
 from bayesvm.estimators._session import Session, all_or_nothing, session
 from bayesvm.estimators._states import features_from, features_state, scaler_from, scaler_state
-from bayesvm.estimators._validation import require_whole_labels
+from bayesvm.estimators._validation import columns_of, require_same_columns, require_whole_labels
 from bayesvm.estimators._warnings import warn_of_repetition
 from bayesvm.inference.objective import Model, Task
 from bayesvm.inference.training import Callback, Plan, Trained, train
@@ -94,7 +95,8 @@ class BaseBayesianSVC(PredictionMixin, ClassifierMixin, BaseEstimator, metaclass
     ) -> Any:
         """Fit to rows ``X`` and labels ``y``.
 
-        Ctrl-C once ends the fit after the update under way; the model is usable, and ``interrupted_`` is true.
+        Inside ``with bayesvm.stop_on_interrupt():`` Ctrl-C ends the fit early with a usable model, and
+        ``interrupted_`` is true. Elsewhere the estimator is what it was before the call.
 
         Parameters
         ----------
@@ -119,20 +121,17 @@ class BaseBayesianSVC(PredictionMixin, ClassifierMixin, BaseEstimator, metaclass
         kept: Checkpoint = NoCheckpoint() if checkpoint is None else CheckpointFile.open(checkpoint, checkpoint_every)
         with progress_display(self.verbose) as display:
             display.phase("reading labels")
-            columns = _columns(self)
+            columns = columns_of(self)
             rows = training_rows(self, X, y, sample_weight)
             again = self.warm_start and self._can_go_on(rows.classes)
-            if again and columns != _columns(self):
-                raise ValueError(
-                    f"warm_start goes on with the columns of the earlier fit, {_told(columns)}; X has "
-                    f"{_told(_columns(self))}. Give the same columns, or fit with warm_start=False"
-                )
+            if again:
+                require_same_columns(columns, self)
             warn_if_costly(len(rows.classes), rows.n_rows)
             self.classes_ = rows.classes
             self._rates = self._rates if again else self._base_rates(rows.totals)
             audience = Audience(display, callback, HeldOut.of(self, held_out))
             session, fitted = self._fitted(rows, kept, audience, again=again)
-        self.interrupted_ = session.clock.asked
+        self.interrupted_ = session.clock.stop.made
         self._warn_if_unfinished(fitted.trained)
         return self
 
@@ -142,6 +141,7 @@ class BaseBayesianSVC(PredictionMixin, ClassifierMixin, BaseEstimator, metaclass
         with self._session(rows, kept, audience, again=again) as (raw, session):
             warn_of_repetition(session.repetition, stacklevel=5)
             model, source, tasks = self._continued(raw) if again else self._ready(raw, session)
+            session.clock.stop.heeded = True
             plan = self._plan(source, session)
             if self._starts_warm(source) and plan.inference == "auto":
                 plan = replace(plan, inference="batch")
@@ -180,13 +180,14 @@ class BaseBayesianSVC(PredictionMixin, ClassifierMixin, BaseEstimator, metaclass
         ):
             warn_of_repetition(session.repetition, stacklevel=4)
             model, source, tasks = self._prepared(raw, session) if first else self._continued(raw, as_prior=True)
+            session.clock.stop.heeded = True
             plan = replace(self._plan(source, session), inference="batch")
             trained = self._train(model, source, plan, tasks, session)
             self._store(model, trained)
             cavity, _ = self._leave_out(model, source, trained, session)
             seen = cavity if first else joined([self._cavities, cavity])
             self._calibrate(capped(seen, session.rng), None)
-        self.interrupted_ = session.clock.asked
+        self.interrupted_ = session.clock.stop.made
         return self
 
     def save(self, path: Any) -> None:
@@ -320,7 +321,17 @@ class BaseBayesianSVC(PredictionMixin, ClassifierMixin, BaseEstimator, metaclass
     ) -> tuple[Cavities, np.ndarray]:
         """What the fit would say of its rows had it not seen them, and which rows those are."""
         session.display.phase("leaving one out")
-        return cavities(model, source, trained, session.rng, copies=session.repetition.copied > 0)
+        with suppress(Stopped):
+            if not session.clock.stop.made:
+                return self._left_out(model, source, trained, session, few=False)
+        session.clock.stop.settle()
+        return self._left_out(model, source, trained, session, few=True)
+
+    def _left_out(
+        self, model: Model, source: BlockSource, trained: Trained, session: Session, *, few: bool
+    ) -> tuple[Cavities, np.ndarray]:
+        copies = session.repetition.copied > 0
+        return cavities(model, source, trained, session.rng, copies=copies, few=few)
 
     def _plan(self, source: BlockSource, session: Session) -> Plan:
         size = min(source.n_rows, 4096 if self.batch_size == "auto" else int(self.batch_size))
@@ -378,13 +389,3 @@ class BaseBayesianSVC(PredictionMixin, ClassifierMixin, BaseEstimator, metaclass
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
-
-
-def _columns(estimator: Any) -> tuple[Any, ...] | int | None:
-    """What the columns of the last fit are called, or how many there were."""
-    names = getattr(estimator, "feature_names_in_", None)
-    return getattr(estimator, "n_features_in_", None) if names is None else tuple(names)
-
-
-def _told(columns: Any) -> str:
-    return ", ".join(map(repr, columns)) if isinstance(columns, tuple) else f"{columns} without names"

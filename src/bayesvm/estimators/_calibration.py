@@ -18,16 +18,23 @@ from bayesvm.inference.objective import Model
 from bayesvm.inference.training import Trained
 
 LOO_ROWS = 20_000  # a random choice of so many rows stands for all, beyond that
+FEW_LOO_ROWS = 2_000  # in a fit that somebody asked to stop
 
 
 def cavities(
-    model: Model, source: BlockSource, trained: Trained, rng: np.random.Generator, *, copies: bool
+    model: Model,
+    source: BlockSource,
+    trained: Trained,
+    rng: np.random.Generator,
+    *,
+    copies: bool,
+    few: bool = False,
 ) -> tuple[Cavities, np.ndarray]:
     """Leave-one-out marginals of all rows, or of a random choice, and which rows of the table they are.
 
     With ``copies`` a row leaves with all rows that equal it: their sites are alike, so their weights add up (D10).
     """
-    part = at_most(source, LOO_ROWS, rng)
+    part = at_most(source, FEW_LOO_ROWS if few else LOO_ROWS, rng)
     sites, _ = View.of(model.features, trained.before, part.n_rows, model.dtype)
     final, _ = View.of(model.features, trained.machines, part.n_rows, model.dtype)
     work = partial(block_cavities, sites=sites, final=final, likelihood=model.likelihood)

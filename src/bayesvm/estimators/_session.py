@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 import signal
-import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import wraps
 from typing import Any, TypeVar, cast
@@ -15,6 +15,7 @@ from typing import Any, TypeVar, cast
 import numpy as np
 
 from bayesvm.data.repetition import Repetition
+from bayesvm.data.stopping import StopRequest
 from bayesvm.data.workers import Workers, quiet_overflow
 from bayesvm.estimators._checkpoints import Checkpoint
 from bayesvm.estimators._held_out import Audience
@@ -23,6 +24,9 @@ from bayesvm.progress import Display
 
 NO_ROWS = Repetition(0, 0.0)  # known of them before they are there
 Method = TypeVar("Method", bound=Callable[..., Any])
+
+# The fits of this thread that Ctrl-C may ask to stop; none unless inside ``stop_on_interrupt``.
+_UNDER_WAY: ContextVar[list[StopRequest] | None] = ContextVar("under way", default=None)
 
 
 @dataclass(frozen=True)
@@ -52,8 +56,8 @@ def session(
 ) -> Iterator[Session]:
     """Threads and a clock, for the length of a ``with``."""
     clock = Clock(np.inf if time_limit is None else time.monotonic() + time_limit)
-    workers.watch = audience.display.rows
-    with workers, quiet_overflow(), _stopped_by_interrupt(clock):
+    workers.watch, workers.stop = audience.display.rows, clock.stop
+    with workers, quiet_overflow(), _heard(clock.stop):
         yield Session(workers, np.random.default_rng(seed), audience, clock, checkpoint)
 
 
@@ -74,22 +78,56 @@ def all_or_nothing(fit: Method) -> Method:
 
 
 @contextmanager
-def _stopped_by_interrupt(clock: Clock) -> Iterator[None]:
-    """The first Ctrl-C asks the clock to stop, the second stops at once; where nobody else listens for it."""
-    in_main_thread = threading.current_thread() is threading.main_thread()
-    if not in_main_thread or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+def stop_on_interrupt() -> Iterator[None]:
+    """Let Ctrl-C end a fit early and keep its model, for the length of a ``with`` statement in the main thread.
+
+    The first Ctrl-C ends the fit under way within seconds, with its last complete update: the model is usable, and
+    ``interrupted_`` is true. The second one, or one where there is nothing to keep yet, raises ``KeyboardInterrupt``
+    as usual. Where the process ignores Ctrl-C, as in the background of a shell, it goes on doing so.
+
+    Examples
+    --------
+    >>> import bayesvm
+    >>> from bayesvm.datasets import waveform
+    >>> data = waveform(500, random_state=0)
+    >>> with bayesvm.stop_on_interrupt():
+    ...     model = bayesvm.BayesianSVC(n_inducing=20, tune=None).fit(data.X, data.y)
+    >>> model.interrupted_
+    False
+    """
+    before = signal.getsignal(signal.SIGINT)
+    if not callable(before):
         yield
         return
+    under_way: list[StopRequest] = []
 
     def ask(number: int, frame: Any) -> None:
-        if clock.asked:
-            signal.default_int_handler(number, frame)
-        clock.asked = True
+        stop = under_way[-1] if under_way else StopRequest()
+        if stop.made or not stop.heeded:
+            before(number, frame)
+            return
         with suppress(OSError):  # not by print, which may be what was interrupted
-            os.write(2, b"bayesvm: stopping after the update under way; Ctrl-C again stops at once\n")
+            os.write(2, b"bayesvm: stopping with the last complete update; Ctrl-C again stops at once\n")
+        stop.make()
 
+    token = _UNDER_WAY.set(under_way)
     signal.signal(signal.SIGINT, ask)
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+        signal.signal(signal.SIGINT, before)
+        _UNDER_WAY.reset(token)
+
+
+@contextmanager
+def _heard(stop: StopRequest) -> Iterator[None]:
+    """Whoever asks the fit under way to stop asks this one."""
+    under_way = _UNDER_WAY.get()
+    if under_way is None:
+        yield
+        return
+    under_way.append(stop)
+    try:
+        yield
+    finally:
+        under_way.remove(stop)

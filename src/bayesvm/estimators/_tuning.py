@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from abc import abstractmethod
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -16,6 +17,7 @@ from bayesvm.core.links import base_rate_offsets
 from bayesvm.data.blas import one_blas_thread
 from bayesvm.data.blocks import BlockSource, at_most
 from bayesvm.data.repetition import merged
+from bayesvm.data.stopping import Stopped
 from bayesvm.estimators._base import BaseBayesianSVC, Fitted, Prepared
 from bayesvm.estimators._calibration import fitted_link, mean_log_loss
 from bayesvm.estimators._scaling import fitted_scalers, worth_trying
@@ -71,27 +73,36 @@ class TuningMixin(BaseBayesianSVC):
     def _prepared(self, raw: BlockSource, session: Session) -> Prepared:
         if self.tune is None:
             return super()._prepared(raw, session)
-        rng = session.rng
         self.tuning_report_ = Report()
         tuner, size = self._tuner(raw, session), self._sizes(raw.n_rows)[0]
         session.display.phase("scaling columns")
         candidates = self._candidates(raw)
         session.display.phase("tuning")
         self.tuning_report_.hear = trial_display(session.display)
+        session.clock.stop.heeded = True
         with one_blas_thread():
             entry = self._tuned(tuner, candidates, raw, size, session)
         self._scaler = candidates.scalers[entry.scale]
         source = raw.scaled(self._scaler)
         self.kernel_ = entry.kernel
+        self._chosen, self._grows = entry.trial, entry.gained > WORTH_TRYING
+        with suppress(Stopped):
+            if not session.clock.stop.made:
+                return self._grown_from(entry, tuner, source, size, session)
+        session.clock.stop.settle()
+        self.inducing_points_ = source.scaler.inverse(entry.features.inducing_points)
+        return self._model(entry.features, source), source, entry.judgement.tasks
+
+    def _grown_from(self, entry: Entry, tuner: Tuner, source: BlockSource, size: int, session: Session) -> Prepared:
+        """The kernel of a trial with the points for all rows."""
         session.display.phase("inducing points")
-        points = self._place_inducing_points(source, rng, size)
+        points = self._place_inducing_points(source, session.rng, size)
         if self.learn_inducing:
             entry = tuner.with_points(entry, points)
             self.kernel_, points = entry.kernel, entry.features.inducing_points
         self._chosen, judged = entry.trial, entry.judgement
-        self._grows = entry.gained > WORTH_TRYING
         features = self._features_at(source, points)
-        tasks = self._moved(judged.model, judged.tasks, source, features, self._offsets(entry), rng)
+        tasks = self._moved(judged.model, judged.tasks, source, features, self._offsets(entry), session.rng)
         return self._model(features, source), source, tasks
 
     def _prepared_state(self, prepared: Prepared) -> dict[str, Any]:
@@ -186,22 +197,25 @@ class TuningMixin(BaseBayesianSVC):
         rng = session.rng
         sizes, began = self._sizes(source.n_rows)[: 2 if self._grows else 1], time.monotonic()
         loss = self._noted(fitted, 0.0)
-        for size in sizes[1:]:
-            session.display.phase("inducing points")
-            points = inducing_points.select(source, self.inducing, size, rng, self.kernel_)
-            if session.clock.over() or len(points) < 1.2 * fitted.model.features.n_weights:
-                break
-            features = self._features_at(source, points)
-            model = replace(fitted.model, features=features)
-            old = fitted.trained.tasks
-            tasks = self._moved(fitted.model, old, source, features, [task.offset for task in old], rng)
-            plan = replace(self._plan(source, session), inference="batch", tol=max(self.tol, GROWN_TOLERANCE))
-            trained = self._train(model, source, plan, tasks, session)
-            larger = Fitted(model, trained, *self._leave_out(model, source, trained, session))
-            gained = loss - self._noted(larger, time.monotonic() - began)
-            if gained < WORTH_GROWING:
-                break
-            fitted, loss = larger, loss - gained
+        with suppress(Stopped):  # the smaller model is whole
+            for size in sizes[1:]:
+                session.display.phase("inducing points")
+                points = inducing_points.select(source, self.inducing, size, rng, self.kernel_)
+                if session.clock.over() or len(points) < 1.2 * fitted.model.features.n_weights:
+                    break
+                features = self._features_at(source, points)
+                model = replace(fitted.model, features=features)
+                old = fitted.trained.tasks
+                tasks = self._moved(fitted.model, old, source, features, [task.offset for task in old], rng)
+                plan = replace(self._plan(source, session), inference="batch", tol=max(self.tol, GROWN_TOLERANCE))
+                trained = self._train(model, source, plan, tasks, session)
+                if session.clock.stop.made:
+                    break
+                larger = Fitted(model, trained, *self._leave_out(model, source, trained, session))
+                gained = loss - self._noted(larger, time.monotonic() - began)
+                if gained < WORTH_GROWING:
+                    break
+                fitted, loss = larger, loss - gained
         self._features = fitted.model.features
         self.inducing_points_ = source.scaler.inverse(self._features.inducing_points)
         return fitted

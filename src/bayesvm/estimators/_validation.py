@@ -142,3 +142,23 @@ def _require_usable(estimator: Any, X: Any) -> None:
         raise ValueError(
             f"Input X contains {what} at {where}{also}. {type(estimator).__name__} cannot use it. {remedy}."
         )
+
+
+def columns_of(estimator: Any) -> tuple[Any, ...] | int | None:
+    """What the columns of the last fit are called, or how many there were."""
+    names = getattr(estimator, "feature_names_in_", None)
+    return getattr(estimator, "n_features_in_", None) if names is None else tuple(names)
+
+
+def require_same_columns(before: Any, estimator: Any) -> None:
+    """A fit that continues an earlier one has its columns."""
+    now = columns_of(estimator)
+    if before != now:
+        was, is_now = (
+            ", ".join(map(repr, columns)) if isinstance(columns, tuple) else f"{columns} without names"
+            for columns in (before, now)
+        )
+        raise ValueError(
+            f"warm_start goes on with the columns of the earlier fit, {was}; X has {is_now}. Give the same columns, or "
+            "fit with warm_start=False"
+        )

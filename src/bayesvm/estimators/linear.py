@@ -19,6 +19,7 @@ from bayesvm.core.statistics import Block, View
 from bayesvm.data.blocks import BlockSource, at_most, most_held
 from bayesvm.data.repetition import merged
 from bayesvm.estimators._base import BaseBayesianSVC, Prepared
+from bayesvm.estimators._calibration import FEW_LOO_ROWS
 from bayesvm.estimators._parameters import COMMON, one_of, whole
 from bayesvm.estimators._schemas import MEAN_FIELD
 from bayesvm.estimators._session import Session
@@ -192,11 +193,13 @@ class BayesianLinearSVC(BaseBayesianSVC):
         intercept = np.full(int(self.fit_intercept), np.sqrt(INTERCEPT_VARIANCE))
         prior = np.atleast_1d(np.asarray(self.prior_variance, np.float64))
         family = LinearFamily(prior, source.n_features, intercept)
+        session.clock.stop.heeded = True
         if self.tune == "elbo":
-            best, _ = maximise(rows, family, self.tune_interval, None, session.rng)
+            best, _ = maximise(rows, family, self.tune_interval, None, session.rng, session.clock)
         else:
             best = search(rows, family, None, TUNING_JUDGEMENTS).best
         self._features = best.features
+        session.clock.stop.settle()
         start = replace(best.model, total_weight=source.total_weight)
         tasks = moved(start, best.tasks, part, best.features, rows.offsets)
         return self._model(best.features, source), source, tasks
@@ -211,15 +214,15 @@ class BayesianLinearSVC(BaseBayesianSVC):
         memory = session.checkpoint.training("mean field", MEAN_FIELD, sizes)
         return train_mean_field(model, source, plan, labels, session.audience.tell, memory)
 
-    def _leave_out(
-        self, model: Model, source: BlockSource, trained: Trained, session: Session
+    def _left_out(
+        self, model: Model, source: BlockSource, trained: Trained, session: Session, *, few: bool
     ) -> tuple[Cavities, np.ndarray]:
         if self.covariance == "full":
-            return super()._leave_out(model, source, trained, session)
+            return super()._left_out(model, source, trained, session, few=few)
         rng = session.rng
         # A mean field has no cavities: its variances do not know what a row contributed. So each half of the rows is
         # predicted by a fit to the other.
-        rows = at_most(source, most_held(source.n_features), rng)
+        rows = at_most(source, FEW_LOO_ROWS if few else most_held(source.n_features), rng)
         labels, direction = [machine.label for machine in trained.machines], rng.standard_normal(source.n_features)
         projected, y, weight = map(np.concatenate, zip(*rows.map(partial(_seen, direction=direction)), strict=True))
         half = _halves(projected)

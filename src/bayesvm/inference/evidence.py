@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,11 +16,13 @@ import numpy as np
 from bayesvm.core.linalg import Array
 from bayesvm.core.posterior import Gaussian
 from bayesvm.data.blocks import BlockSource, HeldRows
+from bayesvm.data.stopping import Stopped
 from bayesvm.inference import coordinate_ascent, stochastic
 from bayesvm.inference.families import Family
 from bayesvm.inference.hyperparameters import UNKNOWN_CONTRACTION, Judgement, Rows, elbo_gradient, judge
 from bayesvm.inference.learning_rates import RobbinsMonro
 from bayesvm.inference.objective import Task
+from bayesvm.inference.places import Clock
 
 RATE = 0.1  # of Adam, in logarithms
 MOST_STEPS = 100
@@ -57,13 +60,19 @@ class Climbed:
 
 
 def maximise(
-    rows: Rows, family: Family, updates: int, batch_size: int | None, rng: np.random.Generator
+    rows: Rows,
+    family: Family,
+    updates: int,
+    batch_size: int | None,
+    rng: np.random.Generator,
+    clock: Clock | None = None,
 ) -> tuple[Judgement, tuple[Climbed, ...]]:
     """``updates`` variational updates, then one step of the family, until the ELBO settles; the way up.
 
     q stays where it is in whitened weights when the features move. On minibatches the gradient is taken before q has
-    seen the batch; after it, a batch would only speak of its own noise.
+    seen the batch; after it, a batch would only speak of its own noise. When the clock says so, it ends where it is.
     """
+    clock = clock or Clock()
     x, adam, trace = family.start(), Adam.init(len(family.start())), [-np.inf]
     climb: list[Climbed] = []
     low, high = (np.array([limit[i] for limit in family.bounds()], np.float64) for i in (0, 1))  # None becomes NaN
@@ -71,33 +80,36 @@ def maximise(
     prior = Gaussian.prior(features.n_weights)
     tasks = [Task(label, offset, prior, prior) for label, offset in zip(rows.labels, rows.offsets, strict=True)]
     batches = None if batch_size is None else _endless(rows.source, batch_size, rng)
-    while len(trace) <= MOST_STEPS and len(x):
-        model = rows.model(features)
-        if batches is None:
-            source = rows.source
-            states = coordinate_ascent.init(model, source, tasks, [UNKNOWN_CONTRACTION] * len(tasks))
-            for _ in range(updates - 1):
-                states = coordinate_ascent.step(model, source, states)
-            tasks, elbo = [state.finished() for state in states], sum(state.best.elbo for state in states)
-        else:
-            rate = RobbinsMonro()
-            walk = stochastic.init(tasks, rate)
-            for source in itertools.islice(batches, updates):
-                walk = stochastic.step(model, source, walk, rate)
-            tasks, elbo = [state.task for state in walk], sum(state.elbo for state in walk)
-            source = next(batches)
-        if batches is not None or elbo > max(trace):
-            best = features
-        trace.append(elbo)
-        climb.append(Climbed(elbo, x))
-        gained = max(trace[-LOOK_BACK:]) - max(trace[:-LOOK_BACK], default=-np.inf)  # Adam may overshoot for a while
-        if gained < SETTLED * model.total_weight and batches is None:
-            break
-        scale = model.total_weight / source.total_weight
-        total = elbo_gradient(source, features, [task.machine for task in tasks], rows.likelihood)
-        step, adam = adam.step(scale * family.gradient(features, total))
-        x = np.fmin(np.fmax(x + step, low), high)
-        features = family.features(x)
+    with suppress(Stopped):
+        while len(trace) <= MOST_STEPS and len(x) and not clock.over():
+            model = rows.model(features)
+            if batches is None:
+                source = rows.source
+                states = coordinate_ascent.init(model, source, tasks, [UNKNOWN_CONTRACTION] * len(tasks))
+                for _ in range(updates - 1):
+                    states = coordinate_ascent.step(model, source, states)
+                tasks, elbo = [state.finished() for state in states], sum(state.best.elbo for state in states)
+            else:
+                rate = RobbinsMonro()
+                walk = stochastic.init(tasks, rate)
+                for source in itertools.islice(batches, updates):
+                    walk = stochastic.step(model, source, walk, rate)
+                tasks, elbo = [state.task for state in walk], sum(state.elbo for state in walk)
+                source = next(batches)
+            if batches is not None or elbo > max(trace):
+                best = features
+            trace.append(elbo)
+            climb.append(Climbed(elbo, x))
+            # Adam may overshoot for a while.
+            gained = max(trace[-LOOK_BACK:]) - max(trace[:-LOOK_BACK], default=-np.inf)
+            if gained < SETTLED * model.total_weight and batches is None:
+                break
+            scale = model.total_weight / source.total_weight
+            total = elbo_gradient(source, features, [task.machine for task in tasks], rows.likelihood)
+            step, adam = adam.step(scale * family.gradient(features, total))
+            x = np.fmin(np.fmax(x + step, low), high)
+            features = family.features(x)
+    clock.stop.settle()
     return judge(rows, best), tuple(climb)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -30,6 +31,7 @@ from bayesvm.core.links import Probit, Softmax, calibrated, row_losses
 from bayesvm.core.posterior import Gaussian, NaturalParameters
 from bayesvm.core.statistics import Machine, View, block_transfer
 from bayesvm.data.blocks import BlockSource, HeldRows
+from bayesvm.data.stopping import Stopped
 from bayesvm.inference import coordinate_ascent
 from bayesvm.inference.coordinate_ascent import AscentState
 from bayesvm.inference.families import Family
@@ -170,7 +172,7 @@ def search(rows: Rows, family: Family, start: Judgement | None, most: int) -> Se
     """Minimise leave-one-out loss plus penalty over a family by L-BFGS, from a judgement whose sites help.
 
     The gradient holds the sites, which really move a little, too; it is exact enough to go down, not to find the last
-    digit. So the best vector met counts, and one whose matrices fail counts as a bad one.
+    digit. So the best vector met counts, and one whose matrices fail counts as a bad one. A request to stop ends it.
     """
     first = family.start()
     with warnings.catch_warnings():
@@ -196,19 +198,21 @@ def search(rows: Rows, family: Family, start: Judgement | None, most: int) -> Se
             per_row = n_rows / rows.source.total_weight
             return value, per_row * family.gradient(here.features, loss_gradient(rows, here)) + slope
 
-        value, slope = objective(first)
-        unit = FIRST_STEP / max(float(np.linalg.norm(slope)), 1e-12)  # L-BFGS begins with a step of the gradient itself
+        with suppress(Stopped):
+            value, slope = objective(first)
+            # L-BFGS begins with a step of the gradient itself.
+            unit = FIRST_STEP / max(float(np.linalg.norm(slope)), 1e-12)
 
-        def scaled(x: Array) -> tuple[float, Array]:
-            at, gradient = (value, slope) if np.array_equal(x, first) else objective(x)
-            return unit * at, unit * gradient
+            def scaled(x: Array) -> tuple[float, Array]:
+                at, gradient = (value, slope) if np.array_equal(x, first) else objective(x)
+                return unit * at, unit * gradient
 
-        options = {
-            "maxfun": most,
-            "maxiter": most,
-            "ftol": RELATIVE_GAIN * min(1.0, unit * value),
-            "maxcor": 20,
-            "maxls": 8,
-        }
-        optimize.minimize(scaled, first, jac=True, method="L-BFGS-B", bounds=family.bounds(), options=options)  # type: ignore[call-overload]
+            options = {
+                "maxfun": most,
+                "maxiter": most,
+                "ftol": RELATIVE_GAIN * min(1.0, unit * value),
+                "maxcor": 20,
+                "maxls": 8,
+            }
+            optimize.minimize(scaled, first, jac=True, method="L-BFGS-B", bounds=family.bounds(), options=options)  # type: ignore[call-overload]
     return Search(best[1], judged, failed)

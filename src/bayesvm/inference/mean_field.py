@@ -15,6 +15,7 @@ from bayesvm.core.linalg import Array
 from bayesvm.core.posterior import DiagonalGaussian
 from bayesvm.core.statistics import Machine, Statistics, block_gradient
 from bayesvm.data.blocks import BlockSource
+from bayesvm.data.stopping import Stopped
 from bayesvm.inference.objective import Model, checked
 
 SMALLEST_DEVIATION = 1e-8
@@ -34,19 +35,25 @@ def maximise(
 ) -> tuple[DiagonalGaussian, float, bool]:
     """The best mean field for one class against the rest, its ELBO, and whether the optimiser's own stop rule was met.
 
-    One evaluation is one pass; ``on_pass`` hears the ELBO of each, and ``remembered`` may know its sums already.
+    One evaluation is one pass; ``on_pass`` hears the ELBO of each, and ``remembered`` may know its sums already. Sums
+    over a part of the rows are scaled up to all. A pass that is stopped on request leaves the best one before it.
     """
     width = model.features.n_weights
-    per_row = 1 / model.total_weight
+    per_row, scale = 1 / model.total_weight, model.total_weight / source.total_weight
+    best: tuple[float, Array] | None = None
 
     def loss(parameters: Array) -> tuple[float, Array]:
         mean, deviation = parameters[:width], parameters[width:]
         q = DiagonalGaussian(mean, deviation**2)
+        nonlocal best
         sums = remembered(lambda: model.sums(source, [Machine(label, 0.0, q)], block_gradient)[0][0])
-        elbo = checked(sums.bound - q.kl_from_prior())
+        elbo = checked(scale * sums.bound - q.kl_from_prior())
         on_pass(elbo)
         # D14: dELBO/dmu = Σ ∂B/∂m phi - mu;  dELBO/ds = -s Σ w phi² - s + 1/s
-        gradient = np.concatenate([sums.linear - mean, 1 / deviation - deviation * (1 + sums.curvature)])
+        linear, curvature = scale * sums.linear, scale * sums.curvature
+        gradient = np.concatenate([linear - mean, 1 / deviation - deviation * (1 + curvature)])
+        if best is None or elbo > best[0]:
+            best = elbo, parameters.copy()
         return -elbo * per_row, -gradient * per_row
 
     def after_step(_: Array) -> None:
@@ -54,14 +61,21 @@ def maximise(
             raise StopIteration
 
     bounds = [(None, None)] * width + [(SMALLEST_DEVIATION, None)] * width
-    found = optimize.minimize(  # type: ignore[call-overload]
-        loss,
-        np.concatenate([np.zeros(width), np.ones(width)]),
-        jac=True,
-        method="L-BFGS-B",
-        bounds=bounds,
-        callback=after_step,
-        options={"maxfun": max_passes, "maxiter": max_passes, "ftol": tol * 1e-2, "gtol": SMALLEST_SLOPE, "maxcor": 20},
-    )
+    options = {"maxfun": max_passes, "maxiter": max_passes, "ftol": tol * 1e-2, "gtol": SMALLEST_SLOPE, "maxcor": 20}
+    try:
+        found = optimize.minimize(  # type: ignore[call-overload]
+            loss,
+            np.concatenate([np.zeros(width), np.ones(width)]),
+            jac=True,
+            method="L-BFGS-B",
+            bounds=bounds,
+            callback=after_step,
+            options=options,
+        )
+    except Stopped:
+        if best is None:
+            raise
+        elbo, parameters = best
+        return DiagonalGaussian(parameters[:width], parameters[width:] ** 2), elbo, False
     q = DiagonalGaussian(found.x[:width], found.x[width:] ** 2)
     return q, float(-found.fun / per_row), bool(found.status == 0)

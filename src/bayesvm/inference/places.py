@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 import numpy as np
 
 from bayesvm.core.statistics import Statistics
+from bayesvm.data.stopping import StopRequest
 from bayesvm.inference.coordinate_ascent import AscentState
 from bayesvm.inference.objective import Task
 from bayesvm.inference.stochastic import StochasticState
@@ -18,14 +19,14 @@ from bayesvm.inference.stochastic import StochasticState
 
 @dataclass
 class Clock:
-    """When to stop: at a deadline on the clock of ``time.monotonic``, or when someone asks."""
+    """When to stop: after the update at a deadline on the clock of ``time.monotonic``, or as soon as somebody asks."""
 
     deadline: float = np.inf
-    asked: bool = False
+    stop: StopRequest = field(default_factory=StopRequest)
 
     def over(self) -> bool:
         """Whether it is time."""
-        return self.asked or time.monotonic() > self.deadline
+        return self.stop.made or time.monotonic() > self.deadline
 
 
 @dataclass(frozen=True)

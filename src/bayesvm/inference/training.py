@@ -8,12 +8,15 @@ classes go together, one pass serving all that are not finished.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 import numpy as np
 
 from bayesvm.core.statistics import Machine, Statistics
 from bayesvm.data.blocks import BlockSource
+from bayesvm.data.stopping import Stopped
 from bayesvm.inference import coordinate_ascent, mean_field, stochastic
 from bayesvm.inference.coordinate_ascent import AscentState
 from bayesvm.inference.learning_rates import LearningRate
@@ -24,6 +27,7 @@ FIRST_SUBSET = 16  # rows per weight in the smallest subset, but
 SMALLEST_SUBSET, LARGEST_FIRST_SUBSET = 2_048, 16_384
 GROWTH = 4
 UNKNOWN_CONTRACTION = 0.9
+FEW_PASSES = 10  # over a sample, for a class of a mean field that was stopped before its first one
 
 
 @dataclass(frozen=True)
@@ -100,6 +104,11 @@ class Log:
                 self.memory.keep(self.latest, now=True)
         return self.stopped or self.rows + next_rows > self.plan.max_passes * self.n_rows
 
+    def abandoned(self) -> None:
+        """A pass was not completed, on request."""
+        self.plan.clock.stop.settle()
+        self.spent()
+
     def __call__(
         self, phase: str, rows: int, elbo: float, rho: float, remaining: float = np.nan, tasks: Iterable[Task] = ()
     ) -> None:
@@ -146,7 +155,9 @@ def train(
     elif place.phase == "auto":
         place = _growing_subsets(model, source, plan, place, rng, log)
     good_enough = plan.tol * model.total_weight
-    states = _ascend(model, source, place, log, "all rows", good_enough)
+    states = _ascend(model, source, place, log, "all rows", good_enough) or _from_few_rows(
+        model, source, place, rng, log
+    )
     log.reached(replace(place, states=tuple(states)), now=True)
     done = [not state.rejected and state.remaining <= good_enough for state in states]
     final = [s.settled() if good else s.finished() for s, good in zip(states, done, strict=True)]
@@ -191,18 +202,27 @@ def train_mean_field(
                 log.reached(replace(place, passes=tuple(map(tuple, passes))))
             return found
 
-        fits.append(
-            mean_field.maximise(
-                model,
-                source,
-                label,
-                max_passes=plan.max_passes,
-                tol=plan.tol,
-                on_pass=lambda elbo: log("mean field", source.n_rows, elbo, 1.0),
-                remembered=remembered,
-                stop=log.spent,
-            )
-        )
+        fit = None
+        with suppress(Stopped):
+            if mine or not plan.clock.stop.made:
+                fit = mean_field.maximise(
+                    model,
+                    source,
+                    label,
+                    max_passes=plan.max_passes,
+                    tol=plan.tol,
+                    on_pass=lambda elbo: log("mean field", source.n_rows, elbo, 1.0),
+                    remembered=remembered,
+                    stop=log.spent,
+                )
+        if plan.clock.stop.made:
+            log.abandoned()
+        if fit is None:  # a model needs all its classes
+            few = source.subset(SMALLEST_SUBSET, np.random.default_rng(0))
+            few_passes = min(FEW_PASSES, plan.max_passes)
+            heard = partial(log, "mean field", few.n_rows, rho=1.0)
+            fit = mean_field.maximise(model, few, label, max_passes=few_passes, tol=plan.tol, on_pass=heard)
+        fits.append(fit)
     log.reached(replace(place, passes=tuple(map(tuple, passes))), now=True)
     machines = tuple(Machine(label, 0.0, q) for label, (q, _, _) in zip(labels, fits, strict=True))
     elbo, done = sum(elbo for _, elbo, _ in fits), all(done for _, _, done in fits)
@@ -212,18 +232,37 @@ def train_mean_field(
 def _ascend(
     model: Model, source: BlockSource, place: Place, log: Log, phase: str, good_enough: float
 ) -> list[AscentState]:
-    """Coordinate ascent until, for every task, the ELBO that is left after the next step is good enough."""
+    """Coordinate ascent until, for every task, the ELBO that is left after the next step is good enough.
+
+    On request it stops with the last complete pass; before the first one there are no states.
+    """
     states = list(place.states)
-    if not states:
-        states = coordinate_ascent.init(model, source, place.tasks, place.contraction)
-        log.states(phase, source.n_rows, states, place)
-    while not log.spent(source.n_rows):
-        going = [i for i, s in enumerate(states) if (s.rejected or s.remaining > good_enough) and not s.stalled]
-        if not going:
-            break
-        for i, state in zip(going, coordinate_ascent.step(model, source, [states[i] for i in going]), strict=True):
-            states[i] = state
-        log.states(phase, source.n_rows, states, place)
+    try:
+        if not states and not log.plan.clock.stop.made:
+            states = coordinate_ascent.init(model, source, place.tasks, place.contraction)
+            log.states(phase, source.n_rows, states, place)
+        while states and not log.spent(source.n_rows):
+            going = [i for i, s in enumerate(states) if (s.rejected or s.remaining > good_enough) and not s.stalled]
+            if not going:
+                break
+            for i, state in zip(going, coordinate_ascent.step(model, source, [states[i] for i in going]), strict=True):
+                states[i] = state
+            log.states(phase, source.n_rows, states, place)
+    except Stopped:
+        log.abandoned()
+    return states
+
+
+def _from_few_rows(
+    model: Model, source: BlockSource, place: Place, rng: np.random.Generator, log: Log
+) -> list[AscentState]:
+    """For a request to stop before the first pass was complete: the tasks as they are, or one step from a prior."""
+    log.abandoned()
+    part = source.subset(min(source.n_rows, SMALLEST_SUBSET), rng)
+    states = coordinate_ascent.init(model, part, place.tasks, place.contraction)
+    begun = [not np.array_equal(t.posterior.natural.precision, t.prior.natural.precision) for t in place.tasks]
+    states = [replace(state, rejected=known) for state, known in zip(states, begun, strict=True)]
+    log.states(f"{part.n_rows:,} rows", part.n_rows, states, place)
     return states
 
 
@@ -249,6 +288,8 @@ def _growing_subsets(
         sampling_noise = 0.1 * model.features.n_weights * source.n_rows / n_rows
         good_enough = max(sampling_noise, plan.tol * model.total_weight)
         states = _ascend(model, part, replace(place, subset_rows=n_rows), log, f"{n_rows:,} rows", good_enough)
+        if not states:
+            break
         tasks, contraction = tuple(s.finished() for s in states), tuple(s.contraction for s in states)
         place = replace(place, tasks=tasks, contraction=contraction, states=())
         n_rows *= GROWTH
@@ -265,16 +306,20 @@ def minibatch_epochs(
     epoch = place.epoch or Epoch(tuple(stochastic.init(place.tasks, plan.learning_rate)))
     while epoch.begun or (epoch.flat < 2 and not log.spent(2 * source.n_rows)):
         place = replace(place, rng=rng.bit_generator.state)
-        for number, batch in enumerate(source.minibatches(plan.batch_size, rng)):
-            if number < epoch.done:
-                continue  # before the interruption
-            if epoch.begun and log.spent():
-                break
-            states = stochastic.step(model, batch, epoch.states, plan.learning_rate)
-            epoch = epoch.after(states)
-            elbo, rho = sum(state.elbo for state in states), min(state.rho for state in states)
-            log("minibatches", batch.n_rows, elbo, rho, tasks=(state.task for state in states))
-            log.reached(replace(place, epoch=epoch))
-        epoch = epoch.ended(plan.tol * model.total_weight)
+        try:
+            for number, batch in enumerate(source.minibatches(plan.batch_size, rng)):
+                if number < epoch.done:
+                    continue  # before the interruption
+                if epoch.begun and log.spent():
+                    break
+                states = stochastic.step(model, batch, epoch.states, plan.learning_rate)
+                epoch = epoch.after(states)
+                elbo, rho = sum(state.elbo for state in states), min(state.rho for state in states)
+                log("minibatches", batch.n_rows, elbo, rho, tasks=(state.task for state in states))
+                log.reached(replace(place, epoch=epoch))
+        except Stopped:
+            log.abandoned()
+        if epoch.begun:
+            epoch = epoch.ended(plan.tol * model.total_weight)
     tasks = tuple(state.task for state in epoch.states)
     return replace(place, tasks=tasks, epoch=None).for_all_rows(rng)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import copy
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -22,6 +23,7 @@ from bayesvm.core.links import base_rate_offsets
 from bayesvm.core.statistics import Block
 from bayesvm.data.memory import MemorySource
 from bayesvm.data.scaling import ColumnScaler, Scaler
+from bayesvm.data.stopping import Stopped
 from bayesvm.data.workers import Workers
 from bayesvm.inference.evidence import maximise
 from bayesvm.inference.families import KernelFamily
@@ -163,17 +165,20 @@ class Tuner:
         # With few rows the smoothest kernel is the safest; with many, a rough one was better on most tables.
         first = list(candidates.kernels)[-1 if self._many_rows() else 0]
         plain, *scales = candidates.scalers
-        tried = [self._first(plain, candidates, first)]
-        tried += [self._first(scale, candidates, first) for scale in scales if self._has_time()]
-        best = self._best(tried, errors=2.0)
-        finalists = [best]
-        if candidates.relevance and self._many_rows() and self._has_time():
-            finalists = self._with_relevance(best, tried, candidates)
-        for stage in REFINED:
-            best = finalists[0]
-            if self._is_more(stage, best.trial) and best.kernel.learned() and self._has_time():
-                finalists = self._closest([self._refined(e, candidates, stage) for e in finalists], candidates, stage)
-        best = self._with_more_points(finalists[0])
+        tried, finalists = [self._first(plain, candidates, first)], list[Entry]()
+        with suppress(Stopped):  # the stage under way is abandoned
+            tried += [self._first(scale, candidates, first) for scale in scales if self._has_time()]
+            finalists = [best := self._best(tried, errors=2.0)]
+            if candidates.relevance and self._many_rows() and self._has_time():
+                finalists = self._with_relevance(best, tried, candidates)
+            for stage in REFINED:
+                best = finalists[0]
+                if self._is_more(stage, best.trial) and best.kernel.learned() and self._has_time():
+                    refined = [self._refined(entry, candidates, stage) for entry in finalists]
+                    finalists = self._closest(refined, candidates, stage)
+            finalists = [self._with_more_points(finalists[0])]
+        self.clock.stop.settle()
+        best = finalists[0] if finalists else self._best(tried, errors=2.0)
         self.report.chosen.append(
             f"Chosen: scale {best.scale!r}, kernel {best.trial.kernel}: lowest leave-one-out log loss, "
             "or tried earlier and not clearly above the lowest."
@@ -262,7 +267,7 @@ class Tuner:
         name, kernel = next(iter(candidates.kernels.items()))
         rows = self._rows(scaler, slice(None), None)
         points = select(rows.source, "kmeans", n_points, self.rng, kernel)
-        found, climb = maximise(rows, KernelFamily(kernel, points), updates, batch_size, self.rng)
+        found, climb = maximise(rows, KernelFamily(kernel, points), updates, batch_size, self.rng, self.clock)
         self.report.climb = [[float(step.elbo), *np.exp(step.x).tolist()] for step in climb]
         seconds = time.monotonic() - began
         trial = Trial("evidence", scale, name, rows.source.n_rows, len(points), found.loo, seconds)
