@@ -5,6 +5,7 @@ from collections import Counter
 import numpy as np
 import pytest
 from scipy import sparse
+from sklearn.datasets import load_iris
 
 from bayesvm.core.leave_one_out import effective_rows
 from bayesvm.data import blocks
@@ -40,21 +41,31 @@ def test_copies_of_continuous_rows_are_found_and_count_once():
     assert found.effective_rows == pytest.approx(TIMES.sum() ** 2 / np.sum(TIMES**2))
 
 
+PETALS = load_iris(return_X_y=True)[0][:, 2:]
+COARSE = np.round(5 * rng.normal(size=(N, 6)))
+
+
 @pytest.mark.parametrize(
-    ("columns", "y", "copies"),
+    ("columns", "copies"),
     [
-        (SMOOTH[:, :1], LABELS, True),
-        (np.round(SMOOTH, 1), LABELS, True),  # in between: labels of equal rows agree
-        (rng.integers(0, 20, (N, 1)), LABELS, False),  # equal rows are natural
-        (rng.integers(0, 2, (N, 12)), LABELS, False),
-        (rng.integers(0, 40, (N, 1)), LABELS, False),  # in between: equal rows have different labels
-        (rng.integers(0, 40, (N, 1)), np.zeros(N, int), True),
-        (rng.poisson(0.3, (N, 3)) * SMOOTH, LABELS, True),  # mostly zeros
+        (SMOOTH[:, :1], True),
+        (rng.poisson(0.3, (N, 3)) * SMOOTH, True),  # mostly zeros
+        (COARSE, True),  # values repeat, but rows do not
+        (rng.integers(0, 20, (N, 1)), False),
+        (rng.integers(0, 40, (N, 1)), False),
+        (rng.integers(0, 30, (N, 2)), False),
+        (rng.integers(0, 2, (N, 12)), False),
+        (np.column_stack([COARSE[:, 0], 2 * COARSE[:, 0]]), False),  # one says what the other says
     ],
-    ids=["continuous", "rounded", "one code", "twelve flags", "counts", "one label", "zeros"],
+    ids=["continuous", "zeros", "rounded", "codes", "counts", "two counts", "flags", "twins"],
 )
-def test_equal_rows_of_discrete_tables_are_no_copies(columns, y, copies):
-    assert bool(repetition(repeated(columns.astype(float), y)).copied) == copies
+def test_equal_rows_are_copies_where_chance_does_not_make_them(columns, copies):
+    assert bool(repetition(repeated(columns.astype(float))).copied) == copies
+
+
+def test_rounded_measurements_are_no_copies():
+    assert len(np.unique(PETALS, axis=0)) < 0.7 * len(PETALS)
+    assert not repetition(source(PETALS, np.repeat([0, 1, 2], 50))).copied
 
 
 def test_equal_inputs_with_another_label_are_no_copies():

@@ -17,7 +17,7 @@ from bayesvm.core.arena import Arena
 from bayesvm.core.leave_one_out import effective_rows
 from bayesvm.core.linalg import Array
 from bayesvm.core.statistics import Block
-from bayesvm.data.blocks import BlockSource, HeldRows, at_most
+from bayesvm.data.blocks import BlockSource, HeldRows, RowNumbers, at_most
 from bayesvm.data.scaling import ColumnScaler
 
 Hashes = npt.NDArray[np.uint64]
@@ -26,7 +26,8 @@ MOST_COMPARED = 131_072  # rows that are compared with each other to find out wh
 MOST_DISTINCT = 1_000  # rows that show what the columns are like, fewer if they are wide
 MOST_ENTRIES = 10_000_000  # of those rows
 FEW_VALUES = 20  # of a discrete column, at most
-NATURAL = 0.05  # of the equal rows must differ in their labels to be equal by chance, unless columns are continuous
+SPLITS = 4  # of the columns into halves
+COPIED_FROM = 100  # times as many pairs of equal rows as chance would make, unless columns are continuous
 KEY, MIX = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9)  # odd constants of splitmix64
 
 
@@ -71,7 +72,7 @@ def _share_of_copies(rows: HeldRows) -> float:
     n_distinct = min(MOST_DISTINCT, max(MOST_ENTRIES // rows.n_features, 20))
     some = np.random.default_rng(0).permutation(first)[:n_distinct]
     columns = rows.scaled(ColumnScaler()).take(some).gathered().X
-    if _discrete(columns) or not (_continuous(columns) or _agree(_hashes_of(rows, labels=False), hashes)):
+    if _discrete(columns) or not (_continuous(columns) or _pairs(hashes) > COPIED_FROM * _by_chance(rows)):
         return 0.0
     return share
 
@@ -90,20 +91,28 @@ def _continuous(distinct: Array) -> bool:
     return bool(alone.mean() > 0.5)
 
 
-def _agree(without_label: Hashes, with_label: Hashes) -> bool:
-    """Whether rows that are equal but for their label nearly always have the same label, too."""
-    _, place, equal = np.unique(without_label, return_inverse=True, return_counts=True)
-    _, first = np.unique(with_label, return_index=True)
-    mixed = np.bincount(place[first], minlength=len(equal)) > 1
-    return bool(equal[mixed].sum() <= NATURAL * equal[equal > 1].sum())
+def _by_chance(rows: HeldRows) -> float:
+    """The share of pairs that would be equal if agreement in one half of the columns said nothing about the other."""
+    rng, n_features = np.random.default_rng(0), rows.n_features
+    splits = [np.array_split(rng.permutation(n_features), 2) for _ in range(SPLITS)]
+    return max(_pairs(_hashes_of(rows, some)) * _pairs(_hashes_of(rows, others)) for some, others in splits)
 
 
-def _hashes_of(rows: HeldRows, *, labels: bool = True) -> Hashes:
-    return np.concatenate(list(rows.scaled(ColumnScaler()).map(partial(_of_blocks, labels=labels))))
+def _pairs(hashes: Hashes) -> float:
+    """The share of pairs that are equal."""
+    _, count = np.unique(hashes, return_counts=True)
+    return float(np.sum(count * (count - 1.0)) / (len(hashes) * (len(hashes) - 1.0)))
 
 
-def _of_blocks(blocks: Iterable[Block], _: Arena, *, labels: bool) -> Hashes:
-    return np.concatenate([_hashes(block, labels=labels) for block in blocks])
+def _hashes_of(rows: HeldRows, columns: RowNumbers | None = None) -> Hashes:
+    """Of the rows with their labels, or of some columns alone."""
+    return np.concatenate(list(rows.scaled(ColumnScaler()).map(partial(_of_blocks, columns=columns))))
+
+
+def _of_blocks(blocks: Iterable[Block], _: Arena, *, columns: RowNumbers | None) -> Hashes:
+    if columns is None:
+        return np.concatenate([_hashes(block) for block in blocks])
+    return np.concatenate([_hash(block.X[:, columns]) for block in blocks])
 
 
 def _weight_of_each(blocks: Iterable[Block], _: Arena, *, known: Hashes) -> Array:
@@ -116,11 +125,14 @@ def _weight_of_each(blocks: Iterable[Block], _: Arena, *, known: Hashes) -> Arra
     return total
 
 
-def _hashes(block: Block, *, labels: bool = True) -> Hashes:
-    """64 bits for each row: the same for equal rows wherever they are."""
-    values = np.add(block.X, 0.0, dtype=np.float64)  # -0 becomes 0
-    hashes = _mixed(values.view(np.uint64), 3).sum(axis=1)
-    return np.asarray(hashes + _mixed(block.y.astype(np.uint64)[:, None], 1)[:, 0] if labels else hashes)
+def _hashes(block: Block) -> Hashes:
+    """64 bits for each row and its label: the same for equal rows wherever they are."""
+    return _hash(block.X) + _mixed(block.y.astype(np.uint64)[:, None], 1)[:, 0]
+
+
+def _hash(X: Array) -> Hashes:
+    values = np.add(X, 0.0, dtype=np.float64)  # -0 becomes 0
+    return np.asarray(_mixed(values.view(np.uint64), 3).sum(axis=1))
 
 
 def _mixed(bits: Hashes, first: int) -> Hashes:
