@@ -103,7 +103,9 @@ def test_a_pass_is_abandoned_at_the_next_block(monkeypatch):
     monkeypatch.setattr(_calibration, "FEW_LOO_ROWS", 50)
     make, y = FITS["batch"]
     model = make().set_params(n_jobs=1)
-    blocks = Blocks(monkeypatch, 160)  # 150 are read for the moments of the columns, so this is in the first pass
+    blocks = Blocks(
+        monkeypatch, 310
+    )  # 300 are read to look for copies and for the columns, so this is in the first pass
     with stop_on_interrupt(), pytest.warns(ConvergenceWarning, match="stopped by Ctrl-C"):
         model.fit(DATA.X, y)
     assert blocks.after <= 5 + 5  # a step and leave-one-out on few rows

@@ -222,10 +222,6 @@ class Tuner:
         """Whether there are enough rows beyond so many that candidates can be judged on them."""
         return len(self.sample.y) >= 1.5 * n_rows
 
-    def _sample_rows(self) -> float:
-        """How many rows the sample is worth."""
-        return min(len(self.sample.y), self.effective_rows)
-
     def _refined(self, entry: Entry, candidates: Candidates, stage: tuple[int, int, int]) -> Entry:
         """The search goes on with more rows or points."""
         kernel = self._as(entry.name, entry.kernel, candidates)
@@ -299,7 +295,8 @@ class Tuner:
     def _longer(self, stage: tuple[int, int, int]) -> tuple[int, int, int]:
         """A stage with more judgements, if there are rows enough for them."""
         n_rows, n_points, most = stage
-        return n_rows, n_points, int(LONGER * most) if self._sample_rows() >= LONGER_FROM else most
+        few = min(len(self.sample.y), self.effective_rows) < LONGER_FROM
+        return n_rows, n_points, most if few else int(LONGER * most)
 
     def _half(self) -> int:
         """Rows that many parameters are learned on; as many are left to judge them."""
@@ -317,14 +314,8 @@ class Tuner:
         """The candidate scored on as many rows beyond the first, which its kernel was not learned on."""
         rows = self._rows(candidates.scalers[entry.scale], slice(n_rows, 2 * n_rows), entry)
         found = self._judged(entry, rows, n_points)
-        trial = replace(
-            entry.trial,
-            what="on fresh rows",
-            n_rows=rows.source.n_rows,
-            n_inducing=found.features.n_weights,
-            loo=found.loo,
-            seconds=0.0,
-        )
+        trial = replace(entry.trial, what="on fresh rows", loo=found.loo, seconds=0.0)
+        trial = replace(trial, n_rows=rows.source.n_rows, n_inducing=found.features.n_weights)
         judgement = replace(entry.judgement, losses=found.losses, shares=found.shares)
         return replace(entry, judgement=judgement, trial=self.report.add(trial))
 
