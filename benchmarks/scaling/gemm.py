@@ -12,12 +12,12 @@ from experiments.registry.problems import collisions
 from sklearn.exceptions import ConvergenceWarning
 
 from bayesvm import BayesianSVC
+from bayesvm.core.posterior import DIAGONALISE_FROM
 from bayesvm.kernels import RBF
 
 SIZES = (64, 256, 512, 1024)
 FITTED = (64, 256)  # whole fits, each followed by two of the precisions
 PRECISION_ROWS = 100_000
-FEW_ROWS = 40  # a weight; a pass over so few still does all of a step's work of order M³
 
 
 def measured(quick):
@@ -30,7 +30,7 @@ def passes(rate, quick):
     data = collisions(1_000_000 // (50 if quick else 1), 0)
     for m in SIZES:
         rows = len(data.y) if m == 64 else len(data.y) // 4 if m < 1024 else len(data.y) // 10
-        few_rows = min(FEW_ROWS * m, rows // 2)
+        few_rows = min(DIAGONALISE_FROM * m, rows // 2)  # so few still have all of a step's work of order M³
         one, few = (seconds_of_a_pass(data.X[:n], data.y[:n], m) for n in (rows, few_rows))
         yield {
             "what": "pass",
