@@ -3,6 +3,7 @@
 import errno
 import os
 import stat
+from pathlib import Path
 
 import pytest
 
@@ -137,3 +138,25 @@ def test_devices_are_written_to_and_not_replaced():
         write_whole("/dev/full", b"x")
     write_whole("/dev/null", b"x")
     assert stat.S_ISCHR(os.stat("/dev/null").st_mode)  # noqa: PTH116
+
+
+@posix
+def test_another_group_does_not_get_what_the_old_one_had(tmp_path, monkeypatch):
+    """Where neither the owner nor the group of a file can be kept, its new group may not read it."""
+    path = tmp_path / "shared"
+    path.write_text("old")
+    path.chmod(0o660)
+    real = Path.stat
+
+    def of_another_group(self, **options):
+        found = real(self, **options)
+        return os.stat_result((*found[:5], found.st_gid + 1, *found[6:])) if self == path else found
+
+    def refused(*_):
+        raise PermissionError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "chown", refused)
+        patch.setattr(Path, "stat", of_another_group)
+        write_whole(path, b"new")
+    assert mode_of(path) == 0o600

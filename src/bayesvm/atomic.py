@@ -81,7 +81,7 @@ def naming(path: str | PathLike[str]) -> Iterator[None]:
         yield
     except OSError as error:
         why = os.strerror(error.errno) if error.errno else str(error)
-        message = f"{os.fspath(path)} could not be written ({why}); what was there before still is"
+        message = f"{os.fspath(path)} could not be written ({why}); the previous file is unchanged"
         raise (OSError(error.errno, message) if error.errno else OSError(message)) from error
 
 
@@ -99,10 +99,15 @@ def _replaced(target: Path) -> os.stat_result | None:
 
 
 def _keep_permissions(old: os.stat_result, temporary: Path) -> None:
-    with suppress(OSError, AttributeError):  # only root may give a file away; Windows has no owners
-        os.chown(temporary, old.st_uid, old.st_gid)
-    if temporary.stat().st_mode != old.st_mode:  # some file systems have one mode for all, and refuse to set it
-        temporary.chmod(stat.S_IMODE(old.st_mode))
+    for owner in (old.st_uid, -1):  # only root may give a file away, but others may keep its group
+        with suppress(OSError, AttributeError):  # Windows has no owners
+            os.chown(temporary, owner, old.st_gid)
+            break
+    new, mode = temporary.stat(), stat.S_IMODE(old.st_mode)
+    if new.st_gid != old.st_gid:
+        mode &= ~stat.S_IRWXG  # another group must not get what the old one had
+    if stat.S_IMODE(new.st_mode) != mode:  # some file systems have one mode for all, and refuse to set it
+        temporary.chmod(mode)
 
 
 def _unfinished(name: str, token: str, escaped: Callable[[str], str] = str) -> str:

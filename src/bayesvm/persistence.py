@@ -79,7 +79,7 @@ def read(path: str | os.PathLike[str]) -> tuple[str, dict[str, Any]]:
             tensors: Tensors = {key: file.get_tensor(key) for key in found}
         if header.pop("sha256", None) != _digest(header, tensors) or found != header["tensors"]:
             raise FileError(f"{name} was altered after it was written (its SHA-256 digest differs); take another copy")
-    with _checked(name, "holds a state that has no form that bayesvm knows"):
+    with _checked(name, "has an unknown structure"):
         kind, state = str(header["kind"]), _Decoder(tensors, n_bytes).value(header["state"])
         for version in range(header["version"], VERSION):
             if version not in UPGRADES:
@@ -113,7 +113,7 @@ def _checked(name: str, what: str) -> Iterator[None]:
 @contextmanager
 def building(path: str | os.PathLike[str], remedy: str = "take another copy") -> Iterator[None]:
     """For what is built of a state that was read: an error in it is one of the file."""
-    with _checked(os.fspath(path), f"does not hold what it should; {remedy}"):
+    with _checked(os.fspath(path), f"is not a valid bayesvm file; {remedy}"):
         yield
 
 
@@ -134,7 +134,7 @@ def _header(name: str, metadata: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _no_constant(word: str) -> None:
-    raise ValueError(f"{word} is no JSON")
+    raise ValueError(f"{word} is not valid JSON")
 
 
 def _digest(header: Mapping[str, Any], tensors: Tensors) -> str:

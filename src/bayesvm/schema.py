@@ -22,7 +22,7 @@ class MismatchError(ValueError):
 
     def __init__(self, path: str, found: Any, expected: str) -> None:
         told = f"an array {found.dtype}{found.shape}" if isinstance(found, np.ndarray) else f"{found!r:.60}"
-        super().__init__(f"{path} must be {expected}, and is {told}")
+        super().__init__(f"{path} must be {expected}, got {told}")
         self.path = path
 
 
@@ -53,6 +53,7 @@ text = value("text", lambda found: isinstance(found, str))
 flag = value("true or false", lambda found: isinstance(found, bool | np.bool_))
 real = value("a number", lambda found: _is(Real, found))
 number = value("a finite number", _is_finite)
+bound = value("a number above 0", lambda found: _is(Real, found) and found > 0)  # infinity is one
 positive = value("a positive number", lambda found: _is_finite(found) and found > 0)
 
 

@@ -273,7 +273,7 @@ from bayesvm.cli.app import run
 train = fit.fit_table
 def trained(*args, **options):
     model = train(*args, **options)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, resource.RLIM_INFINITY))  # no room from now on
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, resource.RLIM_INFINITY))  # no room from now on
     return model
 fit.fit_table = trained
 save, tries = fit.TableModel.save, []
@@ -314,7 +314,7 @@ def test_a_model_without_any_room_is_told_with_the_remedy(small, monkeypatch):
     monkeypatch.setattr(TableModel, "save", full_disk)
     for more, remedy in ([], "run the command again"), (["--checkpoint", "c"], "resumes from the checkpoint"):
         done = bayesvm(*FIT, *more, folder=folder)
-        told(done, "No space left on device", "no room in the folders for temporary files", remedy)
+        told(done, "No space left on device", "the temporary, the current and the home directory are full", remedy)
 
 
 def test_a_model_without_any_room_is_saved_where_the_user_says(small, monkeypatch):

@@ -1,6 +1,7 @@
 """BLAS threads: one while anybody of ours computes, and as many as before when nobody does."""
 
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -124,3 +125,24 @@ def test_bits_do_not_depend_on_the_threads_that_blas_may_use():
     }
     assert len(said["1"]) > 16 * 1_500
     assert said["1"] == said["2"]
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="no timers of POSIX")
+def test_ctrl_c_at_any_moment_gives_the_threads_back():
+    """Interrupts after 50 microseconds of entering and leaving, until 200 have come."""
+    caught, old = 0, signal.signal(signal.SIGALRM, signal.default_int_handler)
+    try:
+        while caught < 200:
+            try:
+                signal.setitimer(signal.ITIMER_REAL, 5e-5)
+                for _ in range(100):
+                    with one_blas_thread():
+                        pass
+            except KeyboardInterrupt:
+                caught += 1
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, old)
+    with one_blas_thread():  # lifts what an interrupted one left behind
+        assert threads() == {1}
+    assert threads() == {2}

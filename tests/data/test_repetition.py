@@ -32,13 +32,14 @@ def repeated(X, y=LABELS, times=TIMES):
 
 def test_a_table_without_weights_and_copies_is_what_it_is():
     found = repetition(source(SMOOTH))
-    assert (found.n_rows, found.effective_rows, found.copied) == (N, N, 0.0)
+    assert (found.n_rows, found.effective_rows, found.evenness, found.copied) == (N, N, 1.0, 0.0)
 
 
 def test_copies_of_continuous_rows_are_found_and_count_once():
     found = repetition(repeated(SMOOTH))
     assert found.copied == pytest.approx(1 - N / TIMES.sum())
     assert found.effective_rows == pytest.approx(TIMES.sum() ** 2 / np.sum(TIMES**2))
+    assert found.evenness == 1  # of the weights
 
 
 PETALS = load_iris(return_X_y=True)[0][:, 2:]
@@ -108,7 +109,7 @@ def test_copies_of_a_table_that_is_not_compared_as_a_whole(monkeypatch):
     monkeypatch.setattr("bayesvm.data.repetition.MOST_COMPARED", 300)
     monkeypatch.setattr(blocks, "HELD_ENTRIES", 900)
     found = repetition(repeated(SMOOTH))
-    assert 0 < found.copied < 1 - N / TIMES.sum()
+    assert found.copied == pytest.approx(1 - N / TIMES.sum(), abs=0.05)
     assert found.effective_rows == pytest.approx(TIMES.sum() ** 2 / np.sum(TIMES**2), rel=0.1)
 
 

@@ -120,7 +120,7 @@ FEW = X[:60]
     ids=["list", "tuple", "array", "series", "categories"],
 )
 def test_labels_that_differ_in_a_nul_at_the_end_are_refused(y):
-    complaint = r"y, row 1: the label 'a\\x00' ends in a NUL character, .* told from 'a'; remove"
+    complaint = r"y, row 1: the label 'a\\x00' ends in a NUL character, .* become 'a'; remove"
     with pytest.raises(ValueError, match=complaint):
         fast().fit(FEW, y)
     with pytest.raises(ValueError, match=complaint):

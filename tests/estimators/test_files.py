@@ -92,9 +92,9 @@ FORGERIES = {
     "too few machines": (lambda s: s["machines"].pop(), "the number of state.machines must be 3"),
     "another label": (lambda s: s["lenses"][0].update(label=2), "state.lenses must be those of the classes"),
     "a lens without its axes": (lambda s: s["lenses"][1].update(rotation=None), "lenses fit its machines"),
-    "an attribute that does not belong": (lambda s: s["attributes"].update(_view=None), "is '_view'"),
-    "a method as attribute": (lambda s: s["attributes"].update(predict="x"), "is 'predict'"),
-    "another parameter": (lambda s: s["parameters"].update(nope=1), "is 'nope'"),
+    "an attribute that does not belong": (lambda s: s["attributes"].update(_view=None), "got '_view'"),
+    "a method as attribute": (lambda s: s["attributes"].update(predict="x"), "got 'predict'"),
+    "another parameter": (lambda s: s["parameters"].update(nope=1), "got 'nope'"),
     "a value that no parameter has": (lambda s: s["parameters"].update(link="x"), "link must be one of"),
     "a kernel that there is not": (
         lambda s: s["features"]["kernel"].update(name="Sigmoid"),
@@ -153,7 +153,7 @@ def test_what_could_not_be_loaded_is_not_saved(tmp_path):
 def test_an_attribute_of_the_user_is_left_out_with_a_warning(tmp_path):
     model = BayesianSVC(n_inducing=6, tune=None, random_state=0).fit(X, y)
     model.notes_ = "mine"
-    with pytest.warns(UserWarning, match="notes_ is no attribute of a fitted BayesianSVC, and is not saved") as warned:
+    with pytest.warns(UserWarning, match="notes_ is not a fitted attribute of BayesianSVC and is not saved") as warned:
         model.save(tmp_path / "model")
     assert warned[0].filename == __file__
     assert not hasattr(bayesvm.load(tmp_path / "model"), "notes_")
@@ -188,3 +188,10 @@ def test_a_file_of_version_1_is_still_read():
     model = bayesvm.load(folder / "version1.bayesvm")
     expected = np.loadtxt(folder / "version1.txt")
     np.testing.assert_allclose(model.predict_proba(waveform(20, random_state=5).X)[:, 1], expected, atol=1e-6)
+
+
+def test_a_kernel_whose_bounds_have_no_end_is_saved(tmp_path):
+    kernel = RBF(length_scale_bounds=(1e-3, np.inf), variance_bounds=np.array([1e-2, np.inf]))
+    model = BayesianSVC(kernel, n_inducing=5, tune=None).fit(X, y)
+    model.save(tmp_path / "m")
+    assert bayesvm.load(tmp_path / "m").kernel_.length_scale_bounds[1] == np.inf

@@ -213,7 +213,7 @@ def test_a_disk_that_fills_leaves_the_old_predictions(tmp_path, monkeypatch):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     monkeypatch.setattr(parquet.ParquetWriter, "write_batch", full)
-    with pytest.raises(OSError, match="out.parquet could not be written .No space left.*before still is"):
+    with pytest.raises(OSError, match="out.parquet could not be written .No space left.*previous file is unchanged"):
         model.predict_to(X, out)
     assert out.read_bytes() == before
     assert [file.name for file in tmp_path.iterdir()] == ["out.parquet"]
@@ -382,3 +382,12 @@ def test_copies_are_left_out_together_wherever_they_are(name, tmp_path):
     require_equal(streamed, held)
     once = MODELS[name]().fit(X, Y)
     assert streamed.loo_log_loss_ == pytest.approx(once.loo_log_loss_, abs=0.03)
+
+
+@pytest.mark.parametrize("held", [1_500, 10_000])
+def test_weights_in_files_give_the_bits_of_those_in_memory(held, tmp_path, monkeypatch):
+    """Sums of weights depend on the order of their terms; what is made of them must not."""
+    monkeypatch.setattr(blocks, "HELD_ENTRIES", held * X.shape[1])
+    weight = np.exp(np.random.default_rng(0).normal(size=len(X)))
+    parquet.write_table(arrow(w=weight), tmp_path / "t.parquet", row_group_size=700)
+    require_equal(*fits(MODELS["tuned"], open_table(tmp_path / "t.parquet", "y", weight="w"), X, Y, weight))

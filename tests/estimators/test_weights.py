@@ -133,3 +133,21 @@ def test_weights_of_the_command_line_do_not_make_it_memorise(tmp_path):
         assert said.code == 0, said.err
         losses.append(json.loads(said.out)["figures"]["log_loss"]["value"])
     assert losses[1] < losses[0] + 0.05
+
+
+@pytest.mark.filterwarnings("ignore:.*exact copies")
+def test_calibration_counts_copies_as_one_row():
+    """Five copies of 700 rows are 700 rows: too few for a link of two probits, as with a weight of five."""
+    X, y = noisy(700, np.random.default_rng(0))
+    how = {"n_inducing": 20, "tune": None, "random_state": 0}
+    weighted = BayesianSVC(**how).fit(X, y, np.full(700, 5.0))
+    copied = BayesianSVC(**how, inducing=weighted.inducing_points_).fit(np.repeat(X, 5, 0), np.repeat(y, 5))
+    np.testing.assert_allclose(copied.calibration_scale_, weighted.calibration_scale_, rtol=1e-3)
+    assert np.ptp(copied.calibration_scale_) == 0
+
+
+def test_copies_alone_are_not_called_uneven_weights():
+    X, y = noisy(50, np.random.default_rng(0))
+    with pytest.warns(UserWarning, match="exact copies") as caught:
+        BayesianLinearSVC(tune=None).fit(np.repeat(X, 20, 0), np.repeat(y, 20))
+    assert len(caught) == 1

@@ -164,6 +164,15 @@ def test_what_single_precision_would_round_away_is_refused(model, shift, named):
     require_the_same(model, rows, atol=1e-9)
 
 
+def test_a_model_that_needs_more_digits_than_single_precision_has_is_refused():
+    """Far more inducing points than columns: products with the linear kernel cancel."""
+    rows = np.random.default_rng(0).standard_normal((300, 3))
+    model = BayesianSVC("linear", tune=None, random_state=0).fit(rows, rows[:, 0] > 0)
+    with pytest.raises(ValueError, match="loses so many digits in the matrix products"):
+        to_onnx(model, dtype="single")
+    require_the_same(model, rows, atol=1e-9)
+
+
 @pytest.mark.parametrize("scale", ["standard", "quantile"])
 def test_rows_beyond_all_reach(scale):
     model = BayesianSVC("linear", n_inducing=10, scale=scale, tune=None, random_state=0).fit(X * 1e-80, LABELS[2])

@@ -10,8 +10,9 @@ from typing import Any
 
 def main() -> None:
     """What ``bayesvm`` runs."""
-    before = signal.getsignal(signal.SIGINT)
-    if before is signal.default_int_handler:  # not where Ctrl-C is ignored, as in the background of a shell
+    # Not where Ctrl-C is ignored, as in the background of a shell.
+    handled = signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    if handled:
         signal.signal(signal.SIGINT, _leave)
     _use_little_address_space()
     try:
@@ -21,7 +22,8 @@ def main() -> None:
     except ImportError as error:
         sys.exit(f'bayesvm: the command line needs {error.name}; pip install "bayesvm[cli]"')
     sys.excepthook = show_exception
-    signal.signal(signal.SIGINT, before)
+    if handled:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     sys.exit(run())
 
 

@@ -41,6 +41,7 @@ app.add_typer(datasets, name="datasets")
 
 # Typer has click inside or beside it, by its version; either way this is the parent of all wrong usage.
 USAGE: Any = typer.BadParameter.__base__
+STOPPED = 130  # by Ctrl-C
 # What is wrong with data or files is told in one sentence; all else is a mistake of ours, with its traceback.
 TOLD = (ValueError, TypeError, OSError, ImportError, MemoryError, ArithmeticError)
 
@@ -72,6 +73,8 @@ def run(arguments: list[str] | None = None) -> int:
             warnings.showwarning = _show_warning
             code = app([word for word in arguments if word != "--traceback"], standalone_mode=False)
         sys.stdout.flush()  # here, where it is known what to do if nobody reads it
+        if code == STOPPED:  # some versions of typer turn Ctrl-C into this code
+            errors.print("stopped", style="yellow")
         return int(code or 0)
     except USAGE as error:
         shown = io.StringIO()
@@ -80,7 +83,7 @@ def run(arguments: list[str] | None = None) -> int:
         return error.exit_code
     except (typer.Abort, KeyboardInterrupt):
         errors.print("stopped", style="yellow")
-        return 130
+        return STOPPED
     except (BrokenPipeError, SystemExit) as error:
         if not _from_broken_pipe(error):
             raise

@@ -130,14 +130,14 @@ def _about(estimator: Any, files: Paths) -> int:
 
 
 def _rescued(model: TableModel, path: Path, checkpoint: Path | None, error: OSError) -> OSError:
-    """Save a model elsewhere that cannot be written to its path, after hours perhaps; the error says where."""
+    """Save a model elsewhere that cannot be written to its path; the error says where."""
     said = error.strerror or str(error)
-    for folder in (Path(tempfile.gettempdir()), Path.cwd(), Path.home()):
-        with suppress(OSError):
-            kept = _saved_in(folder, model, path.name)
+    for folder in (tempfile.gettempdir, Path.cwd, Path.home):
+        with suppress(OSError, RuntimeError):
+            kept = _saved_in(Path(folder()), model, path.name)
             command = shlex.join(["mv", str(kept), str(path)])
             return OSError(error.errno, f"{said}. The trained model is in {kept}: make room, then: {command}")
-    said = f"{said}, and there is no room in the folders for temporary files, of this command and of this user"
+    said = f"{said}, and the temporary, the current and the home directory are full"
     while sys.stdin.isatty():
         console.errors.print(f"{said}. Training is done: make room, or name a file on another disk.")
         other = Path(typer.prompt("The model's file", default=str(path), err=True)).expanduser()

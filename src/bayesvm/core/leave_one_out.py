@@ -25,17 +25,21 @@ def effective_rows(weight: Array, group: Array | None = None) -> float:
 
 
 class Cavities(NamedTuple):
-    """Leave-one-out marginals of f, a column for each machine, with the rows' classes and weights."""
+    """Leave-one-out marginals of f, a column for each machine, with the rows' classes and weights.
+
+    ``group_weight`` is the weight of a row and its copies, if there are copies.
+    """
 
     mean: Array
     variance: Array
     y: npt.NDArray[np.integer]
     weight: Array
+    group_weight: Array | None = None
 
     @property
     def effective_weight(self) -> Array:
         """The weights in proportion, with the effective number of rows as their sum (D23)."""
-        return np.asarray(self.weight * (effective_rows(self.weight) / self.weight.sum()))
+        return np.asarray(self.weight * (effective_rows(self.weight, self.group_weight) / self.weight.sum()))
 
 
 def block_cavities(
@@ -64,5 +68,5 @@ def block_cavities(
 
 
 def joined(parts: Iterable[Cavities]) -> Cavities:
-    """Several one after the other."""
-    return Cavities(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
+    """Several one after the other; what is known of groups does not go beyond one part."""
+    return Cavities(*(np.concatenate(columns) for columns in list(zip(*parts, strict=True))[:4]))

@@ -8,7 +8,7 @@ then sums are made where they lie, and only a bounded random choice of rows is *
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -26,6 +26,7 @@ MOST_BLOCKS_IN_STRIPE = 8
 STRIPE_ENTRIES = 2**22  # in a stripe of several blocks
 FEWEST_STRIPES = 16  # as long as there are blocks enough, so that threads have something to share
 HELD_ENTRIES = 40_000_000  # of a table from which subsets are taken: 160 MB in single precision
+SUM_BITS = 32
 FEWEST_HELD = 32_768  # rows, however wide they are
 
 
@@ -149,6 +150,12 @@ def random_rows(n_rows: int, size: int, rng: np.random.Generator) -> RowNumbers:
         numbers = np.sort(rng.integers(0, n_rows, draws))
         distinct = numbers[np.diff(numbers, prepend=-1) > 0]
     return np.delete(distinct, rng.permutation(len(distinct))[size:])
+
+
+def rounded_sum(total: Any) -> Any:
+    """Sums to 32 bits: those of the same weights in another order are then equal, too, and whole numbers stay."""
+    mantissa, exponent = np.frexp(total)
+    return np.ldexp(np.rint(np.ldexp(mantissa, SUM_BITS)), exponent - SUM_BITS)
 
 
 def block_rows(n_weights: int, n_features: int) -> int:

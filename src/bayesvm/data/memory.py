@@ -14,7 +14,7 @@ import numpy.typing as npt
 from bayesvm.core.arena import Arena
 from bayesvm.core.linalg import Array
 from bayesvm.core.statistics import Block
-from bayesvm.data.blocks import RowNumbers, Work, random_rows, stripe_rows
+from bayesvm.data.blocks import RowNumbers, Work, random_rows, rounded_sum, stripe_rows
 from bayesvm.data.scaling import ColumnMoments, ColumnScaler, Scaler
 from bayesvm.data.workers import Workers
 
@@ -57,7 +57,7 @@ class MemorySource:
     @property
     def total_weight(self) -> float:
         """Sum of the rows' weights; the number of rows if there are none."""
-        return float(self.n_rows) if self.weights is None else float(self.weights.sum())
+        return float(self.n_rows) if self.weights is None else float(rounded_sum(self.weights.sum()))
 
     @property
     def numbers(self) -> RowNumbers:

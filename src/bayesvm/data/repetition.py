@@ -36,24 +36,26 @@ class Repetition:
     """What weights and copies make of a table."""
 
     n_rows: int
-    effective_rows: float  # as many rows of equal weight would say as much (D23)
-    copied: float = 0.0  # the share of compared rows that are copies of others among them
+    effective_rows: float  # as many distinct rows of equal weight would say as much (D23)
+    evenness: float = 1.0  # effective rows of the weights alone, as a share of the rows
+    copied: float = 0.0  # the share of rows that are copies of others
 
 
 def repetition(source: BlockSource) -> Repetition:
     """Whether a table has copies, and its effective number of rows, from a random choice of rows if it is large."""
     rows = at_most(source, MOST_COMPARED, np.random.default_rng(0))
-    copied = _share_of_copies(rows)
     weight = np.ones(rows.n_rows) if rows.weights is None else rows.weights
-    effective = effective_rows(weight, group_weights(source, rows) if copied else None)
-    return Repetition(source.n_rows, effective * (source.n_rows / rows.n_rows), copied)
+    evenness = effective_rows(weight) / rows.n_rows
+    if not _has_copies(rows):
+        return Repetition(source.n_rows, evenness * source.n_rows, evenness)
+    group, count = _groups(source, rows)
+    effective = effective_rows(weight, group) / rows.n_rows
+    return Repetition(source.n_rows, effective * source.n_rows, evenness, 1 - float(np.mean(1 / count)))
 
 
 def group_weights(source: BlockSource, rows: HeldRows) -> Array:
     """The weight of each of these rows together with all its copies in the source, in one pass."""
-    known, place = np.unique(_hashes_of(rows), return_inverse=True)
-    total = source.scaled(ColumnScaler()).reduce(partial(_weight_of_each, known=known))
-    return np.asarray(total[place])
+    return _groups(source, rows)[0]
 
 
 def merged(rows: HeldRows) -> HeldRows:
@@ -63,18 +65,22 @@ def merged(rows: HeldRows) -> HeldRows:
     return rows.take(first[order]).weighted(np.bincount(place, rows.weights)[order].astype(np.float64))
 
 
-def _share_of_copies(rows: HeldRows) -> float:
+def _groups(source: BlockSource, rows: HeldRows) -> tuple[Array, Array]:
+    """The weight of the copies of each of these rows in the source, itself included, and how many there are."""
+    known, place = np.unique(_hashes_of(rows), return_inverse=True)
+    weight, count = source.scaled(ColumnScaler()).reduce(partial(_weight_of_each, known=known))
+    return weight[place], count[place]
+
+
+def _has_copies(rows: HeldRows) -> bool:
     hashes = _hashes_of(rows)
     _, first = np.unique(hashes, return_index=True)
-    share = 1 - len(first) / len(hashes)
-    if not share:
-        return 0.0
+    if len(first) == len(hashes):
+        return False
     n_distinct = min(MOST_DISTINCT, max(MOST_ENTRIES // rows.n_features, 20))
     some = np.random.default_rng(0).permutation(first)[:n_distinct]
     columns = rows.scaled(ColumnScaler()).take(some).gathered().X
-    if _discrete(columns) or not (_continuous(columns) or _pairs(hashes) > COPIED_FROM * _by_chance(rows)):
-        return 0.0
-    return share
+    return not _discrete(columns) and (_continuous(columns) or _pairs(hashes) > COPIED_FROM * _by_chance(rows))
 
 
 def _discrete(distinct: Array) -> bool:
@@ -116,12 +122,15 @@ def _of_blocks(blocks: Iterable[Block], _: Arena, *, columns: RowNumbers | None)
 
 
 def _weight_of_each(blocks: Iterable[Block], _: Arena, *, known: Hashes) -> Array:
-    total = np.zeros(len(known))
+    """Sums of weights, and numbers of rows."""
+    total = np.zeros((2, len(known)))
     for block in blocks:
         hashes = _hashes(block)
         place = np.minimum(np.searchsorted(known, hashes), len(known) - 1)
         hit = known[place] == hashes
-        total += np.bincount(place[hit], None if block.weight is None else block.weight[hit], minlength=len(known))
+        count = np.bincount(place[hit], minlength=len(known))
+        total[0] += count if block.weight is None else np.bincount(place[hit], block.weight[hit], len(known))
+        total[1] += count
     return total
 
 

@@ -1,4 +1,4 @@
-"""Data: a request to stop, which passes over the rows heed between two blocks."""
+"""Data: a stop request, checked between two blocks."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ class StopRequest:
 
     made: bool = False
     pending: bool = False  # whether a pass has still to be abandoned
-    heeded: bool = False  # whether what runs looks here; before that, nothing would be left of it
+    heeded: bool = False  # whether the running code checks this; before that there is no model to keep
     waiting: bool = False  # whether it waits for others, and so cannot look
 
     def make(self) -> None:
-        """Ask to stop; raises at once where what runs cannot look."""
+        """Ask to stop; raises at once while waiting for a cluster or a file."""
         self.made = self.pending = True
         if self.waiting:
             raise Stopped

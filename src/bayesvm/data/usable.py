@@ -52,8 +52,8 @@ def require_whole_text(labels: npt.NDArray[Any], name: str | None, locate: Locat
         if isinstance(label, str) and label.endswith("\0"):
             column = "" if name is None else f", column {name!r}"
             raise ValueError(
-                f"{locate(row)}{column}: the label {label!r} ends in a NUL character, which NumPy drops, so that it "
-                f"could not be told from {label.rstrip(chr(0))!r}; remove the NUL characters, or write others for them"
+                f"{locate(row)}{column}: the label {label!r} ends in a NUL character, which NumPy drops, "
+                f"so it would become {label.rstrip(chr(0))!r}; remove or replace the NUL characters"
             )
 
 

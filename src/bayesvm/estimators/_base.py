@@ -22,7 +22,7 @@ from bayesvm.core.likelihoods import Likelihood, noisy
 from bayesvm.core.links import Softmax, TwoProbits
 from bayesvm.core.posterior import Gaussian
 from bayesvm.data.blas import threads_for_matrices
-from bayesvm.data.blocks import BlockSource, block_rows
+from bayesvm.data.blocks import BlockSource, block_rows, rounded_sum
 from bayesvm.data.capacity import require_memory
 from bayesvm.data.repetition import repetition
 from bayesvm.data.stopping import Stopped
@@ -138,6 +138,7 @@ class BaseBayesianSVC(PredictionMixin, ClassifierMixin, BaseEstimator, metaclass
     def _fitted(
         self, rows: TrainingRows, kept: Checkpoint, audience: Audience, *, again: bool
     ) -> tuple[Session, Fitted]:
+        require_memory(type(self).__name__, rows.n_features, self._wide_vectors(rows.n_rows), stacklevel=5)
         with self._session(rows, kept, audience, again=again) as (raw, session):
             warn_of_repetition(session.repetition, stacklevel=5)
             model, source, tasks = self._continued(raw) if again else self._ready(raw, session)
@@ -173,6 +174,7 @@ class BaseBayesianSVC(PredictionMixin, ClassifierMixin, BaseEstimator, metaclass
         elif classes is not None and not np.array_equal(np.unique(classes), self.classes_):
             raise ValueError(f"`classes` differs from the first call's {self.classes_.tolist()}")
         rows = stream_rows(self, X, y, sample_weight, first=first)
+        require_memory(type(self).__name__, rows.n_features, self._wide_vectors(rows.n_rows), stacklevel=4)
         self._rates = self._base_rates(rows.totals) if first else self._rates
         with (
             progress_display(self.verbose) as display,
@@ -207,7 +209,6 @@ class BaseBayesianSVC(PredictionMixin, ClassifierMixin, BaseEstimator, metaclass
     ) -> Iterator[tuple[BlockSource, Session]]:
         """A source of blocks, not yet scaled, and what works on it."""
         shape = rows.n_rows, rows.n_features
-        require_memory(type(self).__name__, rows.n_features, self._wide_vectors(rows.n_rows))
         workers = Workers(jobs(self.n_jobs))
         seed = checkpoint.seed(check_random_state(self.random_state).randint(2**31))
         with (
@@ -307,7 +308,7 @@ class BaseBayesianSVC(PredictionMixin, ClassifierMixin, BaseEstimator, metaclass
         return [Task(m.label, m.offset, q, q) for m, q in machines if isinstance(q, Gaussian)]
 
     def _base_rates(self, totals: np.ndarray) -> np.ndarray:
-        share = totals + 0.5
+        share = rounded_sum(totals) + 0.5
         return (share / share.sum())[self._labels()]
 
     def _train(self, model: Model, source: BlockSource, plan: Plan, tasks: list[Task], session: Session) -> Trained:

@@ -40,9 +40,9 @@ def cavities(
     work = partial(block_cavities, sites=sites, final=final, likelihood=model.likelihood)
     if not copies:
         return joined(part.map(work)), part.numbers
-    together = joined(part.weighted(group_weights(source, part)).map(work))
+    group = group_weights(source, part)
     weight = np.ones(part.n_rows) if part.weights is None else part.weights
-    return together._replace(weight=weight), part.numbers
+    return joined(part.weighted(group).map(work))._replace(weight=weight, group_weight=group), part.numbers
 
 
 def fitted_link(name: str, cavity: Cavities) -> Any:

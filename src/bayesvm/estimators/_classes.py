@@ -21,7 +21,7 @@ COSTLY_CLASSES = 50  # from where on a fit says what it is about to do
 
 
 def require_few_classes(labels: np.ndarray, n_rows: int, target: str) -> None:
-    """Some different labels are no fractions, and no more than can be meant as classes."""
+    """Require labels without fractions, few enough to be classes."""
     check_classification_targets(np.repeat(labels, 2))  # labels that are all distinct would look like numbers
     numbers = _are_numbers(labels)
     if len(labels) > (MOST_NUMBERS if numbers else MOST_CLASSES):

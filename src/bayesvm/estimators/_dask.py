@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from bayesvm.data.blocks import RowNumbers, rows_to_hold
+from bayesvm.data.blocks import RowNumbers, rounded_sum, rows_to_hold
 from bayesvm.data.dask_rows import CodedTable, DaskSource, DaskTable, is_dask, is_frame, layout_of, one_column_chunk
 from bayesvm.data.memory import MemorySource
 from bayesvm.data.scaling import ColumnScaler
@@ -43,7 +43,7 @@ class DaskRows:
         numbers = rows_to_hold(self.n_rows, self.n_features, rng)
         X, y, weight = self.table.fetch(np.arange(self.n_rows) if numbers is None else numbers)
         hand = MemorySource(X, y, weight, ColumnScaler(), workers, rows_per_block, numbered=numbers)
-        return DaskSource(self.n_rows, float(self.totals.sum()), hand, self.table)
+        return DaskSource(self.n_rows, float(rounded_sum(self.totals.sum())), hand, self.table)
 
     def given(self, numbers: RowNumbers) -> RowNumbers:
         return self.table.given(numbers)

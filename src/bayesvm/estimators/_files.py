@@ -55,7 +55,7 @@ def save(model: Any, path: str | Path, beside: dict[str, Any] | None = None, sch
     public.pop("kernel_", None)
     report = public.pop("tuning_report_", None)
     if unknown := public.keys() - attribute_names(kind):
-        warnings.warn(f"{min(unknown)} is no attribute of a fitted {kind}, and is not saved", UserWarning, stacklevel=3)
+        warnings.warn(f"{min(unknown)} is not a fitted attribute of {kind} and is not saved", UserWarning, stacklevel=3)
     check_parameters(model, model._parameter_checks)  # or nobody could load it
     parameters = model.get_params(deep=False)
     state = {
@@ -70,7 +70,7 @@ def save(model: Any, path: str | Path, beside: dict[str, Any] | None = None, sch
         "machines": [machine_state(machine) for machine in model._machines],
         "link": link_state(model._link),
         "rates": model._rates,
-        "leave_one_out": list(model._cavities),
+        "leave_one_out": list(model._cavities[:4]),
         "tuning": None if report is None else report.state(),
         "beside": beside,
     }

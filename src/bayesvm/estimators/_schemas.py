@@ -19,6 +19,7 @@ from bayesvm.schema import (
     anything,
     array,
     below,
+    bound,
     each,
     either,
     flag,
@@ -41,7 +42,7 @@ NUMBERS = either(number, array("fiub", None), array("fiub", None, None), each(nu
 MATRIX, VECTOR = array("f", "M", "M"), array("f", "M")
 
 # Kernels, as parameters and in features.
-BOUNDS = either(one_of("fixed"), items(positive, positive), array("fiu", 2, least=TINY))
+BOUNDS = either(one_of("fixed"), items(bound, bound), array("fiu", 2, least=TINY, infinite=True))
 LENGTH_SCALE = {"length_scale": either(positive, array("fiu", None, least=TINY), each(positive))}
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -83,7 +84,7 @@ def stop_on_interrupt() -> Iterator[None]:
 
     The first Ctrl-C ends the fit under way within seconds, with its last complete update: the model is usable, and
     ``interrupted_`` is true. The second one, or one where there is nothing to keep yet, raises ``KeyboardInterrupt``
-    as usual. Where the process ignores Ctrl-C, as in the background of a shell, it goes on doing so.
+    as usual. Where the process ignores Ctrl-C, as in the background of a shell, it stays ignored.
 
     Examples
     --------
@@ -96,8 +97,8 @@ def stop_on_interrupt() -> Iterator[None]:
     False
     """
     before = signal.getsignal(signal.SIGINT)
-    if not callable(before):
-        yield
+    if not callable(before) or threading.current_thread() is not threading.main_thread():
+        yield  # only the main thread receives signals
         return
     under_way: list[StopRequest] = []
 
@@ -121,7 +122,7 @@ def stop_on_interrupt() -> Iterator[None]:
 
 @contextmanager
 def _heard(stop: StopRequest) -> Iterator[None]:
-    """Whoever asks the fit under way to stop asks this one."""
+    """Register this fit as the one that Ctrl-C stops."""
     under_way = _UNDER_WAY.get()
     if under_way is None:
         yield

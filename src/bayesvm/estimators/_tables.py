@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from bayesvm.data.blocks import BlockSource, RowNumbers, rows_to_hold
+from bayesvm.data.blocks import BlockSource, RowNumbers, rounded_sum, rows_to_hold
 from bayesvm.data.labels import Coder, LabelCounts
 from bayesvm.data.memory import MemorySource
 from bayesvm.data.scaling import ColumnScaler
@@ -45,7 +45,9 @@ class TableRows:
         if numbers is None:
             rows = coded(table.rows(np.arange(self.n_rows)), self.coder)
             return MemorySource(*rows, ColumnScaler(), workers, rows_per_block)
-        return StreamSource.survey(table, self.coder, float(self.totals.sum()), numbers, workers, rows_per_block)
+        return StreamSource.survey(
+            table, self.coder, float(rounded_sum(self.totals.sum())), numbers, workers, rows_per_block
+        )
 
     def given(self, numbers: RowNumbers) -> RowNumbers:
         return numbers if self.kept is None else self.kept[numbers]

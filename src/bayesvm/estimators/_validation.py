@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.utils import assert_all_finite, compute_class_weight
+from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, column_or_1d, validate_data
 
 from bayesvm.data.labels import codes_of
@@ -37,7 +38,11 @@ def require_whole_labels(y: Any, name: str = "y") -> None:
 
 def coded(estimator: Any, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The classes in ``y``, and the number of each row's class."""
-    classes = np.unique(y)
+    try:
+        classes = np.unique(y)
+    except TypeError:  # labels of several types have no order
+        check_classification_targets(y)
+        raise
     require_classes(classes, len(y), "y")
     if len(classes) == 1:
         raise ValueError(
@@ -159,6 +164,6 @@ def require_same_columns(before: Any, estimator: Any) -> None:
             for columns in (before, now)
         )
         raise ValueError(
-            f"warm_start goes on with the columns of the earlier fit, {was}; X has {is_now}. Give the same columns, or "
+            f"warm_start needs the columns of the earlier fit, {was}; X has {is_now}. Give the same columns, or "
             "fit with warm_start=False"
         )

@@ -11,7 +11,7 @@ FEW_EFFECTIVE = 0.1  # rows of equal weight that a row is worth, below which a w
 
 
 def warn_of_repetition(found: Repetition, stacklevel: int) -> None:
-    """Say so when copies leave together, and when a few heavy rows are all that the others are worth."""
+    """Warn about copies and about very uneven weights."""
     if found.copied >= SOME_COPIES:
         warnings.warn(
             f"{found.copied:.1%} of the rows are exact copies of other rows. Copies are left out together, so that "
@@ -20,11 +20,11 @@ def warn_of_repetition(found: Repetition, stacklevel: int) -> None:
             UserWarning,
             stacklevel=stacklevel,
         )
-    if found.effective_rows < max(FEW_EFFECTIVE * found.n_rows, min(100, found.n_rows / 4)):
+    effective = found.evenness * found.n_rows
+    if effective < max(FEW_EFFECTIVE * found.n_rows, min(100, found.n_rows / 4)):
         warnings.warn(
-            f"the weights are so uneven that {found.n_rows:,} rows count as {found.effective_rows:,.0f} of equal "
-            "weight; what is learned from them is as uncertain as from so few rows. Cap the largest weights, or use "
-            "fewer of the light rows.",
+            f"the weights are so uneven that {found.n_rows:,} rows count as {effective:,.0f} of equal weight; the fit "
+            "is as uncertain as one on that many rows. Cap the largest weights, or use fewer of the light rows.",
             UserWarning,
             stacklevel=stacklevel,
         )

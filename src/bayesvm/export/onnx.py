@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from copy import copy
 from importlib.metadata import version
 from typing import Any, Literal
 
 import numpy as np
 
+from bayesvm.core.statistics import View
 from bayesvm.estimators import BayesianLinearSVC, BayesianSVC
 from bayesvm.estimators._prediction import prediction_view
 from bayesvm.estimators._validation import column_name
@@ -56,14 +58,13 @@ def to_onnx(
     estimator: Any = model.estimator if isinstance(model, TableModel) else model
     _require_exportable(estimator, dtype)
     graph, kind, n_classes = Graph(_prefix(model)), DTYPES[dtype], len(estimator.classes_)
-    if kind != np.float64:
-        _require_resolved(estimator)
     rows = _rows(graph, model, kind).cast(np.float64)
     # The parts of a fitted model are read as they are.
     scaler, features, link = estimator._scaler, estimator._features, estimator._link  # noqa: SLF001
     view = estimator._view  # noqa: SLF001
     if kind != np.float64:
         view = prediction_view(features, estimator._machines, kind)  # noqa: SLF001
+        _require_resolved(estimator, view)
     m, v = moments(features, view, scaled(scaler, rows), kind)
     logs = log_probabilities(link, m, v)
     classes = graph.constant(estimator.classes_, LABEL_TYPES[estimator.classes_.dtype.kind])
@@ -102,12 +103,11 @@ def _require_exportable(estimator: Any, dtype: str) -> None:
         )
 
 
-def _require_resolved(estimator: Any) -> None:
-    """Rows that are rounded to single precision on their way in have the same probabilities, or nearly so."""
+def _require_resolved(estimator: Any, view: View) -> None:
+    """In single precision rows have the same probabilities, or nearly so."""
     scaler, width = estimator._scaler, estimator.n_features_in_  # noqa: SLF001
-    points = getattr(estimator, "inducing_points_", None)
-    if points is None:
-        points = scaler.inverse(np.random.default_rng(0).choice([-1.0, 1.0], (64, width)))
+    some = scaler.inverse(np.random.default_rng(0).choice([-1.0, 1.0], (64, width)))
+    points = np.vstack([some, getattr(estimator, "inducing_points_", some)])
     with np.errstate(over="ignore"):
         rounded = points.astype(np.float32).astype(np.float64)
     finite = np.isfinite(rounded)
@@ -118,6 +118,14 @@ def _require_resolved(estimator: Any) -> None:
         raise ValueError(
             f"dtype='single' rounds the values of column {name} so coarsely that probabilities move by {moved:.1g}; "
             "use dtype='double', or fit to columns of smaller numbers: subtract what all rows have in common"
+        )
+    single = copy(estimator)
+    single._view = view  # noqa: SLF001
+    moved = np.abs(single.predict_proba(rounded) - estimator.predict_proba(rounded)).max()
+    if moved > MOST_MOVED:
+        raise ValueError(
+            f"dtype='single' loses so many digits in the matrix products of this model that probabilities move by "
+            f"{moved:.1g}; use dtype='double'"
         )
 
 

@@ -70,7 +70,7 @@ def maximise(
     """``updates`` variational updates, then one step of the family, until the ELBO settles; the way up.
 
     q stays where it is in whitened weights when the features move. On minibatches the gradient is taken before q has
-    seen the batch; after it, a batch would only speak of its own noise. When the clock says so, it ends where it is.
+    seen the batch; after it, a batch would only reflect its own noise. Stops at the deadline or on request.
     """
     clock = clock or Clock()
     x, adam, trace = family.start(), Adam.init(len(family.start())), [-np.inf]

@@ -35,7 +35,7 @@ def maximise(
 ) -> tuple[DiagonalGaussian, float, bool]:
     """The best mean field for one class against the rest, its ELBO, and whether the optimiser's own stop rule was met.
 
-    One evaluation is one pass; ``on_pass`` hears the ELBO of each, and ``remembered`` may know its sums already. Sums
+    One evaluation is one pass; ``on_pass`` is called with each ELBO, and ``remembered`` may know its sums already. Sums
     over a part of the rows are scaled up to all. A pass that is stopped on request leaves the best one before it.
     """
     width = model.features.n_weights

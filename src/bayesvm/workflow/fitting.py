@@ -75,10 +75,7 @@ def fit_table(
         estimator.fit(learned, checkpoint=checkpoint, held_out=held)
         judged = None
         if held is not None and test is not None:
-            if estimator.interrupted_ and held.n_rows > FEW_HELD_OUT:
-                few = random_rows(held.n_rows, FEW_HELD_OUT, np.random.default_rng(seed))
-                held, test = held.subset(few), test[few]
-            judged = _judged(estimator, held, test, unprepared.names, table.n_rows)
+            judged = _judged(estimator, held, test, unprepared.names, table.n_rows, seed)
     card = {
         "files": unprepared.names[:100],
         "target": target,
@@ -94,13 +91,18 @@ def fit_table(
     return TableModel(estimator, recipe, card, judged)
 
 
-def _judged(estimator: Any, held: Table, test: RowNumbers, names: Sequence[str], n_rows: int) -> Judged | None:
-    """What the model says of the rows held out; a second Ctrl-C ends this only, since the model is there already."""
-    share = f"{held.n_rows / n_rows:.0%} of {names[0]}" + (", …" if len(names) > 1 else "")
+def _judged(
+    estimator: Any, held: Table, test: RowNumbers, names: Sequence[str], n_rows: int, seed: int
+) -> Judged | None:
+    """What the model says of the rows held out; Ctrl-C ends this only, since the model is there already."""
     try:
+        if estimator.interrupted_ and held.n_rows > FEW_HELD_OUT:
+            few = random_rows(held.n_rows, FEW_HELD_OUT, np.random.default_rng(seed))
+            held, test = held.subset(few), test[few]
+        share = f"{held.n_rows / n_rows:.0%} of {names[0]}" + (", …" if len(names) > 1 else "")
         return Judged.of(estimator, held, f"held out: {share} ({held.n_rows:,} rows)", test)
     except KeyboardInterrupt:
-        warnings.warn("stopped before the rows held out were judged: the model is kept without", stacklevel=2)
+        warnings.warn("stopped before the held-out rows were judged: the model is kept without metrics", stacklevel=2)
         return None
 
 

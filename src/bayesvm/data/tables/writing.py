@@ -14,7 +14,7 @@ import numpy.typing as npt
 from bayesvm.atomic import naming, replacing
 from bayesvm.extras import optional
 
-FORMULA = r"^[=+\-@\t\r]"  # how a cell begins that spreadsheet programs run
+FORMULA = r"^[=+\-@\t\r]."  # how a cell begins that spreadsheet programs run
 NUMBER = r"^[+-]?[0-9.,]+([eE][+-]?[0-9]+)?$"
 
 Part = Mapping[str, npt.NDArray[Any]]
