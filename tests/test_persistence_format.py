@@ -304,7 +304,7 @@ def test_other_tensors_with_the_same_bytes_are_seen(path, change):
 )
 def test_a_forged_state_is_refused(path, state):
     forge_state(path, state)
-    refused(path, "no form that bayesvm knows")
+    refused(path, "has an unknown structure")
 
 
 @pytest.mark.parametrize("version", [0, -1, 0.5, 1e300, "1", None, True, [1]])
@@ -344,7 +344,7 @@ def test_strings_get_no_more_memory_than_the_file_is_worth(path, dtype, shape):
     size = path.stat().st_size
     forge_state(path, {"dict": {"names": {"array": ["state.names", dtype, shape]}}})
     tracemalloc.start()
-    refused(path, "no form that bayesvm knows")
+    refused(path, "has an unknown structure")
     taken = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert taken < persistence.ROOM_FOR_STRINGS + 100 * size

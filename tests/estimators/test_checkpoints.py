@@ -288,7 +288,7 @@ def test_a_full_disk_leaves_the_old_checkpoint_and_the_fit_goes_on(tmp_path, mon
     monkeypatch.setattr(os, "fsync", full)
     with pytest.warns(
         UserWarning,
-        match="continues without its checkpoint: .*c could not be written .No space left on device.; what was",
+        match="continues without its checkpoint: .*c could not be written .No space left on device.; the previous",
     ) as warned:
         model = make().fit(DATA.X, y, checkpoint=path, checkpoint_every=0)
     assert len(warned) == 1

@@ -95,7 +95,6 @@ def _labels(found: Any, sizes: Sizes) -> bool:
     return [each_one["label"] for each_one in found] == wanted
 
 
-LOSS = {"loo_log_loss_": number, "loo_error_": number}
 ATTRIBUTES = {
     "classes_": satisfying(
         array("biufUO", "C"), "two labels or more, sorted", lambda found, _: len(np.unique(found)) == len(found) > 1
@@ -107,15 +106,16 @@ ATTRIBUTES = {
     "n_passes_": number,
     "converged_": flag,
     "loo_proba_": array("f", "N", "C", least=0.0),
-    **LOSS,
+    "loo_log_loss_": number,
+    "loo_error_": number,
 }
 OPTIONAL_ATTRIBUTES = {
     "feature_names_in_": array("UO", "D"),
     "interrupted_": flag,
     "noise_": number,
-    "loo_indices_": array("iu", None, least=0),  # not those of loo_proba_ after a partial_fit
-    "calibration_scale_": either(number, array("f", None)),
-    "calibration_bias_": array("f", None),
+    "loo_indices_": array("iu", "N", least=0),
+    "calibration_scale_": either(number, array("f", 1), array("f", 2)),
+    "calibration_bias_": either(array("f", 1), array("f", "C")),
     "calibration_share_": number,
 }
 OWN_ATTRIBUTES: dict[str, tuple[dict[str, Schema], dict[str, Schema]]] = {
