@@ -73,7 +73,7 @@ def one_line(text: str) -> str:
 
 
 def complain(what: str, text: str, style: str) -> None:
-    """An error or a warning; lines after the first one are indented, so that none passes for a message of its own."""
+    """Print an error or a warning; lines after the first are indented and cannot pass for another message."""
     errors.print(f"{what}: {text.rstrip()}".replace("\n", "\n  "), style=style)
 
 

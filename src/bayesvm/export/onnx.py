@@ -104,7 +104,7 @@ def _require_exportable(estimator: Any, dtype: str) -> None:
 
 
 def _require_resolved(estimator: Any, view: View) -> None:
-    """In single precision rows have the same probabilities, or nearly so."""
+    """Single precision must not move probabilities."""
     scaler, width = estimator._scaler, estimator.n_features_in_  # noqa: SLF001
     some = scaler.inverse(np.random.default_rng(0).choice([-1.0, 1.0], (64, width)))
     points = np.vstack([some, getattr(estimator, "inducing_points_", some)])

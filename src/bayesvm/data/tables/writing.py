@@ -69,7 +69,7 @@ class CsvWriter:
 
 
 def _warned_of_formula(batch: Any) -> bool:
-    """Whether a text begins as a formula does, and is no number."""
+    """Warn once if a text, not a number, begins like a formula; whether it did."""
     types, compute = optional("pyarrow", "tables").types, optional("pyarrow.compute", "tables")
     for name, column in zip(batch.schema.names, batch.columns, strict=True):
         values = column.dictionary if types.is_dictionary(column.type) else column
