@@ -57,7 +57,8 @@ class MemorySource:
     @property
     def total_weight(self) -> float:
         """Sum of the rows' weights; the number of rows if there are none."""
-        return float(self.n_rows) if self.weights is None else float(rounded_sum(self.weights.sum()))
+        weights = self.weights
+        return float(self.n_rows) if weights is None else float(rounded_sum(weights.sum()))
 
     @property
     def numbers(self) -> RowNumbers:
