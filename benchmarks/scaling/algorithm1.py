@@ -11,8 +11,8 @@ import numpy as np
 from scipy import linalg
 from scipy.special import log_ndtr
 
-from bayesvm.core.arena import Arena
 from bayesvm.core.links import fit_probit
+from bayesvm.core.workspace import Workspace
 
 BATCH = 100  # rows, as in the paper
 JITTER = 1e-10
@@ -45,7 +45,7 @@ class Algorithm1:
 
     def features(self, X):
         """``phi = L^-1 k(Z, x)`` in rows, and ``r = k(x,x) - |phi|²`` (D3)."""
-        phi = self.cross(X, Arena()) @ self.whitening
+        phi = self.cross(X, Workspace()) @ self.whitening
         return phi, np.maximum(self.variance - np.einsum("ij,ij->i", phi, phi), 0.0)
 
     def marginals(self, phi, residual):

@@ -60,7 +60,7 @@ class Display:
         """Something that stays on the screen."""
 
 
-class Silence(Display):
+class NullDisplay(Display):
     """Shows nothing, in no time."""
 
     def phase(self, name: str) -> None: ...
@@ -103,7 +103,7 @@ class Bar(Display):
 def progress_display(verbose: float) -> Iterator[Display]:
     """What a fit should tell about its progress."""
     if not verbose:
-        yield Silence()
+        yield NullDisplay()
         return
     try:
         from rich.console import Console

@@ -7,13 +7,13 @@ import pytest
 from scipy.special import log_ndtr
 from sklearn import metrics
 
-from bayesvm.core.arena import Arena
 from bayesvm.core.features import InducingFeatures, LinearFeatures
 from bayesvm.core.gradients import Learner, Response, block_elbo_gradient, block_loss, block_loss_gradient
 from bayesvm.core.likelihoods import LIKELIHOODS, LocalUpdate
 from bayesvm.core.links import Probit, Softmax, log_loss
 from bayesvm.core.posterior import Gaussian, NaturalParameters
 from bayesvm.core.statistics import Block
+from bayesvm.core.workspace import Workspace
 from bayesvm.kernels import RBF, Matern
 from tests.oracles import numerical_gradient
 
@@ -139,7 +139,7 @@ def test_elbo_by_kernel_parameters_and_points(y, labels, offsets, link, bound):
     posteriors = some_posteriors(1, M, len(labels))
     learners = [Learner(label, c, q, q) for label, c, q in zip(labels, offsets, posteriors, strict=True)]
     features = InducingFeatures.build(KERNEL, Z)
-    sums = block_elbo_gradient(in_blocks(y), Arena(), features=features, machines=learners, likelihood=bound)
+    sums = block_elbo_gradient(in_blocks(y), Workspace(), features=features, machines=learners, likelihood=bound)
     by_theta, by_points = features.gradient(sums)
     elbo = lambda theta, points: dense_bound(
         kernel_model(theta, points), y, labels, offsets, posteriors, bound, OMEGA
@@ -153,7 +153,7 @@ def test_elbo_by_kernel_parameters_and_points(y, labels, offsets, link, bound):
 def test_elbo_by_prior_variances_of_the_linear_model(y, labels, offsets, link, bound):
     posteriors = some_posteriors(1, D + 1, len(labels))
     learners = [Learner(label, c, q, q) for label, c, q in zip(labels, offsets, posteriors, strict=True)]
-    sums = block_elbo_gradient(in_blocks(y), Arena(), features=LINEAR, machines=learners, likelihood=bound)
+    sums = block_elbo_gradient(in_blocks(y), Workspace(), features=LINEAR, machines=learners, likelihood=bound)
     elbo = lambda theta: dense_bound(linear_model(theta), y, labels, offsets, posteriors, bound, OMEGA)
     truth = numerical_gradient(elbo, 2 * np.log(ROOT[:D]))
     np.testing.assert_allclose(LINEAR.gradient(sums), truth, rtol=1e-5, atol=1e-5)
@@ -173,7 +173,7 @@ def test_points_on_top_of_rows_and_of_each_other_nearly_have_the_jitter_in_their
     features = InducingFeatures.build(kernel, points, np.float32)
     learner = Learner(1, offsets[0], q, q)
     sums = block_elbo_gradient(
-        in_blocks(y), Arena(), features=features, machines=[learner], likelihood=LIKELIHOODS["exact"]
+        in_blocks(y), Workspace(), features=features, machines=[learner], likelihood=LIKELIHOODS["exact"]
     )
     by_theta, by_points = features.gradient(sums)
     theta = kernel.log_parameters()
@@ -202,13 +202,13 @@ def test_loss_by_kernel_parameters_and_points(y, labels, offsets, link, weight, 
 
     learners = [Learner(*each) for each in zip(labels, offsets, fixed, before, strict=True)]
     how = {"features": features, "machines": learners, "likelihood": Damped(), "link": link}
-    sums = block_loss(in_blocks(y, weight), Arena(), **how)
+    sums = block_loss(in_blocks(y, weight), Workspace(), **how)
     assert sums.loss == pytest.approx(loss(THETA, Z), rel=1e-7)
     responses = [
         Response.of(learner.posterior, by_mean, by_covariance)
         for learner, by_mean, by_covariance in zip(learners, sums.by_mean, sums.by_covariance, strict=True)
     ]
-    total = block_loss_gradient(in_blocks(y, weight), Arena(), **how, responses=responses if follow else None)
+    total = block_loss_gradient(in_blocks(y, weight), Workspace(), **how, responses=responses if follow else None)
     by_theta, by_points = features.gradient(total)
     np.testing.assert_allclose(by_theta, numerical_gradient(lambda t: loss(t, Z), THETA), rtol=1e-4, atol=1e-4)
     np.testing.assert_allclose(by_points, numerical_gradient(lambda p: loss(THETA, p), Z), rtol=1e-4, atol=1e-4)
@@ -226,9 +226,9 @@ def test_loss_by_prior_variances_of_the_linear_model(y, labels, offsets, link):
     posteriors = followed(linear_model(theta)[0], offsets, held, OMEGA)
     learners = [Learner(*each) for each in zip(labels, offsets, posteriors, before, strict=True)]
     how = {"features": LINEAR, "machines": learners, "likelihood": Damped(), "link": link}
-    sums = block_loss(in_blocks(y), Arena(), **how)
+    sums = block_loss(in_blocks(y), Workspace(), **how)
     responses = list(map(Response.of, posteriors, sums.by_mean, sums.by_covariance))
-    found = LINEAR.gradient(block_loss_gradient(in_blocks(y), Arena(), **how, responses=responses))
+    found = LINEAR.gradient(block_loss_gradient(in_blocks(y), Workspace(), **how, responses=responses))
     np.testing.assert_allclose(found, numerical_gradient(loss, theta), rtol=1e-5, atol=1e-6)
 
 
@@ -240,7 +240,7 @@ def test_loss_by_mean_and_covariance(y, labels, offsets, link):
     held = sites(model, y, labels, offsets, before)
     learners = [Learner(*each) for each in zip(labels, offsets, posteriors, before, strict=True)]
     features = InducingFeatures.build(KERNEL, Z)
-    sums = block_loss(in_blocks(y), Arena(), features=features, machines=learners, likelihood=Damped(), link=link)
+    sums = block_loss(in_blocks(y), Workspace(), features=features, machines=learners, likelihood=Damped(), link=link)
 
     class Moments:
         def __init__(self, mean, covariance):
@@ -278,9 +278,11 @@ def test_how_rows_are_cut_into_blocks_does_not_matter(y, labels, offsets, link, 
     whole, cut = in_blocks(y, cuts=()), in_blocks(y, cuts=(1, 7, 30))
     responses = [Response(q.mean, q.covariance) for q in before]
     works = [
-        lambda blocks: all_numbers(block_elbo_gradient(blocks, Arena(), **how)),
-        lambda blocks: all_numbers(block_loss_gradient(blocks, Arena(), **how, link=link, responses=responses)),
-        lambda blocks: (s := block_loss(blocks, Arena(), **how, link=link)) and [s.loss, *s.by_mean, *s.by_covariance],
+        lambda blocks: all_numbers(block_elbo_gradient(blocks, Workspace(), **how)),
+        lambda blocks: all_numbers(block_loss_gradient(blocks, Workspace(), **how, link=link, responses=responses)),
+        lambda blocks: (
+            (s := block_loss(blocks, Workspace(), **how, link=link)) and [s.loss, *s.by_mean, *s.by_covariance]
+        ),
     ]
     for work in works:
         for a, b in zip(work(whole), work(cut), strict=True):
@@ -295,7 +297,7 @@ def test_a_weight_of_two_is_the_row_twice_for_the_elbo(y, labels, offsets, link)
     learners = [Learner(*each) for each in zip(labels, offsets, posteriors, before, strict=True)]
     how = {"features": InducingFeatures.build(KERNEL, Z), "machines": learners, "likelihood": Damped()}
     weighted, twice = (
-        block_elbo_gradient(blocks, Arena(), **how) for blocks in (in_blocks(y, times.astype(float)), repeated)
+        block_elbo_gradient(blocks, Workspace(), **how) for blocks in (in_blocks(y, times.astype(float)), repeated)
     )
     for a, b in zip(all_numbers(weighted), all_numbers(twice), strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-8, atol=1e-8)

@@ -7,7 +7,7 @@ import pytest
 from sklearn.base import clone
 from sklearn.gaussian_process import kernels as sk
 
-from bayesvm.core.arena import Arena
+from bayesvm.core.workspace import Workspace
 from bayesvm.kernels import RBF, Constant, Kernel, Linear, Matern, Sum
 from tests import oracles
 
@@ -43,7 +43,7 @@ def test_matrix_is_the_definition(kernel, definition):
 @every_kernel
 def test_single_precision_is_close_and_picklable(kernel, definition):
     prepared = pickle.loads(pickle.dumps(kernel.against(B, np.float32)))  # noqa: S301
-    found = prepared(A, Arena())
+    found = prepared(A, Workspace())
     assert found.dtype == np.float32
     np.testing.assert_allclose(found, oracles.kernel_matrix(definition, A, B), atol=3e-6)
 
@@ -53,7 +53,7 @@ def test_every_kernel_can_be_had_above_a_level(kernel, definition):
     level = 2.0 if isinstance(kernel, RBF) else 0.7  # of an RBF it is the variance
     expected = oracles.kernel_matrix(definition, A, B) - level
     for dtype, tolerance in ((np.float64, 1e-12), (np.float32, 3e-6)):
-        found = kernel.above(level, B, dtype)(A.astype(dtype), Arena())
+        found = kernel.above(level, B, dtype)(A.astype(dtype), Workspace())
         assert found.dtype == dtype
         np.testing.assert_allclose(found, expected, atol=tolerance)
 
@@ -71,7 +71,7 @@ def test_clone_and_parameters_round_trip(kernel, definition):
 def test_rows_far_away_are_as_accurate_as_near_ones(kernel, dtype):
     points = np.array([[0.0, 0.0], [3e4, 1.0], [1e7, 1e7]])
     rows = np.array([[3e4, 1.5], [1e7, 1e7], [1e90, 0.0], [-1e250, 1e250]])
-    found = kernel.against(points, dtype)(rows, Arena())
+    found = kernel.against(points, dtype)(rows, Workspace())
     half = float(kernel([[0.0]], [[0.5]])[0, 0])
     np.testing.assert_allclose(found, [[0, half, 0], [0, 0, 1], [0, 0, 0], [0, 0, 0]], atol=2e-3)
 
@@ -84,7 +84,7 @@ def test_rows_near_points_that_are_far_apart_lose_no_digits(kernel, dtype, atol)
     offset = 2.0 ** -rng.integers(0, 5, (30, 3))
     rows = points + offset  # exact but for the last bits of a point
     near = np.einsum("ij,ij->i", rows - points, rows - points)
-    found = np.diag(kernel.against(points, dtype)(rows, Arena()))
+    found = np.diag(kernel.against(points, dtype)(rows, Workspace()))
     expected = [kernel([[0.0]], [[np.sqrt(d)]])[0, 0] for d in near]
     np.testing.assert_allclose(found, expected, atol=atol)
 
@@ -128,7 +128,7 @@ def test_a_flat_kernel_is_had_above_its_level_without_cancellation(scale, far):
         rows[7] = 50.0
     kernel = RBF(1.0, 7.0)
     squared = ((rows[:, None] - Z[None]) ** 2).sum(axis=2)
-    found = kernel.above(7.0, Z, np.float32)(rows.astype(np.float32), Arena())
+    found = kernel.above(7.0, Z, np.float32)(rows.astype(np.float32), Workspace())
     expected = 7.0 * np.expm1(-0.5 * ((rows.astype(np.float32).astype(float)[:, None] - Z[None]) ** 2).sum(axis=2))
     assert found.dtype == np.float32
     assert np.abs(found - expected).max() < 3e-6 * 7.0 * min(1.0, 0.5 * np.median(squared))

@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 
 from bayesvm import BayesianLinearSVC, BayesianSVC
-from bayesvm.core.arena import Arena
 from bayesvm.core.features import LinearFeatures
 from bayesvm.core.leave_one_out import SMALLEST_SHARE, block_cavities
 from bayesvm.core.likelihoods import LIKELIHOODS
 from bayesvm.core.posterior import DiagonalGaussian
 from bayesvm.core.statistics import Block, Machine, View
+from bayesvm.core.workspace import Workspace
 from bayesvm.datasets import waveform
 from bayesvm.kernels import RBF, Linear, Matern
 
@@ -69,7 +69,7 @@ def test_a_row_that_holds_all_the_information_does_not_divide_by_zero():
     features = LinearFeatures(np.array([1e3]), intercept=False)
     view, _ = View.of(features, [Machine(1, 0.0, DiagonalGaussian(np.zeros(1), np.ones(1)))], 1, np.float64)
     block = Block(np.array([[1.0], [0.0]]), np.array([1, 0]), None)
-    found = block_cavities([block], Arena(), sites=view, final=view, likelihood=LIKELIHOODS["exact"])
+    found = block_cavities([block], Workspace(), sites=view, final=view, likelihood=LIKELIHOODS["exact"])
     assert np.isfinite(found.mean).all()
     assert (found.variance >= 0).all()
     assert found.variance.max() <= 1e6 / SMALLEST_SHARE

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from bayesvm.core.arena import Arena
 from bayesvm.core.features import InducingFeatures
 from bayesvm.core.products import PANEL, times_upper
+from bayesvm.core.workspace import Workspace
 from bayesvm.kernels import RBF
 
 rng = np.random.default_rng(0)
@@ -27,7 +27,7 @@ def test_features_are_whitened_rows_in_any_basis(rotated):
     kernel = RBF(1.0, 2.0)
     features = InducingFeatures.build(kernel, Z)
     basis = np.linalg.qr(rng.normal(size=(200, 200)))[0] if rotated else None
-    found, _ = features.prepared(basis, np.float64)(X, Arena())
+    found, _ = features.prepared(basis, np.float64)(X, Workspace())
     matrix = kernel(Z)
     factor = np.linalg.cholesky(matrix + features.jitter * np.mean(np.diag(matrix)) * np.eye(200))
     phi = np.linalg.solve(factor, kernel(Z, X)).T

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 from bayesvm import BayesianLinearSVC, BayesianSVC
-from bayesvm.core.arena import Arena
 from bayesvm.core.features import InducingFeatures, LinearFeatures
 from bayesvm.core.likelihoods import LIKELIHOODS
 from bayesvm.core.posterior import DiagonalGaussian, Gaussian, NaturalParameters
 from bayesvm.core.statistics import Block, Machine, View, block_gradient, block_statistics, block_transfer
+from bayesvm.core.workspace import Workspace
 from bayesvm.kernels import RBF, Linear, Matern
 from tests import oracles
 
@@ -34,13 +34,13 @@ both_coordinates = pytest.mark.parametrize("n_rows", [1, 10_000], ids=["dense", 
 def sums(view, likelihood, cuts=(), weight=omega):
     edges = [0, *cuts, N]
     blocks = [Block(X[a:b], codes[a:b], weight[a:b]) for a, b in pairwise(edges)]
-    return block_statistics(blocks, Arena(), view=view, likelihood=likelihood).each[0]
+    return block_statistics(blocks, Workspace(), view=view, likelihood=likelihood).each[0]
 
 
 @both_coordinates
 def test_marginals_are_those_of_the_unwhitened_model(n_rows):
     view, _ = View.of(FEATURES, ONE, n_rows, np.float64)
-    (at,) = view.marginals(X, Arena())
+    (at,) = view.marginals(X, Workspace())
     K, k = RBF(1.5, 2.0)(Z), RBF(1.5, 2.0)(X, Z)
     L = np.linalg.cholesky(K)
     mu_u, S_u = L @ Q.mean, L @ Q.covariance @ L.T
@@ -88,7 +88,7 @@ def test_a_weight_of_two_is_the_row_twice(likelihood):
     times = rng.integers(0, 3, N)
     weighted = sums(view, likelihood, weight=times.astype(float))
     repeated = block_statistics(
-        [Block(np.repeat(X, times, 0), np.repeat(codes, times), None)], Arena(), view=view, likelihood=likelihood
+        [Block(np.repeat(X, times, 0), np.repeat(codes, times), None)], Workspace(), view=view, likelihood=likelihood
     ).each[0]
     for name in ("bound", "curvature", "linear", "weight"):
         np.testing.assert_allclose(getattr(weighted, name), getattr(repeated, name), rtol=1e-10, atol=1e-10)
@@ -101,7 +101,7 @@ def test_mean_field_gradient_against_finite_differences(likelihood):
 
     def gradient_sums(q):
         view, _ = View.of(features, [Machine(1, 0.0, q)], N, np.float64)
-        return block_gradient([Block(X, codes, omega)], Arena(), view=view, likelihood=likelihood).each[0]
+        return block_gradient([Block(X, codes, omega)], Workspace(), view=view, likelihood=likelihood).each[0]
 
     def elbo(parameters):
         q = DiagonalGaussian(parameters[:4], parameters[4:] ** 2)
@@ -121,10 +121,10 @@ def test_machines_that_share_features_do_not_disturb_each_other(likelihood, n_ro
     machines = [Machine(0, -0.3, other), *ONE, Machine(2, 0.0, PRIOR)]
     view, where = View.of(FEATURES, machines, n_rows, np.float64)
     blocks = [Block(X[:25], codes[:25], omega[:25]), Block(X[25:], codes[25:], omega[25:])]
-    together = block_statistics(blocks, Arena(), view=view, likelihood=likelihood)
+    together = block_statistics(blocks, Workspace(), view=view, likelihood=likelihood)
     for machine, at, found in zip(machines, where, together.each, strict=True):
         alone, (there,) = View.of(FEATURES, [machine], n_rows, np.float64)
-        expected = block_statistics(blocks, Arena(), view=alone, likelihood=likelihood).each[0]
+        expected = block_statistics(blocks, Workspace(), view=alone, likelihood=likelihood).each[0]
         np.testing.assert_allclose(found.bound, expected.bound)
         for a, b in zip(
             vars(found.target(at, 1.0, PRIOR.natural)).values(),
@@ -143,7 +143,7 @@ def transferred(machines, likelihood, features, offsets, n_rows=1, cuts=(15,), w
     blocks = [Block(X[part], codes[part], None if weight is None else weight[part]) for part in parts]
     return block_transfer(
         blocks,
-        Arena(),
+        Workspace(),
         view=view,
         likelihood=likelihood,
         features=features.prepared(None, np.float64),
@@ -212,12 +212,12 @@ def test_features_of_a_flat_kernel_keep_their_digits_in_single_precision():
     rows, Z = generator.standard_normal((300, 4)), generator.standard_normal((40, 4))
     features = InducingFeatures.build(RBF(12.0, 9.0), Z, np.float32)
     assert features.level == 9.0
-    truth, _ = features.prepared(None, np.float64)(rows, Arena())
+    truth, _ = features.prepared(None, np.float64)(rows, Workspace())
     errors = {
-        level: np.abs(replace(features, level=level).prepared(None, np.float32)(rows, Arena())[0] - truth).max()
+        level: np.abs(replace(features, level=level).prepared(None, np.float32)(rows, Workspace())[0] - truth).max()
         for level in (0.0, 9.0)
     }
     assert errors[9.0] < 0.05 * errors[0.0]
     prepared = features.prepared(None, np.float32)
     again = features.with_prepared(prepared.matrix)
-    np.testing.assert_array_equal(again(rows, Arena())[0], prepared(rows, Arena())[0])
+    np.testing.assert_array_equal(again(rows, Workspace())[0], prepared(rows, Workspace())[0])

@@ -76,7 +76,7 @@ def test_concurrent_predictions_give_the_threads_back():
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_results_that_nobody_reads_to_the_end_hold_no_limit(n_jobs):
     with Workers(n_jobs) as workers:
-        results = workers.map(lambda i, arena: threads(), range(20))
+        results = workers.map(lambda i, workspace: threads(), range(20))
         assert next(results) == {1}
         if n_jobs == 1:  # with more, others may still be under way
             assert threads() == {2}
@@ -87,7 +87,7 @@ def test_results_that_nobody_reads_to_the_end_hold_no_limit(n_jobs):
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_an_error_gives_the_threads_back(n_jobs):
     with Workers(n_jobs) as workers, pytest.raises(ZeroDivisionError):
-        list(workers.map(lambda i, arena: 1 // (i - 5), range(20)))
+        list(workers.map(lambda i, workspace: 1 // (i - 5), range(20)))
     assert threads() == {2}
 
 

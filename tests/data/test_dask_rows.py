@@ -76,8 +76,8 @@ def source_of(X, y, weight=None, coder=None):
     survey = table.survey()
     coded = CodedTable(table, survey, coder or Coder(survey.counts.labels))
     rows = coded.fetch(np.arange(coded.n_rows))
-    hand = MemorySource(*rows, ColumnScaler(), Workers(1), 8)
-    return DaskSource(coded.n_rows, float(survey.counts.weights.sum()), hand, coded)
+    sample = MemorySource(*rows, ColumnScaler(), Workers(1), 8)
+    return DaskSource(coded.n_rows, float(survey.counts.weights.sum()), sample, coded)
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -121,7 +121,7 @@ def test_the_survey_counts_labels_and_rows():
 def test_single_precision_is_kept_where_scikit_learn_would_keep_it(types, kept):
     table = pd.DataFrame({"a": [0, 1], "b": [1, 0]}).astype(dict(zip("ab", types, strict=True)))
     source = source_of(dd.from_pandas(table, npartitions=2), da.from_array(np.array([0, 1]), chunks=1))
-    assert source.hand.X.dtype == kept
+    assert source.sample.X.dtype == kept
 
 
 def test_sums_have_the_same_bits_on_threads_and_leave_the_data_alone():
@@ -149,7 +149,7 @@ class Heavy:
     def __init__(self):
         self.matrix: Array = np.zeros((100, 100))
 
-    def __call__(self, blocks, arena):
+    def __call__(self, blocks, workspace):
         return sum(len(block.y) for block in blocks)
 
 

@@ -21,7 +21,7 @@ def source(rows_per_block=64, **changes):
     return MemorySource(**arrays, workers=Workers(1), rows_per_block=rows_per_block)
 
 
-def copies(blocks, arena):
+def copies(blocks, workspace):
     return [(block.X.copy(), block.y.copy(), block.weight.copy()) for block in blocks]
 
 

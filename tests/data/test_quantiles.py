@@ -5,8 +5,8 @@ import pytest
 from scipy.stats import norm, rankdata
 from sklearn.preprocessing import QuantileTransformer
 
-from bayesvm.core.arena import Arena
 from bayesvm.core.statistics import Block
+from bayesvm.core.workspace import Workspace
 from bayesvm.data.memory import MemorySource
 from bayesvm.data.quantiles import MOST_VALUES, ColumnQuantiles
 from bayesvm.data.scaling import FARTHEST, ColumnScaler
@@ -199,11 +199,11 @@ def test_weights_of_any_size_give_finite_scores_that_rise():
 
 
 def test_the_result_lies_in_the_arena():
-    X, arena = table(SMALL), Arena()
+    X, workspace = table(SMALL), Workspace()
     scaler = quantiles(X).scaler()
-    first = scaler(X, arena)
-    arena.reset()
-    assert np.shares_memory(first, scaler(X, arena))
+    first = scaler(X, workspace)
+    workspace.reset()
+    assert np.shares_memory(first, scaler(X, workspace))
 
 
 def test_threads_give_the_same_bits():

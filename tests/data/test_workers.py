@@ -12,7 +12,7 @@ from bayesvm.data.workers import Workers
 
 @pytest.mark.parametrize("n_jobs", [1, 2, 5])
 def test_results_come_in_order(n_jobs):
-    def slow_for_even(i, arena):
+    def slow_for_even(i, workspace):
         time.sleep(0.003 * (i % 2 == 0))
         return i
 
@@ -23,7 +23,7 @@ def test_results_come_in_order(n_jobs):
 @pytest.mark.parametrize("n_jobs", [1, 3])
 def test_errors_come_through(n_jobs):
     with Workers(n_jobs) as workers, pytest.raises(ZeroDivisionError):
-        list(workers.map(lambda i, arena: 1 // (i - 5), range(20)))
+        list(workers.map(lambda i, workspace: 1 // (i - 5), range(20)))
 
 
 def test_items_are_taken_only_as_they_are_needed():
@@ -35,7 +35,7 @@ def test_items_are_taken_only_as_they_are_needed():
             yield i
 
     with Workers(2) as workers:
-        results = workers.map(lambda i, arena: i, items())
+        results = workers.map(lambda i, workspace: i, items())
         next(results)
         assert len(taken) < 10
         results.close()
@@ -46,7 +46,7 @@ def test_blas_uses_one_thread_inside_blocks():
     with Workers(2) as workers:
         inside = list(
             workers.map(
-                lambda _, arena: [p["num_threads"] for p in threadpool_info() if p["user_api"] == "blas"], range(4)
+                lambda _, workspace: [p["num_threads"] for p in threadpool_info() if p["user_api"] == "blas"], range(4)
             )
         )
     assert all(n == 1 for threads in inside for n in threads)

@@ -199,7 +199,7 @@ def test_rows_elsewhere_are_left_too(kind, tmp_path, monkeypatch):
 def test_whoever_leaves_a_pass_does_not_wait_for_its_stripes():
     began, done = [], []
 
-    def blocks(number, arena):
+    def blocks(number, workspace):
         for _ in range(1000):
             workers.check()
             began.append(number)

@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from bayesvm.core.arena import Arena
 from bayesvm.core.features import InducingFeatures, LinearFeatures
 from bayesvm.core.gradients import Learner, block_elbo_gradient
 from bayesvm.core.likelihoods import LIKELIHOODS
 from bayesvm.core.posterior import Gaussian, NaturalParameters
 from bayesvm.core.statistics import Block, Machine, View, block_statistics
+from bayesvm.core.workspace import Workspace
 from bayesvm.inference import families
 from bayesvm.inference.families import KernelFamily, LinearFamily
 from bayesvm.kernels import RBF, Constant, Linear, Matern, Sum
@@ -57,11 +57,11 @@ def test_the_gradient_is_that_of_an_objective_by_the_vector(family):
 
     def elbo(x):
         view, _ = View.of(family.features(x), [Machine(1, 0.2, q)], 1, np.float64)
-        return block_statistics([block], Arena(), view=view, likelihood=likelihood).each[0].bound
+        return block_statistics([block], Workspace(), view=view, likelihood=likelihood).each[0].bound
 
     features = family.features(x)
     total = block_elbo_gradient(
-        [block], Arena(), features=features, machines=[Learner(1, 0.2, q, q)], likelihood=likelihood
+        [block], Workspace(), features=features, machines=[Learner(1, 0.2, q, q)], likelihood=likelihood
     )
     found = family.gradient(features, total)
     assert found.shape == x.shape
@@ -91,7 +91,7 @@ def test_features_at_the_start_are_those_given():
 def test_features_of_a_linear_prior_are_the_columns_times_its_root():
     features = FAMILIES["one for every weight"].features(np.log([4.0, 9.0, 16.0]))
     assert isinstance(features, LinearFeatures)
-    phi, _ = features.prepared(None, np.float64)(X, Arena())
+    phi, _ = features.prepared(None, np.float64)(X, Workspace())
     np.testing.assert_allclose(phi, np.column_stack([2 * X[:, 0], 3 * X[:, 1], 4 * X[:, 2], np.full(30, 10.0)]))
     one = FAMILIES["one linear prior"].features(np.log([4.0]))
     np.testing.assert_allclose(one.root, [2, 2, 2, 10])

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from bayesvm import BayesianLinearSVC, BayesianSVC
-from bayesvm.core.arena import Arena
 from bayesvm.core.features import InducingFeatures
 from bayesvm.core.likelihoods import LIKELIHOODS
 from bayesvm.core.posterior import Gaussian
+from bayesvm.core.workspace import Workspace
 from bayesvm.data.memory import MemorySource
 from bayesvm.data.scaling import ColumnScaler
 from bayesvm.data.workers import Workers
@@ -15,8 +15,8 @@ from bayesvm.datasets import waveform
 from bayesvm.inference import training
 from bayesvm.inference.learning_rates import AdaptiveRate, FixedRate, RobbinsMonro
 from bayesvm.inference.objective import Model, Task, evaluate
-from bayesvm.inference.places import Forgetful, Place
 from bayesvm.inference.training import Plan, train
+from bayesvm.inference.training_state import NoMemory, TrainingState
 from bayesvm.kernels import RBF
 from tests import oracles
 
@@ -91,9 +91,9 @@ def test_minibatches_alone_come_near_the_batch_optimum(bound, rate):
     model, source, batch = run(bound)
     how = plan("stochastic", learning_rate=rate, max_passes=40, tol=0.0)
     rng = np.random.default_rng(1)
-    log = training.Log(source.n_rows, how, None, Forgetful())
+    log = training.Log(source.n_rows, how, None, NoMemory())
     (task,) = training.minibatch_epochs(
-        model, source, how, Place.start("stochastic", TASKS, [0.9], rng), rng, log
+        model, source, how, TrainingState.start("stochastic", TASKS, [0.9], rng), rng, log
     ).tasks
     # The augmented bound needs some 200 full updates; 40 epochs of damped ones do not get all the way.
     allowed = {"exact": 3e-4, "augmented": 0.06}[bound]
@@ -143,7 +143,7 @@ def test_single_precision_is_close_to_double():
     means = []
     for dtype in (np.float64, np.float32):
         model, _, result = run("exact", dtype=dtype, max_passes=20, tol=0.0)
-        phi, _ = model.features.prepared(None, np.float64)(DATA.X, Arena())
+        phi, _ = model.features.prepared(None, np.float64)(DATA.X, Workspace())
         means.append(phi @ posterior(result).mean)
     assert np.abs(means[0] - means[1]).max() < 1e-4
     assert np.abs(means[0]).max() > 1

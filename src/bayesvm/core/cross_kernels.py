@@ -14,8 +14,8 @@ import numpy.typing as npt
 from numpy.polynomial import Chebyshev, Polynomial
 from scipy.spatial.distance import cdist
 
-from bayesvm.core.arena import Arena
 from bayesvm.core.linalg import Array
+from bayesvm.core.workspace import Workspace
 
 # |x̃|² beyond which rounding in d² would be more than about 1e-5 in single, 1e-10 in double precision
 FAR = {np.dtype(np.float32): 100.0, np.dtype(np.float64): 1e6}
@@ -23,9 +23,9 @@ FARTHEST = 1e15  # in length-scales; squares still fit into single precision, an
 
 
 class CrossKernel(Protocol):
-    """``k(·, Z)`` for a fixed Z; the matrix lies in the arena and is the caller's to overwrite."""
+    """``k(·, Z)`` for a fixed Z; the matrix lies in the workspace and is the caller's to overwrite."""
 
-    def __call__(self, X: Array, arena: Arena, /) -> Array:
+    def __call__(self, X: Array, workspace: Workspace, /) -> Array:
         """The matrix ``k(X, Z)``."""
         ...
 
@@ -63,12 +63,12 @@ class AffineDistances:
         table = np.vstack([-2 * slope * scaled.T, np.full(len(points), slope), slope * norms + intercept])
         return cls(centre, inverse_scale, scaled, table, table.astype(dtype), slope, intercept)
 
-    def __call__(self, X: Array, arena: Arena) -> Array:
+    def __call__(self, X: Array, workspace: Workspace) -> Array:
         """The matrix for the rows of ``X``."""
         table = self.table_in_dtype
         width, finer = X.shape[1], np.result_type(X, table)
-        rows: Array = arena.empty((len(X), width + 2), table.dtype)
-        centred = arena.empty(X.shape, finer)
+        rows: Array = workspace.empty((len(X), width + 2), table.dtype)
+        centred = workspace.empty(X.shape, finer)
         result: Array
         with np.errstate(over="ignore", invalid="ignore"):  # such rows are far, and done again below
             np.subtract(X, self.centre.astype(finer), out=centred)
@@ -76,9 +76,9 @@ class AffineDistances:
             norms: Array = np.einsum("ij,ij->i", rows[:, :width], rows[:, :width])
             rows[:, width] = norms
             rows[:, width + 1] = 1
-            result = np.matmul(rows, table, out=arena.empty((len(X), table.shape[1]), table.dtype))
-        arena.release(centred)
-        arena.release(rows)
+            result = np.matmul(rows, table, out=workspace.empty((len(X), table.shape[1]), table.dtype))
+        workspace.release(centred)
+        workspace.release(rows)
         far = np.flatnonzero(~(norms < FAR[table.dtype]))  # an overflow to infinity or NaN counts as far
         if len(far):
             result[far] = self._carefully(X[far])
@@ -101,8 +101,8 @@ class RBFAgainst:
 
     exponent: AffineDistances  # -d²/2 + log σ²
 
-    def __call__(self, X: Array, arena: Arena, /) -> Array:
-        result = self.exponent(X, arena)
+    def __call__(self, X: Array, workspace: Workspace, /) -> Array:
+        result = self.exponent(X, workspace)
         return np.exp(result, out=result)
 
 
@@ -117,10 +117,10 @@ class FlatRBFAgainst:
     exponent: AffineDistances  # -d²/2
     variance: float
 
-    def __call__(self, X: Array, arena: Arena, /) -> Array:
-        t = self.exponent(X, arena)
+    def __call__(self, X: Array, workspace: Workspace, /) -> Array:
+        t = self.exponent(X, workspace)
         np.minimum(t, 0, out=t)
-        result: Array = arena.empty(t.shape, t.dtype)
+        result: Array = workspace.empty(t.shape, t.dtype)
         if len(t) and t.min() < -1:  # expm1(t) = tanh(t/2) (exp(t) + 1)
             np.exp(t, out=result)
             result += 1
@@ -135,7 +135,7 @@ class FlatRBFAgainst:
                 result *= t
                 result += coefficient
             result *= t
-        arena.release(t)
+        workspace.release(t)
         return result
 
 
@@ -147,10 +147,10 @@ class MaternAgainst:
     variance: float
     nu: float
 
-    def __call__(self, X: Array, arena: Arena, /) -> Array:
-        a = self.squared(X, arena)
+    def __call__(self, X: Array, workspace: Workspace, /) -> Array:
+        a = self.squared(X, workspace)
         np.maximum(a, 0, out=a)
-        polynomial: Array = arena.empty(a.shape, a.dtype)
+        polynomial: Array = workspace.empty(a.shape, a.dtype)
         np.multiply(a, 1 / 3 if self.nu == 2.5 else 0, out=polynomial)
         np.sqrt(a, out=a)
         polynomial += a
@@ -159,7 +159,7 @@ class MaternAgainst:
         np.exp(a, out=a)
         a *= polynomial
         a *= self.variance
-        arena.release(polynomial)
+        workspace.release(polynomial)
         return a
 
 
@@ -169,9 +169,9 @@ class LinearAgainst:
 
     table: Array
 
-    def __call__(self, X: Array, arena: Arena, /) -> Array:
+    def __call__(self, X: Array, workspace: Workspace, /) -> Array:
         rows = np.asarray(X, self.table.dtype)
-        return np.matmul(rows, self.table, out=arena.empty((len(X), self.table.shape[1]), self.table.dtype))
+        return np.matmul(rows, self.table, out=workspace.empty((len(X), self.table.shape[1]), self.table.dtype))
 
 
 @dataclass(frozen=True)
@@ -182,8 +182,8 @@ class ConstantAgainst:
     n_points: int
     dtype: np.dtype[Any]
 
-    def __call__(self, X: Array, arena: Arena, /) -> Array:
-        result: Array = arena.empty((len(X), self.n_points), self.dtype)
+    def __call__(self, X: Array, workspace: Workspace, /) -> Array:
+        result: Array = workspace.empty((len(X), self.n_points), self.dtype)
         result.fill(self.variance)
         return result
 
@@ -195,12 +195,12 @@ class SumAgainst:
     parts: tuple[CrossKernel, ...]
     weights: tuple[float, ...]
 
-    def __call__(self, X: Array, arena: Arena, /) -> Array:
-        total = self.parts[0](X, arena)
+    def __call__(self, X: Array, workspace: Workspace, /) -> Array:
+        total = self.parts[0](X, workspace)
         total *= self.weights[0]
         for part, weight in zip(self.parts[1:], self.weights[1:], strict=True):
-            term = part(X, arena)
+            term = part(X, workspace)
             term *= weight
             total += term
-            arena.release(term)
+            workspace.release(term)
         return total

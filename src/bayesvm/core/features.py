@@ -14,21 +14,21 @@ from typing import Protocol, Self
 import numpy as np
 import numpy.typing as npt
 
-from bayesvm.core.arena import Arena
 from bayesvm.core.cross_kernels import CrossKernel
 from bayesvm.core.kernel_adjoints import KernelGradient, Recorded, added
 from bayesvm.core.kernels import Kernel
 from bayesvm.core.linalg import Array, cholesky, inverse_transposed
 from bayesvm.core.products import times_upper
+from bayesvm.core.workspace import Workspace
 
 # Relative jitter on Kmm: a whitened row's rounding error grows like eps / sqrt(jitter).
 JITTER = {np.dtype(np.float64): 1e-10, np.dtype(np.float32): 1e-6}
 
 
 class PreparedFeatures(Protocol):
-    """Features of a block in some orthogonal basis, in the arena, and the prior variance of f at each row."""
+    """Features of a block in some orthogonal basis, in the workspace, and the prior variance of f at each row."""
 
-    def __call__(self, X: Array, arena: Arena, /) -> tuple[Array, Array | None]:
+    def __call__(self, X: Array, workspace: Workspace, /) -> tuple[Array, Array | None]:
         """``(Phi, k(x,x))``; ``None`` says that k(x,x) = |phi|², so that the residual is zero."""
         ...
 
@@ -161,7 +161,7 @@ class LinearFeatures:
         return _PreparedLinear(root, self.intercept)
 
     def recorded(self, X: Array) -> RecordedFeatures:
-        phi, _ = self.prepared(None, np.float64)(X, Arena())
+        phi, _ = self.prepared(None, np.float64)(X, Workspace())
         return _RecordedLinear(phi)
 
     def gradient(self, total: FeatureGradient) -> Array:
@@ -189,11 +189,13 @@ class _PreparedInducing:
         """What ``with_prepared`` makes this of."""
         return self.whitening if self.shared is None else np.vstack([self.whitening, self.shared])
 
-    def __call__(self, X: Array, arena: Arena, /) -> tuple[Array, Array | None]:
-        kernel_matrix = self.cross(X, arena)
+    def __call__(self, X: Array, workspace: Workspace, /) -> tuple[Array, Array | None]:
+        kernel_matrix = self.cross(X, workspace)
         product = times_upper if self.triangular else np.matmul
-        phi: Array = product(kernel_matrix, self.whitening, out=arena.empty(kernel_matrix.shape, kernel_matrix.dtype))
-        arena.release(kernel_matrix)
+        phi: Array = product(
+            kernel_matrix, self.whitening, out=workspace.empty(kernel_matrix.shape, kernel_matrix.dtype)
+        )
+        workspace.release(kernel_matrix)
         if self.shared is not None:
             phi += self.shared
         return phi, self.kernel.diagonal(X)
@@ -204,9 +206,9 @@ class _PreparedLinear:
     root: Array  # a vector stands for a diagonal matrix
     intercept: bool
 
-    def __call__(self, X: Array, arena: Arena, /) -> tuple[Array, Array | None]:
+    def __call__(self, X: Array, workspace: Workspace, /) -> tuple[Array, Array | None]:
         rows, width = np.asarray(X, self.root.dtype), X.shape[1]
-        phi: Array = arena.empty((len(X), self.root.shape[-1]), self.root.dtype)
+        phi: Array = workspace.empty((len(X), self.root.shape[-1]), self.root.dtype)
         if self.root.ndim == 1:
             np.multiply(rows, self.root[:width], out=phi[:, :width])
             phi[:, width:] = self.root[width:]

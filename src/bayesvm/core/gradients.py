@@ -14,7 +14,6 @@ from typing import NamedTuple, Self
 
 import numpy as np
 
-from bayesvm.core.arena import Arena
 from bayesvm.core.features import FeatureGradient, InducingFeatures, LinearFeatures, RecordedFeatures
 from bayesvm.core.leave_one_out import SMALLEST_SHARE
 from bayesvm.core.likelihoods.contract import Likelihood
@@ -22,6 +21,7 @@ from bayesvm.core.linalg import Array
 from bayesvm.core.links import Probit, Softmax, log_loss
 from bayesvm.core.posterior import Gaussian
 from bayesvm.core.statistics import Block
+from bayesvm.core.workspace import Workspace
 
 LearnableFeatures = InducingFeatures | LinearFeatures
 
@@ -67,7 +67,7 @@ class LossSums:
 
 def block_elbo_gradient(
     blocks: Iterable[Block],
-    arena: Arena,  # noqa: ARG001  (the contract of functions of blocks)
+    workspace: Workspace,  # noqa: ARG001  (the contract of functions of blocks)
     *,
     features: LearnableFeatures,
     machines: Sequence[Learner],
@@ -92,7 +92,7 @@ def block_elbo_gradient(
 
 def block_loss(
     blocks: Iterable[Block],
-    arena: Arena,  # noqa: ARG001
+    workspace: Workspace,  # noqa: ARG001
     *,
     features: LearnableFeatures,
     machines: Sequence[Learner],
@@ -112,7 +112,7 @@ def block_loss(
 
 def block_loss_gradient(
     blocks: Iterable[Block],
-    arena: Arena,  # noqa: ARG001
+    workspace: Workspace,  # noqa: ARG001
     *,
     features: LearnableFeatures,
     machines: Sequence[Learner],

@@ -17,10 +17,10 @@ from typing import Any, Literal, Self
 import numpy as np
 import numpy.typing as npt
 
-from bayesvm.core.arena import Arena
 from bayesvm.core.cross_kernels import ConstantAgainst, CrossKernel, SumAgainst
 from bayesvm.core.kernel_adjoints import ByParameter, Recorded, RecordedSum, named_parts
 from bayesvm.core.linalg import Array
+from bayesvm.core.workspace import Workspace
 
 Bounds = tuple[float, float] | Literal["fixed"]
 LENGTH_SCALES: Bounds = (1e-2, 1e4)
@@ -120,7 +120,7 @@ class Kernel(ABC):
     def __call__(self, X: npt.ArrayLike, Z: npt.ArrayLike | None = None) -> Array:
         """The matrix ``k(X, Z)``, or ``k(X, X)``, in double precision."""
         left = np.asarray(X, np.float64)
-        return self.against(left if Z is None else np.asarray(Z, np.float64))(left, Arena())
+        return self.against(left if Z is None else np.asarray(Z, np.float64))(left, Workspace())
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Parameters by name, as scikit-learn asks; ``deep`` reaches into the parts of a sum."""

@@ -7,7 +7,6 @@ from abc import abstractmethod
 import numpy as np
 import numpy.typing as npt
 
-from bayesvm.core.arena import Arena
 from bayesvm.core.cross_kernels import (
     AffineDistances,
     ConstantAgainst,
@@ -20,6 +19,7 @@ from bayesvm.core.cross_kernels import (
 from bayesvm.core.kernel import LENGTH_SCALES, VARIANCES, Bounds, Kernel, Sum, positive
 from bayesvm.core.kernel_adjoints import ByParameter, Recorded, RecordedConstant, RecordedDistance, RecordedLinear
 from bayesvm.core.linalg import Array
+from bayesvm.core.workspace import Workspace
 
 FLAT = 0.5  # of the variance, that the mean of k(Z,Z) must exceed for single precision to need help (D3)
 
@@ -46,7 +46,7 @@ class _Stationary(Kernel):
         """``f(d²)`` and ``-2 f'(d²)``."""
 
     def recorded(self, X: Array, Z: Array) -> Recorded:
-        squared = np.maximum(self._distances(Z, np.float64, slope=1.0)(X, Arena()), 0.0)
+        squared = np.maximum(self._distances(Z, np.float64, slope=1.0)(X, Workspace()), 0.0)
         value, slope = self._profile(squared)
         variance = float(positive("variance", self.variance))
         inverse = np.broadcast_to(1 / np.asarray(self.length_scale, np.float64), Z.shape[1])

@@ -8,10 +8,10 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from bayesvm.core.arena import Arena
 from bayesvm.core.likelihoods.contract import Likelihood
 from bayesvm.core.linalg import Array
 from bayesvm.core.statistics import Block, View
+from bayesvm.core.workspace import Workspace
 
 SMALLEST_SHARE = 1e-3  # of a row's precision that the others must have given; 1 - wt is at least this
 
@@ -43,7 +43,7 @@ class Cavities(NamedTuple):
 
 
 def block_cavities(
-    blocks: Iterable[Block], arena: Arena, *, sites: View, final: View, likelihood: Likelihood
+    blocks: Iterable[Block], workspace: Workspace, *, sites: View, final: View, likelihood: Likelihood
 ) -> Cavities:
     """``t₋ = t/(1-wt)``, ``m₋ = (m - tg)/(1-wt)``, ``v₋ = t₋ + r`` (D10).
 
@@ -52,10 +52,10 @@ def block_cavities(
     """
     parts = []
     for block in blocks:
-        arena.reset()
+        workspace.reset()
         weight = np.ones(len(block.y)) if block.weight is None else block.weight.copy()
         means, variances = [], []
-        pairs = zip(final.lenses, sites.marginals(block.X, arena), final.marginals(block.X, arena), strict=True)
+        pairs = zip(final.lenses, sites.marginals(block.X, workspace), final.marginals(block.X, workspace), strict=True)
         for lens, before, after in pairs:
             local = likelihood.update(before.mean, before.variance, block.signs(lens.label))
             w, g, t = weight * local.precision, weight * local.linear, after.explained

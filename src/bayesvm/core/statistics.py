@@ -14,12 +14,12 @@ from typing import NamedTuple, Self
 import numpy as np
 import numpy.typing as npt
 
-from bayesvm.core.arena import Arena
 from bayesvm.core.features import Features, PreparedFeatures
 from bayesvm.core.likelihoods.contract import Likelihood
 from bayesvm.core.linalg import Array
 from bayesvm.core.posterior import Coordinates, NaturalParameters, Posterior
 from bayesvm.core.products import times_upper
+from bayesvm.core.workspace import Workspace
 
 
 class Block(NamedTuple):
@@ -103,21 +103,21 @@ class View:
         )
         return cls(prepared, lenses), where
 
-    def marginals(self, X: Array, arena: Arena) -> Iterator[Marginals]:
+    def marginals(self, X: Array, workspace: Workspace) -> Iterator[Marginals]:
         """For each machine ``m = c + phiᵀ mu``, ``v = phiᵀ S phi + r``, ``r = k(x,x) - |phi|² ≥ 0`` (D3, D4).
 
         The features of one machine are the caller's to overwrite, until the next is asked for.
         """
-        shared, prior_variance = self.features(X, arena)
+        shared, prior_variance = self.features(X, workspace)
         residual = np.zeros(len(X))
         if prior_variance is not None:
             np.maximum(prior_variance - np.einsum("ij,ij->i", shared, shared), 0.0, out=residual)
         for lens in self.lenses:
-            phi, scratch = shared, arena.empty(shared.shape, shared.dtype)
+            phi, scratch = shared, workspace.empty(shared.shape, shared.dtype)
             if lens.rotation is not None:
-                phi = np.matmul(shared, lens.rotation, out=arena.empty(shared.shape, shared.dtype))
+                phi = np.matmul(shared, lens.rotation, out=workspace.empty(shared.shape, shared.dtype))
             elif len(self.lenses) > 1:
-                phi = arena.empty(shared.shape, shared.dtype)
+                phi = workspace.empty(shared.shape, shared.dtype)
                 np.copyto(phi, shared)
             mean = lens.offset + (phi @ lens.mean).astype(np.float64)
             if lens.spread.ndim == 2:
@@ -125,17 +125,17 @@ class View:
                 explained = np.einsum("ij,ij->i", scratch, scratch)
             else:
                 explained = np.square(phi, out=scratch) @ lens.spread
-            arena.release(scratch)
+            workspace.release(scratch)
             yield Marginals(phi, mean, explained.astype(np.float64), residual)
             if phi is not shared:
-                arena.release(phi)
+                workspace.release(phi)
 
-    def moments(self, blocks: Iterable[Block], arena: Arena) -> tuple[Array, Array]:
+    def moments(self, blocks: Iterable[Block], workspace: Workspace) -> tuple[Array, Array]:
         """Mean and variance of f, a column for each machine, at every row of some blocks."""
         means, variances = [], []
         for block in blocks:
-            arena.reset()
-            at = [(m.mean, m.variance) for m in self.marginals(block.X, arena)]
+            workspace.reset()
+            at = [(m.mean, m.variance) for m in self.marginals(block.X, workspace)]
             means.append(np.column_stack([mean for mean, _ in at]))
             variances.append(np.column_stack([variance for _, variance in at]))
         return np.concatenate(means), np.concatenate(variances)
@@ -180,13 +180,15 @@ class MachineSums:
         return self
 
 
-def block_statistics(blocks: Iterable[Block], arena: Arena, *, view: View, likelihood: Likelihood) -> MachineSums:
+def block_statistics(
+    blocks: Iterable[Block], workspace: Workspace, *, view: View, likelihood: Likelihood
+) -> MachineSums:
     """The sums of D6 over some blocks. A row's weight ω multiplies its B, w and g."""
     widths = [len(lens.mean) for lens in view.lenses]
     total = MachineSums([Statistics(0.0, np.zeros((width, width)), np.zeros(width), 0.0) for width in widths])
     for block in blocks:
-        arena.reset()
-        for lens, at, sums in zip(view.lenses, view.marginals(block.X, arena), total.each, strict=True):
+        workspace.reset()
+        for lens, at, sums in zip(view.lenses, view.marginals(block.X, workspace), total.each, strict=True):
             local = likelihood.update(at.mean, at.variance, block.signs(lens.label))
             bound, w, g = _weighted(block.weight, local.bound, local.precision, local.linear)
             phi = at.phi
@@ -194,16 +196,16 @@ def block_statistics(blocks: Iterable[Block], arena: Arena, *, view: View, likel
             sums.linear += (g - w * lens.offset).astype(phi.dtype) @ phi
             phi *= np.sqrt(w).astype(phi.dtype)[:, None]
             # One buffer on both sides: NumPy calls SYRK, which is half the work.
-            square = np.matmul(phi.T, phi, out=arena.empty(sums.curvature.shape, phi.dtype))
+            square = np.matmul(phi.T, phi, out=workspace.empty(sums.curvature.shape, phi.dtype))
             sums.curvature += square
             sums.weight += block.total_weight
-            arena.release(square)
+            workspace.release(square)
     return total
 
 
 def block_transfer(
     blocks: Iterable[Block],
-    arena: Arena,
+    workspace: Workspace,
     *,
     view: View,
     likelihood: Likelihood,
@@ -217,29 +219,29 @@ def block_transfer(
     """
     total = MachineSums([Statistics(0.0, np.zeros((width, width)), np.zeros(width), 0.0) for _ in view.lenses])
     for block in blocks:
-        arena.reset()
-        phi, _ = features(block.X, arena)
-        seen = zip(view.lenses, offsets, view.marginals(block.X, arena), total.each, strict=True)
+        workspace.reset()
+        phi, _ = features(block.X, workspace)
+        seen = zip(view.lenses, offsets, view.marginals(block.X, workspace), total.each, strict=True)
         for lens, offset, at, sums in seen:
             local = likelihood.update(at.mean, at.variance, block.signs(lens.label))
             w, g = _weighted(block.weight, local.precision, local.linear)
             scaled = np.multiply(
-                phi, np.sqrt(w).astype(phi.dtype)[:, None], out=arena.empty((len(phi), width), phi.dtype)
+                phi, np.sqrt(w).astype(phi.dtype)[:, None], out=workspace.empty((len(phi), width), phi.dtype)
             )
             sums.linear += (g - w * offset).astype(phi.dtype) @ phi
             sums.curvature += np.matmul(scaled.T, scaled)
             sums.weight += block.total_weight
-            arena.release(scaled)
+            workspace.release(scaled)
     return total
 
 
-def block_gradient(blocks: Iterable[Block], arena: Arena, *, view: View, likelihood: Likelihood) -> MachineSums:
+def block_gradient(blocks: Iterable[Block], workspace: Workspace, *, view: View, likelihood: Likelihood) -> MachineSums:
     """The same for a mean field: ``Σ w phi²`` weight by weight, and ``Σ ∂B/∂m phi`` in place of ``Σ g phi``."""
     widths = [len(lens.mean) for lens in view.lenses]
     total = MachineSums([Statistics(0.0, np.zeros(width), np.zeros(width), 0.0) for width in widths])
     for block in blocks:
-        arena.reset()
-        for lens, at, sums in zip(view.lenses, view.marginals(block.X, arena), total.each, strict=True):
+        workspace.reset()
+        for lens, at, sums in zip(view.lenses, view.marginals(block.X, workspace), total.each, strict=True):
             local = likelihood.update(at.mean, at.variance, block.signs(lens.label))
             slope = local.linear - local.precision * at.mean  # ∂B/∂m = g - w m (D5)
             bound, w, gradient = _weighted(block.weight, local.bound, local.precision, slope)

@@ -13,13 +13,13 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from bayesvm.core.arena import Arena
 from bayesvm.core.linalg import Array
 from bayesvm.core.statistics import Block
+from bayesvm.core.workspace import Workspace
 from bayesvm.data.scaling import ColumnMoments, Scaler
 
 Result = TypeVar("Result")
-Work = Callable[[Iterable[Block], Arena], Result]
+Work = Callable[[Iterable[Block], Workspace], Result]
 RowNumbers = npt.NDArray[np.intp]
 
 MOST_BLOCKS_IN_STRIPE = 8
@@ -60,7 +60,7 @@ class BlockSource(Protocol):
     def reduce(self, function: Work[Result]) -> Result:
         """The sum of ``function`` over the stripes, added up in an order that depends on the table alone.
 
-        A block is valid until the next one. The arena is for the function's own arrays.
+        A block is valid until the next one. The workspace is for the function's own arrays.
         """
         ...
 

@@ -18,9 +18,9 @@ import numpy as np
 
 from bayesvm.core.statistics import Block
 from bayesvm.data.blocks import RowNumbers, Work
-from bayesvm.data.far import FarSource
 from bayesvm.data.labels import Coder, LabelCounts
 from bayesvm.data.partitions import Layout, Pass, added, chosen, joined, places, seen, summed
+from bayesvm.data.remote import RemoteSource
 from bayesvm.data.scaling import Scaler
 from bayesvm.extras import optional
 
@@ -138,15 +138,15 @@ class CodedTable:
 
 
 @dataclass(frozen=True)
-class DaskSource(FarSource):
+class DaskSource(RemoteSource):
     """A table on a cluster. Sums do not depend on the number of workers, nor on those that come or go."""
 
     coded: CodedTable
 
     def reduce(self, function: Work[Result]) -> Result:
         """The sum of ``function`` over the partitions, in their order."""
-        with self.hand.workers.stop.elsewhere():
-            return self.coded.reduce(function, self.scaler, self.hand.rows_per_block)
+        with self.sample.workers.stop.elsewhere():
+            return self.coded.reduce(function, self.scaler, self.sample.rows_per_block)
 
     def fetch(self, numbers: RowNumbers) -> Block:
         """The rows with these numbers, in this order, not scaled."""

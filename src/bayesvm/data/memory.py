@@ -11,9 +11,9 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from bayesvm.core.arena import Arena
 from bayesvm.core.linalg import Array
 from bayesvm.core.statistics import Block
+from bayesvm.core.workspace import Workspace
 from bayesvm.data.blocks import RowNumbers, Work, random_rows, rounded_sum, stripe_rows
 from bayesvm.data.scaling import ColumnMoments, ColumnScaler, Scaler
 from bayesvm.data.workers import Workers
@@ -82,18 +82,18 @@ class MemorySource:
         """The function of every stripe of blocks, in the order of the rows."""
         size = stripe_rows(self.n_rows, self.rows_per_block, self.n_features)
 
-        def work(start: int, arena: Arena) -> Result:
-            return function(self.blocks(start, min(start + size, self.n_rows)), arena)
+        def work(start: int, workspace: Workspace) -> Result:
+            return function(self.blocks(start, min(start + size, self.n_rows)), workspace)
 
         return self.workers.watched(self.workers.map(work, range(0, self.n_rows, size)), size, self.n_rows)
 
     def blocks(self, start: int, stop: int) -> Iterator[Block]:
         """The rows from ``start`` to ``stop``, block by block, each valid until the next."""
-        arena = Arena()
+        workspace = Workspace()
         for first in range(start, stop, self.rows_per_block):
-            arena.reset()
+            workspace.reset()
             self.workers.check()
-            yield self._block(first, min(first + self.rows_per_block, stop), arena)
+            yield self._block(first, min(first + self.rows_per_block, stop), workspace)
 
     def subset(self, n_rows: int, rng: np.random.Generator) -> MemorySource:
         """A random choice of rows, in random order."""
@@ -131,13 +131,13 @@ class MemorySource:
 
     def gathered(self) -> Block:
         """All rows as one block."""
-        return self._block(0, self.n_rows, Arena())
+        return self._block(0, self.n_rows, Workspace())
 
-    def _block(self, start: int, stop: int, arena: Arena) -> Block:
+    def _block(self, start: int, stop: int, workspace: Workspace) -> Block:
         rows: Any = slice(start, stop) if self.chosen is None else self.chosen[start:stop]
         X = self.X[rows]
         return Block(
-            self.scaler(X.toarray() if hasattr(X, "toarray") else X, arena),
+            self.scaler(X.toarray() if hasattr(X, "toarray") else X, workspace),
             self.y[rows],
             None if self.weight is None else self.weight[rows],
         )

@@ -14,14 +14,14 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from bayesvm.core.arena import Arena
 from bayesvm.core.statistics import Block
+from bayesvm.core.workspace import Workspace
 from bayesvm.data.blas import one_blas_thread
 from bayesvm.data.blocks import RowNumbers, Work
+from bayesvm.data.checks import require_labels, require_usable, require_weights, require_whole_text
 from bayesvm.data.labels import Coder, LabelCounts
 from bayesvm.data.memory import MemorySource
 from bayesvm.data.scaling import Scaler
-from bayesvm.data.usable import require_labels, require_usable, require_weights, require_whole_text
 from bayesvm.data.workers import Workers
 
 Result = TypeVar("Result")
@@ -107,7 +107,7 @@ def summed(work: Pass[Result], X: Any, y: Any, weight: Any) -> Result:
     rows = _coded(work.coder, work.dtype, X, y, weight)
     source = MemorySource(*rows, work.scaler, Workers(1), work.rows_per_block)
     with one_blas_thread():
-        return work.function(source.blocks(0, source.n_rows), Arena())
+        return work.function(source.blocks(0, source.n_rows), Workspace())
 
 
 def added(first: Result, *others: Result) -> Result:

@@ -15,9 +15,9 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import ndtri
 
-from bayesvm.core.arena import Arena
 from bayesvm.core.linalg import Array
 from bayesvm.core.statistics import Block
+from bayesvm.core.workspace import Workspace
 from bayesvm.data.scaling import ROUNDING, STEEP, within_reach
 
 MOST_VALUES = 4096  # of a column in a summary; more are grouped
@@ -41,9 +41,9 @@ class QuantileScaler:
     starts: npt.NDArray[np.intp]
     outer: Array
 
-    def __call__(self, X: npt.NDArray[Any], arena: Arena | None = None) -> Array:
+    def __call__(self, X: npt.NDArray[Any], workspace: Workspace | None = None) -> Array:
         """The normal scores of the rows in double precision."""
-        scaled: Array = (arena or Arena()).empty(X.shape, np.float64)
+        scaled: Array = (workspace or Workspace()).empty(X.shape, np.float64)
         with np.errstate(over="ignore"):
             for j, (knots, scores, slopes) in enumerate(self._columns()):
                 scaled[:, j] = _broken_line(X[:, j], knots, scores, slopes)
@@ -125,7 +125,7 @@ class ColumnQuantiles:
     columns: list[Ranked]
 
     @classmethod
-    def of(cls, blocks: Iterable[Block], arena: Arena | None = None) -> ColumnQuantiles:  # noqa: ARG003
+    def of(cls, blocks: Iterable[Block], workspace: Workspace | None = None) -> ColumnQuantiles:  # noqa: ARG003
         """The quantiles of some blocks together."""
         return reduce(iadd, map(cls._of_block, blocks))
 

@@ -13,10 +13,10 @@ from functools import partial
 import numpy as np
 import numpy.typing as npt
 
-from bayesvm.core.arena import Arena
 from bayesvm.core.leave_one_out import effective_rows
 from bayesvm.core.linalg import Array
 from bayesvm.core.statistics import Block
+from bayesvm.core.workspace import Workspace
 from bayesvm.data.blocks import BlockSource, HeldRows, RowNumbers, at_most
 from bayesvm.data.scaling import ColumnScaler
 
@@ -115,13 +115,13 @@ def _hashes_of(rows: HeldRows, columns: RowNumbers | None = None) -> Hashes:
     return np.concatenate(list(rows.scaled(ColumnScaler()).map(partial(_of_blocks, columns=columns))))
 
 
-def _of_blocks(blocks: Iterable[Block], _: Arena, *, columns: RowNumbers | None) -> Hashes:
+def _of_blocks(blocks: Iterable[Block], _: Workspace, *, columns: RowNumbers | None) -> Hashes:
     if columns is None:
         return np.concatenate([_hashes(block) for block in blocks])
     return np.concatenate([_hash(block.X[:, columns]) for block in blocks])
 
 
-def _weight_of_each(blocks: Iterable[Block], _: Arena, *, known: Hashes) -> Array:
+def _weight_of_each(blocks: Iterable[Block], _: Workspace, *, known: Hashes) -> Array:
     """Sums of weights, and numbers of rows."""
     total = np.zeros((2, len(known)))
     for block in blocks:

@@ -11,9 +11,9 @@ from typing import Any, Protocol, Self
 import numpy as np
 import numpy.typing as npt
 
-from bayesvm.core.arena import Arena
 from bayesvm.core.linalg import Array
 from bayesvm.core.statistics import Block
+from bayesvm.core.workspace import Workspace
 
 SCALER_BITS = 24
 ROUNDING = 8 * float(np.finfo(np.float64).eps)  # a column that varies by less, relative to its size, is constant
@@ -24,8 +24,8 @@ STEEP = 1e20  # a factor from which on a value that is accepted, at most 1e100, 
 class Scaler(Protocol):
     """A strictly monotone map of every column."""
 
-    def __call__(self, X: npt.NDArray[Any], arena: Arena | None = None) -> Array:
-        """The scaled rows, in double precision and in memory of the arena; valid until its reset."""
+    def __call__(self, X: npt.NDArray[Any], workspace: Workspace | None = None) -> Array:
+        """The scaled rows, in double precision and in memory of the workspace; valid until its reset."""
         ...
 
     def inverse(self, scaled: Array) -> Array:
@@ -45,11 +45,11 @@ class ColumnScaler:
     centre: Array | None = None
     scale: Array | None = None
 
-    def __call__(self, X: npt.NDArray[Any], arena: Arena | None = None) -> Array:
+    def __call__(self, X: npt.NDArray[Any], workspace: Workspace | None = None) -> Array:
         """The scaled rows in double precision; the rows themselves if there is nothing to scale."""
         if self.centre is None or self.scale is None:
             return X
-        scaled: Array = (arena or Arena()).empty(X.shape, np.float64)
+        scaled: Array = (workspace or Workspace()).empty(X.shape, np.float64)
         np.subtract(X, self.centre, out=scaled)
         if not self.steep:
             scaled /= self.scale
@@ -82,7 +82,7 @@ class ColumnMoments:
     root: Array
 
     @classmethod
-    def of(cls, blocks: Iterable[Block], arena: Arena | None = None) -> ColumnMoments:  # noqa: ARG003
+    def of(cls, blocks: Iterable[Block], workspace: Workspace | None = None) -> ColumnMoments:  # noqa: ARG003
         """The moments of some blocks together."""
         return reduce(iadd, map(cls._of_block, blocks))
 

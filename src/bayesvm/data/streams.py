@@ -12,13 +12,13 @@ from typing import Any, TypeVar
 import numpy as np
 from scipy import sparse
 
-from bayesvm.core.arena import Arena
 from bayesvm.core.statistics import Block
+from bayesvm.core.workspace import Workspace
 from bayesvm.data.blocks import RowNumbers, Work, stripe_rows
-from bayesvm.data.far import FarSource
 from bayesvm.data.labels import Coder
 from bayesvm.data.memory import MemorySource
 from bayesvm.data.read_ahead import read_ahead
+from bayesvm.data.remote import RemoteSource
 from bayesvm.data.scaling import ColumnMoments, ColumnScaler, Scaler
 from bayesvm.data.tables import Batch, Table
 from bayesvm.data.workers import Workers
@@ -58,7 +58,7 @@ class Gathered:
 
 
 @dataclass(frozen=True)
-class StreamSource(FarSource):
+class StreamSource(RemoteSource):
     """A table in files, read ahead while workers compute; sums have the bits that they would have in memory."""
 
     table: Table
@@ -78,7 +78,7 @@ class StreamSource(FarSource):
         """One pass takes the rows that will be held, by their rising numbers, and the moments of the columns."""
         size = stripe_rows(table.n_rows, rows_per_block, table.n_features)
 
-        def work(numbered: tuple[int, Batch], _: Arena) -> tuple[ColumnMoments, Block]:
+        def work(numbered: tuple[int, Batch], _: Workspace) -> tuple[ColumnMoments, Block]:
             number, batch = numbered
             rows = coded(batch, coder)
             part = MemorySource(*rows, ColumnScaler(), workers, rows_per_block)
@@ -91,8 +91,8 @@ class StreamSource(FarSource):
             for found, kept in workers.watched(workers.map(work, enumerate(batches)), size, table.n_rows):
                 moments.append(found)
                 held.append(kept)
-        hand = MemorySource(*held.block(), ColumnScaler(), workers, rows_per_block, numbered=numbers)
-        return cls(table.n_rows, total_weight, hand, table, coder, reduce(iadd, moments))
+        sample = MemorySource(*held.block(), ColumnScaler(), workers, rows_per_block, numbered=numbers)
+        return cls(table.n_rows, total_weight, sample, table, coder, reduce(iadd, moments))
 
     def moments(self) -> ColumnMoments:
         """Means and deviations of the columns, from the survey."""
@@ -101,13 +101,13 @@ class StreamSource(FarSource):
     def reduce(self, function: Work[Result]) -> Result:
         """The sum of ``function`` over the stripes, in the order of the rows."""
 
-        def work(batch: Batch, arena: Arena) -> Result:
-            part = replace(self.hand, **coded(batch, self.coder)._asdict(), numbered=None)
-            return function(part.blocks(0, part.n_rows), arena)
+        def work(batch: Batch, workspace: Workspace) -> Result:
+            part = replace(self.sample, **coded(batch, self.coder)._asdict(), numbered=None)
+            return function(part.blocks(0, part.n_rows), workspace)
 
-        size = stripe_rows(self.n_rows, self.hand.rows_per_block, self.n_features)
+        size = stripe_rows(self.n_rows, self.sample.rows_per_block, self.n_features)
         with closing(read_ahead(self.table.batches(size))) as batches:
-            workers = self.hand.workers
+            workers = self.sample.workers
             return reduce(iadd, workers.watched(workers.map(work, batches), size, self.n_rows))
 
     def fetch(self, numbers: RowNumbers) -> Block:
@@ -127,10 +127,10 @@ def map_table(
 ) -> Iterator[Result]:
     """The function of every stripe of a table, whose labels are not read, in the order of the rows."""
 
-    def work(batch: Batch, arena: Arena) -> Result:
+    def work(batch: Batch, workspace: Workspace) -> Result:
         rows = batch.X.shape[0]
         part = MemorySource(batch.X, np.zeros(rows, np.int8), None, scaler, workers, rows_per_block)
-        return function(part.blocks(0, rows), arena)
+        return function(part.blocks(0, rows), workspace)
 
     size = stripe_rows(table.n_rows, rows_per_block, table.n_features)
     with closing(read_ahead(table.batches(size, labels=False))) as batches:

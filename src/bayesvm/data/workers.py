@@ -15,7 +15,7 @@ from typing import Self, TypeVar
 
 import numpy as np
 
-from bayesvm.core.arena import Arena
+from bayesvm.core.workspace import Workspace
 from bayesvm.data.blas import one_blas_thread
 from bayesvm.data.stopping import Stopped, StopRequest
 
@@ -33,24 +33,24 @@ class Workers:
 
     def __init__(self, n_jobs: int) -> None:
         self.n_jobs = n_jobs
-        self._arenas: SimpleQueue[Arena] = SimpleQueue()
+        self._workspaces: SimpleQueue[Workspace] = SimpleQueue()
         self._pool: ThreadPoolExecutor | None = None
         self.stop = StopRequest()
         self._abandoned = False
         self.watch: Callable[[int, int], None] | None = None  # hears how many rows of a pass are done, and of how many
 
-    def _run(self, function: Callable[[Item, Arena], Result], item: Item) -> Result:
+    def _run(self, function: Callable[[Item, Workspace], Result], item: Item) -> Result:
         try:
-            arena = self._arenas.get_nowait()
+            workspace = self._workspaces.get_nowait()
         except Empty:
-            arena = Arena()
-        arena.reset()
+            workspace = Workspace()
+        workspace.reset()
         try:
             # Not around a whole pass, which whoever reads its results may leave unfinished.
             with quiet_overflow(), one_blas_thread():
-                return function(item, arena)
+                return function(item, workspace)
         finally:
-            self._arenas.put(arena)
+            self._workspaces.put(workspace)
 
     def __enter__(self) -> Self:
         if self.n_jobs > 1:
@@ -79,10 +79,10 @@ class Workers:
                 self.watch(min(number * rows_each, n_rows), n_rows)
             yield result
 
-    def map(self, function: Callable[[Item, Arena], Result], items: Iterable[Item]) -> Iterator[Result]:
+    def map(self, function: Callable[[Item, Workspace], Result], items: Iterable[Item]) -> Iterator[Result]:
         """``function`` of every item, in order, with at most two items per thread under way.
 
-        It also gets an arena, which serves one item after the other for as long as the workers live.
+        It also gets an workspace, which serves one item after the other for as long as the workers live.
         """
         if self._pool is None:
             yield from (self._run(function, item) for item in items)

@@ -30,7 +30,7 @@ from bayesvm.data.workers import Workers
 from bayesvm.estimators._calibration import capped, cavities, decision, fitted_link, mean_log_loss
 from bayesvm.estimators._checkpoints import Checkpoint, CheckpointFile, NoCheckpoint, identity, task_from, task_state
 from bayesvm.estimators._classes import warn_if_costly
-from bayesvm.estimators._held_out import Audience, HeldOut
+from bayesvm.estimators._held_out import HeldOut, Listeners
 from bayesvm.estimators._inputs import TrainingRows, stream_rows, training_rows
 from bayesvm.estimators._parameters import COMMON, block_dtype, check_parameters, learning_rate
 from bayesvm.estimators._prediction import PredictionMixin, jobs, prediction_view, probabilities
@@ -129,14 +129,14 @@ class BaseBayesianSVC(PredictionMixin, ClassifierMixin, BaseEstimator, metaclass
             warn_if_costly(len(rows.classes), rows.n_rows)
             self.classes_ = rows.classes
             self._rates = self._rates if again else self._base_rates(rows.totals)
-            audience = Audience(display, callback, HeldOut.of(self, held_out))
+            audience = Listeners(display, callback, HeldOut.of(self, held_out))
             session, fitted = self._fitted(rows, kept, audience, again=again)
         self.interrupted_ = session.clock.stop.made
         self._warn_if_unfinished(fitted.trained)
         return self
 
     def _fitted(
-        self, rows: TrainingRows, kept: Checkpoint, audience: Audience, *, again: bool
+        self, rows: TrainingRows, kept: Checkpoint, audience: Listeners, *, again: bool
     ) -> tuple[Session, Fitted]:
         require_memory(type(self).__name__, rows.n_features, self._wide_vectors(rows.n_rows), stacklevel=5)
         with self._session(rows, kept, audience, again=again) as (raw, session):
@@ -178,7 +178,7 @@ class BaseBayesianSVC(PredictionMixin, ClassifierMixin, BaseEstimator, metaclass
         self._rates = self._base_rates(rows.totals) if first else self._rates
         with (
             progress_display(self.verbose) as display,
-            self._session(rows, NoCheckpoint(), Audience(display)) as (raw, session),
+            self._session(rows, NoCheckpoint(), Listeners(display)) as (raw, session),
         ):
             warn_of_repetition(session.repetition, stacklevel=4)
             model, source, tasks = self._prepared(raw, session) if first else self._continued(raw, as_prior=True)
@@ -203,7 +203,7 @@ class BaseBayesianSVC(PredictionMixin, ClassifierMixin, BaseEstimator, metaclass
         self,
         rows: TrainingRows,
         checkpoint: Checkpoint,
-        audience: Audience,
+        audience: Listeners,
         *,
         again: bool = False,
     ) -> Iterator[tuple[BlockSource, Session]]:

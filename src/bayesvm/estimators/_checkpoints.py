@@ -27,8 +27,8 @@ from bayesvm.estimators._states import plain
 from bayesvm.inference.coordinate_ascent import AscentState
 from bayesvm.inference.learning_rates import RunningAverages
 from bayesvm.inference.objective import Evaluation, Task
-from bayesvm.inference.places import Epoch, Forgetful, Memory, Place
 from bayesvm.inference.stochastic import StochasticState
+from bayesvm.inference.training_state import Epoch, Memory, NoMemory, TrainingState
 from bayesvm.schema import Schema, Sizes
 
 KIND = "checkpoint"
@@ -89,7 +89,7 @@ class NoCheckpoint:
         """Nothing was kept before."""
 
     def training(self, name: str, schema: Schema, sizes: Sizes) -> Memory:
-        return Forgetful()
+        return NoMemory()
 
 
 @dataclass
@@ -183,13 +183,13 @@ class TrainingMemory:
     schema: Schema
     sizes: Sizes
 
-    def recall(self) -> Place | None:
+    def recall(self) -> TrainingState | None:
         """Where an earlier run was."""
         state = self.checkpoint.recall(self.name, self.schema, self.sizes)
         with self.checkpoint.building():
             return None if state is None else place_from(state)
 
-    def keep(self, place: Callable[[], Place], *, now: bool = False) -> None:
+    def keep(self, place: Callable[[], TrainingState], *, now: bool = False) -> None:
         """Where it is now; asked for only when it is time to keep it."""
         self.checkpoint.keep(self.name, lambda: place_state(place()), now=now)
 
@@ -239,7 +239,7 @@ def _gaussian(natural: dict[str, Any]) -> Gaussian:
     return Gaussian.from_natural(NaturalParameters(**natural))
 
 
-def place_state(place: Place) -> dict[str, Any]:
+def place_state(place: TrainingState) -> dict[str, Any]:
     epoch = place.epoch
     return {
         "phase": place.phase,
@@ -255,9 +255,9 @@ def place_state(place: Place) -> dict[str, Any]:
     }
 
 
-def place_from(state: dict[str, Any]) -> Place:
+def place_from(state: dict[str, Any]) -> TrainingState:
     epoch = state["epoch"]
-    return Place(
+    return TrainingState(
         phase=state["phase"],
         tasks=tuple(task_from(task) for task in state["tasks"]),
         contraction=tuple(state["contraction"]),

@@ -42,8 +42,8 @@ class DaskRows:
     def source(self, workers: Workers, rows_per_block: int, rng: np.random.Generator) -> DaskSource:
         numbers = rows_to_hold(self.n_rows, self.n_features, rng)
         X, y, weight = self.table.fetch(np.arange(self.n_rows) if numbers is None else numbers)
-        hand = MemorySource(X, y, weight, ColumnScaler(), workers, rows_per_block, numbered=numbers)
-        return DaskSource(self.n_rows, float(rounded_sum(self.totals.sum())), hand, self.table)
+        sample = MemorySource(X, y, weight, ColumnScaler(), workers, rows_per_block, numbered=numbers)
+        return DaskSource(self.n_rows, float(rounded_sum(self.totals.sum())), sample, self.table)
 
     def given(self, numbers: RowNumbers) -> RowNumbers:
         return self.table.given(numbers)

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from bayesvm.core.arena import Arena
 from bayesvm.core.leave_one_out import Cavities
 from bayesvm.core.statistics import Block, View
+from bayesvm.core.workspace import Workspace
 from bayesvm.data.labels import codes_of
 from bayesvm.data.scaling import Scaler
 from bayesvm.data.tables import Table
@@ -83,7 +83,7 @@ class HeldOut:
     def _log_loss(self, model: Model, rows: Block, progress: Progress) -> float:
         """Of one half under a link fitted to the other: the model's own link is made when training is over."""
         view, _ = View.of(model.features, progress.machines, len(rows.y), np.float64)
-        seen = Cavities(*view.moments([rows], Arena()), rows.y, self.weight)
+        seen = Cavities(*view.moments([rows], Workspace()), rows.y, self.weight)
         first, second = (
             Cavities(seen.mean[half], seen.variance[half], seen.y[half], seen.weight[half])
             for half in (slice(0, None, 2), slice(1, None, 2))
@@ -100,7 +100,7 @@ def _chosen(n_rows: int, n_features: int) -> np.ndarray:
 
 
 @dataclass(frozen=True)
-class Audience:
+class Listeners:
     """Who hears of a fit: people, and a function that they gave."""
 
     display: Display

@@ -16,11 +16,11 @@ from sklearn.metrics import accuracy_score
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from bayesvm.core.arena import Arena
 from bayesvm.core.features import Features
-from bayesvm.core.known import KnownF
+from bayesvm.core.latent_expectations import LatentExpectations
 from bayesvm.core.linalg import OUT_OF_RANGE, NotFiniteError, cholesky
 from bayesvm.core.statistics import Block, Machine, View
+from bayesvm.core.workspace import Workspace
 from bayesvm.data.blas import one_blas_thread
 from bayesvm.data.blocks import block_rows
 from bayesvm.data.dask_rows import is_dask
@@ -59,8 +59,8 @@ class PredictionMixin:
         """Something about the mean and variance of f, a column for each machine, for some rows after the others."""
         check_is_fitted(self)
 
-        def work(blocks: Iterable[Block], arena: Arena) -> Result:
-            m, v = self._view.moments(blocks, arena)
+        def work(blocks: Iterable[Block], workspace: Workspace) -> Result:
+            m, v = self._view.moments(blocks, workspace)
             if not (np.isfinite(m).all() and np.isfinite(v).all()):
                 raise NotFiniteError(f"predictions are not finite: {OUT_OF_RANGE}")
             return what(m, v)
@@ -166,9 +166,9 @@ class PredictionMixin:
         check_is_fitted(self)
         if len(self.classes_) > 2:
             return self._many_class_uncertainty
-        return partial(self._two_class_uncertainty, KnownF.by(self._link))
+        return partial(self._two_class_uncertainty, LatentExpectations.by(self._link))
 
-    def _two_class_uncertainty(self, known: KnownF, m: np.ndarray, v: np.ndarray) -> dict[str, np.ndarray]:
+    def _two_class_uncertainty(self, known: LatentExpectations, m: np.ndarray, v: np.ndarray) -> dict[str, np.ndarray]:
         m, v = m[:, 0], v[:, 0]
         s = np.sqrt(v)
         # The paper's formula is no average over f, and the hinge link is one already: the average itself, then.
@@ -217,7 +217,7 @@ class PredictionMixin:
             return self._joint_samples(rows, n, rng)
 
     def _joint_samples(self, rows: np.ndarray, n: int, rng: np.random.Generator) -> np.ndarray:
-        phi, prior_variance = self._features.prepared(None, np.float64)(rows, Arena())
+        phi, prior_variance = self._features.prepared(None, np.float64)(rows, Workspace())
         residual = None
         if prior_variance is not None:
             covariance = self._features.kernel(rows) - phi @ phi.T

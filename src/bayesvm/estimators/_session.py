@@ -19,8 +19,8 @@ from bayesvm.data.repetition import Repetition
 from bayesvm.data.stopping import StopRequest
 from bayesvm.data.workers import Workers, quiet_overflow
 from bayesvm.estimators._checkpoints import Checkpoint
-from bayesvm.estimators._held_out import Audience
-from bayesvm.inference.places import Clock
+from bayesvm.estimators._held_out import Listeners
+from bayesvm.inference.training_state import Clock
 from bayesvm.progress import Display
 
 NO_ROWS = Repetition(0, 0.0)  # known of them before they are there
@@ -36,7 +36,7 @@ class Session:
 
     workers: Workers
     rng: np.random.Generator
-    audience: Audience
+    audience: Listeners
     clock: Clock
     checkpoint: Checkpoint
     repetition: Repetition = NO_ROWS
@@ -52,7 +52,7 @@ def session(
     workers: Workers,
     seed: int,
     time_limit: float | None,
-    audience: Audience,
+    audience: Listeners,
     checkpoint: Checkpoint,
 ) -> Iterator[Session]:
     """Threads and a clock, for the length of a ``with``."""

@@ -12,9 +12,9 @@ from sklearn.utils import assert_all_finite, compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, column_or_1d, validate_data
 
+from bayesvm.data.checks import LARGEST_VALUE, first_unusable, is_number, require_whole_text
 from bayesvm.data.labels import codes_of
 from bayesvm.data.tables import Table
-from bayesvm.data.usable import LARGEST_VALUE, first_unusable, is_number, require_whole_text
 from bayesvm.estimators._classes import require_classes
 
 _FLOATS = {"dtype": (np.float64, np.float32), "ensure_all_finite": False, "order": None, "accept_sparse": "csr"}

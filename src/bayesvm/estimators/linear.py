@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from bayesvm.core.arena import Arena
 from bayesvm.core.features import Features, LinearFeatures
 from bayesvm.core.kernels import positive
 from bayesvm.core.leave_one_out import Cavities
 from bayesvm.core.linalg import NotFiniteError, NotPositiveDefiniteError, cholesky
 from bayesvm.core.posterior import DiagonalGaussian, Gaussian
 from bayesvm.core.statistics import Block, View
+from bayesvm.core.workspace import Workspace
 from bayesvm.data.blocks import BlockSource, at_most, most_held
 from bayesvm.data.repetition import merged
 from bayesvm.estimators._base import BaseBayesianSVC, Prepared
@@ -279,7 +279,7 @@ def _halves(projected: np.ndarray) -> np.ndarray:
     return half
 
 
-def _seen(blocks: Iterable[Block], _: Arena, *, direction: np.ndarray) -> tuple[np.ndarray, ...]:
+def _seen(blocks: Iterable[Block], _: Workspace, *, direction: np.ndarray) -> tuple[np.ndarray, ...]:
     """A projection of some rows, their classes and their weights."""
     parts = [
         (block.X @ direction, block.y, np.ones(len(block.y)) if block.weight is None else block.weight)

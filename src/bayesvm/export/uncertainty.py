@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from bayesvm.core.known import NODES, WEIGHTS
+from bayesvm.core.latent_expectations import NODES, WEIGHTS
 from bayesvm.core.links import Hinge, Paper
 from bayesvm.estimators._prediction import DRAWS, REACH, normal_draws
 from bayesvm.export.graph import Value, concatenated, exp, log, maximum, minimum, sqrt, where

@@ -22,7 +22,7 @@ from bayesvm.inference.families import Family
 from bayesvm.inference.hyperparameters import UNKNOWN_CONTRACTION, Judgement, Rows, elbo_gradient, judge
 from bayesvm.inference.learning_rates import RobbinsMonro
 from bayesvm.inference.objective import Task
-from bayesvm.inference.places import Clock
+from bayesvm.inference.training_state import Clock
 
 RATE = 0.1  # of Adam, in logarithms
 MOST_STEPS = 100

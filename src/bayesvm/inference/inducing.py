@@ -11,9 +11,9 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.mixture import GaussianMixture
 from threadpoolctl import threadpool_limits
 
-from bayesvm.core.arena import Arena
 from bayesvm.core.kernels import Kernel, Sum
 from bayesvm.core.linalg import Array
+from bayesvm.core.workspace import Workspace
 from bayesvm.data.blas import one_blas_thread
 from bayesvm.data.blocks import BlockSource, HeldRows, at_most
 
@@ -187,7 +187,7 @@ def greedy_rows(rows: Array, n_points: int, kernel: Kernel) -> list[int]:
         pivot = int(variance.argmax())
         if variance[pivot] <= least:
             break
-        covariance = against_rows(rows[[pivot]], Arena())[0] - factor[:i, pivot] @ factor[:i]
+        covariance = against_rows(rows[[pivot]], Workspace())[0] - factor[:i, pivot] @ factor[:i]
         factor[i] = covariance / np.sqrt(variance[pivot])
         variance -= factor[i] ** 2
         variance[pivot] = 0  # but for rounding

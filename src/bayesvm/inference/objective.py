@@ -10,19 +10,21 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from bayesvm.core.arena import Arena
 from bayesvm.core.features import Features
 from bayesvm.core.likelihoods import Likelihood
 from bayesvm.core.linalg import OUT_OF_RANGE, NotFiniteError
 from bayesvm.core.posterior import Coordinates, Gaussian, NaturalParameters
 from bayesvm.core.statistics import Block, Machine, MachineSums, Statistics, View, block_statistics
+from bayesvm.core.workspace import Workspace
 from bayesvm.data.blocks import BlockSource
 
 
 class BlockFunction(Protocol):
     """``block_statistics`` or ``block_gradient``."""
 
-    def __call__(self, blocks: Iterable[Block], arena: Arena, *, view: View, likelihood: Likelihood) -> MachineSums:
+    def __call__(
+        self, blocks: Iterable[Block], workspace: Workspace, *, view: View, likelihood: Likelihood
+    ) -> MachineSums:
         """Sums over some blocks."""
         ...
 

@@ -21,7 +21,7 @@ from bayesvm.inference import coordinate_ascent, mean_field, stochastic
 from bayesvm.inference.coordinate_ascent import AscentState
 from bayesvm.inference.learning_rates import LearningRate
 from bayesvm.inference.objective import Model, Task
-from bayesvm.inference.places import Clock, Epoch, Forgetful, Memory, Place
+from bayesvm.inference.training_state import Clock, Epoch, Memory, NoMemory, TrainingState
 
 FIRST_SUBSET = 16  # rows per weight in the smallest subset, but
 SMALLEST_SUBSET, LARGEST_FIRST_SUBSET = 2_048, 16_384
@@ -87,7 +87,7 @@ class Log:
     memory: Memory
     rows: int = 0
     trace: list[float] = field(default_factory=list)
-    latest: Callable[[], Place] | None = None
+    latest: Callable[[], TrainingState] | None = None
     stopped: bool = False
 
     @property
@@ -120,13 +120,13 @@ class Log:
             plan = self.plan
             self.callback(Progress(phase, update, self.passes, plan.max_passes, elbo, rho, left, plan.tol, machines))
 
-    def states(self, phase: str, rows: int, states: Sequence[AscentState], place: Place) -> None:
+    def states(self, phase: str, rows: int, states: Sequence[AscentState], place: TrainingState) -> None:
         """Note a pass of coordinate ascent."""
         elbo, left = sum(s.best.elbo for s in states), sum(s.remaining for s in states)
         self(phase, rows, elbo, min(s.rho for s in states), left, (s.best.task for s in states))
         self.reached(replace(place, states=tuple(states)))
 
-    def reached(self, place: Place, *, now: bool = False) -> None:
+    def reached(self, place: TrainingState, *, now: bool = False) -> None:
         """A place to go on from."""
         if not self.stopped:
             self.latest = lambda: replace(place, rows=self.rows, trace=tuple(self.trace))
@@ -143,10 +143,10 @@ def train(
     memory: Memory | None = None,
 ) -> Trained:
     """Fit a full covariance for every task, from the start or from the place that is remembered."""
-    log = Log(source.n_rows, plan, callback, memory or Forgetful())
+    log = Log(source.n_rows, plan, callback, memory or NoMemory())
     place = log.memory.recall()
     if place is None:
-        place = Place.start(plan.inference, tasks, [UNKNOWN_CONTRACTION] * len(tasks), rng)
+        place = TrainingState.start(plan.inference, tasks, [UNKNOWN_CONTRACTION] * len(tasks), rng)
     else:
         log.rows, log.trace = place.rows, list(place.trace)
         rng.bit_generator.state = place.rng
@@ -184,8 +184,8 @@ def train_mean_field(
 
     The optimiser's own state cannot be kept; the sums of its passes can, and lead it the same way again.
     """
-    log = Log(source.n_rows * len(labels), plan, callback, memory or Forgetful())
-    place = log.memory.recall() or Place("mean field", (), (), None)
+    log = Log(source.n_rows * len(labels), plan, callback, memory or NoMemory())
+    place = log.memory.recall() or TrainingState("mean field", (), (), None)
     passes = [list(sums) for sums in place.passes]
     fits = []
     for number, label in enumerate(labels):
@@ -230,7 +230,7 @@ def train_mean_field(
 
 
 def _ascend(
-    model: Model, source: BlockSource, place: Place, log: Log, phase: str, good_enough: float
+    model: Model, source: BlockSource, place: TrainingState, log: Log, phase: str, good_enough: float
 ) -> list[AscentState]:
     """Coordinate ascent until, for every task, the ELBO that is left after the next step is good enough.
 
@@ -254,7 +254,7 @@ def _ascend(
 
 
 def _from_few_rows(
-    model: Model, source: BlockSource, place: Place, rng: np.random.Generator, log: Log
+    model: Model, source: BlockSource, place: TrainingState, rng: np.random.Generator, log: Log
 ) -> list[AscentState]:
     """For a request to stop before the first pass was complete: the tasks as they are, or one step from a prior."""
     log.abandoned()
@@ -272,8 +272,8 @@ def first_subset(n_weights: int) -> int:
 
 
 def _growing_subsets(
-    model: Model, source: BlockSource, plan: Plan, place: Place, rng: np.random.Generator, log: Log
-) -> Place:
+    model: Model, source: BlockSource, plan: Plan, place: TrainingState, rng: np.random.Generator, log: Log
+) -> TrainingState:
     """Nested random subsets, each four times the last, their sums scaled to all rows.
 
     From a cold start a posterior concentrated by all N rows moves slowly, since only rows near its margin
@@ -297,8 +297,8 @@ def _growing_subsets(
 
 
 def minibatch_epochs(
-    model: Model, source: BlockSource, plan: Plan, place: Place, rng: np.random.Generator, log: Log
-) -> Place:
+    model: Model, source: BlockSource, plan: Plan, place: TrainingState, rng: np.random.Generator, log: Log
+) -> TrainingState:
     """Epochs of minibatches until their mean ELBO no longer rises beyond its own noise, twice in a row.
 
     At least one pass of the budget is left for the coordinate ascent that follows and gives the verdict.

@@ -29,7 +29,7 @@ from bayesvm.inference.evidence import maximise
 from bayesvm.inference.families import KernelFamily
 from bayesvm.inference.hyperparameters import FIRST_UPDATES, Judgement, Rows, judge, search
 from bayesvm.inference.inducing import select
-from bayesvm.inference.places import Clock
+from bayesvm.inference.training_state import Clock
 
 # Rows, inducing points and judgements of each stage.
 FIRST = (1_000, 150, 8)

@@ -10,9 +10,9 @@ import numpy as np
 from sklearn.preprocessing import OneHotEncoder
 
 from bayesvm.data.blocks import random_rows
+from bayesvm.data.checks import is_number
 from bayesvm.data.tables.columns import EXAMPLE, PANDAS_INDEX, SMALL, is_text, numbers_of
 from bayesvm.data.tables.files import SourceFile
-from bayesvm.data.usable import is_number
 from bayesvm.extras import optional
 from bayesvm.preparation.columns import MISSING, RARE, Column, LevelColumn, NumberColumn, texts_of
 from bayesvm.preparation.opening import Opened

@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from bayesvm.data.checks import Locate, require_usable
 from bayesvm.data.tables import Batch, Table, open_table
 from bayesvm.data.tables.columns import (
     EXAMPLE,
@@ -28,7 +29,6 @@ from bayesvm.data.tables.csv_copy import copy_mixed_csv, text_names
 from bayesvm.data.tables.files import Paths, SourceFile, find_files
 from bayesvm.data.tables.formats import column_parts
 from bayesvm.data.tables.rows import FileRows, copying
-from bayesvm.data.usable import Locate, require_usable
 from bayesvm.preparation.columns import LevelColumn
 from bayesvm.preparation.recipe import Recipe
 

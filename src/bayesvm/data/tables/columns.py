@@ -10,8 +10,8 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from bayesvm.data.checks import Locate, require_labels, require_usable, require_weights, require_whole_text
 from bayesvm.data.tables.files import SourceFile
-from bayesvm.data.usable import Locate, require_labels, require_usable, require_weights, require_whole_text
 from bayesvm.extras import optional
 
 # Arrow's names of the types whose every value is also a float32.

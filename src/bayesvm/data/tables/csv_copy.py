@@ -6,11 +6,11 @@ import re
 from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any
 
+from bayesvm.data.checks import is_number
 from bayesvm.data.tables.columns import EXAMPLE, Columns, Schemas, choose_columns, require_distinct
 from bayesvm.data.tables.files import SourceFile
 from bayesvm.data.tables.formats import ArrowPart, reading
 from bayesvm.data.tables.working_copy import WorkingCopy
-from bayesvm.data.usable import is_number
 from bayesvm.extras import optional
 
 _BLOCK_BYTES = 2**23  # of text, parsed at once; the types of columns are told from the first block

@@ -19,10 +19,10 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
+from bayesvm.data.checks import Locate, require_labels, require_usable
 from bayesvm.data.tables.columns import Batch
 from bayesvm.data.tables.files import SourceFile
 from bayesvm.data.tables.working_copy import WorkingCopy
-from bayesvm.data.usable import Locate, require_labels, require_usable
 
 _BLOCK_BYTES = 2**23  # of text, parsed at once and saved as one matrix
 

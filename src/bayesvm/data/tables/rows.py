@@ -16,10 +16,10 @@ from zlib import crc32
 import numpy as np
 import numpy.typing as npt
 
+from bayesvm.data.checks import Locate
 from bayesvm.data.tables.files import SourceFile
 from bayesvm.data.tables.formats import Part
 from bayesvm.data.tables.working_copy import WorkingCopy
-from bayesvm.data.usable import Locate
 
 RowNumbers = npt.NDArray[np.intp]
 

@@ -11,13 +11,13 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
+from bayesvm.data.checks import Locate
 from bayesvm.data.tables.columns import Batch, cast_to, choose_columns, common_schema, some_names
 from bayesvm.data.tables.csv_copy import copy_csv
 from bayesvm.data.tables.files import Paths, find_files
 from bayesvm.data.tables.formats import column_parts
 from bayesvm.data.tables.libsvm_copy import LibsvmPart, copy_libsvm
 from bayesvm.data.tables.rows import MOST_ROWS_AT_ONCE, FileRows, RowNumbers, copying
-from bayesvm.data.usable import Locate
 
 
 def open_table(

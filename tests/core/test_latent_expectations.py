@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.special import entr, ndtr
 
-from bayesvm.core.known import ROWS_AT_ONCE, KnownF
+from bayesvm.core.latent_expectations import ROWS_AT_ONCE, LatentExpectations
 from bayesvm.core.links import PLAIN_LINKS, Probit, TwoProbits
 
 LINKS = {
@@ -36,7 +36,7 @@ def at_every_node(link, m, s):
 def test_tables_give_what_the_nodes_give(link, n_rows):
     m, s = marginals(max(n_rows, 4))
     m, s = m[:n_rows], s[:n_rows]
-    known = KnownF.by(link)
+    known = LatentExpectations.by(link)
     probability, entropy = at_every_node(link, m, s)
     np.testing.assert_allclose(known.mean_probability(m, s), probability, rtol=0, atol=1e-6)
     np.testing.assert_allclose(known.mean_entropy(m, s), entropy, rtol=0, atol=1e-6)

@@ -13,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 
-class Arena:
-    """Uninitialised arrays, each valid until it is released or the arena is reset."""
+class Workspace:
+    """Uninitialised arrays, each valid until it is released or the workspace is reset."""
 
     def __init__(self) -> None:
         self._free: list[npt.NDArray[np.uint8]] = []

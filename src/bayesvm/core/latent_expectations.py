@@ -21,7 +21,7 @@ NODES, WEIGHTS = NODES[WEIGHTS > 1e-9], WEIGHTS[WEIGHTS > 1e-9]
 
 
 @dataclass(frozen=True)
-class KnownF:
+class LatentExpectations:
     """P(second class) and its entropy for f from ``-reach`` to ``reach``; beyond that the class is certain.
 
     Tables, because to ask the link at every node takes ten times as long as all else that prediction does with a row.
@@ -32,7 +32,7 @@ class KnownF:
     entropy: Array
 
     @classmethod
-    def by(cls, link: BinaryLink) -> KnownF:
+    def by(cls, link: BinaryLink) -> LatentExpectations:
         """What a link says."""
 
         def score(f: Array) -> Array:

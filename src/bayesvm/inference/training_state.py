@@ -64,7 +64,7 @@ class Epoch:
 
 
 @dataclass(frozen=True)
-class Place:
+class TrainingState:
     """Which phase (``auto``: growing subsets, ``stochastic``: minibatches, ``batch``: all rows), and how far in it.
 
     ``rng`` is the generator's state from which the phase, or its epoch, draws.
@@ -82,11 +82,13 @@ class Place:
     trace: tuple[float, ...] = ()
 
     @classmethod
-    def start(cls, phase: str, tasks: Sequence[Task], contraction: Sequence[float], rng: np.random.Generator) -> Place:
+    def start(
+        cls, phase: str, tasks: Sequence[Task], contraction: Sequence[float], rng: np.random.Generator
+    ) -> TrainingState:
         """Nothing done yet."""
         return cls(phase, tuple(tasks), tuple(contraction), rng.bit_generator.state)
 
-    def for_all_rows(self, rng: np.random.Generator) -> Place:
+    def for_all_rows(self, rng: np.random.Generator) -> TrainingState:
         """The last phase, from what was reached."""
         return replace(self, phase="batch", rng=rng.bit_generator.state, subset_rows=0)
 
@@ -94,21 +96,21 @@ class Place:
 class Memory(Protocol):
     """Keeps places for a run that may be killed."""
 
-    def recall(self) -> Place | None:
+    def recall(self) -> TrainingState | None:
         """Where an earlier run was."""
         ...
 
-    def keep(self, place: Callable[[], Place], *, now: bool = False) -> None:
+    def keep(self, place: Callable[[], TrainingState], *, now: bool = False) -> None:
         """Where it is now; asked for only when it is time to keep it."""
         ...
 
 
-class Forgetful:
+class NoMemory:
     """Keeps nothing."""
 
-    def recall(self) -> Place | None:
+    def recall(self) -> TrainingState | None:
         """Nothing."""
         return None
 
-    def keep(self, place: Callable[[], Place], *, now: bool = False) -> None:
+    def keep(self, place: Callable[[], TrainingState], *, now: bool = False) -> None:
         """Does nothing."""

@@ -18,12 +18,12 @@ Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
-class FarSource(ABC):
-    """Sums are made where the rows lie; subsets come from ``hand``, all rows or a random choice of them."""
+class RemoteSource(ABC):
+    """Sums are made where the rows lie; subsets come from ``sample``, all rows or a random choice of them."""
 
     n_rows: int
     total_weight: float
-    hand: MemorySource
+    sample: MemorySource
 
     @abstractmethod
     def reduce(self, function: Work[Result]) -> Result:
@@ -36,16 +36,16 @@ class FarSource(ABC):
     @property
     def n_features(self) -> int:
         """Number of columns of X."""
-        return self.hand.n_features
+        return self.sample.n_features
 
     @property
     def scaler(self) -> Scaler:
         """What every block goes through."""
-        return self.hand.scaler
+        return self.sample.scaler
 
     def scaled(self, scaler: Scaler) -> Self:
         """The same rows, scaled anew from what they are in the table."""
-        return replace(self, hand=self.hand.scaled(scaler))
+        return replace(self, sample=self.sample.scaled(scaler))
 
     def moments(self) -> ColumnMoments:
         """Means and deviations of the columns as they are in the table."""
@@ -53,24 +53,24 @@ class FarSource(ABC):
 
     def subset(self, n_rows: int, rng: np.random.Generator) -> MemorySource:
         """A random choice of the rows at hand, in random order."""
-        return self.hand.subset(n_rows, rng)
+        return self.sample.subset(n_rows, rng)
 
     def minibatches(self, size: int, rng: np.random.Generator) -> Iterator[MemorySource]:
         """Of a table that cannot be held, a fresh random choice each time: its order in files does not matter."""
-        if self.hand.n_rows == self.n_rows:
-            yield from self.hand.minibatches(size, rng)
+        if self.sample.n_rows == self.n_rows:
+            yield from self.sample.minibatches(size, rng)
             return
         numbers = random_rows(self.n_rows, most_held(self.n_features), rng)
         X, y, weight = self._fetched(numbers)
-        yield from replace(self.hand, X=X, y=y, weight=weight, numbered=numbers).minibatches(size, rng)
+        yield from replace(self.sample, X=X, y=y, weight=weight, numbered=numbers).minibatches(size, rng)
 
     def held(self) -> MemorySource:
         """All rows in memory; for tables that are known to be small."""
-        if self.hand.n_rows == self.n_rows:
-            return self.hand
+        if self.sample.n_rows == self.n_rows:
+            return self.sample
         X, y, weight = self._fetched(np.arange(self.n_rows))
-        return replace(self.hand, X=X, y=y, weight=weight, numbered=None)
+        return replace(self.sample, X=X, y=y, weight=weight, numbered=None)
 
     def _fetched(self, numbers: RowNumbers) -> Block:
-        with self.hand.workers.stop.elsewhere():
+        with self.sample.workers.stop.elsewhere():
             return self.fetch(numbers)
