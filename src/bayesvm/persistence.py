@@ -27,9 +27,7 @@ from safetensors.numpy import save
 from bayesvm.atomic import write_whole
 
 FORMAT = "bayesvm"
-VERSION = 1
-# UPGRADES[v] turns the state of a file of version v into one of version v + 1.
-UPGRADES: dict[int, Callable[[dict[str, Any]], dict[str, Any]]] = {}
+VERSION = 2
 
 # Not longdouble: its bits mean different numbers on different machines.
 _NUMBERS = {"bool", *(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64))}
@@ -66,8 +64,8 @@ def write(path: str | os.PathLike[str], kind: str, state: Mapping[str, Any]) -> 
     write_whole(path, content)
 
 
-def read(path: str | os.PathLike[str]) -> tuple[str, dict[str, Any]]:
-    """Kind and state as they were written, or a ValueError that says what is wrong with the file."""
+def read(path: str | os.PathLike[str]) -> tuple[str, int, dict[str, Any]]:
+    """Kind, version and state as they were written, or a ValueError that says what is wrong with the file."""
     name = os.fspath(path)
     # Python's open comes first because its OSErrors name the file; those of safetensors do not always.
     with Path(path).open("rb") as opened, _checked(name, "is not a bayesvm file, or it is cut short or damaged"):
@@ -80,12 +78,7 @@ def read(path: str | os.PathLike[str]) -> tuple[str, dict[str, Any]]:
         if header.pop("sha256", None) != _digest(header, tensors) or found != header["tensors"]:
             raise FileError(f"{name} was altered after it was written (its SHA-256 digest differs); take another copy")
     with _checked(name, "has an unknown structure"):
-        kind, state = str(header["kind"]), _Decoder(tensors, n_bytes).value(header["state"])
-        for version in range(header["version"], VERSION):
-            if version not in UPGRADES:
-                raise FileError(f"{name} has version {version} of the format, which this {FORMAT} no longer reads")
-            state = UPGRADES[version](state)
-    return kind, state
+        return str(header["kind"]), header["version"], _Decoder(tensors, n_bytes).value(header["state"])
 
 
 def version_of(path: str | os.PathLike[str]) -> int:

@@ -1,50 +1,78 @@
-"""Core: from the marginal N(m, v) of f to class probabilities (D11).
+"""Core: links, from the marginal N(m, v) of f to class probabilities (D11).
 
-Two classes: a link's ``score`` is the probit of P(second class). More classes: ``logits``, whose softmax is the
-probabilities. With v = 0 both say what a *known* f would mean, which is what uncertainty is split by.
+Two classes: a link's ``score`` is the probit of P(second class). More classes: ``decision`` gives logits, whose softmax is
+the probabilities. With v = 0 both say what a *known* f would mean, which is what uncertainty is split by.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from scipy.optimize import minimize
-from scipy.special import erfcx, expit, log_expit, log_ndtr, log_softmax, ndtr, ndtri
+from scipy.special import erfcx, expit, log_expit, log_ndtr, log_softmax, ndtr, ndtri, softmax
 
-from bayesvm.core.leave_one_out import Cavities
 from bayesvm.core.linalg import Array
 
 # An even grid for the expectation over N(0, 1): with kinks in the integrand no rule of high order does better.
 HINGE_NODES = np.linspace(-7.0, 7.0, 141)
 HINGE_WEIGHTS = np.exp(-0.5 * HINGE_NODES**2) / np.exp(-0.5 * HINGE_NODES**2).sum()
 
-
 # Of the two probits around the one that fits best: how far their log a and b may be from its own, as deviations.
 PROBIT_DEVIATION = 0.5
-TWO_PROBITS_FROM = 2_000  # rows; with fewer, two probits follow noise
+
+Codes = npt.NDArray[np.integer[Any]]
 
 
-class BinaryLink(Protocol):
-    """For two classes."""
+class BinaryLink(ABC):
+    """For two classes: y is 0 or 1, m and v have one column."""
 
+    averages_f = True  # whether ``score`` is the average, over f ~ N(m, v), of what known values of f mean
+
+    @abstractmethod
     def score(self, m: Array, v: Array) -> Array:
-        """The probit of P(second class)."""
-        ...
+        """The probit of P(second class), entry by entry."""
+
+    def decision(self, m: Array, v: Array) -> Array:
+        """The scores, as a vector."""
+        return self.score(m[:, 0], v[:, 0])
+
+    def probabilities(self, m: Array, v: Array) -> Array:
+        """A column for each of the two classes."""
+        z = self.decision(m, v)
+        return np.column_stack([ndtr(-z), ndtr(z)])
+
+    def row_losses(self, m: Array, v: Array, y: Codes) -> Array:
+        """``-log p(y)`` of every row."""
+        return np.asarray(-log_ndtr(signs(y) * self.decision(m, v)))
 
 
-class ManyClassLink(Protocol):
-    """For more classes; m and v have a column for each."""
+class ManyClassLink(ABC):
+    """For more classes: y is a class's number, m and v have a column for each."""
 
-    def logits(self, m: Array, v: Array) -> Array:
-        """Logarithms of the probabilities, up to a constant a row."""
-        ...
+    @abstractmethod
+    def decision(self, m: Array, v: Array) -> Array:
+        """Logarithms of the probabilities along the last axis, up to a constant a row."""
+
+    def probabilities(self, m: Array, v: Array) -> Array:
+        """A column for each class."""
+        return np.asarray(softmax(self.decision(m, v), axis=-1))
+
+    def row_losses(self, m: Array, v: Array, y: Codes) -> Array:
+        """``-log p(y)`` of every row."""
+        return np.asarray(-log_softmax(self.decision(m, v), axis=1)[np.arange(len(y)), y])
+
+
+def signs(y: Codes) -> Array:
+    """+1 for rows of the second class, -1 for those of the first."""
+    return np.where(y == 1, 1.0, -1.0)
 
 
 @dataclass(frozen=True)
-class Probit:
+class Probit(BinaryLink):
     """``(a m + b) / √(1 + a² v)``: P(a f + b + unit normal noise > 0); a = 1, b = 0 is the plain probit link."""
 
     scale: float = 1.0
@@ -54,9 +82,17 @@ class Probit:
         z: Array = (self.scale * m + self.bias) / np.sqrt(1 + self.scale**2 * v)
         return z
 
+    def loss(self, m: Array, v: Array, y: Codes, weight: Array) -> tuple[float, Array, Array]:
+        """``-Σ ω log p(y)``, and its derivatives by m and v (D17)."""
+        sign = signs(y)[:, None]
+        a, root = self.scale, np.sqrt(1 + self.scale**2 * v)
+        z = sign * self.score(m, v)
+        hazard = weight[:, None] * _hazard(z)
+        return -float(weight @ log_ndtr(z)[:, 0]), -hazard * sign * a / root, 0.5 * hazard * z * (a / root) ** 2
+
 
 @dataclass(frozen=True)
-class TwoProbits:
+class TwoProbits(BinaryLink):
     """The mean of two probits, the second with weight ``share``: steeper here and flatter there than one can be."""
 
     scale: tuple[float, float]
@@ -72,16 +108,20 @@ class TwoProbits:
 
 
 @dataclass(frozen=True)
-class Paper:
+class Paper(BinaryLink):
     """``m / (1+v)``: as printed in the paper, without the root; for reproducing it only."""
+
+    averages_f = False
 
     def score(self, m: Array, v: Array) -> Array:
         return m / (1 + v)
 
 
 @dataclass(frozen=True)
-class Hinge:
+class Hinge(BinaryLink):
     """The normalised pseudo-likelihood ``ℓ(+1|f) / (ℓ(+1|f) + ℓ(-1|f))``, averaged over f by quadrature."""
+
+    averages_f = False  # it does, but by another rule
 
     def score(self, m: Array, v: Array) -> Array:
         total = np.zeros(np.shape(m))
@@ -92,24 +132,33 @@ class Hinge:
 
 
 @dataclass(frozen=True)
-class Softmax:
+class Softmax(ManyClassLink):
     """``scale · m_k/√(1+v_k) + bias_k``, fitted jointly for all classes."""
 
     scale: float
     bias: tuple[float, ...]
 
-    def logits(self, m: Array, v: Array) -> Array:
+    def decision(self, m: Array, v: Array) -> Array:
         logits: Array = self.scale * m / np.sqrt(1 + v) + np.array(self.bias)
         return logits
 
+    def loss(self, m: Array, v: Array, y: Codes, weight: Array) -> tuple[float, Array, Array]:
+        """``-Σ ω log p(y)``, and its derivatives by m and v (D17)."""
+        rows = np.arange(len(y))
+        logits = log_softmax(self.decision(m, v), axis=1)
+        excess = weight[:, None] * np.exp(logits)
+        excess[rows, y] -= weight
+        excess *= self.scale / np.sqrt(1 + v)  # ∂logit/∂m
+        return -float(weight @ logits[rows, y]), excess, -0.5 * excess * m / (1 + v)
+
 
 @dataclass(frozen=True)
-class Normalised:
+class Normalised(ManyClassLink):
     """Each class against the rest by a binary link, then divided by the sum."""
 
     binary: BinaryLink
 
-    def logits(self, m: Array, v: Array) -> Array:
+    def decision(self, m: Array, v: Array) -> Array:
         return np.asarray(log_ndtr(self.binary.score(m, v)))
 
 
@@ -170,7 +219,7 @@ def _hazard(z: Array) -> Array:
     return np.asarray(np.sqrt(2 / np.pi) / erfcx(-z / np.sqrt(2)))
 
 
-def fit_softmax(m: Array, v: Array, y: npt.NDArray[np.integer], weight: Array) -> Softmax:
+def fit_softmax(m: Array, v: Array, y: Codes, weight: Array) -> Softmax:
     """Maximum likelihood for one log scale and a bias per class, with weak N(0, 1) priors."""
     z = m / np.sqrt(1 + v)
     rows = np.arange(len(y))
@@ -189,69 +238,3 @@ def fit_softmax(m: Array, v: Array, y: npt.NDArray[np.integer], weight: Array) -
 
     found = minimize(loss, np.zeros(1 + z.shape[1]), jac=True, method="L-BFGS-B")
     return Softmax(float(np.exp(found.x[0])), tuple(float(b) for b in found.x[1:]))
-
-
-def calibrated(cavity: Cavities) -> Probit | Softmax:
-    """The link fitted to leave-one-out marginals: a probit for two classes, a softmax for more."""
-    if cavity.mean.shape[1] > 1:
-        return fit_softmax(cavity.mean, cavity.variance, cavity.y, cavity.effective_weight)
-    sign = np.where(cavity.y == 1, 1.0, -1.0)
-    return fit_probit(cavity.mean[:, 0], cavity.variance[:, 0], sign, cavity.effective_weight)
-
-
-def refined(link: Probit | Softmax, cavity: Cavities) -> TwoProbits | Softmax:
-    """For two classes two probits in place of one, where there are rows enough to tell them apart.
-
-    Tuning does without: they change few comparisons, and take time.
-    """
-    if isinstance(link, Softmax):
-        return link
-    weight = cavity.effective_weight
-    if weight.sum() < TWO_PROBITS_FROM:
-        return TwoProbits((link.scale, link.scale), (link.bias, link.bias), 0.5)
-    sign = np.where(cavity.y == 1, 1.0, -1.0)
-    return fit_two_probits(cavity.mean[:, 0], cavity.variance[:, 0], sign, weight, link)
-
-
-def row_losses(link: Probit | Softmax, cavity: Cavities) -> Array:
-    """``-log p(y)`` of every row at leave-one-out marginals."""
-    if isinstance(link, Probit):
-        sign = np.where(cavity.y == 1, 1.0, -1.0)
-        return np.asarray(-log_ndtr(sign * link.score(cavity.mean[:, 0], cavity.variance[:, 0])))
-    logits = log_softmax(link.logits(cavity.mean, cavity.variance), axis=1)
-    return np.asarray(-logits[np.arange(len(cavity.y)), cavity.y])
-
-
-def log_loss(
-    link: Probit | Softmax, m: Array, v: Array, y: npt.NDArray[np.integer], weight: Array
-) -> tuple[float, Array, Array]:
-    """``-Σ ω log p(y)`` at marginals with a column for each machine, and its derivatives by m and v (D17)."""
-    if isinstance(link, Probit):
-        sign = np.where(y == 1, 1.0, -1.0)[:, None]
-        a, root = link.scale, np.sqrt(1 + link.scale**2 * v)
-        z = sign * link.score(m, v)
-        log_p = log_ndtr(z)
-        hazard = weight[:, None] * _hazard(z)
-        return -float(weight @ log_p[:, 0]), -hazard * sign * a / root, 0.5 * hazard * z * (a / root) ** 2
-    logits = log_softmax(link.logits(m, v), axis=1)
-    excess = weight[:, None] * np.exp(logits)
-    excess[np.arange(len(y)), y] -= weight
-    excess *= link.scale / np.sqrt(1 + v)  # ∂logit/∂m
-    return -float(weight @ logits[np.arange(len(y)), y]), excess, -0.5 * excess * m / (1 + v)
-
-
-def base_rate_offsets(rates: Array, prior_variance: float, link: BinaryLink | ManyClassLink | None) -> list[float]:
-    """Prior means c for which a row far from all data, with f ~ N(c, σ²), gets the base rates (D11).
-
-    One class rate for two classes, one per class for more. Without a fitted link, as for the plain probit.
-    """
-    root = float(np.sqrt(1 + prior_variance))
-    if isinstance(link, Softmax):
-        wanted = log_softmax(np.log(rates)) - np.array(link.bias)
-        plain = ndtri(rates)
-        shift = np.mean(wanted / link.scale - plain)  # softmax does not see a constant; stay near the plain values
-        return [float(c) for c in root * (wanted / link.scale - shift)]
-    if isinstance(link, Probit):
-        spread = np.sqrt(1 + link.scale**2 * prior_variance)
-        return [float(c) for c in (spread * ndtri(rates) - link.bias) / link.scale]
-    return [float(c) for c in root * ndtri(rates)]

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
+import numpy.typing as npt
 
 from bayesvm.core.linalg import OUT_OF_RANGE, Array, NotPositiveDefiniteError, cholesky, inverse_transposed
 
@@ -27,6 +28,11 @@ class Coordinates:
     basis: Array | None
     mean: Array
     spread: Array
+
+    def astype(self, dtype: npt.DTypeLike) -> Coordinates:
+        """In the precision of blocks."""
+        basis = None if self.basis is None else self.basis.astype(dtype)
+        return Coordinates(basis, self.mean.astype(dtype), self.spread.astype(dtype))
 
 
 class Posterior(Protocol):

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import copy
-import warnings
 from typing import Any
 
 import numpy as np
 from sklearn.utils import check_array
 
-from bayesvm.core.features import Features
+from bayesvm.core.features import InducingFeatures
 from bayesvm.core.kernels import RBF, Kernel, Linear, Matern
-from bayesvm.data.blocks import BlockSource
-from bayesvm.estimators._parameters import COMMON, one_of, whole
-from bayesvm.estimators._tuning import TuningMixin
-from bayesvm.inference import inducing as inducing_points
+from bayesvm.estimators._attributes import FittedAttribute
+from bayesvm.estimators.base import BaseBayesianSVC
+from bayesvm.estimators.parameters import COMMON, one_of, whole
+from bayesvm.inference import inducing
+from bayesvm.inference.fitted import Fitted
+from bayesvm.inference.kernel_model import KernelModel
 
-MOST_INDUCING = 20_000  # k(Z,Z) and a few matrices of its size must fit into memory
+AUTO_KERNELS = ("rbf", "matern32")  # among which tuning chooses
 
 KERNELS = {
     "auto": lambda d: RBF(np.sqrt(d), 4.0),  # unless there is tuning, which tries several
@@ -27,7 +28,7 @@ KERNELS = {
 }
 
 
-class BayesianSVC(TuningMixin):
+class BayesianSVC(BaseBayesianSVC):
     """Bayesian support vector machine with a kernel and inducing points, for two classes or more.
 
     With nothing set it tunes itself: leave-one-out on samples of the rows decides about scaling, kernel, one
@@ -143,6 +144,7 @@ class BayesianSVC(TuningMixin):
     True
     """
 
+    _kind = "BayesianSVC"
     _parameter_checks = COMMON | {
         "n_inducing": whole(1, "auto", None),
         "max_inducing": whole(1),
@@ -151,6 +153,11 @@ class BayesianSVC(TuningMixin):
         "tune_interval": whole(1),
         "learn_inducing": one_of(True, False),
     }
+
+    kernel_ = FittedAttribute(lambda fitted: _features(fitted).kernel)
+    inducing_points_ = FittedAttribute(lambda fitted: fitted.scaler.inverse(_features(fitted).inducing_points))
+    tuning_report_ = FittedAttribute(lambda fitted: fitted.report)
+    relevance_ = FittedAttribute(lambda fitted: _relevance(_features(fitted)))
 
     def __init__(
         self,
@@ -202,57 +209,57 @@ class BayesianSVC(TuningMixin):
         self.random_state = random_state
         self.verbose = verbose
 
-    def _expected_weights(self, n_rows: int, n_features: int) -> int:
-        return max(self._sizes(n_rows))
+    def _model(self, n_features: int) -> KernelModel:
+        wanted: Any = self.kernel
+        names = AUTO_KERNELS if self.tune is not None and isinstance(wanted, str) and wanted == "auto" else (wanted,)
+        kernels = {name if isinstance(name, str) else type(name).__name__: _kernel(name, n_features) for name in names}
+        return KernelModel(
+            kernels,
+            self.n_inducing,
+            self.max_inducing,
+            self._inducing(n_features),
+            self.learn_inducing,
+            learn_relevance=isinstance(wanted, str) and wanted != "linear",
+        )
 
-    def _wide_vectors(self, n_rows: int) -> int:
-        return 14 * min(self._sizes(n_rows)[0], n_rows)
-
-    def _build_features(self, source: BlockSource, dtype: Any, rng: np.random.Generator) -> Features:
-        self.kernel_ = self._kernel(self.kernel, source.n_features)
-        size = self._sizes(source.n_rows)[0]
-        return self._features_at(source, self._place_inducing_points(source, rng, size))
-
-    def _kernel(self, wanted: Any, n_features: int) -> Kernel:
-        if isinstance(wanted, Kernel):
-            return copy.deepcopy(wanted)
-        if not isinstance(wanted, str) or wanted not in KERNELS:
-            raise ValueError(
-                f"kernel must be one of {', '.join(map(repr, KERNELS))} or a kernel of bayesvm.kernels; got {wanted!r}"
-            )
-        return KERNELS[wanted](n_features)
-
-    def _place_inducing_points(self, source: BlockSource, rng: np.random.Generator, size: int) -> np.ndarray:
-        self._check_inducing(size, source.n_features)
-        if not isinstance(self.inducing, str):
-            return source.scaler(self._given_points(source.n_features))
-        if self.n_inducing is None:
-            return inducing_points.every_row(source)
-        points = inducing_points.select(source, self.inducing, size, rng, self.kernel_)
-        if self.n_inducing != "auto" and len(points) < self.n_inducing:
-            warnings.warn(
-                f"n_inducing={self.n_inducing}, but there are only {len(points)} distinct rows or clusters; "
-                f"{len(points)} inducing points are used.",
-                UserWarning,
-                stacklevel=5,
-            )
-        return points
-
-    def _check_inducing(self, size: int, n_features: int) -> None:
-        if not isinstance(self.inducing, str):
-            self._given_points(n_features)
-        if isinstance(self.inducing, str) and self.inducing not in inducing_points.HOW:
-            choices = ", ".join(map(repr, inducing_points.HOW))
-            raise ValueError(f"inducing must be {choices} or an array of points; got {self.inducing!r}")
-        if size > MOST_INDUCING:
-            raise ValueError(
-                f"{size} inducing points need {size}×{size} matrices; at most {MOST_INDUCING} are supported. "
-                "Give n_inducing, for example 1000."
-            )
-
-    def _given_points(self, n_features: int) -> np.ndarray:
+    def _inducing(self, n_features: int) -> Any:
+        """How points are chosen, or the points themselves."""
+        if isinstance(self.inducing, str):
+            if self.inducing not in inducing.HOW:
+                choices = ", ".join(map(repr, inducing.HOW))
+                raise ValueError(f"inducing must be {choices} or an array of points; got {self.inducing!r}")
+            return self.inducing
         points = check_array(self.inducing, dtype=np.float64, input_name="inducing")
         if points.shape[1] != n_features:
             raise ValueError(f"inducing has {points.shape[1]} columns, but X has {n_features}")
         _, first = np.unique(points, axis=0, return_index=True)
         return points[np.sort(first)]  # a point given twice adds nothing but a singular matrix
+
+
+def _kernel(wanted: Any, n_features: int) -> Kernel:
+    """The kernel that a name or an object stands for."""
+    if isinstance(wanted, Kernel):
+        return copy.deepcopy(wanted)
+    if not isinstance(wanted, str) or wanted not in KERNELS:
+        raise ValueError(
+            f"kernel must be one of {', '.join(map(repr, KERNELS))} or a kernel of bayesvm.kernels; got {wanted!r}"
+        )
+    return KERNELS[wanted](n_features)
+
+
+def _features(fitted: Fitted) -> InducingFeatures:
+    features = fitted.member.features
+    if not isinstance(features, InducingFeatures):
+        raise TypeError("this model has no inducing points")
+    return features
+
+
+def _relevance(features: InducingFeatures) -> np.ndarray | None:
+    """Share of every feature in the squared distances between inducing points; None where there are no distances."""
+    scales = inducing.length_scales(features.kernel)
+    if scales is None:
+        return None
+    spread = np.var(features.inducing_points, axis=0)
+    share = (spread + np.finfo(float).tiny) / np.broadcast_to(scales, spread.shape) ** 2
+    relevance: np.ndarray = share / share.sum()
+    return relevance

@@ -10,7 +10,8 @@ import numpy as np
 
 from bayesvm.core.posterior import Gaussian
 from bayesvm.data.blocks import BlockSource
-from bayesvm.inference.objective import Evaluation, Model, Task, evaluate
+from bayesvm.core.latent import LatentFunction
+from bayesvm.inference.problem import Evaluation, Problem, evaluate
 
 SMALLEST_STEP = 1e-4
 
@@ -40,34 +41,36 @@ class AscentState:
         """Whether even tiny steps lower the ELBO: the end of what the precision allows."""
         return self.rho < SMALLEST_STEP
 
-    def finished(self) -> Task:
-        """The task after the step that is ready; free, as it needs no pass. After a rejection, the best q itself."""
-        return self.best.task if self.rejected else self.best.task.at(self.proposal)
+    def finished(self) -> LatentFunction:
+        """The function after the step that is ready; free, as it needs no pass. After a rejection, the best q itself."""
+        return self.best.function if self.rejected else self.best.function.at(self.proposal)
 
-    def settled(self) -> Task:
-        """The task after a full step, so that q is the prior times the sites at the q before (D10).
+    def settled(self) -> LatentFunction:
+        """The function after a full step, so that q is the prior times the sites at the q before (D10).
 
         For a q that is as good as converged, where a full step is small whatever ρ had to be on the way.
         """
-        return self.best.task.at(self.best.task.posterior.moved(self.best.target, 1.0))
+        return self.best.function.at(self.best.posterior.moved(self.best.target, 1.0))
 
 
-def init(model: Model, source: BlockSource, tasks: Sequence[Task], contraction: Sequence[float]) -> list[AscentState]:
+def init(
+    problem: Problem, source: BlockSource, functions: Sequence[LatentFunction], contraction: Sequence[float]
+) -> list[AscentState]:
     """One pass at the starting points; ``contraction`` is a guess for each, or that of an earlier stage."""
-    found = evaluate(model, source, tasks)
+    found = evaluate(problem, source, functions)
     return [_ready(best, 1.0, kappa) for best, kappa in zip(found, contraction, strict=True)]
 
 
-def step(model: Model, source: BlockSource, states: Sequence[AscentState]) -> list[AscentState]:
+def step(problem: Problem, source: BlockSource, states: Sequence[AscentState]) -> list[AscentState]:
     """One pass: try the steps; where the ELBO falls, go back and halve it."""
-    trials = evaluate(model, source, [state.best.task.at(state.proposal) for state in states])
-    return [_judged(model, state, trial) for state, trial in zip(states, trials, strict=True)]
+    trials = evaluate(problem, source, [state.best.function.at(state.proposal) for state in states])
+    return [_judged(problem, state, trial) for state, trial in zip(states, trials, strict=True)]
 
 
-def _judged(model: Model, state: AscentState, trial: Evaluation) -> AscentState:
+def _judged(problem: Problem, state: AscentState, trial: Evaluation) -> AscentState:
     # Sums are known to about one unit of the blocks' precision; a smaller fall means nothing.
-    noise = np.finfo(model.dtype).eps * abs(state.best.elbo)
-    if trial.elbo < state.best.elbo - noise and not model.likelihood.full_steps_are_safe:
+    noise = np.finfo(problem.dtype).eps * abs(state.best.elbo)
+    if trial.elbo < state.best.elbo - noise and not problem.likelihood.full_steps_are_safe:
         return _ready(state.best, state.rho / 2, state.contraction, rejected=True)
     ahead = _ready(trial, min(1.0, 1.3 * state.rho), state.contraction)
     # The first steps from a cold start shrink the distance by orders of magnitude and promise too much:
@@ -78,7 +81,7 @@ def _judged(model: Model, state: AscentState, trial: Evaluation) -> AscentState:
 
 
 def _ready(best: Evaluation, rho: float, contraction: float, *, rejected: bool = False) -> AscentState:
-    q = best.task.posterior
+    q = best.posterior
     proposal = q.moved(best.target, rho)
     # Near the optimum the two agree. Where they do not, the larger one says that the step is a leap:
     # a q that is far too narrow has a small slope, but a step that would undo it.

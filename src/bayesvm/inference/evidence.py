@@ -14,14 +14,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from bayesvm.core.linalg import Array
-from bayesvm.core.posterior import Gaussian
 from bayesvm.data.blocks import BlockSource, HeldRows
 from bayesvm.data.stopping import Stopped
 from bayesvm.inference import coordinate_ascent, stochastic
 from bayesvm.inference.families import Family
 from bayesvm.inference.hyperparameters import UNKNOWN_CONTRACTION, Judgement, Rows, elbo_gradient, judge
 from bayesvm.inference.learning_rates import RobbinsMonro
-from bayesvm.inference.objective import Task
 from bayesvm.inference.training_state import Clock
 
 RATE = 0.1  # of Adam, in logarithms
@@ -77,24 +75,23 @@ def maximise(
     climb: list[Climbed] = []
     low, high = (np.array([limit[i] for limit in family.bounds()], np.float64) for i in (0, 1))  # None becomes NaN
     best = features = family.features(x)
-    prior = Gaussian.prior(features.n_weights)
-    tasks = [Task(label, offset, prior, prior) for label, offset in zip(rows.labels, rows.offsets, strict=True)]
+    functions = rows.problem(features).start(rows.offsets)
     batches = None if batch_size is None else _endless(rows.source, batch_size, rng)
     with suppress(Stopped):
         while len(trace) <= MOST_STEPS and len(x) and not clock.over():
-            model = rows.model(features)
+            problem = rows.problem(features)
             if batches is None:
                 source = rows.source
-                states = coordinate_ascent.init(model, source, tasks, [UNKNOWN_CONTRACTION] * len(tasks))
+                states = coordinate_ascent.init(problem, source, functions, [UNKNOWN_CONTRACTION] * len(functions))
                 for _ in range(updates - 1):
-                    states = coordinate_ascent.step(model, source, states)
-                tasks, elbo = [state.finished() for state in states], sum(state.best.elbo for state in states)
+                    states = coordinate_ascent.step(problem, source, states)
+                functions, elbo = [state.finished() for state in states], sum(state.best.elbo for state in states)
             else:
                 rate = RobbinsMonro()
-                walk = stochastic.init(tasks, rate)
+                walk = stochastic.init(functions, rate)
                 for source in itertools.islice(batches, updates):
-                    walk = stochastic.step(model, source, walk, rate)
-                tasks, elbo = [state.task for state in walk], sum(state.elbo for state in walk)
+                    walk = stochastic.step(problem, source, walk, rate)
+                functions, elbo = [state.function for state in walk], sum(state.elbo for state in walk)
                 source = next(batches)
             if batches is not None or elbo > max(trace):
                 best = features
@@ -102,10 +99,10 @@ def maximise(
             climb.append(Climbed(elbo, x))
             # Adam may overshoot for a while.
             gained = max(trace[-LOOK_BACK:]) - max(trace[:-LOOK_BACK], default=-np.inf)
-            if gained < SETTLED * model.total_weight and batches is None:
+            if gained < SETTLED * problem.total_weight and batches is None:
                 break
-            scale = model.total_weight / source.total_weight
-            total = elbo_gradient(source, features, [task.machine for task in tasks], rows.likelihood)
+            scale = problem.total_weight / source.total_weight
+            total = elbo_gradient(problem, source, features, functions)
             step, adam = adam.step(scale * family.gradient(features, total))
             x = np.fmin(np.fmax(x + step, low), high)
             features = family.features(x)

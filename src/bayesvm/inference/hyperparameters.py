@@ -11,33 +11,28 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 from scipy import optimize
 
 from bayesvm.core.features import FeatureGradient
-from bayesvm.core.gradients import (
-    LearnableFeatures,
-    Learner,
-    Response,
-    block_elbo_gradient,
-    block_loss,
-    block_loss_gradient,
-)
-from bayesvm.core.leave_one_out import Cavities, block_cavities, effective_rows, joined
+from bayesvm.core.cavities import effective_rows
+from bayesvm.core.gradients import LearnableFeatures, Response
+from bayesvm.core.heads import Head
+from bayesvm.core.latent import LatentFunction
 from bayesvm.core.likelihoods import Likelihood
 from bayesvm.core.linalg import Array, JitterWarning, NotFiniteError, NotPositiveDefiniteError
-from bayesvm.core.links import Probit, Softmax, calibrated, row_losses
 from bayesvm.core.posterior import Gaussian, NaturalParameters
-from bayesvm.core.statistics import Machine, View, block_transfer
 from bayesvm.data.blocks import BlockSource, HeldRows
 from bayesvm.data.stopping import Stopped
 from bayesvm.inference import coordinate_ascent
 from bayesvm.inference.coordinate_ascent import AscentState
 from bayesvm.inference.families import Family
-from bayesvm.inference.objective import Model, Task
+from bayesvm.inference.problem import Problem, full
 
 UNKNOWN_CONTRACTION = 0.9
+OWN_COORDINATES = 0  # rows, so few that the weights' own coordinates are the cheapest
 FIRST_UPDATES, UPDATES = 15, 6  # at most, from a cold start and from the sites of a neighbour
 GOOD_ENOUGH = 1e-4  # nats of ELBO per row that an update may still promise
 SINGLE_FROM = 50_000  # features in all, rows times points
@@ -47,17 +42,17 @@ RELATIVE_GAIN = 3e-4  # of the objective, below which a search ends
 
 @dataclass(frozen=True)
 class Rows:
-    """Rows on which kernels are judged, and how: the classes' machines with their prior means, and the bound."""
+    """Rows on which kernels are judged, and how: what is predicted, the bound, and the prior means."""
 
     source: HeldRows
+    head: Head
     likelihood: Likelihood
-    labels: tuple[int, ...]
     offsets: tuple[float, ...]
 
-    def model(self, features: LearnableFeatures) -> Model:
+    def problem(self, features: LearnableFeatures) -> Problem:
         """In single precision only where that saves time."""
         dtype = np.float32 if self.source.n_rows * features.n_weights >= SINGLE_FROM else np.float64
-        return Model(features, self.likelihood, dtype, self.source.total_weight)
+        return Problem(features, self.head, self.likelihood, dtype, self.source.total_weight)
 
 
 @dataclass(frozen=True)
@@ -65,97 +60,103 @@ class Judgement:
     """A kernel and points, fitted to rows and judged by leave-one-out."""
 
     features: LearnableFeatures
-    model: Model
+    problem: Problem
     states: tuple[AscentState, ...]
-    link: Probit | Softmax
+    link: Any
     loo: float  # log loss per unit of weight
     losses: Array  # of every row
     shares: Array  # of every row in that mean
 
     @property
     def elbo(self) -> float:
-        """Of all machines."""
+        """Of all functions."""
         return sum(state.best.elbo for state in self.states)
 
     @property
-    def tasks(self) -> list[Task]:
-        """The machines as they were judged: the prior times the rows' sites."""
-        return [state.settled() for state in self.states]
+    def before(self) -> list[LatentFunction]:
+        """The functions at which the rows' sites were taken."""
+        return [state.best.function for state in self.states]
 
-    def learners(self) -> list[Learner]:
-        """The machines as gradients see them."""
-        pairs = [(state.best.task, state.settled()) for state in self.states]
-        return [Learner(b.label, b.offset, after.posterior, b.posterior) for b, after in pairs]
+    @property
+    def functions(self) -> list[LatentFunction]:
+        """The functions as they were judged: the prior times the rows' sites."""
+        return [state.settled() for state in self.states]
 
 
 def judge(rows: Rows, features: LearnableFeatures, start: Judgement | None = None, updates: int = UPDATES) -> Judgement:
     """Fit, leave each row out, calibrate, and score."""
-    model = rows.model(features)
+    problem = rows.problem(features)
     if start is None:
-        prior = Gaussian.prior(features.n_weights)
-        machines = zip(rows.labels, rows.offsets, strict=True)
-        tasks, updates = [Task(label, offset, prior, prior) for label, offset in machines], FIRST_UPDATES
+        functions, updates = problem.start(rows.offsets), FIRST_UPDATES
     else:
-        at = replace(start.model, total_weight=rows.source.total_weight)
-        tasks = moved(at, start.tasks, rows.source, features, rows.offsets)
-    states = coordinate_ascent.init(model, rows.source, tasks, [UNKNOWN_CONTRACTION] * len(tasks))
+        at = replace(start.problem, total_weight=rows.source.total_weight)
+        functions = moved(at, start.functions, rows.source, features, rows.offsets)
+    states = coordinate_ascent.init(problem, rows.source, functions, [UNKNOWN_CONTRACTION] * len(functions))
     for _ in range(updates):
-        if all(not s.rejected and s.remaining <= GOOD_ENOUGH * model.total_weight for s in states):
+        if all(not s.rejected and s.remaining <= GOOD_ENOUGH * problem.total_weight for s in states):
             break
-        states = coordinate_ascent.step(model, rows.source, states)
-    cavity = _cavities(model, rows.source, states)
-    link = calibrated(cavity)
-    losses = row_losses(link, cavity)
+        states = coordinate_ascent.step(problem, rows.source, states)
+    before, final = [state.best.function for state in states], [state.settled() for state in states]
+    cavity = problem.cavities(rows.source, before, final)
+    link = rows.head.fit_link(cavity)
+    losses = link.row_losses(cavity.mean, cavity.variance, cavity.y)
     loo, shares = float(np.average(losses, weights=cavity.weight)), cavity.weight / cavity.weight.sum()
-    return Judgement(features, model, tuple(states), link, loo, losses, shares)
-
-
-def _cavities(model: Model, source: HeldRows, states: Sequence[AscentState]) -> Cavities:
-    sites, _ = View.of(model.features, [s.best.task.machine for s in states], source.n_rows, model.dtype)
-    final, _ = View.of(model.features, [s.settled().machine for s in states], source.n_rows, model.dtype)
-    return joined(source.map(partial(block_cavities, sites=sites, final=final, likelihood=model.likelihood)))
+    return Judgement(features, problem, tuple(states), link, loo, losses, shares)
 
 
 def moved(
-    model: Model, tasks: Sequence[Task], source: BlockSource, features: LearnableFeatures, offsets: Sequence[float]
-) -> list[Task]:
-    """The tasks in other features and with other prior means, at the q that the rows' sites make there (D18)."""
-    view, _ = View.of(model.features, [task.machine for task in tasks], source.n_rows, model.dtype)
+    problem: Problem,
+    functions: Sequence[LatentFunction],
+    source: BlockSource,
+    features: LearnableFeatures,
+    offsets: Sequence[float],
+) -> list[LatentFunction]:
+    """The functions in other features and with other prior means, at the q that the rows' sites make there (D18)."""
+    view, _ = problem.view(functions, source.n_rows)
     width = features.n_weights
     work = partial(
-        block_transfer,
+        problem.engine.transfer,
         view=view,
-        likelihood=model.likelihood,
-        features=features.prepared(None, model.dtype),
+        features=features.prepared(None, problem.dtype),
         width=width,
         offsets=offsets,
+        **problem.task,
     )
     prior, started = Gaussian.prior(width), []
-    for task, offset, sums in zip(tasks, offsets, source.reduce(work).each, strict=True):
-        scale = model.total_weight / sums.weight
+    for function, offset, sums in zip(functions, offsets, source.reduce(work).each, strict=True):
+        scale = problem.total_weight / sums.weight
         natural = NaturalParameters(np.eye(width) + scale * sums.curvature, scale * sums.linear)
-        started.append(replace(task, offset=offset, prior=prior, posterior=Gaussian.from_natural(natural)))
+        started.append(replace(function, offset=offset, prior=prior, posterior=Gaussian.from_natural(natural)))
     return started
 
 
 def loss_gradient(rows: Rows, here: Judgement) -> FeatureGradient:
     """Sums over rows of the derivative of the leave-one-out loss, with q following at fixed sites (D17)."""
-    learners = here.learners()
-    loss = partial(block_loss, features=here.features, machines=learners, likelihood=rows.likelihood, link=here.link)
-    sums = rows.source.reduce(loss)
-    pairs = zip(learners, sums.by_mean, sums.by_covariance, strict=True)
-    responses = [Response.of(machine.posterior, by_mean, by_covariance) for machine, by_mean, by_covariance in pairs]
-    return rows.source.reduce(partial(block_loss_gradient, **loss.keywords, responses=responses))
+    problem, final = here.problem, here.functions
+    known = {
+        "features": here.features,
+        "before": problem.view(here.before, OWN_COORDINATES, np.float64)[0],
+        "final": problem.view(final, OWN_COORDINATES, np.float64)[0],
+        "link": here.link,
+        **problem.task,
+    }
+    sums = rows.source.reduce(partial(problem.engine.loss, **known))
+    posteriors = [full(function) for function in final]
+    pairs = zip(posteriors, sums.by_mean, sums.by_covariance, strict=True)
+    responses = [Response.of(q, by_mean, by_covariance) for q, by_mean, by_covariance in pairs]
+    work = partial(problem.engine.loss_gradient, posteriors=posteriors, responses=responses, **known)
+    return rows.source.reduce(work)
 
 
 def elbo_gradient(
-    source: BlockSource, features: LearnableFeatures, machines: Sequence[Machine], likelihood: Likelihood
+    problem: Problem, source: BlockSource, features: LearnableFeatures, functions: Sequence[LatentFunction]
 ) -> FeatureGradient:
     """Sums over rows of the derivative of the ELBO at fixed q, which at the best q is the total one (D16)."""
-    learners = [
-        Learner(m.label, m.offset, m.posterior, m.posterior) for m in machines if isinstance(m.posterior, Gaussian)
-    ]
-    work = partial(block_elbo_gradient, features=features, machines=learners, likelihood=likelihood)
+    view, _ = problem.view(functions, OWN_COORDINATES, np.float64)
+    posteriors = [full(function) for function in functions]
+    work = partial(
+        problem.engine.elbo_gradient, features=features, view=view, posteriors=posteriors, **problem.task
+    )
     return source.reduce(work)
 
 

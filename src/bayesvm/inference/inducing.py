@@ -11,6 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.mixture import GaussianMixture
 from threadpoolctl import threadpool_limits
 
+from bayesvm.core.heads import Head
 from bayesvm.core.kernels import Kernel, Sum
 from bayesvm.core.linalg import Array
 from bayesvm.core.workspace import Workspace
@@ -22,10 +23,10 @@ HOW = ("kmeans", "random", "greedy", "gmm")
 SAMPLE_ROWS = 4_000  # a choice is made among at most this many rows, or
 SAMPLE_ROWS_PER_POINT = 8  # this many per inducing point, whichever is more
 
-# Rows per row of the sample from which k-means clusters each class by itself. Points that know labels serve better
+# Rows per row of the sample from which k-means clusters each stratum by itself. Points that know y serve better
 # (covtype, 40,000 rows: log loss .465 -> .454), but leave-one-out does not take out what a row told about their places:
 # where the sample is all there is, it promises up to .05 more than before; at this ratio at most .0015 on three tables.
-ROWS_PER_SAMPLE_FOR_CLASSES = 5
+ROWS_PER_SAMPLE_FOR_STRATA = 5
 
 # Of AFK-MC²: seeds are then within 1 % of exact k-means++; 10 steps can be 16 % worse, 200 are no better.
 CHAIN_STEPS = 50
@@ -36,11 +37,16 @@ LEAST_VARIANCE = 1e-10  # of the largest k(x,x); points that would explain less 
 
 
 def select(
-    source: BlockSource, how: str, n_points: int, rng: np.random.Generator, kernel: Kernel | None = None
+    source: BlockSource,
+    how: str,
+    n_points: int,
+    rng: np.random.Generator,
+    kernel: Kernel | None = None,
+    head: Head | None = None,
 ) -> Array:
     """``n_points`` inducing points from a bounded random sample; fewer if the sample has fewer distinct rows.
 
-    - ``"kmeans"``: centres of clusters, from AFK-MC² seeds; of clusters within classes if there are many rows.
+    - ``"kmeans"``: centres of clusters, from AFK-MC² seeds; of clusters within the head's strata if there are many rows.
     - ``"random"``: rows drawn without regard to their weights.
     - ``"greedy"``: each the row at which the points before it leave most variance; fewer if they leave none.
     - ``"gmm"``: means of a Gaussian mixture.
@@ -53,7 +59,7 @@ def select(
     if how == "greedy" and kernel is None:
         raise ValueError("'greedy' chooses inducing points by the kernel's variances; give select the kernel")
     limit = max(SAMPLE_ROWS, SAMPLE_ROWS_PER_POINT * n_points)
-    rows, weight, label = _distinct(at_most(source, limit, rng))
+    rows, weight, stratum = _distinct(at_most(source, limit, rng), head)
     if n_points >= len(rows):
         return rows
     if how == "random":
@@ -66,8 +72,8 @@ def select(
         given = (rows - origin) / unit, weight
         if how == "gmm":
             points = mixture_means(*given, n_points, rng)
-        elif source.n_rows >= ROWS_PER_SAMPLE_FOR_CLASSES * limit:
-            points = class_centres(*given, label, n_points, rng)
+        elif head is not None and source.n_rows >= ROWS_PER_SAMPLE_FOR_STRATA * limit:
+            points = stratified_centres(*given, stratum, n_points, rng)
         else:
             points = clusters(*given, n_points, rng).cluster_centers_
         return np.unique(points * unit + origin, axis=0)
@@ -75,7 +81,7 @@ def select(
 
 def every_row(source: BlockSource) -> Array:
     """All distinct rows: the paper's full batch model."""
-    return _distinct(source.held())[0]
+    return _distinct(source.held(), None)[0]
 
 
 def afk_mc2_seeds(rows: Array, weight: Array, n_seeds: int, rng: np.random.Generator) -> npt.NDArray[np.intp]:
@@ -122,16 +128,16 @@ def clusters(rows: Array, weight: Array, n_clusters: int, rng: np.random.Generat
         return kmeans.fit(rows, sample_weight=weight)
 
 
-def class_centres(
-    rows: Array, weight: Array, label: npt.NDArray[np.intp], n_points: int, rng: np.random.Generator
+def stratified_centres(
+    rows: Array, weight: Array, stratum: npt.NDArray[np.intp], n_points: int, rng: np.random.Generator
 ) -> Array:
-    """Centres of clusters within each class; a class has points in proportion to the root of its weight.
+    """Centres of clusters within each stratum, which has points in proportion to the root of its weight.
 
-    So rows of two classes that lie near each other have points on either side of what divides them.
+    So rows of two strata that lie near each other have points on either side of what divides them.
     """
-    classes, which = np.unique(label, return_inverse=True)
+    strata, which = np.unique(stratum, return_inverse=True)
     most, merit = np.bincount(which), np.sqrt(np.bincount(which, weight))
-    sizes = np.zeros(len(classes), np.intp)
+    sizes = np.zeros(len(strata), np.intp)
     for _ in range(n_points):  # Sainte-Laguë's way to share out whole numbers
         sizes[np.argmax(np.where(sizes < most, merit / (2 * sizes + 1), 0.0))] += 1
     centres = []
@@ -195,12 +201,13 @@ def greedy_rows(rows: Array, n_points: int, kernel: Kernel) -> list[int]:
     return chosen
 
 
-def _distinct(source: HeldRows) -> tuple[Array, Array, npt.NDArray[np.intp]]:
-    """Rows in the order of their numbers, their weights, and the class that most of each row's weight has."""
+def _distinct(source: HeldRows, head: Head | None) -> tuple[Array, Array, npt.NDArray[np.intp]]:
+    """Rows in the order of their numbers, their weights, and the stratum that most of each row's weight has."""
     block = source.gathered()
     rows, which = np.unique(np.asarray(block.X, np.float64), axis=0, return_inverse=True)
-    classes, y = np.unique(block.y, return_inverse=True)
-    cell, shape = which.ravel() * len(classes) + y, (len(rows), len(classes))
+    stratum = np.zeros(len(block.y), np.intp) if head is None else head.strata(block.y)
+    strata, own = np.unique(stratum, return_inverse=True)
+    cell, shape = which.ravel() * len(strata) + own, (len(rows), len(strata))
     each = np.bincount(cell, block.weight, minlength=shape[0] * shape[1]).astype(np.float64).reshape(shape)
     weight = each.sum(axis=1)
     given = weight > 0

@@ -7,25 +7,27 @@ optimum; coordinate updates of a mean field would crawl, or diverge, where featu
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 from scipy import optimize
 
 from bayesvm.core.linalg import Array
 from bayesvm.core.posterior import DiagonalGaussian
-from bayesvm.core.statistics import Machine, Statistics, block_gradient
+from bayesvm.core.latent import LatentFunction
+from bayesvm.core.statistics import Statistics
 from bayesvm.data.blocks import BlockSource
 from bayesvm.data.stopping import Stopped
-from bayesvm.inference.objective import Model, checked
+from bayesvm.inference.problem import Problem, checked
 
 SMALLEST_DEVIATION = 1e-8
 SMALLEST_SLOPE = 1e-100  # of the ELBO, that can be divided by; it is no stop rule
 
 
 def maximise(
-    model: Model,
+    problem: Problem,
     source: BlockSource,
-    label: int,
+    target: int,
     *,
     max_passes: int,
     tol: float,
@@ -33,20 +35,24 @@ def maximise(
     remembered: Callable[[Callable[[], Statistics]], Statistics] = lambda sums: sums(),
     stop: Callable[[], bool] = lambda: False,
 ) -> tuple[DiagonalGaussian, float, bool]:
-    """The best mean field for one class against the rest, its ELBO, and whether the optimiser's own stop rule was met.
+    """The best mean field for one target, its ELBO, and whether the optimiser's own stop rule was met.
 
     One evaluation is one pass; ``on_pass`` is called with each ELBO, and ``remembered`` may know its sums already. Sums
     over a part of the rows are scaled up to all. A pass that is stopped on request leaves the best one before it.
     """
-    width = model.features.n_weights
-    per_row, scale = 1 / model.total_weight, model.total_weight / source.total_weight
+    width = problem.features.n_weights
+    per_row, scale = 1 / problem.total_weight, problem.total_weight / source.total_weight
     best: tuple[float, Array] | None = None
+
+    def pass_at(q: DiagonalGaussian) -> Statistics:
+        view, _ = problem.view([LatentFunction(target, 0.0, q)], source.n_rows)
+        return source.reduce(partial(problem.engine.mean_field_gradient, view=view, **problem.task)).each[0]
 
     def loss(parameters: Array) -> tuple[float, Array]:
         mean, deviation = parameters[:width], parameters[width:]
         q = DiagonalGaussian(mean, deviation**2)
         nonlocal best
-        sums = remembered(lambda: model.sums(source, [Machine(label, 0.0, q)], block_gradient)[0][0])
+        sums = remembered(lambda: pass_at(q))
         elbo = checked(scale * sums.bound - q.kl_from_prior())
         on_pass(elbo)
         # D14: dELBO/dmu = Σ ∂B/∂m phi - mu;  dELBO/ds = -s Σ w phi² - s + 1/s

@@ -8,36 +8,37 @@ from typing import Any
 
 import numpy as np
 
+from bayesvm.core.latent import LatentFunction
 from bayesvm.data.blocks import BlockSource
 from bayesvm.inference.learning_rates import LearningRate
-from bayesvm.inference.objective import Model, Task, evaluate
+from bayesvm.inference.problem import Problem, evaluate
 
 
 @dataclass(frozen=True)
 class StochasticState:
-    """A task, what the learning rate remembers, and of the last step its size and the ELBO estimated before it."""
+    """A function, what the learning rate remembers, and of the last step its size and the ELBO estimated before it."""
 
-    task: Task
+    function: LatentFunction
     memory: Any
     rho: float = 0.0
     elbo: float = -np.inf
 
 
-def init(tasks: Sequence[Task], rate: LearningRate) -> list[StochasticState]:
+def init(functions: Sequence[LatentFunction], rate: LearningRate) -> list[StochasticState]:
     """The starting points, with nothing remembered."""
-    return [StochasticState(task, rate.init()) for task in tasks]
+    return [StochasticState(function, rate.init()) for function in functions]
 
 
 def step(
-    model: Model, batch: BlockSource, states: Sequence[StochasticState], rate: LearningRate
+    problem: Problem, batch: BlockSource, states: Sequence[StochasticState], rate: LearningRate
 ) -> list[StochasticState]:
     """One minibatch: D6 with its sums times N/|batch|, at the learning rate's ρ."""
     moved = []
-    for state, here in zip(states, evaluate(model, batch, [state.task for state in states]), strict=True):
-        q = state.task.posterior
+    for state, here in zip(states, evaluate(problem, batch, [state.function for state in states]), strict=True):
+        q = here.posterior
         now = q.natural
         towards = np.concatenate([(here.target.precision - now.precision).ravel(), here.target.linear - now.linear])
         rho, memory = rate.next(state.memory, towards)
-        task = state.task.at(q.moved(here.target, rho)) if rho > 0 else state.task
-        moved.append(StochasticState(task, memory, rho, here.elbo))
+        function = state.function.at(q.moved(here.target, rho)) if rho > 0 else state.function
+        moved.append(StochasticState(function, memory, rho, here.elbo))
     return moved

@@ -1,8 +1,8 @@
 """Inference: from the prior to the fitted posteriors: which updates, on which rows, until when.
 
-All roads end in coordinate ascent over all rows, whose stop rule (D12) can be trusted: ``batch`` starts
-there, ``stochastic`` after epochs of minibatches, ``auto`` after growing subsets of the rows. The machines of several
-classes go together, one pass serving all that are not finished.
+All strategies end in coordinate ascent over all rows, whose stop rule (D12) can be trusted: ``batch`` starts
+there, ``stochastic`` after epochs of minibatches, ``auto`` after growing subsets of the rows. Several latent functions
+are trained together, one pass serving all that are not finished.
 """
 
 from __future__ import annotations
@@ -14,35 +14,36 @@ from functools import partial
 
 import numpy as np
 
-from bayesvm.core.statistics import Machine, Statistics
+from bayesvm.core.latent import LatentFunction
+from bayesvm.core.statistics import Statistics
 from bayesvm.data.blocks import BlockSource
 from bayesvm.data.stopping import Stopped
 from bayesvm.inference import coordinate_ascent, mean_field, stochastic
 from bayesvm.inference.coordinate_ascent import AscentState
 from bayesvm.inference.learning_rates import LearningRate
-from bayesvm.inference.objective import Model, Task
+from bayesvm.inference.problem import Problem, full
 from bayesvm.inference.training_state import Clock, Epoch, Memory, NoMemory, TrainingState
 
 FIRST_SUBSET = 16  # rows per weight in the smallest subset, but
 SMALLEST_SUBSET, LARGEST_FIRST_SUBSET = 2_048, 16_384
 GROWTH = 4
 UNKNOWN_CONTRACTION = 0.9
-FEW_PASSES = 10  # over a sample, for a class of a mean field that was stopped before its first one
+FEW_PASSES = 10  # over a sample, for a target of a mean field that was stopped before its first one
 
 
 @dataclass(frozen=True)
 class Progress:
-    """What a callback hears after every update."""
+    """What a callback is notified of after every update."""
 
     phase: str
     update: int
     passes: float  # rows read so far, over the rows there are
     max_passes: float
-    elbo: float  # of all rows and classes; an estimate while only some rows are read
+    elbo: float  # of all rows and functions; an estimate while only some rows are read
     rho: float
     remaining: float  # estimated ELBO per row still to be gained; NaN where unknown
     tol: float = 0.0  # and when that is little enough
-    machines: tuple[Machine, ...] = ()  # as they are now; empty where they are not at hand
+    functions: tuple[LatentFunction, ...] = ()  # as they are now; empty where they are not known
     held_out: float = np.nan  # log loss of rows that are not learned from, where somebody asked for it
 
 
@@ -66,11 +67,10 @@ class Plan:
 
 @dataclass(frozen=True)
 class Trained:
-    """The machines, how they were reached, and the machines one step before, at which the rows' sites were taken."""
+    """The functions, how they were reached, and the functions one step before, at which the rows' sites were taken."""
 
-    machines: tuple[Machine, ...]
-    before: tuple[Machine, ...]
-    tasks: tuple[Task, ...]
+    functions: tuple[LatentFunction, ...]
+    before: tuple[LatentFunction, ...]
     elbo: float
     trace: tuple[float, ...]
     passes: float
@@ -98,7 +98,7 @@ class Log:
     def spent(self, next_rows: int = 0) -> bool:
         """Whether there is no room for reading so many more rows."""
         if self.plan.clock.over() and not self.stopped:
-            # From here on training takes short cuts; whoever goes on later should do so from where it was before them.
+            # From here on training takes short cuts; a later run should resume from the state before them.
             self.stopped = True
             if self.latest is not None:
                 self.memory.keep(self.latest, now=True)
@@ -110,61 +110,66 @@ class Log:
         self.spent()
 
     def __call__(
-        self, phase: str, rows: int, elbo: float, rho: float, remaining: float = np.nan, tasks: Iterable[Task] = ()
+        self,
+        phase: str,
+        rows: int,
+        elbo: float,
+        rho: float,
+        remaining: float = np.nan,
+        functions: Iterable[LatentFunction] = (),
     ) -> None:
         self.rows += rows
         self.trace.append(elbo)
         if self.callback is not None:
-            update, left = len(self.trace), remaining / self.n_rows
-            machines = tuple(task.machine for task in tasks)
-            plan = self.plan
-            self.callback(Progress(phase, update, self.passes, plan.max_passes, elbo, rho, left, plan.tol, machines))
+            update, left, plan = len(self.trace), remaining / self.n_rows, self.plan
+            self.callback(
+                Progress(phase, update, self.passes, plan.max_passes, elbo, rho, left, plan.tol, tuple(functions))
+            )
 
-    def states(self, phase: str, rows: int, states: Sequence[AscentState], place: TrainingState) -> None:
+    def states(self, phase: str, rows: int, states: Sequence[AscentState], reached: TrainingState) -> None:
         """Note a pass of coordinate ascent."""
         elbo, left = sum(s.best.elbo for s in states), sum(s.remaining for s in states)
-        self(phase, rows, elbo, min(s.rho for s in states), left, (s.best.task for s in states))
-        self.reached(replace(place, states=tuple(states)))
+        self(phase, rows, elbo, min(s.rho for s in states), left, (s.best.function for s in states))
+        self.reached(replace(reached, states=tuple(states)))
 
-    def reached(self, place: TrainingState, *, now: bool = False) -> None:
-        """A place to go on from."""
+    def reached(self, state: TrainingState, *, now: bool = False) -> None:
+        """A state to resume from."""
         if not self.stopped:
-            self.latest = lambda: replace(place, rows=self.rows, trace=tuple(self.trace))
+            self.latest = lambda: replace(state, rows=self.rows, trace=tuple(self.trace))
             self.memory.keep(self.latest, now=now)
 
 
 def train(
-    model: Model,
+    problem: Problem,
     source: BlockSource,
     plan: Plan,
-    tasks: Sequence[Task],
+    functions: Sequence[LatentFunction],
     rng: np.random.Generator,
     callback: Callback | None = None,
     memory: Memory | None = None,
 ) -> Trained:
-    """Fit a full covariance for every task, from the start or from the place that is remembered."""
+    """Fit a full covariance for every function, from the start or from a state that is remembered."""
     log = Log(source.n_rows, plan, callback, memory or NoMemory())
-    place = log.memory.recall()
-    if place is None:
-        place = TrainingState.start(plan.inference, tasks, [UNKNOWN_CONTRACTION] * len(tasks), rng)
+    reached = log.memory.recall()
+    if reached is None:
+        reached = TrainingState.start(plan.inference, functions, [UNKNOWN_CONTRACTION] * len(functions), rng)
     else:
-        log.rows, log.trace = place.rows, list(place.trace)
-        rng.bit_generator.state = place.rng
-    if place.phase == "stochastic":
-        place = minibatch_epochs(model, source, plan, place, rng, log)
-    elif place.phase == "auto":
-        place = _growing_subsets(model, source, plan, place, rng, log)
-    good_enough = plan.tol * model.total_weight
-    states = _ascend(model, source, place, log, "all rows", good_enough) or _from_few_rows(
-        model, source, place, rng, log
+        log.rows, log.trace = reached.rows, list(reached.trace)
+        rng.bit_generator.state = reached.rng
+    if reached.phase == "stochastic":
+        reached = minibatch_epochs(problem, source, plan, reached, rng, log)
+    elif reached.phase == "auto":
+        reached = _growing_subsets(problem, source, plan, reached, rng, log)
+    good_enough = plan.tol * problem.total_weight
+    states = _ascend(problem, source, reached, log, "all rows", good_enough) or _from_few_rows(
+        problem, source, reached, rng, log
     )
-    log.reached(replace(place, states=tuple(states)), now=True)
+    log.reached(replace(reached, states=tuple(states)), now=True)
     done = [not state.rejected and state.remaining <= good_enough for state in states]
     final = [s.settled() if good else s.finished() for s, good in zip(states, done, strict=True)]
     return Trained(
-        machines=tuple(task.machine for task in final),
-        before=tuple(state.best.task.machine for state in states),
-        tasks=tuple(final),
+        functions=tuple(final),
+        before=tuple(state.best.function for state in states),
         elbo=float(sum(state.best.elbo for state in states)),
         trace=tuple(log.trace),
         passes=log.passes,
@@ -173,22 +178,22 @@ def train(
 
 
 def train_mean_field(
-    model: Model,
+    problem: Problem,
     source: BlockSource,
     plan: Plan,
-    labels: Sequence[int],
+    targets: Sequence[int],
     callback: Callback | None = None,
     memory: Memory | None = None,
 ) -> Trained:
-    """Fit a diagonal covariance for every class, one after the other.
+    """Fit a diagonal covariance for every target, one after the other.
 
     The optimiser's own state cannot be kept; the sums of its passes can, and lead it the same way again.
     """
-    log = Log(source.n_rows * len(labels), plan, callback, memory or NoMemory())
-    place = log.memory.recall() or TrainingState("mean field", (), (), None)
-    passes = [list(sums) for sums in place.passes]
+    log = Log(source.n_rows * len(targets), plan, callback, memory or NoMemory())
+    reached = log.memory.recall() or TrainingState("mean field", (), (), None)
+    passes = [list(sums) for sums in reached.passes]
     fits = []
-    for number, label in enumerate(labels):
+    for number, target in enumerate(targets):
         if number == len(passes):
             passes.append([])
         known, mine = iter(tuple(passes[number])), passes[number]
@@ -199,16 +204,16 @@ def train_mean_field(
             if (found := next(known, None)) is None:
                 found = sums()
                 mine.append(found)
-                log.reached(replace(place, passes=tuple(map(tuple, passes))))
+                log.reached(replace(reached, passes=tuple(map(tuple, passes))))
             return found
 
         fit = None
         with suppress(Stopped):
             if mine or not plan.clock.stop.made:
                 fit = mean_field.maximise(
-                    model,
+                    problem,
                     source,
-                    label,
+                    target,
                     max_passes=plan.max_passes,
                     tol=plan.tol,
                     on_pass=lambda elbo: log("mean field", source.n_rows, elbo, 1.0),
@@ -217,52 +222,52 @@ def train_mean_field(
                 )
         if plan.clock.stop.made:
             log.abandoned()
-        if fit is None:  # a model needs all its classes
+        if fit is None:  # a model needs all its functions
             few = source.subset(SMALLEST_SUBSET, np.random.default_rng(0))
             few_passes = min(FEW_PASSES, plan.max_passes)
             heard = partial(log, "mean field", few.n_rows, rho=1.0)
-            fit = mean_field.maximise(model, few, label, max_passes=few_passes, tol=plan.tol, on_pass=heard)
+            fit = mean_field.maximise(problem, few, target, max_passes=few_passes, tol=plan.tol, on_pass=heard)
         fits.append(fit)
-    log.reached(replace(place, passes=tuple(map(tuple, passes))), now=True)
-    machines = tuple(Machine(label, 0.0, q) for label, (q, _, _) in zip(labels, fits, strict=True))
+    log.reached(replace(reached, passes=tuple(map(tuple, passes))), now=True)
+    functions = tuple(LatentFunction(target, 0.0, q) for target, (q, _, _) in zip(targets, fits, strict=True))
     elbo, done = sum(elbo for _, elbo, _ in fits), all(done for _, _, done in fits)
-    return Trained(machines, machines, (), elbo, tuple(log.trace), log.passes, done)
+    return Trained(functions, functions, elbo, tuple(log.trace), log.passes, done)
 
 
 def _ascend(
-    model: Model, source: BlockSource, place: TrainingState, log: Log, phase: str, good_enough: float
+    problem: Problem, source: BlockSource, reached: TrainingState, log: Log, phase: str, good_enough: float
 ) -> list[AscentState]:
-    """Coordinate ascent until, for every task, the ELBO that is left after the next step is good enough.
+    """Coordinate ascent until, for every function, the ELBO that is left after the next step is good enough.
 
     On request it stops with the last complete pass; before the first one there are no states.
     """
-    states = list(place.states)
+    states = list(reached.states)
     try:
         if not states and not log.plan.clock.stop.made:
-            states = coordinate_ascent.init(model, source, place.tasks, place.contraction)
-            log.states(phase, source.n_rows, states, place)
+            states = coordinate_ascent.init(problem, source, reached.functions, reached.contraction)
+            log.states(phase, source.n_rows, states, reached)
         while states and not log.spent(source.n_rows):
             going = [i for i, s in enumerate(states) if (s.rejected or s.remaining > good_enough) and not s.stalled]
             if not going:
                 break
-            for i, state in zip(going, coordinate_ascent.step(model, source, [states[i] for i in going]), strict=True):
+            for i, state in zip(going, coordinate_ascent.step(problem, source, [states[i] for i in going]), strict=True):
                 states[i] = state
-            log.states(phase, source.n_rows, states, place)
+            log.states(phase, source.n_rows, states, reached)
     except Stopped:
         log.abandoned()
     return states
 
 
 def _from_few_rows(
-    model: Model, source: BlockSource, place: TrainingState, rng: np.random.Generator, log: Log
+    problem: Problem, source: BlockSource, reached: TrainingState, rng: np.random.Generator, log: Log
 ) -> list[AscentState]:
-    """For a request to stop before the first pass was complete: the tasks as they are, or one step from a prior."""
+    """For a request to stop before the first pass was complete: the functions as they are, or one step from a prior."""
     log.abandoned()
     part = source.subset(min(source.n_rows, SMALLEST_SUBSET), rng)
-    states = coordinate_ascent.init(model, part, place.tasks, place.contraction)
-    begun = [not np.array_equal(t.posterior.natural.precision, t.prior.natural.precision) for t in place.tasks]
+    states = coordinate_ascent.init(problem, part, reached.functions, reached.contraction)
+    begun = [f.prior is None or not np.array_equal(full(f).natural.precision, f.prior.natural.precision) for f in reached.functions]
     states = [replace(state, rejected=known) for state, known in zip(states, begun, strict=True)]
-    log.states(f"{part.n_rows:,} rows", part.n_rows, states, place)
+    log.states(f"{part.n_rows:,} rows", part.n_rows, states, reached)
     return states
 
 
@@ -272,7 +277,7 @@ def first_subset(n_weights: int) -> int:
 
 
 def _growing_subsets(
-    model: Model, source: BlockSource, plan: Plan, place: TrainingState, rng: np.random.Generator, log: Log
+    problem: Problem, source: BlockSource, plan: Plan, reached: TrainingState, rng: np.random.Generator, log: Log
 ) -> TrainingState:
     """Nested random subsets, each four times the last, their sums scaled to all rows.
 
@@ -281,45 +286,45 @@ def _growing_subsets(
     weights only to about M·N/n nats, so there is no use in converging it much further than that.
     """
     order = source.subset(source.n_rows, rng)  # as many as can be held
-    n_rows = place.subset_rows or first_subset(model.features.n_weights)
+    n_rows = reached.subset_rows or first_subset(problem.features.n_weights)
     largest = min(source.n_rows // 2, order.n_rows + 1)
-    while place.states or (n_rows < largest and not log.spent(source.n_rows)):
+    while reached.states or (n_rows < largest and not log.spent(source.n_rows)):
         part = order.head(n_rows)
-        sampling_noise = 0.1 * model.features.n_weights * source.n_rows / n_rows
-        good_enough = max(sampling_noise, plan.tol * model.total_weight)
-        states = _ascend(model, part, replace(place, subset_rows=n_rows), log, f"{n_rows:,} rows", good_enough)
+        sampling_noise = 0.1 * problem.features.n_weights * source.n_rows / n_rows
+        good_enough = max(sampling_noise, plan.tol * problem.total_weight)
+        states = _ascend(problem, part, replace(reached, subset_rows=n_rows), log, f"{n_rows:,} rows", good_enough)
         if not states:
             break
-        tasks, contraction = tuple(s.finished() for s in states), tuple(s.contraction for s in states)
-        place = replace(place, tasks=tasks, contraction=contraction, states=())
+        functions, contraction = tuple(s.finished() for s in states), tuple(s.contraction for s in states)
+        reached = replace(reached, functions=functions, contraction=contraction, states=())
         n_rows *= GROWTH
-    return place.for_all_rows(rng)
+    return reached.for_all_rows(rng)
 
 
 def minibatch_epochs(
-    model: Model, source: BlockSource, plan: Plan, place: TrainingState, rng: np.random.Generator, log: Log
+    problem: Problem, source: BlockSource, plan: Plan, reached: TrainingState, rng: np.random.Generator, log: Log
 ) -> TrainingState:
     """Epochs of minibatches until their mean ELBO no longer rises beyond its own noise, twice in a row.
 
     At least one pass of the budget is left for the coordinate ascent that follows and gives the verdict.
     """
-    epoch = place.epoch or Epoch(tuple(stochastic.init(place.tasks, plan.learning_rate)))
+    epoch = reached.epoch or Epoch(tuple(stochastic.init(reached.functions, plan.learning_rate)))
     while epoch.begun or (epoch.flat < 2 and not log.spent(2 * source.n_rows)):
-        place = replace(place, rng=rng.bit_generator.state)
+        reached = replace(reached, rng=rng.bit_generator.state)
         try:
             for number, batch in enumerate(source.minibatches(plan.batch_size, rng)):
                 if number < epoch.done:
                     continue  # before the interruption
                 if epoch.begun and log.spent():
                     break
-                states = stochastic.step(model, batch, epoch.states, plan.learning_rate)
+                states = stochastic.step(problem, batch, epoch.states, plan.learning_rate)
                 epoch = epoch.after(states)
                 elbo, rho = sum(state.elbo for state in states), min(state.rho for state in states)
-                log("minibatches", batch.n_rows, elbo, rho, tasks=(state.task for state in states))
-                log.reached(replace(place, epoch=epoch))
+                log("minibatches", batch.n_rows, elbo, rho, functions=(state.function for state in states))
+                log.reached(replace(reached, epoch=epoch))
         except Stopped:
             log.abandoned()
         if epoch.begun:
-            epoch = epoch.ended(plan.tol * model.total_weight)
-    tasks = tuple(state.task for state in epoch.states)
-    return replace(place, tasks=tasks, epoch=None).for_all_rows(rng)
+            epoch = epoch.ended(plan.tol * problem.total_weight)
+    functions = tuple(state.function for state in epoch.states)
+    return replace(reached, functions=functions, epoch=None).for_all_rows(rng)

@@ -1,4 +1,4 @@
-"""Inference: where training is, so that it can go on there with the same bits, and when it has to stop."""
+"""Inference: the state of training, from which it can resume with bit-identical results, and when it has to stop."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from bayesvm.core.latent import LatentFunction
 from bayesvm.core.statistics import Statistics
 from bayesvm.data.stopping import StopRequest
 from bayesvm.inference.coordinate_ascent import AscentState
-from bayesvm.inference.objective import Task
 from bayesvm.inference.stochastic import StochasticState
 
 
@@ -71,22 +71,22 @@ class TrainingState:
     """
 
     phase: str
-    tasks: tuple[Task, ...]
+    functions: tuple[LatentFunction, ...]
     contraction: tuple[float, ...]
     rng: Any
     subset_rows: int = 0
     states: tuple[AscentState, ...] = ()
     epoch: Epoch | None = None
-    passes: tuple[tuple[Statistics, ...], ...] = ()  # of a mean field, the sums so far, class by class
+    passes: tuple[tuple[Statistics, ...], ...] = ()  # of a mean field, the sums so far, target by target
     rows: int = 0  # read so far
     trace: tuple[float, ...] = ()
 
     @classmethod
     def start(
-        cls, phase: str, tasks: Sequence[Task], contraction: Sequence[float], rng: np.random.Generator
+        cls, phase: str, functions: Sequence[LatentFunction], contraction: Sequence[float], rng: np.random.Generator
     ) -> TrainingState:
         """Nothing done yet."""
-        return cls(phase, tuple(tasks), tuple(contraction), rng.bit_generator.state)
+        return cls(phase, tuple(functions), tuple(contraction), rng.bit_generator.state)
 
     def for_all_rows(self, rng: np.random.Generator) -> TrainingState:
         """The last phase, from what was reached."""
@@ -94,14 +94,14 @@ class TrainingState:
 
 
 class Memory(Protocol):
-    """Keeps places for a run that may be killed."""
+    """Keeps the state of a training that may be killed."""
 
     def recall(self) -> TrainingState | None:
-        """Where an earlier run was."""
+        """The state that an earlier run reached."""
         ...
 
-    def keep(self, place: Callable[[], TrainingState], *, now: bool = False) -> None:
-        """Where it is now; asked for only when it is time to keep it."""
+    def keep(self, state: Callable[[], TrainingState], *, now: bool = False) -> None:
+        """The present state; asked for only when it is time to keep it."""
         ...
 
 
@@ -112,5 +112,5 @@ class NoMemory:
         """Nothing."""
         return None
 
-    def keep(self, place: Callable[[], TrainingState], *, now: bool = False) -> None:
+    def keep(self, state: Callable[[], TrainingState], *, now: bool = False) -> None:
         """Does nothing."""

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import copy
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
 
@@ -19,8 +18,8 @@ from bayesvm.core.features import InducingFeatures
 from bayesvm.core.kernels import Kernel
 from bayesvm.core.likelihoods import Likelihood
 from bayesvm.core.linalg import Array, NotFiniteError, NotPositiveDefiniteError
-from bayesvm.core.links import base_rate_offsets
-from bayesvm.core.statistics import Block
+from bayesvm.core.heads import Head
+from bayesvm.core.latent import Block
 from bayesvm.data.memory import MemorySource
 from bayesvm.data.scaling import ColumnScaler, Scaler
 from bayesvm.data.stopping import Stopped
@@ -30,6 +29,7 @@ from bayesvm.inference.families import KernelFamily
 from bayesvm.inference.hyperparameters import FIRST_UPDATES, Judgement, Rows, judge, search
 from bayesvm.inference.inducing import select
 from bayesvm.inference.training_state import Clock
+from bayesvm.inference.tuning_report import Trial, TrialLog
 
 # Rows, inducing points and judgements of each stage.
 FIRST = (1_000, 150, 8)
@@ -45,66 +45,7 @@ RELEVANCE_FROM = 1_000  # rows below which a length-scale for every feature was 
 ROWS_PER_FEATURE = 10
 CLOSE = 0.01  # log loss by which another scaling may be behind on fresh rows and still be refined
 CLEARLY = 0.003  # log loss by which another scaling or kernel must be better than the plain one
-RARE_ROWS = 50  # of the rarest class that a sample should have
 BLOCK_ROWS = 512
-
-
-@dataclass(frozen=True)
-class Trial:
-    """One thing that was tried: a line of the report."""
-
-    what: str
-    scale: str | None
-    kernel: str
-    n_rows: int
-    n_inducing: int
-    loo: float  # leave-one-out log loss
-    seconds: float
-
-    def __str__(self) -> str:
-        left = f"{self.what:<14} {self.scale or 'none':<8} {self.kernel:<19} {self.n_rows:>9,} {self.n_inducing:>6}"
-        return f"{left} {self.loo:>8.4f} {self.seconds:>7.2f}"
-
-
-HEADER = f"{'tried':<14} {'scale':<8} {'kernel':<19} {'rows':>9} {'points':>6} {'LOO loss':>8} {'seconds':>7}"
-
-
-@dataclass
-class Report:
-    """What was tried, its leave-one-out log loss, what was chosen and why; prints as a table.
-
-    ``climb`` has the steps of ``tune="elbo"``: the ELBO, then the kernel's learned parameters.
-    """
-
-    trials: list[Trial] = field(default_factory=list)
-    chosen: list[str] = field(default_factory=list)
-    failed: int = 0
-    climb: list[list[float]] = field(default_factory=list)
-    hear: Callable[[Trial], None] | None = None
-
-    def add(self, trial: Trial) -> Trial:
-        """Note a trial, and tell who listens."""
-        self.trials.append(trial)
-        if self.hear is not None:
-            self.hear(trial)
-        return trial
-
-    def state(self) -> dict[str, Any]:
-        """As plain values, for files."""
-        trials = [vars(trial) for trial in self.trials]
-        return {"trials": trials, "chosen": self.chosen, "failed": self.failed, "climb": self.climb}
-
-    @classmethod
-    def from_state(cls, state: dict[str, Any]) -> Report:
-        """What ``state`` gave."""
-        trials = [Trial(**trial) for trial in state["trials"]]
-        return cls(trials, list(state["chosen"]), state["failed"], climb=list(state.get("climb", [])))
-
-    def __str__(self) -> str:
-        failed = [f"{self.failed} kernels whose matrices failed were passed over."] if self.failed else []
-        return "\n".join([HEADER, *map(str, self.trials), *self.chosen, *failed])
-
-    __repr__ = __str__
 
 
 @dataclass(frozen=True)
@@ -140,6 +81,11 @@ class Entry:
         return self.features.kernel
 
     @property
+    def prior_variance(self) -> float:
+        """That of f, averaged over the inducing points."""
+        return float(np.mean(self.kernel.diagonal(self.features.inducing_points)))
+
+    @property
     def score(self) -> float:
         """Leave-one-out log loss; of many parameters, on rows that they were not learned on."""
         return self.trial.loo
@@ -147,16 +93,16 @@ class Entry:
 
 @dataclass(frozen=True)
 class Tuner:
-    """Rows to tune on, in random order, of which each stage takes the first; and what is known about the classes."""
+    """Rows to tune on, in random order, of which each stage takes the first; and what they are to predict."""
 
     sample: Block  # not scaled
     effective_rows: float  # of all there are; it decides how many parameters may be learned
+    head: Head
     likelihood: Likelihood
-    labels: tuple[int, ...]
-    rates: Array | None  # base rates that a row far away gets; without them the prior mean is zero
+    base_rates: bool  # whether a row far away gets what the head knows without X; else the prior mean is zero
     workers: Workers
     rng: np.random.Generator
-    report: Report
+    log: TrialLog
     clock: Clock = field(default_factory=Clock)
     most_points: int = 1_000_000  # of the fit that will follow; a kernel tuned with more would not suit it
 
@@ -179,7 +125,7 @@ class Tuner:
             finalists = [self._with_more_points(finalists[0])]
         self.clock.stop.settle()
         best = finalists[0] if finalists else self._best(tried, errors=2.0)
-        self.report.chosen.append(
+        self.log.choose(
             f"Chosen: scale {best.scale!r}, kernel {best.trial.kernel}: lowest leave-one-out log loss, "
             "or tried earlier and not clearly above the lowest."
         )
@@ -236,15 +182,15 @@ class Tuner:
         try:
             found = self._judged(entry, entry.rows, n_points)
         except (NotPositiveDefiniteError, NotFiniteError):  # nobody needs more points, then
-            self.report.failed += 1
+            self.log.fail()
             return entry
         seconds, n_points = time.monotonic() - began, found.features.n_weights
-        self.report.add(replace(entry.trial, what="more points", n_inducing=n_points, loo=found.loo, seconds=seconds))
+        self.log.add(replace(entry.trial, what="more points", n_inducing=n_points, loo=found.loo, seconds=seconds))
         return replace(entry, gained=entry.judgement.loo - found.loo)
 
     def _judged(self, entry: Entry, rows: Rows, n_points: int) -> Judgement:
         """A candidate's kernel as it is, on these rows and with so many points."""
-        points = select(rows.source, "kmeans", min(n_points, self.most_points), self.rng, entry.kernel)
+        points = select(rows.source, "kmeans", min(n_points, self.most_points), self.rng, entry.kernel, self.head)
         features = InducingFeatures.build(entry.kernel, points, np.float32)
         return judge(rows, features, entry.judgement, FIRST_UPDATES)
 
@@ -262,22 +208,23 @@ class Tuner:
         scale, scaler = next(iter(candidates.scalers.items()))
         name, kernel = next(iter(candidates.kernels.items()))
         rows = self._rows(scaler, slice(None), None)
-        points = select(rows.source, "kmeans", n_points, self.rng, kernel)
+        points = select(rows.source, "kmeans", n_points, self.rng, kernel, self.head)
         found, climb = maximise(rows, KernelFamily(kernel, points), updates, batch_size, self.rng, self.clock)
-        self.report.climb = [[float(step.elbo), *np.exp(step.x).tolist()] for step in climb]
+        steps = tuple((float(step.elbo), *np.exp(step.x).tolist()) for step in climb)
+        self.log.report = replace(self.log.report, climb=steps)
         seconds = time.monotonic() - began
         trial = Trial("evidence", scale, name, rows.source.n_rows, len(points), found.loo, seconds)
-        self.report.chosen.append("Chosen: the kernel whose ELBO is highest (tune='elbo').")
-        return Entry(scale, name, rows, found, self.report.add(trial))
+        self.log.choose("Chosen: the kernel whose ELBO is highest (tune='elbo').")
+        return Entry(scale, name, rows, found, self.log.add(trial))
 
     def with_points(self, entry: Entry, points: Array) -> Entry:
         """The kernel and these inducing points learned together."""
         began = time.monotonic()
         found = search(entry.rows, KernelFamily(entry.kernel, points, learn_points=True), entry.judgement, POINTS)
-        self.report.failed += found.failed
+        self.log.fail(found.failed)
         seconds = time.monotonic() - began
         trial = replace(entry.trial, what="learned points", n_inducing=len(points), loo=found.best.loo, seconds=seconds)
-        return replace(entry, judgement=found.best, trial=self.report.add(trial))
+        return replace(entry, judgement=found.best, trial=self.log.add(trial))
 
     def _first(self, scale: str | None, candidates: Candidates, name: str) -> Entry:
         """One length-scale for all features, from the usual start."""
@@ -317,7 +264,7 @@ class Tuner:
         trial = replace(entry.trial, what="on fresh rows", loo=found.loo, seconds=0.0)
         trial = replace(trial, n_rows=rows.source.n_rows, n_inducing=found.features.n_weights)
         judgement = replace(entry.judgement, losses=found.losses, shares=found.shares)
-        return replace(entry, judgement=judgement, trial=self.report.add(trial))
+        return replace(entry, judgement=judgement, trial=self.log.add(trial))
 
     def _other(self, entry: Entry, name: str, candidates: Candidates) -> Entry:
         """Another family with the length-scales found."""
@@ -351,9 +298,9 @@ class Tuner:
     ) -> Entry:
         began = time.monotonic()
         _, n_points, most = stage
-        points = select(rows.source, "kmeans", min(n_points, self.most_points), self.rng, kernel)
+        points = select(rows.source, "kmeans", min(n_points, self.most_points), self.rng, kernel, self.head)
         found = search(rows, KernelFamily(kernel, points), start, most)
-        self.report.failed += found.failed
+        self.log.fail(found.failed)
         trial = Trial(
             what,
             scale,
@@ -363,7 +310,7 @@ class Tuner:
             found.best.loo,
             time.monotonic() - began,
         )
-        return Entry(scale, name, rows, found.best, self.report.add(trial))
+        return Entry(scale, name, rows, found.best, self.log.add(trial))
 
     def _best(self, entries: Sequence[Entry], errors: float = 0.0) -> Entry:
         """The lowest score, but the first one unless another is lower by ``CLEARLY`` and so many standard errors.
@@ -380,16 +327,14 @@ class Tuner:
         X, y, weight = self.sample
         chosen = None if weight is None else weight[which]
         source = MemorySource(scaler(X[which]), y[which], chosen, ColumnScaler(), self.workers, BLOCK_ROWS)
-        return Rows(source, self.likelihood, self.labels, self.offsets(entry))
+        return Rows(source, self.head, self.likelihood, self.offsets(entry))
 
     def _first_rows(self, n_rows: int) -> slice:
-        """So many, more where a class is rare."""
-        rarest = np.bincount(self.sample.y, minlength=2).min() / len(self.sample.y)
-        return slice(0, max(n_rows, int(RARE_ROWS / max(rarest, 1e-9))))
+        """So many, or more if the head needs more to see all that may happen."""
+        return slice(0, self.head.rows_needed(self.sample.y, n_rows))
 
     def offsets(self, entry: Entry | None) -> tuple[float, ...]:
         """Prior means for which a row far away gets the base rates (D11); zero before anything is known."""
-        if self.rates is None or entry is None:
-            return (0.0,) * len(self.labels)
-        far = float(np.mean(entry.kernel.diagonal(entry.features.inducing_points)))
-        return tuple(base_rate_offsets(self.rates, far, entry.judgement.link))
+        if entry is None or not self.base_rates:
+            return (0.0,) * self.head.n_functions
+        return tuple(self.head.prior_means(entry.prior_variance, entry.judgement.link))

@@ -9,8 +9,6 @@ import numpy as np
 
 from bayesvm.inference.learning_rates import AdaptiveRate, FixedRate, LearningRate, RobbinsMonro
 
-SINGLE_FROM = 1_000_000  # features in all, N·M, from which blocks are in single precision
-
 Check = tuple[Callable[[Any], bool], str]
 
 
@@ -73,13 +71,6 @@ def check_parameters(estimator: Any, checks: Mapping[str, Check]) -> None:
         value = getattr(estimator, name)
         if not fits(value):
             raise ValueError(f"{type(estimator).__name__}: {name} must be {words}; got {value!r}")
-
-
-def block_dtype(precision: str, n_features: int) -> Any:
-    """The type of numbers in blocks with so many features in all."""
-    if precision == "auto":
-        return np.float32 if n_features >= SINGLE_FROM else np.float64
-    return {"single": np.float32, "double": np.float64}[precision]
 
 
 def learning_rate(rate: Any) -> LearningRate:

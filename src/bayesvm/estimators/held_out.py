@@ -1,4 +1,4 @@
-"""Estimators: rows that a fit does not learn from, whose log loss its progress tells."""
+"""Estimators: rows that a fit does not learn from, whose log loss is part of its progress."""
 
 from __future__ import annotations
 
@@ -8,18 +8,17 @@ from typing import Any
 
 import numpy as np
 
-from bayesvm.core.leave_one_out import Cavities
-from bayesvm.core.statistics import Block, View
+from bayesvm.core.cavities import Cavities
+from bayesvm.core.latent import Block
 from bayesvm.core.workspace import Workspace
-from bayesvm.data.labels import codes_of
 from bayesvm.data.scaling import Scaler
 from bayesvm.data.tables import Table
-from bayesvm.estimators._calibration import fitted_link, mean_log_loss
-from bayesvm.estimators._tables import table_to_predict
-from bayesvm.estimators._validation import prediction_rows, require_whole_labels
-from bayesvm.inference.objective import Model
+from bayesvm.estimators.labels import codes_of
+from bayesvm.estimators.tables import table_to_predict
+from bayesvm.estimators.validation import prediction_rows, require_whole_labels
+from bayesvm.inference.fitting import fitted_link, mean_loss
+from bayesvm.inference.problem import Problem
 from bayesvm.inference.training import Callback, Progress
-from bayesvm.progress import Display
 
 MOST_ROWS = 2_000
 MOST_VALUES = 10_000_000
@@ -38,7 +37,7 @@ class HeldOut:
     took: float = 0.0
 
     @classmethod
-    def of(cls, estimator: Any, given: Any) -> HeldOut | None:
+    def of(cls, estimator: Any, given: Any, classes: np.ndarray) -> HeldOut | None:
         """Some of the rows that were given, as ``(X, y)`` or as a table, in random order."""
         if given is None:
             return None
@@ -57,62 +56,40 @@ class HeldOut:
                 raise ValueError(f"held_out has {X.shape[0]} rows, but {len(y)} labels")
             rows = _chosen(len(y), X.shape[1])
             X, y = X[rows], y[rows]
-        unknown = ~np.isin(y, estimator.classes_)
+        unknown = ~np.isin(y, classes)
         if unknown.any():
             raise ValueError(
                 f"held_out has the label {y[unknown].tolist()[0]!r}, which no row to learn from has; they have "
-                f"{estimator.classes_.tolist()}"
+                f"{classes.tolist()}"
             )
-        return cls(X, codes_of(estimator.classes_, y), np.ones(len(y)) if weight is None else weight, estimator.link)
+        return cls(X, codes_of(classes, y), np.ones(len(y)) if weight is None else weight, estimator.link)
 
-    def heard_by(self, callback: Callback, model: Model, scaler: Scaler) -> Callback:
-        """A callback that hears of their log loss, too, as long as it takes a small part of the time."""
+    def reported_to(self, callback: Callback, problem: Problem, scaler: Scaler) -> Callback:
+        """A callback that is notified of their log loss, too, as long as it takes a small part of the time."""
         X = self.X.toarray() if hasattr(self.X, "toarray") else self.X
         rows = Block(scaler(X), self.codes, self.weight)
 
-        def hear(progress: Progress) -> None:
+        def report(progress: Progress) -> None:
             began = time.monotonic()
-            if progress.machines and self.took <= SHARE * (began - self.last):
-                progress = replace(progress, held_out=self._log_loss(model, rows, progress))
+            if progress.functions and self.took <= SHARE * (began - self.last):
+                progress = replace(progress, held_out=self._log_loss(problem, rows, progress))
                 self.last = time.monotonic()
                 self.took = self.last - began
             callback(progress)
 
-        return hear
+        return report
 
-    def _log_loss(self, model: Model, rows: Block, progress: Progress) -> float:
+    def _log_loss(self, problem: Problem, rows: Block, progress: Progress) -> float:
         """Of one half under a link fitted to the other: the model's own link is made when training is over."""
-        view, _ = View.of(model.features, progress.machines, len(rows.y), np.float64)
-        seen = Cavities(*view.moments([rows], Workspace()), rows.y, self.weight)
-        first, second = (
-            Cavities(seen.mean[half], seen.variance[half], seen.y[half], seen.weight[half])
-            for half in (slice(0, None, 2), slice(1, None, 2))
-        )
+        view, _ = problem.view(progress.functions, len(rows.y), np.float64)
+        predicted = Cavities(*view.moments([rows], Workspace()), rows.y, self.weight)
+        first, second = (predicted.take(half) for half in (slice(0, None, 2), slice(1, None, 2)))
         if not len(second.y) or not (first.weight.any() and second.weight.any()):
             return np.nan
-        return mean_log_loss(fitted_link(self.link, first), second)
+        return mean_loss(fitted_link(problem.head, self.link, first), second)
 
 
 def _chosen(n_rows: int, n_features: int) -> np.ndarray:
     """Some rows at random: a table may be sorted."""
     size = min(n_rows, MOST_ROWS, max(100, MOST_VALUES // n_features))
     return np.random.default_rng(0).permutation(n_rows)[:size]
-
-
-@dataclass(frozen=True)
-class Listeners:
-    """Who hears of a fit: people, and a function that they gave."""
-
-    display: Display
-    callback: Callback | None = None
-    held_out: HeldOut | None = None
-
-    def of(self, model: Model, scaler: Scaler) -> Callback:
-        """What a training of that model should call after every update."""
-        return self.tell if self.held_out is None else self.held_out.heard_by(self.tell, model, scaler)
-
-    def tell(self, progress: Progress) -> None:
-        """Tell all of them."""
-        self.display.update(progress)
-        if self.callback is not None:
-            self.callback(progress)

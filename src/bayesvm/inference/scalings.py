@@ -1,18 +1,14 @@
-"""Estimators: which scalings there are by name, which of them are worth trying, and what was not scaled enough."""
+"""Inference: which scalings there are by name, and which of them are worth trying."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
-from typing import Any
+from collections.abc import Iterable
 
 import numpy as np
 
-from bayesvm.core.linalg import NotFiniteError, NotPositiveDefiniteError
 from bayesvm.data.blocks import BlockSource, at_most
 from bayesvm.data.quantiles import ColumnQuantiles
 from bayesvm.data.scaling import ColumnScaler, Scaler
-from bayesvm.estimators._validation import column_name
 
 QUANTILE_ROWS = 2**17  # a random choice of so many fixes ranks to 0.15 % and costs less than a pass
 SCALES = ("standard", "quantile", "common")
@@ -44,16 +40,3 @@ def worth_trying(raw: BlockSource) -> dict[str | None, Scaler]:
         if np.abs(np.log(ratio)).max() < ALIKE:
             del found["common"]
     return found
-
-
-@contextmanager
-def naming_the_largest_column(estimator: Any, raw: BlockSource) -> Iterator[None]:
-    """Errors of numbers out of range say which column is the likeliest cause."""
-    try:
-        yield
-    except (NotFiniteError, NotPositiveDefiniteError) as error:
-        moments = raw.moments()
-        size = np.abs(moments.mean) + moments.root / np.sqrt(moments.weight)
-        column = int(np.argmax(size))
-        where = f"The largest values, about {size[column]:.0e}, are in column {column_name(estimator, column)}"
-        raise type(error)(f"{error}. {where}") from error

@@ -1,6 +1,6 @@
-"""Estimators: a file that a fit writes as it goes, and from which the same call goes on after a crash.
+"""Storage: a file that a fit writes as it runs, and from which the same call resumes after a crash.
 
-What is kept: the outcome of tuning, and the place in each training. What comes between them is done again with the same
+What is kept: the outcome of tuning, and the state of each training. What comes between them is done again with the same
 numbers, since the random generator's state is kept too; it is cheap, but for the two-fold predictions of a mean field.
 """
 
@@ -9,106 +9,67 @@ from __future__ import annotations
 import sys
 import time
 import warnings
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
 from bayesvm import persistence
 from bayesvm.atomic import remove_unfinished, try_to_write
-from bayesvm.core.posterior import Gaussian, NaturalParameters
+from bayesvm.caller import caller_level
+from bayesvm.core.posterior import NaturalParameters
 from bayesvm.core.statistics import Statistics
-from bayesvm.estimators._schemas import CHECKPOINT
-from bayesvm.estimators._states import plain
 from bayesvm.inference.coordinate_ascent import AscentState
 from bayesvm.inference.learning_rates import RunningAverages
-from bayesvm.inference.objective import Evaluation, Task
+from bayesvm.inference.problem import Evaluation
+from bayesvm.inference.session import Prepared
 from bayesvm.inference.stochastic import StochasticState
-from bayesvm.inference.training_state import Epoch, Memory, NoMemory, TrainingState
+from bayesvm.inference.training import Plan
+from bayesvm.inference.training_state import Epoch, TrainingState
+from bayesvm.inference.tuning_report import Trial
 from bayesvm.schema import Schema, Sizes
+from bayesvm.storage.schemas import CHECKPOINT, MEAN_FIELD, PREPARED, training_state
+from bayesvm.storage.states import (
+    features_from,
+    features_state,
+    function_from,
+    function_state,
+    plain,
+    report_from,
+    report_state,
+    scaler_from,
+    scaler_state,
+)
 
 KIND = "checkpoint"
 ANY_VALUE = {"n_jobs", "verbose", "time_limit"}  # parameters that do not change the result, or only how far it gets
 
 
-class Checkpoint(Protocol):
-    """What a fit asks of whatever keeps its states by name."""
-
-    def seed(self, drawn: int) -> int:
-        """The seed of the run that began, which may be the one that was drawn now."""
-        ...
-
-    def belongs_to(self, who: Callable[[], dict[str, Any]]) -> None:
-        """Refuse to be used for another fit, and say what differs."""
-        ...
-
-    def recall(self, name: str, schema: Schema, sizes: Sizes) -> Any:
-        """The state of that name, if it was reached; it must fit the schema with these sizes."""
-        ...
-
-    def building(self) -> AbstractContextManager[None]:
-        """For what is built of such a state."""
-        ...
-
-    def keep(self, name: str, state: Callable[[], Any], *, now: bool = True) -> None:
-        """Replace the state of that name, at once or when it is time."""
-        ...
-
-    def freeze(self) -> None:
-        """Keep nothing more: what follows is no part of the whole fit."""
-        ...
-
-    def training(self, name: str, schema: Schema, sizes: Sizes) -> Memory:
-        """For a training of that name, whose place fits the schema with these sizes."""
-        ...
-
-
-class NoCheckpoint:
-    """A fit that keeps nothing."""
-
-    def seed(self, drawn: int) -> int:
-        return drawn
-
-    def belongs_to(self, who: Callable[[], dict[str, Any]]) -> None:
-        """Anything goes."""
-
-    def recall(self, name: str, schema: Schema, sizes: Sizes) -> Any:
-        return None
-
-    def building(self) -> AbstractContextManager[None]:
-        return nullcontext()
-
-    def keep(self, name: str, state: Callable[[], Any], *, now: bool = True) -> None:
-        """Does nothing."""
-
-    def freeze(self) -> None:
-        """Nothing was kept before."""
-
-    def training(self, name: str, schema: Schema, sizes: Sizes) -> Memory:
-        return NoMemory()
-
-
 @dataclass
 class CheckpointFile:
-    """Plain states by name in one file, written every so many seconds."""
+    """Plain states by name in one file, written every so many seconds.
+
+    ``trusted`` are the classes of the kernels that the fit was given, which may be imported.
+    """
 
     path: Path
     every: float
+    trusted: Iterable[type] = ()
     content: dict[str, Any] = field(default_factory=dict)
     written: float = -np.inf  # when, on the clock of time.monotonic
     warned: bool = False
     frozen: bool = False
 
     @classmethod
-    def open(cls, path: Any, every: float) -> CheckpointFile:
+    def open(cls, path: Any, every: float, trusted: Iterable[type] = ()) -> CheckpointFile:
         """The file as an earlier run left it, or a new one."""
         if not isinstance(every, int | float) or isinstance(every, bool) or not every >= 0:
             raise ValueError(f"checkpoint_every must be a number of seconds from 0; got {every!r}")
-        found = cls(Path(path).absolute(), every)
+        found = cls(Path(path).absolute(), every, trusted)
         if found.path.is_dir():
             raise IsADirectoryError(f"the checkpoint {path} is a folder; give the path of a file in it")
         if not found.path.parent.is_dir():
@@ -117,11 +78,13 @@ class CheckpointFile:
         try_to_write(found.path)
         if found.path.exists():
             try:
-                kind, found.content = persistence.read(found.path)
+                kind, version_found, found.content = persistence.read(found.path)
             except ValueError as error:
                 raise ValueError(f"{error}. Or delete it to start anew.") from error
             if kind != KIND:
                 raise ValueError(f"{path} is a bayesvm file, but no checkpoint: it holds a {kind}; give another path")
+            if version_found != persistence.VERSION:
+                raise ValueError(f"{path} is a checkpoint of an earlier version of bayesvm; delete it to start anew")
             with found.building():
                 CHECKPOINT(found.content, "state", {})
         return found
@@ -147,6 +110,7 @@ class CheckpointFile:
                 )
 
     def recall(self, name: str, schema: Schema, sizes: Sizes) -> Any:
+        """The state of that name, if it was reached; it must fit the schema with these sizes."""
         state = self.content.get(name)
         if state is not None:
             with self.building():
@@ -165,37 +129,74 @@ class CheckpointFile:
                 warnings.warn(
                     f"the fit continues without its checkpoint: {error.strerror or error}",
                     UserWarning,
-                    stacklevel=2,
+                    stacklevel=caller_level(),
                 )
             self.warned = True
         self.written = time.monotonic()
 
-    def training(self, name: str, schema: Schema, sizes: Sizes) -> Memory:
+    def recall_prepared(self, n_features: int, n_functions: int) -> tuple[Prepared, Any] | None:
+        """What was prepared, and the state of the random generator after that, if it was reached."""
+        state = self.recall("prepared", PREPARED, {"D": n_features, "K": n_functions})
+        if state is None:
+            return None
+        with self.building():
+            report, chosen = state["report"], state["chosen"]
+            prepared = Prepared(
+                state["scale"],
+                scaler_from(state["scaler"]),
+                features_from(state["features"], self.trusted),
+                tuple(map(function_from, state["functions"])),
+                None if report is None else report_from(report),
+                None if chosen is None else Trial(**chosen),
+                state["grows"],
+            )
+            return prepared, state["rng"]
+
+    def keep_prepared(self, prepared: Prepared, rng: Any) -> None:
+        """Keep both."""
+        report, chosen = prepared.report, prepared.chosen
+        self.keep(
+            "prepared",
+            lambda: {
+                "scale": prepared.scale,
+                "scaler": scaler_state(prepared.scaler),
+                "features": features_state(prepared.features),
+                "functions": [function_state(function) for function in prepared.functions],
+                "report": None if report is None else report_state(report),
+                "chosen": None if chosen is None else dict(vars(chosen)),
+                "grows": prepared.grows,
+                "rng": rng,
+            },
+        )
+
+    def training(self, name: str, plan: Plan, sizes: dict[str, int]) -> TrainingMemory:
+        """A memory for a training of that name, with so many weights M, functions K and rows R."""
+        schema = MEAN_FIELD if name == "mean field" else training_state(plan.learning_rate)
         return TrainingMemory(self, name, schema, sizes)
 
 
 @dataclass(frozen=True)
 class TrainingMemory:
-    """The place of one training, in a checkpoint."""
+    """The state of one training, in a checkpoint."""
 
-    checkpoint: Checkpoint
+    checkpoint: CheckpointFile
     name: str
     schema: Schema
     sizes: Sizes
 
     def recall(self) -> TrainingState | None:
-        """Where an earlier run was."""
+        """The state that an earlier run reached."""
         state = self.checkpoint.recall(self.name, self.schema, self.sizes)
         with self.checkpoint.building():
-            return None if state is None else place_from(state)
+            return None if state is None else _training_from(state)
 
-    def keep(self, place: Callable[[], TrainingState], *, now: bool = False) -> None:
-        """Where it is now; asked for only when it is time to keep it."""
-        self.checkpoint.keep(self.name, lambda: place_state(place()), now=now)
+    def keep(self, state: Callable[[], TrainingState], *, now: bool = False) -> None:
+        """The present state; asked for only when it is time to keep it."""
+        self.checkpoint.keep(self.name, lambda: _training_state(state()), now=now)
 
 
-def identity(estimator: Any, classes: np.ndarray, data: dict[str, Any]) -> dict[str, Any]:
-    """What must be the same for a fit to go on: parameters, classes, and what tells the data apart from others."""
+def identity(estimator: Any, classes: np.ndarray, columns: Any, data: dict[str, Any]) -> dict[str, Any]:
+    """What must be the same for a fit to resume: parameters, classes, and what tells the data apart from others."""
     free = ANY_VALUE | ({"max_iter"} if estimator.inference == "batch" else set())  # elsewhere it divides the phases
     with np.printoptions(threshold=sys.maxsize, floatmode="unique"):
         parameters = {
@@ -203,12 +204,11 @@ def identity(estimator: Any, classes: np.ndarray, data: dict[str, Any]) -> dict[
             for name, value in estimator.get_params(deep=False).items()
             if name not in free and not isinstance(value, np.random.RandomState)
         }
-    names = getattr(estimator, "feature_names_in_", None)
     return parameters | {
         "the estimator": type(estimator).__name__,
         "the version of bayesvm": version("bayesvm"),
         "the classes": repr(classes.tolist()),
-        "the names of the columns": None if names is None else repr(list(names)),
+        "the names of the columns": repr(list(columns)) if isinstance(columns, tuple) else None,
         **data,
     }
 
@@ -218,54 +218,33 @@ def _short(value: Any, most: int = 80) -> str:
     return text if len(text) <= most else f"{text[:most]}…"
 
 
-def task_state(task: Task) -> dict[str, Any]:
-    prior = task.prior.natural
-    standard = not prior.linear.any() and np.array_equal(prior.precision, np.eye(len(prior.linear)))
+def _training_state(reached: TrainingState) -> dict[str, Any]:
+    epoch = reached.epoch
     return {
-        "label": task.label,
-        "offset": task.offset,
-        "prior": len(prior.linear) if standard else dict(vars(prior)),
-        "posterior": dict(vars(task.posterior.natural)),
-    }
-
-
-def task_from(state: dict[str, Any]) -> Task:
-    prior = state["prior"]
-    start = Gaussian.prior(prior) if isinstance(prior, int) else _gaussian(prior)
-    return Task(state["label"], state["offset"], start, _gaussian(state["posterior"]))
-
-
-def _gaussian(natural: dict[str, Any]) -> Gaussian:
-    return Gaussian.from_natural(NaturalParameters(**natural))
-
-
-def place_state(place: TrainingState) -> dict[str, Any]:
-    epoch = place.epoch
-    return {
-        "phase": place.phase,
-        "tasks": [task_state(task) for task in place.tasks],
-        "contraction": place.contraction,
-        "rng": place.rng,
-        "subset_rows": place.subset_rows,
-        "states": [_ascent_state(state) for state in place.states],
+        "phase": reached.phase,
+        "functions": [function_state(function) for function in reached.functions],
+        "contraction": reached.contraction,
+        "rng": reached.rng,
+        "subset_rows": reached.subset_rows,
+        "states": [_ascent_state(state) for state in reached.states],
         "epoch": None if epoch is None else vars(epoch) | {"states": [_walk_state(state) for state in epoch.states]},
-        "passes": [[dict(vars(sums)) for sums in of_class] for of_class in place.passes],
-        "rows": place.rows,
-        "trace": np.array(place.trace),
+        "passes": [[dict(vars(sums)) for sums in of_target] for of_target in reached.passes],
+        "rows": reached.rows,
+        "trace": np.array(reached.trace),
     }
 
 
-def place_from(state: dict[str, Any]) -> TrainingState:
+def _training_from(state: dict[str, Any]) -> TrainingState:
     epoch = state["epoch"]
     return TrainingState(
         phase=state["phase"],
-        tasks=tuple(task_from(task) for task in state["tasks"]),
+        functions=tuple(map(function_from, state["functions"])),
         contraction=tuple(state["contraction"]),
         rng=state["rng"],
         subset_rows=state["subset_rows"],
         states=tuple(_ascent_from(each) for each in state["states"]),
         epoch=None if epoch is None else Epoch(**epoch | {"states": tuple(map(_walk_from, epoch["states"]))}),
-        passes=tuple(tuple(Statistics(**sums) for sums in of_class) for of_class in state["passes"]),
+        passes=tuple(tuple(Statistics(**sums) for sums in of_target) for of_target in state["passes"]),
         rows=state["rows"],
         trace=tuple(state["trace"].tolist()),
     )
@@ -274,7 +253,7 @@ def place_from(state: dict[str, Any]) -> TrainingState:
 def _ascent_state(state: AscentState) -> dict[str, Any]:
     best = state.best
     return {
-        "task": task_state(best.task),
+        "function": function_state(best.function),
         "elbo": best.elbo,
         "target": dict(vars(best.target)),
         "rho": state.rho,
@@ -285,8 +264,8 @@ def _ascent_state(state: AscentState) -> dict[str, Any]:
 
 
 def _ascent_from(state: dict[str, Any]) -> AscentState:
-    best = Evaluation(task_from(state["task"]), state["elbo"], NaturalParameters(**state["target"]))
-    proposal = best.task.posterior.moved(best.target, state["rho"])
+    best = Evaluation(function_from(state["function"]), state["elbo"], NaturalParameters(**state["target"]))
+    proposal = best.posterior.moved(best.target, state["rho"])
     return AscentState(
         best, proposal, state["rho"], state["distance"], state["contraction"], rejected=state["rejected"]
     )
@@ -295,10 +274,10 @@ def _ascent_from(state: dict[str, Any]) -> AscentState:
 def _walk_state(state: StochasticState) -> dict[str, Any]:
     memory = state.memory
     kept = dict(vars(memory)) if isinstance(memory, RunningAverages) else memory
-    return {"task": task_state(state.task), "memory": kept, "rho": state.rho, "elbo": state.elbo}
+    return {"function": function_state(state.function), "memory": kept, "rho": state.rho, "elbo": state.elbo}
 
 
 def _walk_from(state: dict[str, Any]) -> StochasticState:
     memory = state["memory"]
     kept = RunningAverages(**memory) if isinstance(memory, dict) else memory
-    return StochasticState(task_from(state["task"]), kept, state["rho"], state["elbo"])
+    return StochasticState(function_from(state["function"]), kept, state["rho"], state["elbo"])

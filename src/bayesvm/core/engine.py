@@ -1,0 +1,45 @@
+"""Core: the engine that reduces blocks of rows. NumPy is the only one; another would be one more file like this."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy.typing as npt
+
+from bayesvm.core.cavities import block_cavities, group_cavities
+from bayesvm.core.features import Features
+from bayesvm.core.gradients import block_elbo_gradient, block_loss, block_loss_gradient
+from bayesvm.core.latent import LatentFunction, View
+from bayesvm.core.posterior import Coordinates
+from bayesvm.core.statistics import block_gradient, block_statistics, block_transfer
+
+
+class NumpyEngine:
+    """Blocks as NumPy arrays, one BLAS thread each, with temporary arrays in a workspace.
+
+    Each function takes some blocks and a workspace, and what it needs to know by keyword; ``functools.partial`` of it is
+    what a source of rows runs wherever the rows are. Results of all but the cavities add up.
+    """
+
+    statistics = staticmethod(block_statistics)
+    transfer = staticmethod(block_transfer)
+    mean_field_gradient = staticmethod(block_gradient)
+    cavities = staticmethod(block_cavities)
+    group_cavities = staticmethod(group_cavities)
+    elbo_gradient = staticmethod(block_elbo_gradient)
+    loss = staticmethod(block_loss)
+    loss_gradient = staticmethod(block_loss_gradient)
+
+    def view(
+        self,
+        features: Features,
+        functions: Sequence[LatentFunction],
+        n_rows: int,
+        dtype: npt.DTypeLike,
+        parent: View | None = None,
+    ) -> tuple[View, list[Coordinates]]:
+        """Functions as blocks see them, and the coordinates in which sums over blocks are."""
+        return View.of(features, functions, n_rows, dtype, parent)
+
+
+NUMPY = NumpyEngine()

@@ -1,0 +1,8 @@
+"""Core, heads: what is predicted; one file each, all with the contract of ``contract.py``."""
+
+from bayesvm.core.heads.binary import Binary
+from bayesvm.core.heads.classes import ClassHead
+from bayesvm.core.heads.contract import Head, Link
+from bayesvm.core.heads.one_vs_rest import OneVsRest
+
+__all__ = ["Binary", "ClassHead", "Head", "Link", "OneVsRest"]

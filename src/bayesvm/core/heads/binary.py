@@ -1,0 +1,87 @@
+"""Core, heads: two classes, by one latent function whose sign is the side of the boundary (D11)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import entr, ndtr, ndtri
+from scipy.stats import norm
+
+from bayesvm.core.heads.classes import ClassHead
+from bayesvm.core.heads.contract import OutOfSample
+from bayesvm.core.latent_expectations import LatentExpectations
+from bayesvm.core.linalg import Array
+from bayesvm.core.links import PLAIN_LINKS, BinaryLink, Codes, Probit, TwoProbits, fit_probit, fit_two_probits, signs
+from bayesvm.core.members import MemberMoments, mixed, mixed_moments
+
+TWO_PROBITS_FROM = 2_000  # rows; with fewer, two probits follow noise
+REACH = float(norm.ppf(0.975))  # standard deviations of a 95 % interval to either side
+
+
+@dataclass(frozen=True)
+class Binary(ClassHead):
+    """y is 0 or 1; f is above zero where 1 is more probable."""
+
+    rates: tuple[float]  # the share of ones
+
+    def target(self, y: Codes, number: int) -> Array:
+        return signs(y)
+
+    def named_link(self, name: str) -> BinaryLink:
+        return PLAIN_LINKS[name]
+
+    def fit_link(self, rows: OutOfSample) -> Probit:
+        return fit_probit(rows.mean[:, 0], rows.variance[:, 0], signs(rows.y), rows.effective_weight)
+
+    def refine_link(self, link: Probit, rows: OutOfSample) -> TwoProbits:
+        """Two probits in place of one. Tuning does without: they change few comparisons, and take time."""
+        weight = rows.effective_weight
+        if weight.sum() < TWO_PROBITS_FROM:
+            return TwoProbits((link.scale, link.scale), (link.bias, link.bias), 0.5)
+        return fit_two_probits(rows.mean[:, 0], rows.variance[:, 0], signs(rows.y), weight, link)
+
+    def prior_means(self, prior_variance: float, link: Probit | None = None) -> list[float]:
+        """Without a fitted link, as for the plain probit."""
+        link = link or Probit()
+        spread = np.sqrt(1 + link.scale**2 * prior_variance)
+        return [float(c) for c in (spread * ndtri(self.rates) - link.bias) / link.scale]
+
+    def decision_of(self, probabilities: Array) -> Array:
+        """The probit of the second column."""
+        return np.asarray(ndtri(probabilities[:, 1]))
+
+    def uncertainty(self, link: BinaryLink) -> Callable[[Array, Array], dict[str, Array]]:
+        """The parts of the uncertainty, and a 95 % credible interval for P(second class)."""
+        known = LatentExpectations.by(link)
+
+        def parts(m: Array, v: Array) -> dict[str, Array]:
+            m, v = m[:, 0], v[:, 0]
+            s = np.sqrt(v)
+            stated = np.asarray(ndtr(link.score(m, v)))
+            mean = stated if link.averages_f else known.mean_probability(m, s)
+            total = entr(mean) + entr(1 - mean)
+            aleatoric = np.minimum(known.mean_entropy(m, s), total)
+            lower, upper = (ndtr(link.score(m + sign * REACH * s, np.zeros(len(m)))) for sign in (-1, 1))
+            return {
+                "total": total,
+                "aleatoric": aleatoric,
+                "epistemic": total - aleatoric,
+                "lower": np.minimum(lower, stated),
+                "upper": np.maximum(upper, stated),
+            }
+
+        return parts
+
+    def interval(self, parts: Sequence[MemberMoments]) -> dict[str, Array]:
+        """From the moments of f over all members."""
+        m, v = mixed_moments(parts)
+        stated, reach = self.probabilities(parts)[:, 1], REACH * np.sqrt(v)
+
+        def at(f: Array) -> Array:
+            rows = (slice(None) if part.rows is None else part.rows for part in parts)
+            moved = [part._replace(mean=f[some], variance=np.zeros(f[some].shape)) for part, some in zip(parts, rows, strict=True)]
+            return self.probabilities(moved)[:, 1]
+
+        return {"lower": np.minimum(at(m - reach), stated), "upper": np.maximum(at(m + reach), stated)}

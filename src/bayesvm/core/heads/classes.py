@@ -1,0 +1,93 @@
+"""Core, heads: what the heads for two and for more classes share."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import entr
+
+from bayesvm.core.linalg import Array
+from bayesvm.core.links import PLAIN_LINKS, Codes
+from bayesvm.core.members import MemberMoments, mixed
+
+RARE_ROWS = 50  # of the rarest class that a sample should have
+
+
+class ClassHead(ABC):
+    """y is the number of a class. ``rates`` are base rates: what is known of a row without its X."""
+
+    rates: tuple[float, ...]
+
+    @property
+    def n_functions(self) -> int:
+        """One for each base rate."""
+        return len(self.rates)
+
+    @property
+    def n_classes(self) -> int:
+        """Two, or as many as there are functions."""
+        return max(2, self.n_functions)
+
+    def strata(self, y: Codes) -> npt.NDArray[np.intp]:
+        """The classes."""
+        return y.astype(np.intp)
+
+    def rows_needed(self, y: Codes, at_least: int) -> int:
+        """More where a class is rare."""
+        rarest = np.bincount(y, minlength=2).min() / len(y)
+        return max(at_least, int(RARE_ROWS / max(rarest, 1e-9)))
+
+    @abstractmethod
+    def decision_of(self, probabilities: Array) -> Array:
+        """What ``decision`` of a link would be for these probabilities."""
+
+    @abstractmethod
+    def uncertainty(self, link: Any) -> Callable[[Array, Array], dict[str, Array]]:
+        """A function of m and v that says how uncertain predictions are, and why; what rows share is done once."""
+
+    def probabilities(self, parts: Sequence[MemberMoments]) -> Array:
+        """A column for each class: the mean of what the members say."""
+        return mixed(parts, lambda part: part.link.probabilities(part.mean, part.variance))
+
+    def decision(self, parts: Sequence[MemberMoments]) -> Array:
+        """Ordered like the probabilities."""
+        if len(parts) == 1 and parts[0].rows is None:
+            decision: Array = parts[0].link.decision(parts[0].mean, parts[0].variance)
+            return decision
+        return self.decision_of(self.probabilities(parts))
+
+    def mixed_losses(self, parts: Sequence[MemberMoments], y: Codes) -> Array:
+        """``-log p(y)`` of every row, p the mean of what the members say."""
+        right = self.probabilities(parts)[np.arange(len(y)), y]
+        return -np.log(np.maximum(right, 1e-300))
+
+    def is_calibrated(self, link: Any) -> bool:
+        """Whether a link has parameters that were fitted."""
+        return hasattr(link, "bias") and link not in PLAIN_LINKS.values()
+
+    def uncertainty_of(self, links: Sequence[Any]) -> Callable[[Sequence[MemberMoments]], dict[str, Array]]:
+        """A function of moments that says how uncertain predictions are, and why; what rows share is done once.
+
+        The total is the entropy of what is stated, the aleatoric part the mean of the members' own; so their
+        disagreement is epistemic (D25).
+        """
+        known = {id(link): self.uncertainty(link) for link in links}
+
+        def parts_of(parts: Sequence[MemberMoments]) -> dict[str, Array]:
+            first = parts[0]
+            if len(parts) == 1 and first.rows is None:
+                return known[id(first.link)](first.mean, first.variance)
+            total = entr(self.probabilities(parts)).sum(axis=1)
+            own = mixed(parts, lambda part: known[id(part.link)](part.mean, part.variance)["aleatoric"])
+            aleatoric = np.minimum(own, total)
+            return {"total": total, "aleatoric": aleatoric, "epistemic": total - aleatoric} | self.interval(parts)
+
+        return parts_of
+
+    def interval(self, parts: Sequence[MemberMoments]) -> dict[str, Array]:
+        """A credible interval for a probability, where there is one probability to speak of."""
+        return {}

@@ -1,0 +1,175 @@
+"""Core: latent functions and their marginals at rows (D3, D4): the only implementation, for training, leave-one-out,
+gradients and prediction alike.
+
+A ``LatentFunction`` carries what is known of one function f. A ``View`` is some functions that share a feature map, as
+blocks of rows see them: small, immutable and picklable.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from bayesvm.core.features import Features, PreparedFeatures
+from bayesvm.core.linalg import Array
+from bayesvm.core.posterior import Coordinates, Gaussian, Posterior
+from bayesvm.core.products import times_upper
+from bayesvm.core.workspace import Workspace
+
+
+class Block(NamedTuple):
+    """Some rows: inputs, what is to be predicted as numbers, and weights unless all are one."""
+
+    X: Array
+    y: npt.NDArray[Any]
+    weight: Array | None
+
+    @property
+    def total_weight(self) -> float:
+        """The sum of the weights."""
+        return float(len(self.y)) if self.weight is None else float(self.weight.sum())
+
+    @property
+    def weights(self) -> Array:
+        """The weights, ones where none were given."""
+        return np.ones(len(self.y)) if self.weight is None else self.weight
+
+
+@dataclass(frozen=True)
+class LatentFunction:
+    """``f = offset + phiᵀ beta + residual`` with ``beta ~ posterior``."""
+
+    target: int  # the number of the head's target that it is trained on
+    offset: float  # c, the constant part of the prior mean (D11)
+    posterior: Posterior
+    prior: Gaussian | None = None  # of beta; None stands for N(0, I)
+
+    def at(self, posterior: Posterior) -> Self:
+        """The same function with another q."""
+        return replace(self, posterior=posterior)
+
+
+class Marginals(NamedTuple):
+    """One function at the rows of a block: ``N(mean, explained + residual)``, and the features it came from."""
+
+    phi: Array
+    prior_mean: Array | float  # what f is before any data: the offset, plus the mean of a parent
+    mean: Array
+    explained: Array  # t = phiᵀ S phi
+    residual: Array  # r
+    inherited: Array | float = 0.0  # the explained variance of a parent
+
+    @property
+    def variance(self) -> Array:
+        """``v = t + r``, given the prior mean."""
+        return self.explained + self.residual
+
+    @property
+    def total_variance(self) -> Array:
+        """``v`` with what is unknown about the prior mean."""
+        return self.variance + self.inherited
+
+
+class Moments(NamedTuple):
+    """Mean and variance of f at rows, a column for each function."""
+
+    mean: Array
+    variance: Array
+
+
+@dataclass(frozen=True)
+class View:
+    """Some latent functions that share a feature map (D4), in the coordinates in which a block is cheapest.
+
+    ``coordinates[k].basis`` leads there from the features; for a single function it is part of the features already.
+    Functions on top of a ``parent`` have the parent's mean as their prior mean.
+    """
+
+    features: PreparedFeatures
+    targets: tuple[int, ...]
+    offsets: tuple[float, ...]
+    coordinates: tuple[Coordinates, ...]
+    parent: View | None = None
+
+    @classmethod
+    def of(
+        cls,
+        features: Features,
+        functions: Sequence[LatentFunction],
+        n_rows: int,
+        dtype: npt.DTypeLike,
+        parent: View | None = None,
+    ) -> tuple[Self, list[Coordinates]]:
+        """The view for a pass over about ``n_rows`` rows, and the coordinates its sums are in.
+
+        A single function has its basis folded into the features, which saves it a matrix product.
+        """
+        where = [function.posterior.coordinates(n_rows) for function in functions]
+        alone = len(functions) == 1
+        prepared = features.prepared(where[0].basis if alone else None, dtype)
+        rounded = tuple(replace(at, basis=None).astype(dtype) if alone else at.astype(dtype) for at in where)
+        targets = tuple(function.target for function in functions)
+        return cls(prepared, targets, tuple(function.offset for function in functions), rounded, parent), where
+
+    def marginals(self, X: Array, workspace: Workspace) -> Iterator[Marginals]:
+        """One function after the other; arrays are valid until the next."""
+        phi, prior_variance = self.features(X, workspace)
+        yield from self.marginals_of(X, phi, prior_variance, workspace)
+
+    def marginals_of(
+        self, X: Array, shared: Array, prior_variance: Array | None, workspace: Workspace
+    ) -> Iterator[Marginals]:
+        """``m = c + phiᵀ mu``, ``v = phiᵀ S phi + r``, ``r = k(x,x) - |phi|² ≥ 0`` (D3, D4), given the features."""
+        residual = np.zeros(len(X))
+        if prior_variance is not None:
+            np.maximum(prior_variance - np.einsum("ij,ij->i", shared, shared), 0.0, out=residual)
+        inherited = self._inherited(X, workspace)
+        for target, offset, at in zip(self.targets, self.offsets, self.coordinates, strict=True):
+            phi, scratch = shared, workspace.empty(shared.shape, shared.dtype)
+            if at.basis is not None:
+                phi = np.matmul(shared, at.basis, out=workspace.empty(shared.shape, shared.dtype))
+            above, unsure = inherited.get(target, (0.0, 0.0))
+            prior_mean = offset + above
+            mean = prior_mean + (phi @ at.mean).astype(np.float64)
+            if at.spread.ndim == 2:
+                times_upper(phi, at.spread, out=scratch)
+                explained = np.einsum("ij,ij->i", scratch, scratch)
+            else:
+                explained = np.square(phi, out=scratch) @ at.spread
+            workspace.release(scratch)
+            yield Marginals(phi, prior_mean, mean, explained.astype(np.float64), residual, unsure)
+            if phi is not shared:
+                workspace.release(phi)
+
+    def _inherited(self, X: Array, workspace: Workspace) -> dict[int, tuple[Array, Array]]:
+        """By target, the parent's mean and its explained variance; its residual is what this view models."""
+        if self.parent is None:
+            return {}
+        found = {}
+        for target, at in zip(self.parent.targets, self.parent.marginals(X, workspace), strict=True):
+            found[target] = at.mean, at.explained + at.inherited
+        return found
+
+    def moments(self, blocks: Iterable[Block], workspace: Workspace) -> Moments:
+        """Mean and total variance of every function at every row of some blocks."""
+        parts = []
+        for block in blocks:
+            workspace.reset()
+            at = [(m.mean, m.total_variance) for m in self.marginals(block.X, workspace)]
+            parts.append([np.column_stack(column) for column in zip(*at, strict=True)])
+        return Moments(*map(np.concatenate, zip(*parts, strict=True)))
+
+
+def pull_marginals(
+    q: Gaussian, phi: Array, by_mean: Array, by_explained: Array, by_residual: Array | None
+) -> Array:
+    """``phī = m̄ mu + 2 t̄ S phi - 2 r̄ phi``: the adjoint of ``View.marginals_of`` (D16); without r̄ there is no r."""
+    phi_bar: Array = np.outer(by_mean, q.mean)
+    phi_bar += 2 * by_explained[:, None] * (phi @ q.covariance)
+    if by_residual is not None:
+        phi_bar -= 2 * by_residual[:, None] * phi
+    return phi_bar

@@ -1,0 +1,135 @@
+"""Core: a fitted model as a weighted list of members, and what they say together (D25).
+
+One member is an ordinary model. Members without regions are a committee: their predictions are averaged. Members with
+regions that divide the input space are local models, on top of a parent's mean if they have one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from bayesvm.core.features import Features
+from bayesvm.core.latent import Block, LatentFunction, Moments, View
+from bayesvm.core.linalg import Array
+from bayesvm.core.workspace import Workspace
+
+
+@dataclass(frozen=True)
+class Region:
+    """The scaled rows x with ``lower < directions x ≤ upper``, all of them; infinite where there is no limit."""
+
+    directions: Array
+    lower: Array
+    upper: Array
+
+    def contains(self, X: Array) -> npt.NDArray[np.bool_]:
+        """Which rows are inside."""
+        along = X @ self.directions.T
+        inside: npt.NDArray[np.bool_] = ((along > self.lower) & (along <= self.upper)).all(axis=1)
+        return inside
+
+
+@dataclass(frozen=True)
+class Member:
+    """Latent functions that share features; for all rows or for those of a region.
+
+    ``parent`` is the number of an earlier member whose mean is the prior mean of this one. A member of weight zero is a
+    parent only. ``link`` is a link of its own, where it does not use that of the whole model.
+    """
+
+    features: Features
+    functions: tuple[LatentFunction, ...]
+    weight: float = 1.0
+    region: Region | None = None
+    parent: int | None = None
+    link: Any = None
+
+
+class MemberMoments(NamedTuple):
+    """Mean and variance of f at some rows as one member sees them, and the share that it has in what is said of them."""
+
+    mean: Array
+    variance: Array
+    link: Any
+    rows: npt.NDArray[np.intp] | None = None  # None: all
+    share: Array | None = None  # None: one
+
+
+@dataclass(frozen=True)
+class MemberViews:
+    """Members as blocks of rows see them."""
+
+    views: tuple[View, ...]
+    weights: tuple[float, ...]
+    regions: tuple[Region | None, ...]
+    links: tuple[Any, ...]
+
+    @classmethod
+    def of(cls, members: Sequence[Member], link: Any, n_rows: int, dtype: npt.DTypeLike) -> MemberViews:
+        """The views for about so many rows; ``link`` is that of members without one."""
+        views: list[View] = []
+        for member in members:
+            parent = None if member.parent is None else views[member.parent]
+            views.append(View.of(member.features, member.functions, n_rows, dtype, parent)[0])
+        return cls(
+            tuple(views),
+            tuple(member.weight for member in members),
+            tuple(member.region for member in members),
+            tuple(member.link or link for member in members),
+        )
+
+    @property
+    def n_weights(self) -> int:
+        """Of the widest feature map."""
+        return max(len(view.coordinates[0].mean) for view in self.views)
+
+    def moments(self, blocks: Iterable[Block], workspace: Workspace) -> list[MemberMoments]:
+        """What each member says of the rows of some blocks that concern it."""
+        if self.weights == (1.0,) and self.regions == (None,):
+            return [MemberMoments(*self.views[0].moments(blocks, workspace), self.links[0])]
+        X = np.concatenate([np.array(block.X) for block in blocks])
+        shares = self.shares(X)
+        found = []
+        for view, link, share in zip(self.views, self.links, shares, strict=True):
+            rows = np.flatnonzero(share)
+            if len(rows):
+                some = Block(X[rows], np.zeros(len(rows)), None)
+                found.append(MemberMoments(*view.moments([some], workspace), link, rows, share[rows]))
+        return found
+
+    def shares(self, X: Array) -> Array:
+        """The share of each member, a row, in what is said of each row of X, a column; those of a column add up to one."""
+        weights = np.array([
+            np.where(True if region is None else region.contains(X), weight, 0.0)
+            if weight
+            else np.zeros(len(X))
+            for weight, region in zip(self.weights, self.regions, strict=True)
+        ])
+        return weights / weights.sum(axis=0)
+
+
+def mixed(parts: Sequence[MemberMoments], of: Callable[[MemberMoments], Array]) -> Array:
+    """The average of something that each member says of its rows, by their shares."""
+    if len(parts) == 1 and parts[0].rows is None:
+        return of(parts[0])
+    values = [of(part) for part in parts]
+    n_rows = 1 + max(int(part.rows[-1]) for part in parts if part.rows is not None)
+    total = np.zeros((n_rows, *values[0].shape[1:]))
+    for part, value in zip(parts, values, strict=True):
+        share = np.ones(len(value)) if part.share is None else part.share
+        total[slice(None) if part.rows is None else part.rows] += (share * value.T).T
+    return total
+
+
+def mixed_moments(parts: Sequence[MemberMoments]) -> Moments:
+    """Mean and variance of f over all members: the spread between them is part of the variance (D25)."""
+    if len(parts) == 1 and parts[0].rows is None:
+        return Moments(parts[0].mean, parts[0].variance)
+    mean = mixed(parts, lambda part: part.mean)
+    square = mixed(parts, lambda part: part.variance + part.mean**2)
+    return Moments(mean, np.maximum(square - mean**2, 0.0))

@@ -1,0 +1,278 @@
+"""Estimators: what the kernel and the linear model share: ``fit`` and ``partial_fit`` validate, call and store.
+
+What is learned is one value, ``fitted_``; scikit-learn's attributes are read from it.
+"""
+
+from __future__ import annotations
+
+import warnings
+from abc import ABCMeta, abstractmethod
+from copy import copy
+from hashlib import sha256
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
+from sklearn.utils.metaestimators import available_if
+
+from bayesvm.caller import caller_level
+from bayesvm.core.heads import Binary, ClassHead, OneVsRest
+from bayesvm.core.likelihoods import noisy
+from bayesvm.core.posterior import Gaussian
+from bayesvm.data.blocks import rounded_sum
+from bayesvm.data.capacity import require_memory
+from bayesvm.estimators._attributes import FittedAttribute
+from bayesvm.estimators._classes import warn_if_costly
+from bayesvm.estimators._inputs import TrainingRows, stream_rows, training_rows
+from bayesvm.estimators._predicting import PredictingClassifier, jobs
+from bayesvm.estimators.held_out import HeldOut
+from bayesvm.estimators.parameters import COMMON, check_parameters, learning_rate
+from bayesvm.estimators.validation import columns_of, require_same_columns, require_whole_labels
+from bayesvm.inference import fitting
+from bayesvm.inference.fitted import Fitted
+from bayesvm.inference.session import Listeners, NoCheckpoint
+from bayesvm.inference.settings import Settings
+from bayesvm.inference.training import Callback
+from bayesvm.progress import progress_display
+from bayesvm.storage.checkpoints import CheckpointFile, identity
+from bayesvm.storage.models import Model, write_model
+
+NOISE = 1.0  # variance; .3 and 3 are about as good, and all far better than none where rows are many
+BATCH_SIZE = 4096
+
+
+class BaseBayesianSVC(PredictingClassifier, metaclass=ABCMeta):
+    """A classifier that learns by ``inference.fitting``; subclasses say what its features are."""
+
+    _parameter_checks = COMMON
+    _kind: ClassVar[str]  # what a saved model is called; a class that does not set it itself cannot be saved
+
+    elbo_ = FittedAttribute(lambda fitted: fitted.training.elbo)
+    elbo_trace_ = FittedAttribute(lambda fitted: np.array(fitted.training.trace))
+    n_iter_ = FittedAttribute(lambda fitted: len(fitted.training.trace))
+    n_passes_ = FittedAttribute(lambda fitted: fitted.training.passes)
+    converged_ = FittedAttribute(lambda fitted: fitted.training.converged)
+    interrupted_ = FittedAttribute(lambda fitted: fitted.training.interrupted)
+    noise_ = FittedAttribute(lambda fitted: fitted.likelihood.noise)
+    n_samples_ = FittedAttribute(lambda fitted: fitted.n_samples)
+    loo_proba_ = FittedAttribute(lambda fitted: fitted.head.probabilities(fitted.left_out_moments))
+    loo_indices_ = FittedAttribute(lambda fitted: fitted.left_out_rows)
+    loo_log_loss_ = FittedAttribute(lambda fitted: fitted.left_out_loss)
+    calibration_scale_ = FittedAttribute(lambda fitted: _parameter(fitted, "scale"))
+    calibration_bias_ = FittedAttribute(lambda fitted: _parameter(fitted, "bias"))
+    calibration_share_ = FittedAttribute(lambda fitted: getattr(fitted.link, "share", None))
+
+    @property
+    def scale_(self) -> str | None:
+        """The name of the scaling that was used; None for none."""
+        return self.fitted_.scale
+
+    @property
+    def loo_error_(self) -> float:
+        """Share of the rows left out whose class is not the most probable one."""
+        fitted = self.fitted_
+        wrong = self.loo_proba_.argmax(axis=1) != fitted.left_out_y
+        return float(np.average(wrong, weights=fitted.left_out_weight))
+
+    @abstractmethod
+    def _model(self, n_features: int) -> Any:
+        """What to learn from tables with so many columns: an ``inference.fitting.FeatureModel``."""
+
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        *,
+        callback: Callback | None = None,
+        checkpoint: Any = None,
+        checkpoint_every: float = 30.0,
+        held_out: Any = None,
+    ) -> Any:
+        """Fit to rows ``X`` and labels ``y``.
+
+        Inside ``with bayesvm.stop_on_interrupt():`` Ctrl-C ends the fit early with a usable model, and
+        ``interrupted_`` is true. After an error the estimator is what it was before the call.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_rows, n_features), or a Dask array or data frame
+            Or a table of ``open_table``, which has labels and weights in it.
+        y : array-like of shape (n_rows,), two or more classes of any type
+        sample_weight : array-like of shape (n_rows,), optional
+            For a given kernel and link, a weight of 2 counts as the row given twice, a weight of 0 as the row left
+            out. Tuning and calibration leave a row out with all its weight.
+        callback : callable, optional
+            Called with a ``Progress`` after every update.
+        checkpoint : path, optional
+            A file that is written during the fit, whole or not at all. If the process dies, the same call resumes from
+            there with bit-identical results. It is left there at the end; delete it to start anew.
+        checkpoint_every : float
+            Seconds between two versions of that file.
+        held_out : (X, y) or a table, optional
+            Rows that are not learned from, a random 2,000 if there are more: ``verbose=1`` and ``callback`` report
+            their log loss during the fit, which does not depend on them.
+        """
+        check_parameters(self, self._parameter_checks)
+        kept = NoCheckpoint() if checkpoint is None else CheckpointFile.open(checkpoint, checkpoint_every)
+        with progress_display(self.verbose) as display:
+            display.phase("reading labels")
+            outline = copy(self)  # scikit-learn's validation writes to what it is given
+            rows = training_rows(outline, X, y, sample_weight)
+            start = self.fitted_ if self.warm_start and self._can_continue(rows.classes) else None
+            if start is not None:
+                require_same_columns(columns_of(self), outline)
+            warn_if_costly(len(rows.classes), rows.n_rows)
+            settings, model = self._settings(outline), self._model(rows.n_features)
+            self._require_memory(rows, model, settings)
+            kept.belongs_to(lambda: identity(self, rows.classes, columns_of(outline), rows.fingerprint() | _digest(start)))
+            head = _head(rows) if start is None else start.head
+            listeners = Listeners(display, callback, HeldOut.of(outline, held_out, rows.classes))
+            fitted = fitting.fit(settings, model, head, rows, listeners, kept, start)
+        self._store(outline, rows.classes, fitted)
+        self._warn_if_unfinished(fitted)
+        return self
+
+    @available_if(lambda self: getattr(self, "covariance", "full") == "full")
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Any:
+        """Learn from one more part of a stream.
+
+        The first call (if there was no ``fit``) needs ``classes``, all labels that will come; it sets scaling, kernel
+        and inducing points, which stay as they are. Each part's sites are added to the posterior so far, for good;
+        the link is fitted again to leave-one-out marginals remembered from all parts (at most 20,000).
+        """
+        check_parameters(self, self._parameter_checks)
+        start = getattr(self, "fitted_", None)
+        outline = copy(self)
+        outline.classes_ = self._stream_classes(classes, first=start is None)
+        rows = stream_rows(outline, X, y, sample_weight, first=start is None)
+        settings, model = self._settings(outline), self._model(rows.n_features)
+        self._require_memory(rows, model, settings)
+        head = _head(rows) if start is None else start.head
+        with progress_display(self.verbose) as display:
+            fitted = fitting.update(settings, model, head, rows, Listeners(display), start)
+        self._store(outline, outline.classes_, fitted)
+        return self
+
+    def _stream_classes(self, classes: Any, *, first: bool) -> np.ndarray:
+        if first and classes is None:
+            raise ValueError("the first call of partial_fit needs `classes`, all labels that will come")
+        require_whole_labels(classes, "classes")
+        if not first:
+            if classes is not None and not np.array_equal(np.unique(classes), self.classes_):
+                raise ValueError(f"`classes` differs from the first call's {self.classes_.tolist()}")
+            return self.classes_
+        found = np.unique(classes)
+        if len(found) < 2:
+            raise ValueError(f"`classes` must hold at least two labels, got {found.tolist()}")
+        return found
+
+    def _settings(self, outline: Any) -> Settings:
+        usual = NOISE if self.tune in {"auto", "loo"} else 0.0  # the paper's bound has none (D22)
+        names = getattr(outline, "feature_names_in_", None)
+        return Settings(
+            likelihood=noisy(self.bound, usual if self.noise == "auto" else float(self.noise)),
+            inference=self.inference,
+            tune=self.tune,
+            tune_interval=self.tune_interval,
+            scale=self.scale,
+            link=self.link,
+            batch_size=BATCH_SIZE if self.batch_size == "auto" else int(self.batch_size),
+            learning_rate=learning_rate(self.learning_rate),
+            max_iter=int(self.max_iter),
+            tol=float(self.tol),
+            time_limit=self.time_limit,
+            precision=self.precision,
+            n_jobs=jobs(self.n_jobs),
+            seed=check_random_state(self.random_state).randint(2**31),
+            column_names=None if names is None else tuple(names),
+        )
+
+    def _require_memory(self, rows: TrainingRows, model: Any, settings: Settings) -> None:
+        require_memory(type(self).__name__, rows.n_features, model.wide_vectors(rows.n_rows, settings))
+
+    def _can_continue(self, classes: np.ndarray) -> bool:
+        """Whether there is an earlier fit of the same classes to start from."""
+        full = hasattr(self, "fitted_") and isinstance(self.fitted_.member.functions[0].posterior, Gaussian)
+        return full and list(classes) == list(self.classes_)
+
+    def _store(self, outline: Any, classes: np.ndarray, fitted: Fitted) -> None:
+        """All that a fit assigns."""
+        self.n_features_in_ = outline.n_features_in_
+        if hasattr(outline, "feature_names_in_"):
+            self.feature_names_in_ = outline.feature_names_in_
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+        self.classes_ = classes
+        self.fitted_ = fitted
+
+    def save(self, path: Any) -> None:
+        """Write the fitted model to one file, without pickle; ``bayesvm.load`` reads it back, to the same bits."""
+        write_model(path, self.as_model())
+
+    def as_model(self) -> Model:
+        """All that a file of this model holds, as a value."""
+        kind = type(self).__name__
+        if not hasattr(self, "fitted_"):
+            raise ValueError(f"this {kind} is not fitted; call fit before save")
+        if "_kind" not in vars(type(self)):
+            raise TypeError(f"a {kind} cannot be saved, because load would not know it; save the estimator it is based on")
+        check_parameters(self, self._parameter_checks)  # or nobody could load it
+        names = getattr(self, "feature_names_in_", None)
+        return Model(self._kind, self.get_params(deep=False), self.classes_, self.n_features_in_, names, self.fitted_)
+
+    @classmethod
+    def from_model(cls, model: Model) -> Any:
+        """The estimator that ``as_model`` was called on."""
+        estimator = cls(**model.parameters)
+        check_parameters(estimator, cls._parameter_checks)
+        estimator.n_features_in_, estimator.classes_, estimator.fitted_ = model.n_features, model.classes, model.fitted
+        if model.feature_names is not None:
+            estimator.feature_names_in_ = model.feature_names
+        return estimator
+
+    def _warn_if_unfinished(self, fitted: Fitted) -> None:
+        training = fitted.training
+        if training.interrupted:
+            message = (
+                f"the fit was stopped by Ctrl-C after {training.passes:.1f} passes; the model is usable, but not as "
+                "good as it could be (interrupted_ is True). With checkpoint=… the same call resumes from what was "
+                "kept."
+            )
+        elif not training.converged and self.tol > 0:
+            budget = f"{self.max_iter} passes" + ("" if self.time_limit is None else f" or {self.time_limit} seconds")
+            message = (
+                f"{type(self).__name__} used its budget of {budget} before the ELBO settled to "
+                f"tol={self.tol:g} nats per row; raise max_iter (or time_limit), or tol if that is good enough. "
+                "elbo_trace_ shows how far it was."
+            )
+        else:
+            return
+        warnings.warn(message, ConvergenceWarning, stacklevel=caller_level())
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+
+def _head(rows: TrainingRows) -> ClassHead:
+    """What is predicted: one function for two classes, one for each of more; with their base rates."""
+    share = rounded_sum(rows.totals) + 0.5
+    rates = tuple((share / share.sum()).tolist())
+    return Binary(rates[1:]) if len(rates) == 2 else OneVsRest(rates)
+
+
+def _digest(start: Fitted | None) -> dict[str, Any]:
+    """Tells the model of an earlier fit apart from others."""
+    if start is None:
+        return {"the model it starts from": None}
+    means = b"".join(function.posterior.mean.tobytes() for function in start.member.functions)
+    return {"the model it starts from": sha256(means).hexdigest()[:16]}
+
+
+def _parameter(fitted: Fitted, name: str) -> np.ndarray | None:
+    """A parameter of a calibrated link, which plain links do not have."""
+    calibrated = fitted.head.is_calibrated(fitted.link)
+    return np.atleast_1d(getattr(fitted.link, name)) if calibrated else None

@@ -1,0 +1,302 @@
+"""Inference: from settings and rows to a fitted model. ``fit`` is the one entry, ``update`` its sibling for streams.
+
+The steps, each a function: open the rows, prepare (scaling, tuning, features), train, leave rows out, grow, calibrate.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+import numpy as np
+
+from bayesvm.caller import caller_level
+from bayesvm.core.cavities import Cavities
+from bayesvm.core.heads import Head
+from bayesvm.core.linalg import OUT_OF_RANGE, NotFiniteError, NotPositiveDefiniteError
+from bayesvm.core.members import Member
+from bayesvm.core.posterior import Gaussian
+from bayesvm.data.blas import threads_for_matrices
+from bayesvm.data.blocks import BlockSource, RowNumbers, at_most, block_rows
+from bayesvm.data.repetition import Repetition, group_weights, repetition
+from bayesvm.data.stopping import Stopped
+from bayesvm.inference.fitted import Fitted, Training
+from bayesvm.inference.problem import Problem
+from bayesvm.inference.session import Checkpoint, Listeners, NoCheckpoint, Prepared, Session, TrainingRows, working
+from bayesvm.inference.settings import Settings
+from bayesvm.inference.training import Plan, Trained, train
+from bayesvm.inference.tuning_report import Report
+
+LOO_ROWS = 20_000  # a random choice of so many rows stands for all, beyond that
+FEW_LOO_ROWS = 2_000  # in a fit that somebody asked to stop
+SOME_COPIES = 0.01  # of the rows, from which a warning names them
+FEW_EFFECTIVE = 0.1  # rows of equal weight that a row is worth, below which a warning says so
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A trained problem, and what it would say of some of its rows had it not seen them."""
+
+    problem: Problem
+    trained: Trained
+    left_out: Cavities
+    left_out_rows: RowNumbers
+
+
+class FeatureModel(Protocol):
+    """What kernel and linear models do differently."""
+
+    def expected_weights(self, n_rows: int, n_features: int, settings: Settings) -> int:
+        """About how many features a row will have; decides precision and block size."""
+        ...
+
+    def matrix_size(self, n_rows: int, n_features: int, settings: Settings) -> int:
+        """About how many rows and columns the largest matrix has that is factored."""
+        ...
+
+    def prepare(self, raw: BlockSource, session: Session) -> Prepared:
+        """Scaling, features and the functions to start from; tuned, if that was asked for."""
+        ...
+
+    def train(self, problem: Problem, source: BlockSource, plan: Plan, prepared: Prepared, session: Session) -> Trained:
+        """The posteriors of all functions."""
+        ...
+
+    def leave_out(
+        self, problem: Problem, source: BlockSource, trained: Trained, session: Session, *, few: bool
+    ) -> tuple[Cavities, RowNumbers]:
+        """Leave-one-out marginals of all rows, or of a random choice, and which rows those are."""
+        ...
+
+    def grow(
+        self, candidate: Candidate, source: BlockSource, prepared: Prepared, session: Session
+    ) -> tuple[Candidate, Report | None]:
+        """A larger model, if leave-one-out says that it pays, or the candidate itself; the report with its trials."""
+        ...
+
+
+def fit(
+    settings: Settings,
+    model: FeatureModel,
+    head: Head,
+    rows: TrainingRows,
+    listeners: Listeners,
+    checkpoint: Checkpoint | None = None,
+    start: Fitted | None = None,
+) -> Fitted:
+    """Learn from rows: pure, apart from what listeners are notified of and what the checkpoint keeps.
+
+    With ``start``, an earlier fit of the same head, its scaling and features stay, and training starts from there.
+    """
+    with _opened(settings, model, head, rows, listeners, checkpoint or NoCheckpoint()) as (raw, session):
+        prepared = _ready(model, raw, session) if start is None else _continued(start, as_prior=False)
+        session.clock.stop.heeded = True
+        source = raw.scaled(prepared.scaler)
+        candidate, report = trained_candidate(model, source, prepared, session), prepared.report
+        if start is None:
+            candidate, report = model.grow(candidate, source, prepared, session)
+        indices = rows.given(candidate.left_out_rows)
+        return calibrated(candidate, candidate.left_out, indices, replace(prepared, report=report), session, rows.n_rows)
+
+
+def update(
+    settings: Settings,
+    model: FeatureModel,
+    head: Head,
+    rows: TrainingRows,
+    listeners: Listeners,
+    start: Fitted | None,
+) -> Fitted:
+    """Learn from one more part of a stream: the sites of its rows are added to the posterior so far, for good.
+
+    The link is fitted again to leave-one-out marginals remembered from all parts, at most 20,000 of them.
+    """
+    with _opened(settings, model, head, rows, listeners, NoCheckpoint()) as (raw, session):
+        prepared = model.prepare(raw, session) if start is None else _continued(start, as_prior=True)
+        session.clock.stop.heeded = True
+        source = raw.scaled(prepared.scaler)
+        candidate = trained_candidate(model, source, prepared, session, inference="batch")
+        left_out, n_samples = candidate.left_out, rows.n_rows
+        if start is not None:
+            left_out = Cavities.joined([start.left_out[0], left_out])
+            n_samples += start.n_samples or 0
+        if len(left_out.y) > LOO_ROWS:
+            left_out = left_out.take(np.sort(session.rng.choice(len(left_out.y), LOO_ROWS, replace=False)))
+        return calibrated(candidate, left_out, None, prepared, session, n_samples)
+
+
+@contextmanager
+def _opened(
+    settings: Settings,
+    model: FeatureModel,
+    head: Head,
+    rows: TrainingRows,
+    listeners: Listeners,
+    checkpoint: Checkpoint,
+) -> Iterator[tuple[BlockSource, Session]]:
+    """Step 1: the rows as a source of blocks, not yet scaled, and what works on them."""
+    shape = rows.n_rows, rows.n_features
+    n_weights = model.expected_weights(*shape, settings)
+    with (
+        threads_for_matrices(model.matrix_size(*shape, settings)),
+        working(settings, listeners, checkpoint.seed(settings.seed)) as (workers, rng, clock),
+    ):
+        listeners.display.phase("reading rows")
+        raw = rows.source(workers, block_rows(n_weights, rows.n_features), rng)
+        with _naming_the_largest_column(raw, settings):
+            found, dtype = repetition(raw), settings.dtype(rows.n_rows * n_weights)
+            _warn_of_repetition(found)
+            yield raw, Session(settings, head, workers, rng, listeners, clock, checkpoint, found, dtype)
+
+
+def _ready(model: FeatureModel, raw: BlockSource, session: Session) -> Prepared:
+    """Step 2: scaling, features and first functions, as an earlier run left them in the checkpoint or made anew."""
+    rng, checkpoint = session.rng.bit_generator, session.checkpoint
+    if (kept := checkpoint.recall_prepared(raw.n_features, session.head.n_functions)) is not None:
+        prepared, rng.state = kept
+        return prepared
+    prepared = model.prepare(raw, session)
+    if session.clock.over():  # which has cut it short
+        checkpoint.freeze()
+    checkpoint.keep_prepared(prepared, rng.state)
+    return prepared
+
+
+def _continued(start: Fitted, *, as_prior: bool) -> Prepared:
+    """The scaling, features and functions of an earlier fit, which are the start, or the prior too."""
+    standard = None if as_prior else Gaussian.prior(start.member.features.n_weights)
+    functions = [
+        replace(function, prior=standard or function.posterior)
+        for function in start.member.functions
+        if isinstance(function.posterior, Gaussian)
+    ]
+    return Prepared(start.scale, start.scaler, start.member.features, tuple(functions), start.report)
+
+
+def trained_candidate(
+    model: FeatureModel,
+    source: BlockSource,
+    prepared: Prepared,
+    session: Session,
+    *,
+    inference: str | None = None,
+    tol: float | None = None,
+) -> Candidate:
+    """Steps 3 and 4: the posteriors of all functions, and each row left out of them."""
+    problem = session.problem(prepared.features, source)
+    plan = session.plan(source)
+    plan = replace(plan, inference=inference or plan.inference, tol=plan.tol if tol is None else tol)
+    trained = model.train(problem, source, plan, prepared, session)
+    return Candidate(problem, trained, *_left_out(model, problem, source, trained, session))
+
+
+def train_all(problem: Problem, source: BlockSource, plan: Plan, prepared: Prepared, session: Session) -> Trained:
+    """Posteriors with full covariances, by the plan's inference."""
+    n_weights, functions = problem.features.n_weights, prepared.functions
+    sizes = {"M": n_weights, "K": len(functions), "R": source.n_rows}
+    memory = session.checkpoint.training(f"training of {n_weights} weights", plan, sizes)
+    callback = session.listeners.of(problem, source.scaler)
+    return train(problem, source, plan, functions, session.rng, callback, memory)
+
+
+def _left_out(
+    model: FeatureModel, problem: Problem, source: BlockSource, trained: Trained, session: Session
+) -> tuple[Cavities, RowNumbers]:
+    """All rows, or few if somebody asked to stop."""
+    session.display.phase("leaving one out")
+    with suppress(Stopped):
+        if not session.clock.stop.made:
+            return model.leave_out(problem, source, trained, session, few=False)
+    session.clock.stop.settle()
+    return model.leave_out(problem, source, trained, session, few=True)
+
+
+def leave_one_out(
+    problem: Problem, source: BlockSource, trained: Trained, session: Session, *, few: bool
+) -> tuple[Cavities, RowNumbers]:
+    """By removing sites (D10). A row leaves with all its copies: their sites are alike, so their weights add up."""
+    part = at_most(source, FEW_LOO_ROWS if few else LOO_ROWS, session.rng)
+    if not session.repetition.copied:
+        return problem.cavities(part, trained.before, trained.functions), part.numbers
+    group = group_weights(source, part)
+    weight = np.ones(part.n_rows) if part.weights is None else part.weights
+    together = problem.cavities(part.weighted(group), trained.before, trained.functions)
+    return together._replace(weight=weight, group_weight=group), part.numbers
+
+
+def calibrated(
+    candidate: Candidate,
+    left_out: Cavities,
+    left_out_rows: RowNumbers | None,
+    prepared: Prepared,
+    session: Session,
+    n_samples: int,
+) -> Fitted:
+    """The last step: fit the link to leave-one-out marginals, and put all that was learned into one value."""
+    trained = candidate.trained
+    functions = tuple(replace(function, prior=None) for function in trained.functions)
+    return Fitted(
+        head=session.head,
+        likelihood=session.settings.likelihood,
+        scale=prepared.scale,
+        scaler=prepared.scaler,
+        members=(Member(candidate.problem.features, functions),),
+        link=fitted_link(session.head, session.settings.link, left_out),
+        training=Training(
+            trained.elbo, trained.trace, trained.passes, trained.converged, interrupted=session.clock.stop.made
+        ),
+        left_out=(left_out,),
+        left_out_rows=left_out_rows,
+        n_samples=n_samples,
+        report=prepared.report,
+    )
+
+
+def fitted_link(head: Head, name: str, left_out: Cavities) -> Any:
+    """The link by that name; ``calibrated`` is fitted to the leave-one-out marginals."""
+    if not (np.isfinite(left_out.mean).all() and np.isfinite(left_out.variance).all()):
+        raise NotFiniteError(f"leave-one-out predictions are not finite: {OUT_OF_RANGE}")
+    if name == "calibrated":
+        return head.refine_link(head.fit_link(left_out), left_out)
+    return head.named_link(name)
+
+
+def mean_loss(link: Any, rows: Cavities) -> float:
+    """``-log p(y)`` under a link, averaged by weight."""
+    return float(np.average(link.row_losses(rows.mean, rows.variance, rows.y), weights=rows.weight))
+
+
+@contextmanager
+def _naming_the_largest_column(raw: BlockSource, settings: Settings) -> Iterator[None]:
+    """Errors of numbers out of range say which column is the likeliest cause."""
+    try:
+        yield
+    except (NotFiniteError, NotPositiveDefiniteError) as error:
+        moments = raw.moments()
+        size = np.abs(moments.mean) + moments.root / np.sqrt(moments.weight)
+        column = int(np.argmax(size))
+        where = f"The largest values, about {size[column]:.0e}, are in column {settings.column(column)}"
+        raise type(error)(f"{error}. {where}") from error
+
+
+def _warn_of_repetition(found: Repetition) -> None:
+    """Warn about copies and about very uneven weights."""
+    if found.copied >= SOME_COPIES:
+        warnings.warn(
+            f"{found.copied:.1%} of the rows are exact copies of other rows. Copies are left out together, so that "
+            "leave-one-out does not predict a row from its own copy. If they come from oversampling, give every row "
+            "once and use sample_weight or class_weight.",
+            UserWarning,
+            stacklevel=caller_level(),
+        )
+    effective = found.evenness * found.n_rows
+    if effective < max(FEW_EFFECTIVE * found.n_rows, min(100, found.n_rows / 4)):
+        warnings.warn(
+            f"the weights are so uneven that {found.n_rows:,} rows count as {effective:,.0f} of equal weight; the fit "
+            "is as uncertain as one on that many rows. Cap the largest weights, or use fewer of the light rows.",
+            UserWarning,
+            stacklevel=caller_level(),
+        )

@@ -1,0 +1,209 @@
+"""Inference: what one fit works with from its beginning to its end: threads, random numbers, listeners, a clock."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+
+from bayesvm.core.features import Features
+from bayesvm.core.heads import Head
+from bayesvm.core.latent import LatentFunction
+from bayesvm.data.blocks import BlockSource, RowNumbers
+from bayesvm.data.repetition import Repetition
+from bayesvm.data.scaling import Scaler
+from bayesvm.data.stopping import StopRequest
+from bayesvm.data.workers import Workers, quiet_overflow
+from bayesvm.inference.problem import Problem
+from bayesvm.inference.settings import Settings
+from bayesvm.inference.training import Callback, Plan, Progress
+from bayesvm.inference.training_state import Clock, Memory, NoMemory
+from bayesvm.inference.tuning_report import Report, Trial
+
+# The fits of this thread that may be asked to stop; None where nobody would ask.
+RUNNING: ContextVar[list[StopRequest] | None] = ContextVar("running", default=None)
+
+
+class TrainingRows(Protocol):
+    """Checked rows, whose y are numbers."""
+
+    @property
+    def n_rows(self) -> int: ...
+
+    @property
+    def n_features(self) -> int: ...
+
+    def source(self, workers: Workers, rows_per_block: int, rng: np.random.Generator) -> BlockSource:
+        """The rows as blocks, not scaled."""
+        ...
+
+    def given(self, numbers: RowNumbers) -> RowNumbers:
+        """What rows of the source are called in the user's table."""
+        ...
+
+
+class Display(Protocol):
+    """Where people see how far a fit is."""
+
+    def phase(self, name: str) -> None: ...
+
+    def update(self, progress: Progress) -> None: ...
+
+    def rows(self, done: int, n_rows: int) -> None: ...
+
+    def trial(self, trial: Trial) -> None: ...
+
+
+class NullDisplay:
+    """Shows nothing, in no time."""
+
+    def phase(self, name: str) -> None: ...
+
+    def update(self, progress: Progress) -> None: ...
+
+    def rows(self, done: int, n_rows: int) -> None: ...
+
+    def trial(self, trial: Trial) -> None: ...
+
+
+class HeldOutRows(Protocol):
+    """Rows that are not learned from, whose loss is part of the progress."""
+
+    def reported_to(self, callback: Callback, problem: Problem, scaler: Scaler) -> Callback:
+        """A callback that is notified of their loss, too."""
+        ...
+
+
+@dataclass(frozen=True)
+class Listeners:
+    """Who is notified of a fit's progress."""
+
+    display: Display = field(default_factory=NullDisplay)
+    callback: Callback | None = None
+    held_out: HeldOutRows | None = None
+
+    def of(self, problem: Problem, scaler: Scaler) -> Callback:
+        """What a training of that problem should call after every update."""
+        return self.notify if self.held_out is None else self.held_out.reported_to(self.notify, problem, scaler)
+
+    def notify(self, progress: Progress) -> None:
+        """Notify all of them."""
+        self.display.update(progress)
+        if self.callback is not None:
+            self.callback(progress)
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """What is known before training: scaling, features, the functions to start from, and what tuning tried."""
+
+    scale: str | None
+    scaler: Scaler
+    features: Features
+    functions: tuple[LatentFunction, ...]
+    report: Report | None = None
+    chosen: Trial | None = None  # the trial that these features come from
+    grows: bool = False  # whether more inducing points may pay
+
+
+class Checkpoint(Protocol):
+    """Keeps what a fit has reached, for a run that may be killed."""
+
+    def seed(self, drawn: int) -> int:
+        """The seed of the run that began, which may be the one that was drawn now."""
+        ...
+
+    def recall_prepared(self, n_features: int, n_functions: int) -> tuple[Prepared, Any] | None:
+        """What was prepared, and the state of the random generator after that, if it was reached."""
+        ...
+
+    def keep_prepared(self, prepared: Prepared, rng: Any) -> None:
+        """Keep both."""
+        ...
+
+    def training(self, name: str, plan: Plan, sizes: dict[str, int]) -> Memory:
+        """A memory for a training of that name, with so many weights M, functions K and rows R."""
+        ...
+
+    def freeze(self) -> None:
+        """Keep nothing more: what follows is no part of the whole fit."""
+        ...
+
+
+class NoCheckpoint:
+    """Keeps nothing."""
+
+    def seed(self, drawn: int) -> int:
+        return drawn
+
+    def recall_prepared(self, n_features: int, n_functions: int) -> None:
+        return None
+
+    def keep_prepared(self, prepared: Prepared, rng: Any) -> None:
+        """Does nothing."""
+
+    def training(self, name: str, plan: Plan, sizes: dict[str, int]) -> Memory:
+        return NoMemory()
+
+    def freeze(self) -> None:
+        """Nothing was kept before."""
+
+
+@dataclass(frozen=True)
+class Session:
+    """One fit: what was asked for, what is predicted, and what works on it."""
+
+    settings: Settings
+    head: Head
+    workers: Workers
+    rng: np.random.Generator
+    listeners: Listeners
+    clock: Clock
+    checkpoint: Checkpoint
+    repetition: Repetition
+    dtype: Any  # of numbers in blocks
+
+    @property
+    def display(self) -> Display:
+        """What people see."""
+        return self.listeners.display
+
+    def problem(self, features: Features, source: BlockSource) -> Problem:
+        """These features as a problem over the rows of a source."""
+        return Problem(features, self.head, self.settings.likelihood, self.dtype, source.total_weight)
+
+    def plan(self, source: BlockSource) -> Plan:
+        """How to train on the rows of a source."""
+        settings = self.settings
+        size = min(source.n_rows, settings.batch_size)
+        return Plan(settings.inference, settings.max_iter, settings.tol, size, settings.learning_rate, self.clock)
+
+
+@contextmanager
+def working(settings: Settings, listeners: Listeners, seed: int) -> Iterator[tuple[Workers, np.random.Generator, Clock]]:
+    """Threads, random numbers and a clock, for the length of a ``with``."""
+    limit = np.inf if settings.time_limit is None else time.monotonic() + settings.time_limit
+    clock, workers = Clock(limit), Workers(settings.n_jobs)
+    workers.watch, workers.stop = listeners.display.rows, clock.stop
+    with workers, quiet_overflow(), _running(clock.stop):
+        yield workers, np.random.default_rng(seed), clock
+
+
+@contextmanager
+def _registered(stop: StopRequest, running: list[StopRequest]) -> Iterator[None]:
+    running.append(stop)
+    try:
+        yield
+    finally:
+        running.remove(stop)
+
+
+def _running(stop: StopRequest) -> AbstractContextManager[None]:
+    """Register this fit as one that may be asked to stop."""
+    running = RUNNING.get()
+    return nullcontext() if running is None else _registered(stop, running)

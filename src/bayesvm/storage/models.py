@@ -1,0 +1,81 @@
+"""Storage: fitted models in files. Reading runs no code of the file, and imports only classes that are trusted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy.typing as npt
+
+from bayesvm import persistence
+from bayesvm.data.blas import threads_for_matrices
+from bayesvm.inference.fitted import Fitted
+from bayesvm.schema import Schema, anything
+from bayesvm.storage.schemas import check_model
+from bayesvm.storage.states import fitted_from, fitted_state, from_plain, plain
+from bayesvm.storage.version1 import upgraded
+
+CHECKPOINT = "checkpoint"  # the kind of file that is no model
+
+
+@dataclass(frozen=True)
+class Model:
+    """What a file holds: an estimator by its kind and parameters, the columns and classes it knows, what it learned."""
+
+    kind: str
+    parameters: dict[str, Any]
+    classes: npt.NDArray[Any]
+    n_features: int
+    feature_names: npt.NDArray[Any] | None
+    fitted: Fitted
+    beside: Any = None  # a plain state that somebody else keeps in the same file
+
+
+def write_model(path: str | PathLike[str], model: Model, schema: Schema = anything) -> None:
+    """Write a model; an existing file is replaced only when all is written. ``schema`` is that of what is beside."""
+    state = {
+        "parameters": {name: plain(value) for name, value in model.parameters.items()},
+        "classes": model.classes,
+        "n_features": model.n_features,
+        "feature_names": model.feature_names,
+        "fitted": fitted_state(model.fitted),
+        "beside": model.beside,
+    }
+    check_model(model.kind, model.parameters, state, schema)
+    persistence.write(path, model.kind, state)
+
+
+def read_model(
+    path: str | PathLike[str],
+    parameters_of: dict[str, Iterable[str]],
+    trusted: Iterable[Any] = (),
+    schema: Schema = anything,
+) -> Model:
+    """The model in a file, with the same bits on the same machine; ``parameters_of`` has those of each kind."""
+    kind, version, state = persistence.read(path)
+    if kind not in parameters_of:
+        remedy = "give a model" if kind == CHECKPOINT else "upgrade bayesvm"
+        raise ValueError(f"{path}: holds a {kind!r}, which is no model that this version of bayesvm knows; {remedy}")
+    with persistence.building(Path(path)):
+        if version == 1:
+            state = upgraded(kind, state)
+        check_model(kind, parameters_of[kind], state, schema)
+        return _model(kind, state, trusted)
+
+
+def _model(kind: str, state: dict[str, Any], trusted: Iterable[Any]) -> Model:
+    """The model of a state that was checked."""
+    trusted = list(trusted)
+    with threads_for_matrices(_largest_matrix(state["fitted"])):
+        fitted = fitted_from(state["fitted"], trusted)
+    parameters = {name: from_plain(value, trusted) for name, value in state["parameters"].items()}
+    names, beside = state["feature_names"], state.get("beside")
+    return Model(kind, parameters, state["classes"], int(state["n_features"]), names, fitted, beside)
+
+
+def _largest_matrix(fitted: dict[str, Any]) -> int:
+    posteriors = [function["posterior"] for member in fitted["members"] for function in member["functions"]]
+    return max((len(q["linear"]) for q in posteriors if "precision" in q), default=1)

@@ -1,0 +1,341 @@
+"""Storage: what the states of models and checkpoints must look like.
+
+Letters: C classes, K latent functions, D features, M weights of a member, N rows left out, S members, Q knots of a
+quantile scaler, L limits of a region.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+
+from bayesvm.inference.inducing import HOW
+from bayesvm.inference.learning_rates import AdaptiveRate, LearningRate, RobbinsMonro
+from bayesvm.schema import (
+    Schema,
+    Sizes,
+    anything,
+    array,
+    below,
+    bound,
+    each,
+    either,
+    flag,
+    items,
+    nothing,
+    number,
+    one_of,
+    positive,
+    real,
+    record,
+    satisfying,
+    size,
+    text,
+    value,
+    whole,
+)
+from bayesvm.storage.kernels import KERNEL
+
+TINY = float(np.finfo(np.float64).smallest_subnormal)
+NUMBERS = either(number, array("fiub", None), array("fiub", None, None), each(number), each(each(number)))
+MATRIX, VECTOR = array("f", "M", "M"), array("f", "M")
+
+# Constructor parameters whose values ``check_parameters`` does not know; others are single values.
+LABEL = value("a label", lambda found: isinstance(found, str | int | float | np.generic))
+PARAMETERS: dict[str, Schema] = {
+    "kernel": either(text, record({"kernel": KERNEL})),
+    "inducing": either(one_of(*HOW), NUMBERS),
+    "prior_variance": NUMBERS,
+    "class_weight": either(nothing, one_of("balanced"), record({"mapping": each(items(LABEL, number))})),
+    "n_jobs": either(nothing, value("a whole number but 0", lambda found: isinstance(found, Integral) and found != 0)),
+    "random_state": either(nothing, whole),
+}
+ONE_VALUE = either(nothing, flag, text, number)
+
+
+def plain(found: Any, path: str, sizes: Sizes) -> None:
+    """Single values, and lists and dictionaries of them: no arrays."""
+    if isinstance(found, list | tuple | dict):
+        (record({}, others=plain) if isinstance(found, dict) else each(plain))(found, path, sizes)
+    else:
+        ONE_VALUE(found, path, sizes)
+
+
+def _targets(found: Any, sizes: Sizes) -> bool:
+    return [function["target"] for function in found] == list(range(sizes["K"]))
+
+
+CLASSES = satisfying(
+    array("biufUO", "C"), "two labels or more, sorted", lambda found, _: len(np.unique(found)) == len(found) > 1
+)
+
+SCALER = either(
+    record({"centre": nothing, "scale": nothing}, {"name": one_of("ColumnScaler")}),
+    record({"centre": array("f", "D"), "scale": array("f", "D", least=TINY)}, {"name": one_of("ColumnScaler")}),
+    satisfying(
+        record(
+            {
+                "name": one_of("QuantileScaler"),
+                "knots": array("f", "Q"),
+                "scores": array("f", "Q"),
+                "starts": array("iu", "D+1", least=0),
+                "outer": array("f", "D", 2),
+            }
+        ),
+        "knots for every column",
+        lambda found, sizes: found["starts"][0] == 0 and found["starts"][-1] == sizes["Q"] and _rises(found["starts"]),
+    ),
+)
+
+
+def _rises(starts: Any) -> bool:
+    return bool((np.diff(starts.astype(np.int64)) > 0).all())
+
+
+FEATURES: dict[str, Schema] = {
+    "BayesianSVC": record(
+        {
+            "kernel": KERNEL,
+            "inducing_points": array("f", "M", "D"),
+            "whitening": MATRIX,
+            "jitter": number,
+            "offset": number,
+        }
+    ),
+    "BayesianLinearSVC": satisfying(
+        record({"root": either(VECTOR, MATRIX), "intercept": flag}),
+        "a weight for every column and the intercept",
+        lambda found, sizes: sizes["M"] == sizes.setdefault("D", sizes["M"] - found["intercept"]) + found["intercept"],
+    ),
+}
+NATURAL = record({"linear": VECTOR, "precision": MATRIX})
+MOMENTS = record({"mean": VECTOR, "variance": array("f", "M", least=0.0)})
+FUNCTION = {"target": whole, "offset": number}
+FITTED_FUNCTIONS = satisfying(
+    each(record(FUNCTION | {"posterior": either(NATURAL, MOMENTS)}), "K"), "one for every target", _targets
+)
+LIMITS = array("f", "L", infinite=True)
+REGION = record({"directions": array("f", "L", "D"), "lower": LIMITS, "upper": LIMITS})
+
+
+def _one_link(name: str, parameters: dict[str, Schema]) -> Schema:
+    return record({"name": one_of(name), "parameters": record(parameters)})
+
+
+BINARY_LINK = either(
+    _one_link("Probit", {"scale": number, "bias": number}),
+    _one_link("TwoProbits", {"scale": items(number, number), "bias": items(number, number), "share": number}),
+    _one_link("Paper", {}),
+    _one_link("Hinge", {}),
+)
+MANY_LINK = either(
+    _one_link("Softmax", {"scale": number, "bias": each(number, "C")}), record({"normalised": BINARY_LINK})
+)
+
+
+def link(found: Any, path: str, sizes: Sizes) -> None:
+    """That of two classes, or that of more."""
+    (BINARY_LINK if sizes["K"] == 1 else MANY_LINK)(found, path, sizes)
+
+
+def members(kind: str) -> Schema:
+    """At least one; each has weights and limits of its own number, and a parent among those before it."""
+    member = record(
+        {
+            "features": FEATURES[kind],
+            "functions": FITTED_FUNCTIONS,
+            "weight": satisfying(number, "a weight from 0", lambda found, _: found >= 0),
+            "region": either(nothing, REGION),
+            "parent": either(nothing, whole),
+            "link": either(nothing, link),
+        }
+    )
+
+    def own_sizes(found: Any, path: str, sizes: Sizes) -> None:
+        member(found, path, {letter: size for letter, size in sizes.items() if letter not in "ML"})
+
+    def parents_come_first(found: Any, _: Sizes) -> bool:
+        parents = [(number, member["parent"]) for number, member in enumerate(found)]
+        weights = [member["weight"] for member in found]
+        return sum(weights) > 0 and all(parent is None or 0 <= parent < number for number, parent in parents)
+
+    return satisfying(each(own_sizes, "S"), "members with some weight and earlier parents", parents_come_first)
+
+
+TRIAL = record(
+    {
+        "what": text,
+        "scale": either(nothing, text),
+        "kernel": text,
+        "n_rows": whole,
+        "n_inducing": whole,
+        "loo": real,
+        "seconds": number,
+    }
+)
+REPORT = satisfying(
+    record(
+        {
+            "trials": each(TRIAL),
+            "chosen": each(text),
+            "failed": whole,
+            "climb": each(each(real)),
+            "kept": either(nothing, whole),
+        }
+    ),
+    "a report that has the trial which was kept",
+    lambda found, _: found["kept"] is None or 0 <= found["kept"] < len(found["trials"]),
+)
+LEFT_OUT = record(
+    {
+        "mean": array("f", "N", "K"),
+        "variance": array("f", "N", "K", least=0.0),
+        "y": satisfying(
+            array("iu", "N", least=0), "numbers of classes", lambda found, sizes: found.max(initial=0) < sizes["C"]
+        ),
+        "weight": array("f", "N", least=0.0),
+    }
+)
+TRAINING = record(
+    {"elbo": number, "trace": array("f", None), "passes": number, "converged": flag, "interrupted": flag}
+)
+HEAD = satisfying(
+    record({"name": one_of("Binary", "OneVsRest"), "rates": each(number, "K")}),
+    "a head for that number of classes",
+    lambda found, sizes: (found["name"] == "Binary") == (sizes["K"] == 1) and all(0 < r < 1 for r in found["rates"]),
+)
+LIKELIHOOD = record(
+    {
+        "name": one_of("ExactHinge", "AugmentedHinge"),
+        "noise": satisfying(number, "a variance from 0", lambda found, _: found >= 0),
+    }
+)
+
+
+RANDOM_STATE = record(
+    {
+        "bit_generator": one_of("PCG64"),
+        "state": record(dict.fromkeys(("state", "inc"), below(2**128))),
+        "has_uint32": one_of(0, 1),
+        "uinteger": below(2**32),
+    }
+)
+TRAINED = record(FUNCTION | {"posterior": NATURAL, "prior": either(size("M"), NATURAL)})
+FUNCTIONS = satisfying(each(TRAINED, "K"), "one for every target", _targets)
+ASCENT = record(
+    {
+        "function": TRAINED,
+        "elbo": number,
+        "target": NATURAL,
+        "rho": number,
+        "distance": real,
+        "contraction": real,
+        "rejected": flag,
+    }
+)
+AVERAGES = record(
+    {
+        "gradient": satisfying(
+            array("f", None), "M² + M numbers", lambda found, sizes: len(found) == sizes["M"] * (sizes["M"] + 1)
+        ),
+        "square": number,
+        "window": positive,
+        "seen": whole,
+    }
+)
+REACHED = {"rows": number, "trace": array("f", None, infinite=True)}
+
+
+def training_state(learning_rate: LearningRate) -> Schema:
+    """A training of M weights for each of K functions on R rows; the learning rate has a memory of its own."""
+    memories: dict[type, Schema] = {AdaptiveRate: either(nothing, AVERAGES), RobbinsMonro: whole}
+    memory = memories.get(type(learning_rate), nothing)
+    walk = record({"function": TRAINED, "memory": memory, "rho": number, "elbo": real})
+    epoch = record(
+        {"states": each(walk, "K"), "done": whole, "mean": real, "squares": real, "best": real, "flat": whole}
+    )
+    return record(
+        {
+            "phase": one_of("auto", "stochastic", "batch"),
+            "functions": FUNCTIONS,
+            "contraction": each(real, "K"),
+            "rng": RANDOM_STATE,
+            "subset_rows": satisfying(whole, "at most all rows", lambda found, sizes: found <= sizes["R"]),
+            "states": either(items(), each(ASCENT, "K")),
+            "epoch": either(nothing, satisfying(epoch, "squares from 0", lambda found, _: found["squares"] >= 0)),
+            "passes": items(),
+            **REACHED,
+        }
+    )
+
+
+SUMS = record({"bound": number, "curvature": VECTOR, "linear": VECTOR, "weight": number})
+MEAN_FIELD = record(
+    {
+        "phase": one_of("mean field"),
+        "passes": satisfying(each(each(SUMS)), "lists for the functions", lambda found, sizes: len(found) <= sizes["K"]),
+        **dict.fromkeys(("functions", "contraction", "states"), items()),
+        **dict.fromkeys(("rng", "epoch"), nothing),
+        "subset_rows": whole,
+        **REACHED,
+    }
+)
+
+
+# What comes before training; a mean field has no functions then.
+PREPARED = record(
+    {
+        "scale": either(nothing, text),
+        "scaler": SCALER,
+        "features": either(*FEATURES.values()),
+        "functions": either(items(), FUNCTIONS),
+        "report": either(nothing, REPORT),
+        "chosen": either(nothing, TRIAL),
+        "grows": flag,
+        "rng": RANDOM_STATE,
+    }
+)
+CHECKPOINT = record({}, {"seed": whole, "identity": record({}, others=plain)}, others=anything)
+
+
+def check_model(kind: str, parameters: Iterable[str], state: Any, beside: Schema) -> None:
+    """Raise ``ValueError`` unless this is the state of such a model with such parameters."""
+    sizes: Sizes = {}
+    record({"classes": CLASSES, "n_features": size("D")}, others=anything)(state, "state", sizes)
+    sizes["K"] = 1 if sizes["C"] == 2 else sizes["C"]
+    fitted = record(
+        {
+            "head": HEAD,
+            "likelihood": LIKELIHOOD,
+            "scale": either(nothing, text),
+            "scaler": SCALER,
+            "members": members(kind),
+            "link": link,
+            "training": TRAINING,
+            "left_out": satisfying(
+                each(LEFT_OUT), "one, or one for every member that predicts", lambda found, _: len(found) > 0
+            ),
+            "left_out_rows": either(nothing, array("iu", "N", least=0)),
+            "n_samples": either(nothing, whole),
+            "report": either(nothing, REPORT),
+        }
+    )
+    whole_state = record(
+        {
+            "parameters": record({}, {name: PARAMETERS.get(name, ONE_VALUE) for name in parameters}),
+            "classes": CLASSES,
+            "n_features": size("D"),
+            "feature_names": either(nothing, array("UO", "D")),
+            "fitted": satisfying(fitted, "a model whose left-out rows fit its members", _left_out_fit),
+        },
+        {"beside": either(nothing, beside)},
+    )
+    whole_state(state, "state", sizes)
+
+
+def _left_out_fit(found: Any, _: Sizes) -> bool:
+    predicting = sum(member["weight"] > 0 for member in found["members"])
+    return len(found["left_out"]) in {1, predicting}

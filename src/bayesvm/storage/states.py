@@ -1,0 +1,180 @@
+"""Storage: the parts of fitted models as plain state (names, numbers, arrays), and back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from bayesvm.core import links
+from bayesvm.core.cavities import Cavities
+from bayesvm.core.features import InducingFeatures, LinearFeatures
+from bayesvm.core.heads import Binary, OneVsRest
+from bayesvm.core.kernels import Kernel
+from bayesvm.core.latent import LatentFunction
+from bayesvm.core.likelihoods import AugmentedHinge, ExactHinge
+from bayesvm.core.members import Member, Region
+from bayesvm.core.posterior import DiagonalGaussian, Gaussian, NaturalParameters
+from bayesvm.data.quantiles import QuantileScaler
+from bayesvm.data.scaling import ColumnScaler
+from bayesvm.inference.fitted import Fitted, Training
+from bayesvm.inference.tuning_report import Report, Trial
+from bayesvm.storage.kernels import kernel_from, kernel_state
+
+HEADS = {cls.__name__: cls for cls in (Binary, OneVsRest)}
+LIKELIHOODS = {cls.__name__: cls for cls in (ExactHinge, AugmentedHinge)}
+LINKS = {cls.__name__: cls for cls in (links.Probit, links.TwoProbits, links.Paper, links.Hinge, links.Softmax)}
+SCALERS = {cls.__name__: cls for cls in (ColumnScaler, QuantileScaler)}
+Trusted = Iterable[Any]
+
+
+def plain(value: Any) -> Any:
+    """A constructor parameter as plain state."""
+    if isinstance(value, Kernel):
+        return {"kernel": kernel_state(value)}
+    if isinstance(value, dict):
+        return {"mapping": [[key, item] for key, item in value.items()]}
+    if isinstance(value, np.random.RandomState):
+        return None  # a generator's inner state is not part of a fitted model
+    if hasattr(value, "__array__") and not isinstance(value, np.ndarray | np.generic):
+        return np.asarray(value)
+    return value
+
+
+def from_plain(value: Any, trusted: Trusted = ()) -> Any:
+    """The constructor parameter."""
+    if isinstance(value, dict):
+        if "mapping" in value:
+            return dict(map(tuple, value["mapping"]))
+        return kernel_from(value["kernel"], trusted, "the parameter kernel")
+    return value
+
+
+def fitted_state(fitted: Fitted) -> dict[str, Any]:
+    """A fitted model."""
+    return {
+        "head": {"name": type(fitted.head).__name__, "rates": list(fitted.head.rates)},
+        "likelihood": {"name": type(fitted.likelihood).__name__, "noise": fitted.likelihood.noise},
+        "scale": fitted.scale,
+        "scaler": scaler_state(fitted.scaler),
+        "members": [member_state(member) for member in fitted.members],
+        "link": link_state(fitted.link),
+        "training": vars(fitted.training) | {"trace": np.array(fitted.training.trace)},
+        "left_out": [dict(zip(("mean", "variance", "y", "weight"), left[:4], strict=True)) for left in fitted.left_out],
+        "left_out_rows": fitted.left_out_rows,
+        "n_samples": fitted.n_samples,
+        "report": None if fitted.report is None else report_state(fitted.report),
+    }
+
+
+def fitted_from(state: dict[str, Any], trusted: Trusted = ()) -> Fitted:
+    """The model of a state that fits its schema."""
+    head, likelihood, training = state["head"], state["likelihood"], state["training"]
+    return Fitted(
+        head=HEADS[head["name"]](tuple(head["rates"])),
+        likelihood=LIKELIHOODS[likelihood["name"]](likelihood["noise"]),
+        scale=state["scale"],
+        scaler=scaler_from(state["scaler"]),
+        members=tuple(member_from(member, trusted, f"members[{i}]") for i, member in enumerate(state["members"])),
+        link=link_from(state["link"]),
+        training=Training(**training | {"trace": tuple(training["trace"].tolist())}),
+        left_out=tuple(Cavities(**left) for left in state["left_out"]),
+        left_out_rows=state["left_out_rows"],
+        n_samples=state["n_samples"],
+        report=None if state["report"] is None else report_from(state["report"]),
+    )
+
+
+def member_state(member: Member) -> dict[str, Any]:
+    region = None if member.region is None else dict(vars(member.region))
+    return {
+        "features": features_state(member.features),
+        "functions": [function_state(function) for function in member.functions],
+        "weight": member.weight,
+        "region": region,
+        "parent": member.parent,
+        "link": None if member.link is None else link_state(member.link),
+    }
+
+
+def member_from(state: dict[str, Any], trusted: Trusted = (), where: str = "member") -> Member:
+    return Member(
+        features_from(state["features"], trusted, f"{where}.features.kernel"),
+        tuple(map(function_from, state["functions"])),
+        state["weight"],
+        None if state["region"] is None else Region(**state["region"]),
+        state["parent"],
+        None if state["link"] is None else link_from(state["link"]),
+    )
+
+
+def features_state(features: Any) -> dict[str, Any]:
+    if isinstance(features, InducingFeatures):
+        return dict(vars(features)) | {"kernel": kernel_state(features.kernel)}
+    return {"root": features.root, "intercept": features.intercept}
+
+
+def features_from(state: dict[str, Any], trusted: Trusted = (), where: str = "kernel") -> Any:
+    if "kernel" in state:
+        return InducingFeatures(**state | {"kernel": kernel_from(state["kernel"], trusted, where)})
+    return LinearFeatures(**state)
+
+
+def function_state(function: LatentFunction) -> dict[str, Any]:
+    """A latent function; its prior only where that is not N(0, I)."""
+    state = {"target": function.target, "offset": function.offset, "posterior": _posterior_state(function.posterior)}
+    if function.prior is not None:
+        prior = function.prior.natural
+        standard = not prior.linear.any() and np.array_equal(prior.precision, np.eye(len(prior.linear)))
+        state["prior"] = len(prior.linear) if standard else dict(vars(prior))
+    return state
+
+
+def function_from(state: dict[str, Any]) -> LatentFunction:
+    prior = state.get("prior")
+    known = Gaussian.prior(prior) if isinstance(prior, int) else None if prior is None else _full(prior)
+    return LatentFunction(state["target"], state["offset"], _posterior_from(state["posterior"]), known)
+
+
+def _posterior_state(q: Any) -> dict[str, Any]:
+    return dict(vars(q.natural)) if isinstance(q, Gaussian) else {"mean": q.mean, "variance": q.variance}
+
+
+def _posterior_from(state: dict[str, Any]) -> Gaussian | DiagonalGaussian:
+    return _full(state) if "precision" in state else DiagonalGaussian(**state)
+
+
+def _full(natural: dict[str, Any]) -> Gaussian:
+    return Gaussian.from_natural(NaturalParameters(**natural))
+
+
+def scaler_state(scaler: Any) -> dict[str, Any]:
+    return {"name": type(scaler).__name__} | vars(scaler)
+
+
+def scaler_from(state: dict[str, Any]) -> Any:
+    fields = dict(state)
+    return SCALERS[fields.pop("name", "ColumnScaler")](**fields)  # the first files had but one kind
+
+
+def link_state(link: Any) -> dict[str, Any]:
+    if isinstance(link, links.Normalised):
+        return {"normalised": link_state(link.binary)}
+    return {"name": type(link).__name__, "parameters": dict(vars(link))}
+
+
+def link_from(state: dict[str, Any]) -> Any:
+    if "normalised" in state:
+        return links.Normalised(link_from(state["normalised"]))
+    return LINKS[state["name"]](**state["parameters"])
+
+
+def report_state(report: Report) -> dict[str, Any]:
+    return vars(report) | {"trials": [dict(vars(trial)) for trial in report.trials]}
+
+
+def report_from(state: dict[str, Any]) -> Report:
+    climb = tuple(map(tuple, state["climb"]))
+    trials = tuple(Trial(**trial) for trial in state["trials"])
+    return Report(trials, tuple(state["chosen"]), state["failed"], climb, state["kept"])

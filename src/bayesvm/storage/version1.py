@@ -1,0 +1,68 @@
+"""Storage: model files of version 1 of the format, as states of version 2."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+def upgraded(kind: str, state: dict[str, Any]) -> dict[str, Any]:
+    """The same model in today's structure. What was not kept then is None: the number of rows, the kept trial.
+
+    Members of the old state that are missing or malformed lead to an error, or to a state that its schema refuses.
+    """
+    attributes, tuning = state["attributes"], state.get("tuning")
+    binary = len(attributes["classes_"]) == 2
+    parameters = state["parameters"]
+    return {
+        "parameters": parameters,
+        "classes": attributes["classes_"],
+        "n_features": attributes["n_features_in_"],
+        "feature_names": attributes.get("feature_names_in_"),
+        "fitted": {
+            "head": {"name": "Binary" if binary else "OneVsRest", "rates": state["rates"].tolist()},
+            "likelihood": {
+                "name": {"exact": "ExactHinge", "augmented": "AugmentedHinge"}[parameters["bound"]],
+                "noise": attributes.get("noise_", 0.0),
+            },
+            "scale": _scale(parameters, tuning),
+            "scaler": state["scaler"],
+            "members": [_member(state)],
+            "link": state["link"],
+            "training": {
+                "elbo": attributes["elbo_"],
+                "trace": attributes["elbo_trace_"],
+                "passes": attributes["n_passes_"],
+                "converged": attributes["converged_"],
+                "interrupted": attributes.get("interrupted_", False),
+            },
+            "left_out": [dict(zip(("mean", "variance", "y", "weight"), state["leave_one_out"], strict=True))],
+            "left_out_rows": attributes.get("loo_indices_"),
+            "n_samples": None,
+            "report": None if tuning is None else {"climb": []} | tuning | {"kept": None},
+        },
+        "beside": state.get("beside"),
+    }
+
+
+def _member(state: dict[str, Any]) -> dict[str, Any]:
+    features = dict(state["features"])
+    if "kernel" in features:
+        features = {"jitter": 0.0} | features | {"offset": features.pop("level", 0.0)}
+        features.pop("level", None)
+    machines = state["machines"]
+    functions = [
+        {"target": number, "offset": machine["offset"], "posterior": machine["posterior"]}
+        for number, machine in enumerate(machines)
+    ]
+    wanted = [1] if len(machines) == 1 else list(range(len(machines)))
+    if [machine["label"] for machine in machines] != wanted:
+        raise ValueError(f"state.machines must have the labels {wanted}")
+    return {"features": features, "functions": functions, "weight": 1.0, "region": None, "parent": None, "link": None}
+
+
+def _scale(parameters: dict[str, Any], tuning: dict[str, Any] | None) -> Any:
+    """That of the last whole fit, where tuning chose it."""
+    fits = [] if tuning is None else [trial for trial in tuning["trials"] if trial["what"] == "fit"]
+    if fits:
+        return fits[-1]["scale"]
+    return "standard" if parameters["scale"] == "auto" else parameters["scale"]
