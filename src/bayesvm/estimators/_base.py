@@ -138,7 +138,7 @@ class BaseBayesianSVC(PredictionMixin, ClassifierMixin, BaseEstimator, metaclass
     def _fitted(
         self, rows: TrainingRows, kept: Checkpoint, audience: Listeners, *, again: bool
     ) -> tuple[Session, Fitted]:
-        require_memory(type(self).__name__, rows.n_features, self._wide_vectors(rows.n_rows), stacklevel=5)
+        require_memory(type(self).__name__, rows.n_features, self._wide_vectors(rows.n_rows))
         with self._session(rows, kept, audience, again=again) as (raw, session):
             warn_of_repetition(session.repetition, stacklevel=5)
             model, source, tasks = self._continued(raw) if again else self._ready(raw, session)
@@ -174,7 +174,7 @@ class BaseBayesianSVC(PredictionMixin, ClassifierMixin, BaseEstimator, metaclass
         elif classes is not None and not np.array_equal(np.unique(classes), self.classes_):
             raise ValueError(f"`classes` differs from the first call's {self.classes_.tolist()}")
         rows = stream_rows(self, X, y, sample_weight, first=first)
-        require_memory(type(self).__name__, rows.n_features, self._wide_vectors(rows.n_rows), stacklevel=4)
+        require_memory(type(self).__name__, rows.n_features, self._wide_vectors(rows.n_rows))
         self._rates = self._base_rates(rows.totals) if first else self._rates
         with (
             progress_display(self.verbose) as display,

@@ -10,6 +10,7 @@ import numpy as np
 from sklearn.utils import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 
+from bayesvm.caller import caller_level
 from bayesvm.data.labels import Coder, LabelCounts
 
 MOST_CLASSES = 500
@@ -61,7 +62,7 @@ def warn_if_costly(n_classes: int, n_rows: int) -> None:
             f"{n_classes} classes: as many models are trained, each class against the rest, over {n_rows:,} rows; "
             "that takes about as many times as long as two classes. Merge rare classes if that is too long",
             UserWarning,
-            stacklevel=4,
+            stacklevel=caller_level(),
         )
 
 
