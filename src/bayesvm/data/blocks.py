@@ -102,6 +102,10 @@ class HeldRows(BlockSource, Protocol):
         """The function of every stripe, in the order of the rows."""
         ...
 
+    def map_columns(self, function: Callable[[npt.NDArray[Any]], Result]) -> Iterator[Result]:
+        """The function of every column as it is in the table; of a sparse one, column by column as a dense vector."""
+        ...
+
     def head(self, n_rows: int) -> HeldRows:
         """The first rows, in the present order."""
         ...

@@ -10,13 +10,12 @@ from operator import iadd
 from typing import Any, TypeVar
 
 import numpy as np
-from scipy import sparse
 
 from bayesvm.core.statistics import Block
 from bayesvm.core.workspace import Workspace
 from bayesvm.data.blocks import RowNumbers, Work, stripe_rows
 from bayesvm.data.labels import Coder
-from bayesvm.data.memory import MemorySource
+from bayesvm.data.memory import MemorySource, stacked
 from bayesvm.data.read_ahead import read_ahead
 from bayesvm.data.remote import RemoteSource
 from bayesvm.data.scaling import ColumnMoments, ColumnScaler, Scaler
@@ -31,30 +30,6 @@ def _chosen(rows: Rows, which: Any) -> Rows:
     """Some rows of a batch or a block."""
     parts: list[Any] = [None if part is None else part[which] for part in rows]
     return type(rows)(*parts)
-
-
-class Gathered:
-    """Blocks that become one, of a size that is known; dense rows are copied once, to where they stay."""
-
-    def __init__(self, table: Table, n_rows: int) -> None:
-        self._X = None if table.sparse else np.empty((n_rows, table.n_features), table.dtype)
-        self._parts: list[Block] = []
-        self._filled = 0
-
-    def append(self, block: Block) -> None:
-        """Some rows more."""
-        n_rows = len(block.y)
-        if self._X is not None:
-            self._X[self._filled : self._filled + n_rows] = block.X
-            block = block._replace(X=self._X[:0])
-        self._filled += n_rows
-        self._parts.append(block)
-
-    def block(self) -> Block:
-        """All of them."""
-        Xs, ys, weights = zip(*self._parts, strict=True)
-        X: Any = sparse.vstack(Xs, format="csr") if self._X is None else self._X
-        return Block(X, np.concatenate(ys), None if weights[0] is None else np.concatenate(weights))
 
 
 @dataclass(frozen=True)
@@ -86,21 +61,21 @@ class StreamSource(RemoteSource):
             return ColumnMoments.of(part.blocks(0, part.n_rows)), _chosen(rows, numbers[begin:end] - number * size)
 
         moments: list[ColumnMoments] = []
-        held = Gathered(table, len(numbers))
-        with closing(read_ahead(table.batches(size))) as batches:
+
+        def held(batches: Iterator[Batch]) -> Iterator[Block]:
             for found, kept in workers.watched(workers.map(work, enumerate(batches)), size, table.n_rows):
                 moments.append(found)
-                held.append(kept)
-        sample = MemorySource(*held.block(), ColumnScaler(), workers, rows_per_block, numbered=numbers)
+                yield kept
+
+        with closing(read_ahead(table.batches(size))) as batches:
+            rows = stacked(held(batches), len(numbers))
+        sample = MemorySource(*rows, ColumnScaler(), workers, rows_per_block, numbered=numbers)
         return cls(table.n_rows, total_weight, sample, table, coder, reduce(iadd, moments))
 
     def moments(self) -> ColumnMoments:
-        """Means and deviations of the columns, from the survey."""
         return self.surveyed
 
     def reduce(self, function: Work[Result]) -> Result:
-        """The sum of ``function`` over the stripes, in the order of the rows."""
-
         def work(batch: Batch, workspace: Workspace) -> Result:
             part = replace(self.sample, **coded(batch, self.coder)._asdict(), numbered=None)
             return function(part.blocks(0, part.n_rows), workspace)
@@ -111,7 +86,6 @@ class StreamSource(RemoteSource):
             return reduce(iadd, workers.watched(workers.map(work, batches), size, self.n_rows))
 
     def fetch(self, numbers: RowNumbers) -> Block:
-        """The rows with these numbers, in this order, not scaled."""
         return coded(self.table.rows(numbers), self.coder)
 
 

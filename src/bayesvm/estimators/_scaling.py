@@ -10,7 +10,7 @@ import numpy as np
 
 from bayesvm.core.linalg import NotFiniteError, NotPositiveDefiniteError
 from bayesvm.data.blocks import BlockSource, at_most
-from bayesvm.data.quantiles import ColumnQuantiles
+from bayesvm.data.quantiles import quantile_scaler
 from bayesvm.data.scaling import ColumnScaler, Scaler
 from bayesvm.estimators._validation import column_name
 
@@ -28,7 +28,7 @@ def fitted_scalers(names: Iterable[str | None], raw: BlockSource) -> dict[str | 
             found[name] = ColumnScaler()
         elif name == "quantile":
             part = at_most(raw, QUANTILE_ROWS, np.random.default_rng(0))
-            found[name] = part.reduce(ColumnQuantiles.of).scaler()
+            found[name] = quantile_scaler(part)
         else:
             moments = moments or raw.moments()
             found[name] = moments.common_scaler() if name == "common" else moments.scaler()
