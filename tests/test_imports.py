@@ -108,7 +108,7 @@ def test_only_the_formats_of_tables_use_pyarrow_and_scikit_learn_in_the_data_roo
         for library in ("pyarrow", "sklearn")
     }
     assert users == {
-        "pyarrow": {"columns.py", "formats.py", "csv_copy.py", "writing.py"},
+        "pyarrow": {"arrow_parts.py", "column_reading.py", "schemas.py", "csv_copy.py", "writing.py"},
         "sklearn": {"libsvm_copy.py"},
     }
 

@@ -64,7 +64,7 @@ def together(batches):
 
 
 def all_labels(table):
-    return np.concatenate([labels for labels, _ in table.labels()])
+    return np.concatenate([labels for labels, _ in table.targets()])
 
 
 SUFFIXES = ["parquet", "pq", "arrow", "feather", "csv", "tsv", "csv.gz", "tsv.bz2", "csv.zst"]
@@ -90,7 +90,7 @@ def test_every_format_gives_the_same_numbers(tmp_path, suffix):
         assert found.y.dtype == np.int64
         np.testing.assert_array_equal(found.weight, weight)
         np.testing.assert_array_equal(all_labels(table), y)
-        assert all(batch.y is None for batch in table.batches(300, labels=False))
+        assert all(batch.y is None for batch in table.batches(300, targets=False))
 
 
 @pytest.mark.parametrize("zero_based", [True, False])
@@ -178,10 +178,10 @@ def test_columns_are_chosen_and_ordered_by_name_in_every_file(tmp_path):
     np.testing.assert_array_equal(together(table.batches(128)).X, X[:, [2, 0]])
     everything = open_table(tmp_path)
     assert everything.names == ("a", "b", "c", "y", "w")
-    assert not everything.has_labels
+    assert not everything.has_target
     assert next(everything.batches(10)).y is None
     with pytest.raises(ValueError, match="no labels; name their column"):
-        next(everything.labels())
+        next(everything.targets())
 
 
 def test_the_index_that_pandas_saves_is_no_feature(tmp_path):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Protocol, TypeVar
+from zlib import crc32
 
 import numpy as np
 import numpy.typing as npt
@@ -27,6 +28,7 @@ STRIPE_ENTRIES = 2**22  # in a stripe of several blocks
 FEWEST_STRIPES = 16  # as long as there are blocks enough, so that threads have something to share
 HELD_ENTRIES = 40_000_000  # of a table from which subsets are taken: 160 MB in single precision
 SUM_BITS = 32
+SLICE = 2**20  # rows of a vector that are looked at together, so that temporary arrays stay small
 FEWEST_HELD = 32_768  # rows, however wide they are
 
 
@@ -123,6 +125,11 @@ class HeldRows(BlockSource, Protocol):
         ...
 
 
+def taken(block: Block, which: Any) -> Block:
+    """Some rows of a block."""
+    return Block(block.X[which], block.y[which], None if block.weight is None else block.weight[which])
+
+
 def at_most(source: BlockSource, n_rows: int, rng: np.random.Generator) -> HeldRows:
     """All rows in their order if there are no more than that; else a random choice of so many, or as can be held."""
     most = min(n_rows, most_held(source.n_features))
@@ -154,6 +161,22 @@ def random_rows(n_rows: int, size: int, rng: np.random.Generator) -> RowNumbers:
         numbers = np.sort(rng.integers(0, n_rows, draws))
         distinct = numbers[np.diff(numbers, prepend=-1) > 0]
     return np.delete(distinct, rng.permutation(len(distinct))[size:])
+
+
+def slices(n_rows: int) -> Iterator[slice]:
+    """All rows of a vector, some at a time."""
+    return (slice(start, start + SLICE) for start in range(0, n_rows, SLICE))
+
+
+def checksum(X: Any, *vectors: npt.NDArray[Any] | None) -> int:
+    """CRC-32 of all values of ``X``, an array or a CSR matrix, and of vectors."""
+    found = 0
+    for array in [*((X.data, X.indices, X.indptr) if hasattr(X, "indptr") else (X,)), *vectors]:
+        for part in slices(0 if array is None else len(array)):
+            values = array[part]
+            number = values.dtype.kind in "biuf"
+            found = crc32(np.ascontiguousarray(values).data if number else repr(values.tolist()).encode(), found)
+    return found
 
 
 def rounded_sum(total: Any) -> Any:

@@ -34,8 +34,8 @@ def require_weights(weight: npt.NDArray[np.float64], name: str, locate: Locate) 
         )
 
 
-def require_labels(missing: npt.NDArray[np.bool_], name: str | None, locate: Locate) -> None:
-    """No row is without a label."""
+def require_targets(missing: npt.NDArray[np.bool_], name: str | None, locate: Locate) -> None:
+    """No row is without a target."""
     if missing.any():
         column = "" if name is None else f", column {name!r}"
         raise ValueError(
@@ -44,16 +44,16 @@ def require_labels(missing: npt.NDArray[np.bool_], name: str | None, locate: Loc
         )
 
 
-def require_whole_text(labels: npt.NDArray[Any], name: str | None, locate: Locate) -> None:
-    """No label of an array of objects ends in NUL: arrays of text drop that, and would merge it with another label."""
-    if labels.dtype.kind != "O":
+def require_whole_text(targets: npt.NDArray[Any], name: str | None, locate: Locate) -> None:
+    """No text in an array of objects ends in NUL: arrays of text drop that, and would merge it with another text."""
+    if targets.dtype.kind != "O":
         return
-    for row, label in enumerate(labels.flat):
-        if isinstance(label, str) and label.endswith("\0"):
+    for row, text in enumerate(targets.flat):
+        if isinstance(text, str) and text.endswith("\0"):
             column = "" if name is None else f", column {name!r}"
             raise ValueError(
-                f"{locate(row)}{column}: the label {label!r} ends in a NUL character, which NumPy drops, "
-                f"so it would become {label.rstrip(chr(0))!r}; remove or replace the NUL characters"
+                f"{locate(row)}{column}: the label {text!r} ends in a NUL character, which NumPy drops, "
+                f"so it would become {text.rstrip(chr(0))!r}; remove or replace the NUL characters"
             )
 
 

@@ -81,8 +81,8 @@ class MemorySource:
 
     def map_columns(self, function: Callable[[npt.NDArray[Any]], Result]) -> Iterator[Result]:
         rows: Any = slice(None) if self.chosen is None else self.chosen
-        by_column = None
-        if sparse.issparse(self.X):
+        by_column: Any = None
+        if hasattr(self.X, "tocsc"):
             by_column = self.X[rows].tocsc()
             by_column.sum_duplicates()
 

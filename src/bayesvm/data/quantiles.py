@@ -83,7 +83,7 @@ def quantile_scaler(rows: HeldRows) -> QuantileScaler:
 
     def knots_of(column: npt.NDArray[Any]) -> tuple[Array, Array, tuple[float, float]]:
         values, place = np.unique(column[counted].astype(np.float64), return_inverse=True)
-        return _knots(values, np.bincount(place, weight[counted]))
+        return _knots(values, np.bincount(place, weight[counted]).astype(np.float64))
 
     knots, scores, outer = zip(*rows.map_columns(knots_of), strict=True)
     starts = np.cumsum([0, *map(len, knots)])

@@ -38,8 +38,8 @@ from bayesvm.estimators._scaling import fitted_scalers, naming_the_largest_colum
 from bayesvm.estimators._schemas import READY, place
 from bayesvm.estimators._session import Session, all_or_nothing, session
 from bayesvm.estimators._states import features_from, features_state, scaler_from, scaler_state
-from bayesvm.estimators._validation import columns_of, require_same_columns, require_whole_labels
 from bayesvm.estimators._warnings import warn_of_repetition
+from bayesvm.estimators.validation import columns_of, require_same_columns, require_whole_labels
 from bayesvm.inference.objective import Model, Task
 from bayesvm.inference.training import Callback, Plan, Trained, train
 from bayesvm.progress import progress_display

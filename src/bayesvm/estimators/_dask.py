@@ -12,11 +12,19 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from bayesvm.data.blocks import RowNumbers, rounded_sum, rows_to_hold
-from bayesvm.data.dask_rows import CodedTable, DaskSource, DaskTable, is_dask, is_frame, layout_of, one_column_chunk
+from bayesvm.data.dask_rows import (
+    DaskSource,
+    DaskTable,
+    EncodedDaskTable,
+    columns_of,
+    is_dask,
+    is_frame,
+    one_column_chunk,
+)
 from bayesvm.data.memory import MemorySource
 from bayesvm.data.scaling import ColumnScaler
 from bayesvm.data.workers import Workers
-from bayesvm.estimators._classes import coder_for
+from bayesvm.estimators._classes import count_labels, encoder_for
 from bayesvm.extras import optional
 
 
@@ -24,12 +32,9 @@ from bayesvm.extras import optional
 class DaskRows:
     """Rows on a cluster, those of weight zero left out."""
 
-    table: CodedTable
+    table: EncodedDaskTable
+    classes: np.ndarray
     totals: np.ndarray
-
-    @property
-    def classes(self) -> np.ndarray:
-        return self.table.coder.classes
 
     @property
     def n_rows(self) -> int:
@@ -37,23 +42,22 @@ class DaskRows:
 
     @property
     def n_features(self) -> int:
-        return self.table.table.layout.n_features
+        return self.table.table.columns.n_features
 
     def source(self, workers: Workers, rows_per_block: int, rng: np.random.Generator) -> DaskSource:
         numbers = rows_to_hold(self.n_rows, self.n_features, rng)
-        X, y, weight = self.table.fetch(np.arange(self.n_rows) if numbers is None else numbers)
-        sample = MemorySource(X, y, weight, ColumnScaler(), workers, rows_per_block, numbered=numbers)
+        rows = self.table.fetch(np.arange(self.n_rows) if numbers is None else numbers)
+        sample = MemorySource(*rows, ColumnScaler(), workers, rows_per_block, numbered=numbers)
         return DaskSource(self.n_rows, float(rounded_sum(self.totals.sum())), sample, self.table)
 
     def given(self, numbers: RowNumbers) -> RowNumbers:
         return self.table.given(numbers)
 
     def fingerprint(self) -> dict[str, Any]:
-        survey = self.table.survey
         return {
             "the number of columns": self.n_features,
-            "the rows of each partition": list(survey.rows),
-            "the checksums of the partitions": list(survey.checksums),
+            "the rows of each partition": list(self.table.rows.given),
+            "the checksums of the partitions": list(self.table.rows.checksums),
         }
 
 
@@ -62,10 +66,10 @@ def dask_rows(estimator: Any, X: Any, y: Any, sample_weight: Any) -> DaskRows:
     if y is None:
         raise ValueError(f"{type(estimator).__name__} requires y to be passed, but the target y is None")
     table = DaskTable.of(X, y, sample_weight)
-    survey = table.survey()
-    coder, totals = coder_for(estimator, survey.counts)
+    rows, counts = table.survey(count_labels)
+    encoder, totals = encoder_for(estimator, counts)
     validate_data(estimator, _outline(X), reset=True, skip_check_array=True)
-    return DaskRows(CodedTable(table, survey, coder), totals)
+    return DaskRows(EncodedDaskTable(table, rows, encoder), encoder.classes, totals)
 
 
 def lazy_on_dask(method: Callable[..., Any]) -> Callable[..., Any]:
@@ -90,7 +94,7 @@ def lazy_prediction(model: Any, method: str, X: Any) -> Any:
             "and give it X.compute() of those"
         )
     validate_data(model, _outline(X), reset=False, skip_check_array=True)
-    layout_of(X)
+    columns_of(X)
     model = copy(model)
     model.n_jobs = 1
     if not is_frame(X):

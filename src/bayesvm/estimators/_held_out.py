@@ -11,12 +11,12 @@ import numpy as np
 from bayesvm.core.leave_one_out import Cavities
 from bayesvm.core.statistics import Block, View
 from bayesvm.core.workspace import Workspace
-from bayesvm.data.labels import codes_of
 from bayesvm.data.scaling import Scaler
 from bayesvm.data.tables import Table
 from bayesvm.estimators._calibration import fitted_link, mean_log_loss
-from bayesvm.estimators._tables import table_to_predict
-from bayesvm.estimators._validation import prediction_rows, require_whole_labels
+from bayesvm.estimators.labels import codes_of
+from bayesvm.estimators.tables import table_to_predict
+from bayesvm.estimators.validation import prediction_rows, require_whole_labels
 from bayesvm.inference.objective import Model
 from bayesvm.inference.training import Callback, Progress
 from bayesvm.progress import Display

@@ -31,8 +31,8 @@ from bayesvm.data.tables import Table
 from bayesvm.data.tables.writing import writing_table
 from bayesvm.data.workers import Workers
 from bayesvm.estimators._dask import lazy_on_dask
-from bayesvm.estimators._tables import table_to_predict
-from bayesvm.estimators._validation import new_data
+from bayesvm.estimators.tables import table_to_predict
+from bayesvm.estimators.validation import new_data
 
 DRAWS = 64  # quasi-random points of the latent functions, for uncertainty with many classes
 MOST_JOINT_ROWS = 5_000  # whose joint covariance is factored for sample_latent
@@ -124,7 +124,7 @@ class PredictionMixin:
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Share of the rows, or of their weight, whose class is predicted; a table has its labels in it."""
         if isinstance(X, Table) and y is None:
-            parts, weights = zip(*X.labels(), strict=True)
+            parts, weights = zip(*X.targets(), strict=True)
             y, sample_weight = np.concatenate(parts), None if weights[0] is None else np.concatenate(weights)
         elif is_dask(X):
             y, sample_weight = (part.compute() if is_dask(part) else part for part in (y, sample_weight))

@@ -12,7 +12,7 @@ from bayesvm.core.linalg import NotFiniteError, NotPositiveDefiniteError
 from bayesvm.data.blocks import BlockSource, at_most
 from bayesvm.data.quantiles import quantile_scaler
 from bayesvm.data.scaling import ColumnScaler, Scaler
-from bayesvm.estimators._validation import column_name
+from bayesvm.estimators.validation import column_name
 
 QUANTILE_ROWS = 2**17  # a random choice of so many fixes ranks to 0.15 % and costs less than a pass
 SCALES = ("standard", "quantile", "common")

@@ -23,7 +23,7 @@ from bayesvm.estimators._calibration import FEW_LOO_ROWS
 from bayesvm.estimators._parameters import COMMON, one_of, whole
 from bayesvm.estimators._schemas import MEAN_FIELD
 from bayesvm.estimators._session import Session
-from bayesvm.estimators._validation import column_name
+from bayesvm.estimators.validation import column_name
 from bayesvm.inference.evidence import maximise
 from bayesvm.inference.families import LinearFamily
 from bayesvm.inference.hyperparameters import Rows, moved, search

@@ -7,9 +7,10 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any
 
 from bayesvm.data.checks import is_number
-from bayesvm.data.tables.columns import EXAMPLE, Columns, Schemas, choose_columns, require_distinct
+from bayesvm.data.tables.arrow_parts import ArrowPart, reading
+from bayesvm.data.tables.column_reading import ArrowColumns
 from bayesvm.data.tables.files import SourceFile
-from bayesvm.data.tables.formats import ArrowPart, reading
+from bayesvm.data.tables.schemas import TEXT_EXAMPLE, Schemas, choose_columns, require_distinct
 from bayesvm.data.tables.working_copy import WorkingCopy
 from bayesvm.extras import optional
 
@@ -22,11 +23,11 @@ def copy_csv(
     columns: Sequence[str] | None,
     weight: str | None,
     copy: WorkingCopy,
-) -> tuple[list[ArrowPart], Columns]:
+) -> tuple[list[ArrowPart], ArrowColumns]:
     """One Arrow file for each CSV file, with the chosen columns, which are numbers."""
     heads = [(file, _head(file)) for file in files]
     chosen = choose_columns(heads, target, columns, weight)
-    names = chosen.needed(features=True, labels=True)
+    names = chosen.needed(features=True, targets=True)
     parts = _copied(heads, [_types(schema, names, {target}) for _, schema in heads], copy)
     return parts, choose_columns([(part.file, part.schema) for part in parts], target, columns, weight)
 
@@ -40,7 +41,7 @@ def copy_mixed_csv(
 ) -> tuple[list[ArrowPart], Schemas]:
     """One Arrow file for each CSV file, with the wanted columns: numbers, text, what else there is; and all schemas.
 
-    Columns named in ``exact`` keep the type that they seem to have, as labels should; those in ``texts`` are text.
+    Columns named in ``exact`` keep the type that they seem to have, as targets should; those in ``texts`` are text.
     The schemas also have the columns that are not wanted, which are not read further than their first block.
     """
     pyarrow = optional("pyarrow", "tables")
@@ -116,7 +117,7 @@ def _head(file: SourceFile) -> Any:
             texts = enumerate(first.column(field.name).to_pylist(), 2)  # after the line of names
             told = ((f"the text {text[:40]!r} (line {line})") for line, text in texts if text and not is_number(text))
             example = next(told, None)
-        fields.append(field if example is None else field.with_metadata({EXAMPLE: example}))
+        fields.append(field if example is None else field.with_metadata({TEXT_EXAMPLE: example}))
     return pyarrow.schema(fields)
 
 

@@ -117,7 +117,7 @@ class ArrowPart:
                 yield starts[piece], batch
 
 
-def column_parts(kind: str, files: Sequence[SourceFile]) -> list[ParquetPart | ArrowPart]:
+def arrow_parts(kind: str, files: Sequence[SourceFile]) -> list[ParquetPart | ArrowPart]:
     """The files of a table that are read as they are."""
     return [ParquetPart.of(file) if kind == "Parquet" else ArrowPart.of(file) for file in files]
 

@@ -1,113 +1,22 @@
-"""Data: which columns of a table are features, label and weight, and how record batches become arrays."""
+"""Data: which columns of a table are features, target and weight, and of which types: told from the files' schemas."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, ClassVar, NamedTuple
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from bayesvm.data.checks import Locate, require_labels, require_usable, require_weights, require_whole_text
+from bayesvm.data.tables.column_reading import ArrowColumns
 from bayesvm.data.tables.files import SourceFile
 from bayesvm.extras import optional
 
-# Arrow's names of the types whose every value is also a float32.
-SMALL = {"null", "bool", "int8", "uint8", "int16", "uint16", "halffloat", "float"}
-_PLAIN = {"double", "float", "halffloat", *(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64))}
+EXACT_IN_FLOAT32 = {"null", "bool", "int8", "uint8", "int16", "uint16", "halffloat", "float"}  # Arrow's names of types
 PANDAS_INDEX = re.compile(r"__index_level_\d+__|__null_dask_index__")
-_CACHED_BYTES = 2**18  # rows are filled column by column, so a strip of them should stay in the processor's cache
+TEXT_EXAMPLE = b"bayesvm.example"  # key of a field's metadata: a value that is no number, and where it is
 
 Schemas = Sequence[tuple[SourceFile, Any]]  # files with their pyarrow schemas
-
-
-class Batch(NamedTuple):
-    """Rows one after the other: features, raw labels (or None), row weights (or None)."""
-
-    X: Any  # an array, or a SciPy matrix in CSR format
-    y: npt.NDArray[Any] | None
-    weight: npt.NDArray[np.float64] | None
-
-
-@dataclass(frozen=True)
-class Columns:
-    """The columns of a table that are read, and the types that their values get."""
-
-    names: tuple[str, ...]
-    dtype: np.dtype[Any]
-    target: str | None
-    label_dtype: np.dtype[Any] | None
-    weight: str | None
-    sparse: ClassVar[bool] = False
-
-    @property
-    def n_features(self) -> int:
-        """Number of columns of X."""
-        return len(self.names)
-
-    @property
-    def has_labels(self) -> bool:
-        """Whether there is a label in each row."""
-        return self.target is not None
-
-    def needed(self, *, features: bool, labels: bool) -> list[str]:
-        """The columns to read."""
-        of_labels = [name for name in (self.weight, self.target) if name is not None]
-        return [*(self.names if features else ()), *(of_labels if labels else ())]
-
-    def with_features(self, names: tuple[str, ...]) -> Columns:
-        """Some of the features, in this order."""
-        return replace(self, names=names)
-
-    def joined(self, batches: Sequence[Any], locate: Locate, *, labels: bool) -> Batch:
-        """Record batches one after the other as new arrays."""
-        X = np.empty((sum(batch.num_rows for batch in batches), len(self.names)), self.dtype)
-        strip = max(512, _CACHED_BYTES // (len(self.names) * X.itemsize))
-        first = 0
-        for batch in batches:
-            columns = [numbers_of(batch.column(name)) for name in self.names]
-            rows = X[first : first + batch.num_rows]
-            for start in range(0, len(rows), strip):
-                some = slice(start, start + strip)
-                for number, column in enumerate(columns):
-                    rows[some, number] = column[some]
-            first += batch.num_rows
-        require_usable(X, self.names, locate)
-        if not labels:
-            return Batch(X, None, None)
-        y = None if self.target is None else self.labels(batches, locate)
-        return Batch(X, y, self.weights(batches, locate))
-
-    def labels(self, batches: Sequence[Any], locate: Locate) -> npt.NDArray[Any]:
-        """The labels in record batches, none of them missing."""
-        columns = [_without_null_categories(batch.column(self.target)) for batch in batches]
-        if any(column.null_count for column in columns):
-            missing = [column.is_null().to_numpy(zero_copy_only=False) for column in columns]
-            require_labels(np.concatenate(missing), self.target, locate)
-        y = np.concatenate([_labels(column, self.label_dtype) for column in columns])
-        require_whole_text(y, self.target, locate)
-        if y.dtype.kind == "f":
-            require_labels(np.isnan(y), self.target, locate)
-        return y
-
-    def weights(self, batches: Sequence[Any], locate: Locate) -> npt.NDArray[np.float64] | None:
-        """The weights in record batches, if there are any."""
-        if self.weight is None:
-            return None
-        parts = [numbers_of(batch.column(self.weight)) for batch in batches]
-        weight = np.concatenate(parts).astype(np.float64)
-        require_weights(weight, self.weight, locate)
-        return weight
-
-
-def numbers_of(column: Any) -> npt.NDArray[Any]:
-    """A column of numbers, without a copy if nothing is missing; NaN where something is."""
-    if str(column.type) not in _PLAIN:
-        column = column.cast("float64")  # bools and decimals
-    numbers: npt.NDArray[Any] = column.to_numpy(zero_copy_only=False)
-    return numbers
 
 
 def is_text(kind: Any) -> bool:
@@ -134,28 +43,10 @@ def common_type(kinds: Iterable[Any]) -> Any:
     return pyarrow.large_string()
 
 
-def _without_null_categories(column: Any) -> Any:
-    """A category may itself be missing, which is not counted among the missing values of its rows."""
-    categories = getattr(column, "dictionary", None)
-    return column.dictionary_decode() if categories is not None and categories.null_count else column
-
-
-def _labels(column: Any, dtype: np.dtype[Any] | None) -> npt.NDArray[Any]:
-    """A column of labels without nulls."""
-    if dtype is None or dtype.kind != "U":
-        decoded = column.dictionary_decode() if hasattr(column, "dictionary") else column
-        return numbers_of(decoded).astype(dtype)
-    # Text becomes Python objects once for each distinct label, not once for each row.
-    coded = column if hasattr(column, "dictionary") else column.dictionary_encode()
-    found = [str(label) for label in coded.dictionary.to_pylist()]
-    # Text that an array of text cannot hold stays as it is, to be refused with its row.
-    texts = np.array(found, dtype=object if any(text.endswith("\0") for text in found) else str)
-    labels: npt.NDArray[Any] = texts[coded.indices.to_numpy()]
-    return labels
-
-
-def choose_columns(schemas: Schemas, target: str | None, columns: Sequence[str] | None, weight: str | None) -> Columns:
-    """The features, the label and the weight in files that all have them."""
+def choose_columns(
+    schemas: Schemas, target: str | None, columns: Sequence[str] | None, weight: str | None
+) -> ArrowColumns:
+    """The features, the target and the weight in files that all have them."""
     file, schema = schemas[0]
     require_distinct(schema.names, f"{file} has several columns of the name")
     special = [name for name in (target, weight) if name is not None]
@@ -176,13 +67,10 @@ def choose_columns(schemas: Schemas, target: str | None, columns: Sequence[str] 
     for name in [*names, *([weight] if weight else [])]:
         for other, field in types[name]:
             require_numbers(other, field)
-    small = all(str(field.type) in SMALL for name in names for _, field in types[name])
-    return Columns(
-        tuple(names),
-        np.dtype(np.float32 if small else np.float64),
-        target,
-        None if target is None else label_dtype_of(types[target]),
-        weight,
+    small = all(str(field.type) in EXACT_IN_FLOAT32 for name in names for _, field in types[name])
+    dtype = np.dtype(np.float32 if small else np.float64)
+    return ArrowColumns(
+        tuple(names), len(names), dtype, target, weight, None if target is None else target_dtype(types[target])
     )
 
 
@@ -229,7 +117,7 @@ def require_numbers(file: SourceFile, field: Any) -> None:
         remedy = "make one column of numbers of each of its parts"
     else:
         remedy = "encode it as numbers (sklearn.preprocessing.OneHotEncoder)"
-    example = (field.metadata or {}).get(EXAMPLE)
+    example = (field.metadata or {}).get(TEXT_EXAMPLE)
     raise TypeError(
         f"column {field.name!r} of {file} is no column of numbers: its type is {kind}"
         f"{f', and it holds {example.decode()}' if example else ''}; {remedy}, "
@@ -237,8 +125,8 @@ def require_numbers(file: SourceFile, field: Any) -> None:
     )
 
 
-def label_dtype_of(fields: Iterable[tuple[SourceFile, Any]]) -> np.dtype[Any]:
-    """One type for the labels of all files."""
+def target_dtype(fields: Iterable[tuple[SourceFile, Any]]) -> np.dtype[Any]:
+    """One type for the targets of all files."""
     types = optional("pyarrow.types", "tables")
     found: dict[str, tuple[SourceFile, np.dtype[Any]]] = {}
     for file, field in fields:
@@ -268,9 +156,6 @@ def label_dtype_of(fields: Iterable[tuple[SourceFile, Any]]) -> np.dtype[Any]:
     return next(iter(found.values()))[1] if found else np.dtype(np.float64)
 
 
-EXAMPLE = b"bayesvm.example"  # key of a field's metadata: a value that is no number, and where it is
-
-
 def some_names(names: Sequence[str], most: int = 12) -> str:
     """For messages: as many as one reads."""
     more = f", … ({len(names) - most} more)" if len(names) > most else ""
@@ -282,20 +167,3 @@ def common_schema(schemas: Sequence[Any], names: Sequence[str]) -> Any:
     return optional("pyarrow", "tables").schema(
         [(name, common_type(schema.field(name).type for schema in schemas)) for name in names]
     )
-
-
-def cast_to(schema: Any, batch: Any) -> Any:
-    """Columns of a record batch as the types that they have in all files."""
-    pyarrow = optional("pyarrow", "tables")
-    columns = []
-    for field in schema:
-        column = batch.column(field.name)
-        try:
-            decoded = column.dictionary_decode() if hasattr(column, "dictionary") else column
-            columns.append(decoded.cast(field.type))
-        except (pyarrow.ArrowInvalid, pyarrow.ArrowNotImplementedError) as error:
-            raise TypeError(
-                f"column {field.name!r} has different types in the files, and {column.type} cannot become "
-                f"{field.type} ({error}); write it with one type"
-            ) from error
-    return pyarrow.RecordBatch.from_arrays(columns, schema=schema)
