@@ -38,49 +38,39 @@ class BlockSource(Protocol):
     @property
     def n_rows(self) -> int:
         """Number of rows."""
-        ...
 
     @property
     def n_features(self) -> int:
         """Number of columns of X."""
-        ...
 
     @property
     def total_weight(self) -> float:
         """Sum of the rows' weights; the number of rows if there are none."""
-        ...
 
     @property
     def scaler(self) -> Scaler:
         """What every block goes through."""
-        ...
 
     def scaled(self, scaler: Scaler) -> BlockSource:
         """The same rows, scaled anew from what they are in the table."""
-        ...
 
     def reduce(self, function: Work[Result]) -> Result:
         """The sum of ``function`` over the stripes, added up in an order that depends on the table alone.
 
         A block is valid until the next one. The workspace is for the function's own arrays.
         """
-        ...
 
     def moments(self) -> ColumnMoments:
         """Means and deviations of the columns as they are in the table."""
-        ...
 
     def subset(self, n_rows: int, rng: np.random.Generator) -> HeldRows:
         """A random choice of rows, each at most once, in random order; no more than can be held."""
-        ...
 
     def minibatches(self, size: int, rng: np.random.Generator) -> Iterator[HeldRows]:
         """Rows in random order, each at most once, in parts of ``size``: all that there are, or that can be held."""
-        ...
 
     def held(self) -> HeldRows:
         """All rows in memory, in their order; for tables that are known to be small."""
-        ...
 
 
 class HeldRows(BlockSource, Protocol):
@@ -89,40 +79,31 @@ class HeldRows(BlockSource, Protocol):
     @property
     def weights(self) -> Array | None:
         """Those of the rows; None if all are one."""
-        ...
 
     def scaled(self, scaler: Scaler) -> HeldRows:
         """The same rows, scaled anew from what they are in the table."""
-        ...
 
     @property
     def numbers(self) -> RowNumbers:
         """Which rows of the whole table these are."""
-        ...
 
     def map(self, function: Work[Result]) -> Iterator[Result]:
         """The function of every stripe, in the order of the rows."""
-        ...
 
     def map_columns(self, function: Callable[[npt.NDArray[Any]], Result]) -> Iterator[Result]:
         """The function of every column as it is in the table; of a sparse one, column by column as a dense vector."""
-        ...
 
     def head(self, n_rows: int) -> HeldRows:
         """The first rows, in the present order."""
-        ...
 
     def take(self, which: RowNumbers) -> HeldRows:
         """Some of these rows, by their places among them."""
-        ...
 
     def weighted(self, weight: Array) -> HeldRows:
         """The same rows with other weights."""
-        ...
 
     def gathered(self) -> Block:
         """All rows as one block."""
-        ...
 
 
 def taken(block: Block, which: Any) -> Block:

@@ -8,10 +8,9 @@ from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
-from sklearn.utils import assert_all_finite
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, column_or_1d, validate_data
 
-from bayesvm.data.checks import LARGEST_VALUE, first_unusable, is_number, require_whole_text
+from bayesvm.data.checks import first_unusable, is_number, is_usable, require_whole_text
 from bayesvm.data.tables import Table
 
 _FLOATS = {"dtype": (np.float64, np.float32), "ensure_all_finite": False, "order": None, "accept_sparse": "csr"}
@@ -89,15 +88,7 @@ def column_name(estimator: Any, column: int) -> str:
 
 
 def _require_usable(estimator: Any, X: Any) -> None:
-    values = X.data if hasattr(X, "tocoo") else X  # of a sparse matrix, its entries
-    try:
-        assert_all_finite(values)
-        usable = (
-            max(values.max(), -values.min()) <= LARGEST_VALUE if values.dtype == np.float64 and values.size else True
-        )
-    except ValueError:
-        usable = False
-    if not usable:
+    if not is_usable(X):
         row, column, affected, what, remedy = first_unusable(X)
         names = getattr(estimator, "feature_names_in_", None)
         where = f"row {row}, column {column}" + ("" if names is None else f" ({names[column]!r})")

@@ -14,7 +14,7 @@ from bayesvm.data.checks import Locate, require_usable
 from bayesvm.data.tables import Table, open_table
 from bayesvm.data.tables.arrow_parts import arrow_parts
 from bayesvm.data.tables.column_reading import ArrowColumns
-from bayesvm.data.tables.csv_copy import copy_mixed_csv, text_names
+from bayesvm.data.tables.csv_copy import copy_csv, csv_schemas, text_names
 from bayesvm.data.tables.files import Paths, SourceFile, find_files
 from bayesvm.data.tables.rows import FileRows, copying
 from bayesvm.data.tables.schemas import (
@@ -116,7 +116,8 @@ def open_files(
             return chosen or name in exact or name == weight
 
         with copying(kind, files, copy_to, verbose) as copy:
-            copied, schemas = copy_mixed_csv(files, exact, texts, copy, wanted)
+            remedy = "; or name it in levels (--levels) when you fit, which reads it as text"
+            copied, schemas = copy_csv(csv_schemas(files), copy, wanted, exact, texts, remedy)
             rows = FileRows(kind, files, copied, copy)
     else:
         parts = arrow_parts(kind, files)

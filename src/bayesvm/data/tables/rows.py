@@ -62,15 +62,13 @@ class FileRows:
         """The rows with these rising numbers, which are then numbered from 0."""
         return replace(self, kept=numbers if self.kept is None else self.kept[numbers], held=None)
 
-    def chunks(
-        self, names: Sequence[str], rows_at_once: int = MOST_ROWS_AT_ONCE, wanted: RowNumbers | None = None
-    ) -> Iterator[tuple[int, Any]]:
+    def chunks(self, names: Sequence[str], wanted: RowNumbers | None = None) -> Iterator[tuple[int, Any]]:
         """Some columns, cut as the files are, with the number of the first row; only pieces with wanted rows."""
         if self.held is not None:
             for first, chunk in self.held:
                 yield first, chunk.select(list(names)) if hasattr(chunk, "select") else chunk
             return
-        rows_at_once = min(rows_at_once, max(256, _VALUES_AT_ONCE // len(names)))
+        rows_at_once = min(MOST_ROWS_AT_ONCE, max(256, _VALUES_AT_ONCE // len(names)))
         needed = wanted if self.kept is None else self.kept if wanted is None else self.kept[wanted]
         for part, start in zip(self.parts, self._starts, strict=False):
             if self.copy is not None:

@@ -29,18 +29,12 @@ def is_text(kind: Any) -> bool:
 def common_type(kinds: Iterable[Any]) -> Any:
     """One Arrow type for the values of a column whose files differ: of numbers, the wider; else text."""
     pyarrow = optional("pyarrow", "tables")
-    types = pyarrow.types
-    values = [kind.value_type if types.is_dictionary(kind) else kind for kind in kinds]
-    distinct = list(dict.fromkeys(value for value in values if not types.is_null(value)))
-    if len(distinct) <= 1:
-        return distinct[0] if distinct else pyarrow.null()
-    if not any(map(is_text, distinct)):
-        try:
-            schemas = [pyarrow.schema([("", value)]) for value in distinct]
-            return pyarrow.unify_schemas(schemas, promote_options="permissive").field(0).type
-        except (pyarrow.ArrowTypeError, pyarrow.ArrowInvalid):
-            pass
-    return pyarrow.large_string()
+    values = [kind.value_type if pyarrow.types.is_dictionary(kind) else kind for kind in kinds]
+    try:
+        schemas = [pyarrow.schema([("", value)]) for value in values]
+        return pyarrow.unify_schemas(schemas, promote_options="permissive").field(0).type
+    except (pyarrow.ArrowTypeError, pyarrow.ArrowInvalid):
+        return pyarrow.large_string()
 
 
 def choose_columns(

@@ -13,10 +13,10 @@ from scipy import sparse
 
 from bayesvm.data.tables.arrow_parts import arrow_parts
 from bayesvm.data.tables.column_reading import Batch, TableColumns, cast_to
-from bayesvm.data.tables.csv_copy import copy_csv
+from bayesvm.data.tables.csv_copy import copy_csv, csv_schemas
 from bayesvm.data.tables.files import Paths, find_files
 from bayesvm.data.tables.libsvm_copy import LibsvmPart, copy_libsvm
-from bayesvm.data.tables.rows import MOST_ROWS_AT_ONCE, FileRows, RowNumbers, copying
+from bayesvm.data.tables.rows import FileRows, RowNumbers, copying
 from bayesvm.data.tables.schemas import choose_columns, common_schema, some_names
 
 
@@ -73,12 +73,13 @@ def open_table(
         chosen = choose_columns([(part.file, part.schema) for part in found], target, columns, weight)
         return Table(FileRows(kind, files, found), chosen)
     with copying(kind, files, copy_to, verbose) as copy:
-        parts, made = (
-            copy_csv(files, target, columns, weight, copy)
-            if kind == "CSV"
-            else copy_libsvm(files, n_features, zero_based, copy)
-        )
-        return Table(FileRows(kind, files, parts, copy), made)
+        if kind == "LIBSVM":
+            parts, made = copy_libsvm(files, n_features, zero_based, copy)
+            return Table(FileRows(kind, files, parts, copy), made)
+        heads = csv_schemas(files)
+        names = choose_columns(heads, target, columns, weight).needed(features=True, targets=True)
+        copied, schemas = copy_csv(heads, copy, names.__contains__, [target])
+        return Table(FileRows(kind, files, copied, copy), choose_columns(schemas, target, columns, weight))
 
 
 class Table:
@@ -135,10 +136,10 @@ class Table:
                 locate = self._rows.locate(range(first, first + chunk.num_rows))
                 yield self._columns.targets([chunk], locate), self._columns.weights([chunk], locate)
 
-    def rows(self, indices: RowNumbers, n_rows_at_once: int = MOST_ROWS_AT_ONCE) -> Batch:
+    def rows(self, indices: RowNumbers) -> Batch:
         """The rows with these numbers, each once, in the order given.
 
-        One pass over the parts of files that hold such rows; up to ``n_rows_at_once`` others are in memory with them.
+        One pass over the parts of files that hold such rows; up to 65,536 others are in memory with them.
         """
         rising = np.asarray(indices)
         order = None if (np.diff(rising) > 0).all() else np.argsort(rising)
@@ -148,9 +149,7 @@ class Table:
         X: Any = [] if self.sparse else np.empty((len(rising), self.n_features), self.dtype)
         ys: list[Any] = []
         weights: list[Any] = []
-        for first, chunk in self._rows.chunks(
-            self._columns.needed(features=True, targets=True), n_rows_at_once, rising
-        ):
+        for first, chunk in self._rows.chunks(self._columns.needed(features=True, targets=True), rising):
             begin, end = np.searchsorted(rising, (first, first + chunk.num_rows))
             if begin < end:
                 chosen = rising[begin:end]
