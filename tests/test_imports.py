@@ -15,16 +15,17 @@ LIBRARIES = {"numpy", "scipy"}
 TABLE = {
     "extras": (set(), set()),
     "atomic": (set(), set()),
+    "caller": (set(), set()),
     "schema": (set(), set()),
     "core": ({"core"}, set()),
-    "data": ({"core", "data", "extras", "atomic"}, {"threadpoolctl", "pyarrow", "sklearn", "dask"}),
+    "data": ({"core", "data", "extras", "atomic", "caller"}, {"threadpoolctl", "pyarrow", "sklearn", "dask"}),
     "inference": ({"core", "data", "inference"}, {"sklearn", "threadpoolctl"}),
     "progress": ({"inference"}, {"rich"}),
     "kernels": ({"core"}, set()),
     "datasets": ({"datasets", "extras"}, {"pyarrow", "pooch", "requests", "tqdm", "sklearn"}),
     "persistence": ({"atomic"}, {"safetensors"}),
     "estimators": (
-        {"core", "data", "inference", "progress", "persistence", "extras", "estimators", "atomic", "schema"},
+        {"core", "data", "inference", "progress", "persistence", "extras", "estimators", "atomic", "caller", "schema"},
         {"sklearn", "joblib", "dask"},
     ),
     "evaluation": ({"evaluation"}, {"sklearn"}),
@@ -107,7 +108,7 @@ def test_only_the_formats_of_tables_use_pyarrow_and_scikit_learn_in_the_data_roo
         for library in ("pyarrow", "sklearn")
     }
     assert users == {
-        "pyarrow": {"columns.py", "formats.py", "csv_copy.py", "writing.py"},
+        "pyarrow": {"arrow_parts.py", "column_reading.py", "schemas.py", "csv_copy.py", "writing.py"},
         "sklearn": {"libsvm_copy.py"},
     }
 

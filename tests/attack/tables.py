@@ -99,7 +99,7 @@ def read_in_all_ways(path):
             batch.to_pylist()
     opened = open_files(path)
     with opened.table(learn(opened, ["y"], drop=["list"]), "y") as table:
-        for _ in table.labels():
+        for _ in table.targets():
             pass
         for _ in table.batches(77):
             pass

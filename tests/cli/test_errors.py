@@ -105,7 +105,7 @@ def test_wrong_usage(small, words, expected):
         ({"at": ["2024-05-01 12:00:00"] * 60}, ["'at'", "dates or times"]),
         ({"y": ["a"] * 60}, ["one class: 'a'"]),
         ({"y": [None] + ["a", "b", "a"] * 19 + ["b", "a"]}, ["row 0, column 'y'", "label is missing"]),
-        ({"y": np.linspace(0, 1, 60)}, ["row 1: the target 'y' is 0.0169", "continuous. Labels must be classes"]),
+        ({"y": np.linspace(0, 1, 60)}, ["row 1: the target 'y' is 0.0169", "Labels must be classes"]),
         ({"x": ["inf", *["1.5", "2.5", "3.5"] * 19, "1", "2"]}, ["row 0, column 'x'", "infinity"]),
         ({"x": ["1"] * 60, "z": ["a"] * 60}, ["no column", "the same value in all rows"]),
     ],

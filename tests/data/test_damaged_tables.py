@@ -61,7 +61,7 @@ def test_an_offset_out_of_bounds_is_an_error_that_names_the_record_batch(tmp_pat
         list(open_table(path, columns=["x"]).columns([column]))
     if column == "text":
         np.testing.assert_array_equal(
-            np.concatenate([y for y, _ in open_table(path, "y", columns=["x"]).labels()]), texts
+            np.concatenate([y for y, _ in open_table(path, "y", columns=["x"]).targets()]), texts
         )
 
 
@@ -75,7 +75,7 @@ def test_text_that_is_not_in_utf_8_is_named(tmp_path, suffix):
         save(path, table)
     path.write_bytes(path.read_bytes().replace(b"first", b"f\xffrst"))
     with pytest.raises(OSError, match=rf"a\.{suffix}, (record batch|row group) 0 .* cannot be read: .*UTF-?8"):
-        list(open_table(path, "y").labels())
+        list(open_table(path, "y").targets())
 
 
 @pytest.mark.parametrize("suffix", ["arrow", "parquet"])
@@ -99,9 +99,9 @@ def test_a_file_that_changes_during_a_pass(tmp_path, suffix, change):
         list(batches)
 
 
-def test_rows_at_hand_outlive_their_file(tmp_path):
+def test_rows_in_memory_outlive_their_file(tmp_path):
     path = save(tmp_path / "a.arrow", pa.table({"x": np.arange(50_000.0), "y": ["a", "b"] * 25_000}), 10_000)
-    held = open_table(path, "y").at_hand()
+    held = open_table(path, "y").in_memory()
     os.truncate(path, 0)
     np.testing.assert_array_equal(np.concatenate([batch.X for batch in held.batches(7_000)]).ravel(), np.arange(50_000))
 

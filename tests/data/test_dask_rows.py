@@ -8,12 +8,13 @@ from scipy import sparse
 
 from bayesvm.core.linalg import Array
 from bayesvm.data import dask_rows
-from bayesvm.data.dask_rows import CodedTable, DaskSource, DaskTable, is_dask
-from bayesvm.data.labels import Coder
+from bayesvm.data.dask_rows import DaskSource, DaskTable, EncodedDaskTable, is_dask
 from bayesvm.data.memory import MemorySource
 from bayesvm.data.partitions import added
 from bayesvm.data.scaling import ColumnMoments, ColumnScaler
 from bayesvm.data.workers import Workers
+from bayesvm.estimators._classes import count_labels
+from bayesvm.estimators.labels import ClassEncoder
 
 dask = pytest.importorskip("dask")
 da = pytest.importorskip("dask.array")
@@ -71,13 +72,13 @@ FORMS = {
 }
 
 
-def source_of(X, y, weight=None, coder=None):
+def source_of(X, y, weight=None, encoder=None):
     table = DaskTable.of(X, y, weight)
-    survey = table.survey()
-    coded = CodedTable(table, survey, coder or Coder(survey.counts.labels))
-    rows = coded.fetch(np.arange(coded.n_rows))
-    sample = MemorySource(*rows, ColumnScaler(), Workers(1), 8)
-    return DaskSource(coded.n_rows, float(survey.counts.weights.sum()), sample, coded)
+    rows, counts = table.survey(count_labels)
+    encoded = EncodedDaskTable(table, rows, encoder or ClassEncoder(counts.labels))
+    fetched = encoded.fetch(np.arange(encoded.n_rows))
+    sample = MemorySource(*fetched, ColumnScaler(), Workers(1), 8)
+    return DaskSource(encoded.n_rows, float(counts.weights.sum()), sample, encoded)
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -91,19 +92,19 @@ def test_sums_and_chosen_rows_are_those_of_the_table(form):
     numbers = np.random.default_rng(1).permutation(len(kept))[:20]
     rows = source.fetch(numbers)
     np.testing.assert_array_equal(rows.X.toarray() if form == "sparse" else rows.X, X[kept[numbers]])
-    np.testing.assert_array_equal(source.coded.coder.classes[rows.y], Y[kept[numbers]])
+    np.testing.assert_array_equal(source.table.encoder.classes[rows.y], Y[kept[numbers]])
     np.testing.assert_array_equal(rows.weight, WEIGHT[kept[numbers]])
-    np.testing.assert_array_equal(source.coded.given(numbers), kept[numbers] - there[0])
+    np.testing.assert_array_equal(source.table.given(numbers), kept[numbers] - there[0])
 
 
 def test_the_survey_counts_labels_and_rows():
     table = DaskTable.of(*FORMS["empty partitions"]())
-    survey = table.survey()
-    assert survey.rows == (0, 20, 0, 40)
-    assert survey.kept == (0, np.count_nonzero(WEIGHT[:20]), 0, np.count_nonzero(WEIGHT[20:]))
-    assert survey.counts.labels.tolist() == ["no", "yes"]
-    np.testing.assert_array_equal(survey.counts.counts, [(Y == "no").sum(), (Y == "yes").sum()])
-    np.testing.assert_allclose(survey.counts.weights, [WEIGHT[Y == "no"].sum(), WEIGHT[Y == "yes"].sum()])
+    rows, counts = table.survey(count_labels)
+    assert rows.given == (0, 20, 0, 40)
+    assert rows.kept == (0, np.count_nonzero(WEIGHT[:20]), 0, np.count_nonzero(WEIGHT[20:]))
+    assert counts.labels.tolist() == ["no", "yes"]
+    np.testing.assert_array_equal(counts.counts, [(Y == "no").sum(), (Y == "yes").sum()])
+    np.testing.assert_allclose(counts.weights, [WEIGHT[Y == "no"].sum(), WEIGHT[Y == "yes"].sum()])
 
 
 @pytest.mark.parametrize(
@@ -217,7 +218,7 @@ def gap(**what):
 )
 def test_what_cannot_be_used_is_told_with_its_place_and_a_remedy(given, message):
     with pytest.raises(ValueError, match=f"(?s){message}"):
-        DaskTable.of(*given()).survey()
+        DaskTable.of(*given()).survey(count_labels)
 
 
 def test_text_is_told_before_anything_is_computed():
@@ -238,4 +239,4 @@ def test_other_collections_are_refused():
 
 def test_labels_that_change_between_passes_are_noticed():
     with pytest.raises(ValueError, match="was not there when the labels were read first"):
-        source_of(A, B, coder=Coder(np.array(["no", "perhaps"])))
+        source_of(A, B, encoder=ClassEncoder(np.array(["no", "perhaps"])))

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from bayesvm.core.statistics import Block
-from bayesvm.data.scaling import FARTHEST, ColumnMoments
+from bayesvm.data.scaling import LARGEST_SCALED, ColumnMoments
 
 rng = np.random.default_rng(0)
 
@@ -68,4 +68,4 @@ def test_units_do_not_matter(unit, name):
 def test_no_row_is_scaled_beyond_reach():
     X = rng.standard_normal((200, 2)) * [1e-60, 1e-300]
     scaled = moments(X).scaler()(np.array([[1e100, 1e100], [-1e100, 0.0]]))
-    np.testing.assert_allclose(scaled, [[FARTHEST, FARTHEST], [-FARTHEST, 0.0]], atol=1)
+    np.testing.assert_allclose(scaled, [[LARGEST_SCALED, LARGEST_SCALED], [-LARGEST_SCALED, 0.0]], atol=1)

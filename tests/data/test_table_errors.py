@@ -275,10 +275,10 @@ def test_missing_labels(tmp_path, labels):
     for values in (pa.array(labels), pa.array(labels).dictionary_encode()):
         parquet.write_table(pa.table({"x": np.ones(3), "y": values}), tmp_path / "a.parquet")
         opened = open_table(tmp_path, "y")
-        for reading in (opened.batches(2), opened.labels()):
+        for reading in (opened.batches(2), opened.targets()):
             with pytest.raises(ValueError, match=r"a\.parquet, row 1, column 'y': the label is missing"):
                 list(reading)
-        assert len(list(opened.batches(2, labels=False))) == 2
+        assert len(list(opened.batches(2, targets=False))) == 2
 
 
 @pytest.mark.parametrize("bad", [-1.0, np.inf, None])

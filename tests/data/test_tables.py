@@ -64,7 +64,7 @@ def together(batches):
 
 
 def all_labels(table):
-    return np.concatenate([labels for labels, _ in table.labels()])
+    return np.concatenate([labels for labels, _ in table.targets()])
 
 
 SUFFIXES = ["parquet", "pq", "arrow", "feather", "csv", "tsv", "csv.gz", "tsv.bz2", "csv.zst"]
@@ -90,7 +90,7 @@ def test_every_format_gives_the_same_numbers(tmp_path, suffix):
         assert found.y.dtype == np.int64
         np.testing.assert_array_equal(found.weight, weight)
         np.testing.assert_array_equal(all_labels(table), y)
-        assert all(batch.y is None for batch in table.batches(300, labels=False))
+        assert all(batch.y is None for batch in table.batches(300, targets=False))
 
 
 @pytest.mark.parametrize("zero_based", [True, False])
@@ -140,20 +140,21 @@ def test_batches_do_not_depend_on_files_and_row_groups(tmp_path, cuts, suffix):
 
 
 @pytest.mark.parametrize("suffix", ["parquet", "arrow", "csv"])
-def test_chosen_rows_come_in_the_order_asked_for(tmp_path, suffix):
+def test_chosen_rows_come_in_the_order_asked_for(tmp_path, suffix, monkeypatch):
+    monkeypatch.setattr(rows, "MOST_ROWS_AT_ONCE", 30)
     paths = []
     for start in range(0, 1000, 250):
         option = {"row_group_size": 50} if suffix == "parquet" else {}
         paths.append(write(tmp_path / f"{start}.{suffix}", arrow(slice(start, start + 250)), **option))
     with open_table(paths, "y", weight="w") as table:
         for indices in (rng.permutation(1000), rng.permutation(1000)[:10], np.array([999]), np.array([3, 0])):
-            found = table.rows(indices, 30)
+            found = table.rows(indices)
             np.testing.assert_array_equal(found.X, X[indices])
             np.testing.assert_array_equal(found.y, y[indices])
             np.testing.assert_array_equal(found.weight, weight[indices])
         for wrong in ([1000], [-1], [3, 3], []):
             with pytest.raises(IndexError, match="distinct numbers, at least one, of 0 to 999"):
-                table.rows(np.array(wrong, np.intp), 30)
+                table.rows(np.array(wrong, np.intp))
 
 
 def test_row_groups_without_chosen_rows_are_not_read(tmp_path, monkeypatch):
@@ -166,7 +167,7 @@ def test_row_groups_without_chosen_rows_are_not_read(tmp_path, monkeypatch):
         return real(self, size, groups, *rest, **options)
 
     monkeypatch.setattr(parquet.ParquetFile, "iter_batches", spied)
-    open_table(path, "y").rows(np.array([950, 120, 130]), 50)
+    open_table(path, "y").rows(np.array([950, 120, 130]))
     assert read == [1, 9]
 
 
@@ -178,10 +179,10 @@ def test_columns_are_chosen_and_ordered_by_name_in_every_file(tmp_path):
     np.testing.assert_array_equal(together(table.batches(128)).X, X[:, [2, 0]])
     everything = open_table(tmp_path)
     assert everything.names == ("a", "b", "c", "y", "w")
-    assert not everything.has_labels
+    assert not everything.has_target
     assert next(everything.batches(10)).y is None
     with pytest.raises(ValueError, match="no labels; name their column"):
-        next(everything.labels())
+        next(everything.targets())
 
 
 def test_the_index_that_pandas_saves_is_no_feature(tmp_path):
@@ -210,7 +211,7 @@ def test_labels_may_be_numbers_bools_text_and_categories(tmp_path, kind, suffix)
     path = write(tmp_path / f"t.{suffix}", pa.table({"x": np.arange(4.0), "y": column}))
     table = open_table(path, "y")
     expected = np.array([float(v) if isinstance(v, Decimal) else v for v in column.to_pylist()])
-    for found in (together(table.batches(3)).y, all_labels(table), table.rows(np.arange(4), 2).y):
+    for found in (together(table.batches(3)).y, all_labels(table), table.rows(np.arange(4)).y):
         assert found.dtype.kind == expected.dtype.kind or kind == "uint64"
         np.testing.assert_array_equal(found, expected)
 
@@ -224,7 +225,7 @@ def test_files_of_polars(tmp_path):
         for target in "sk":
             table = open_table(path, target, columns=["x"])
             np.testing.assert_array_equal(together(table.batches(2)).y, ["u", "v", "u"])
-            np.testing.assert_array_equal(table.rows(np.array([2, 1]), 2).y, ["u", "v"])
+            np.testing.assert_array_equal(table.rows(np.array([2, 1])).y, ["u", "v"])
 
 
 def test_single_precision_is_kept_only_where_it_loses_nothing(tmp_path):

@@ -128,7 +128,7 @@ def test_minibatches_of_a_sorted_file_are_random(tmp_path):
                 yield batch
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("bayesvm.estimators._tables.StreamSource", Watched)
+        patch.setattr("bayesvm.estimators.tables.StreamSource", Watched)
         model.set_params(inference="stochastic", batch_size=250, max_iter=4).fit(
             open_table(tmp_path / "sorted.parquet", "y")
         )
@@ -247,7 +247,7 @@ def test_bad_tables(tmp_path):
         make().fit(open_table(tmp_path / "bad.parquet", "y"))
     with pytest.raises(ValueError, match="all 6000 rows have one class: .*1.0"):
         make().fit(open_table(tmp_path / "one.parquet", "y"))
-    with pytest.raises(ValueError, match="Unknown label type: continuous"):
+    with pytest.raises(ValueError, match=r"good.parquet, row 0: the target 'x0' is .* Labels must be classes.*bin"):
         make().fit(open_table(tmp_path / "good.parquet", "x0"))
     with pytest.raises(ValueError, match="has no labels; name their column"):
         make().fit(open_table(tmp_path / "good.parquet"))
@@ -327,7 +327,7 @@ def test_a_column_that_is_no_label_is_refused_soon(tmp_path):
     model = MODELS["growing subsets"]()
     with pytest.raises(ValueError, match="'id' has 1,500 different numbers in 1,500 rows"):
         model.fit(open_table(tmp_path / "t.parquet", "id", columns=NAMES))
-    with pytest.raises(ValueError, match="t.parquet, row 0: the target 'x0' is .*continuous"):
+    with pytest.raises(ValueError, match="t.parquet, row 0: the target 'x0' is .*Labels must be classes"):
         model.fit(open_table(tmp_path / "t.parquet", "x0", columns=NAMES[1:]))
 
 

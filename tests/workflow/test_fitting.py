@@ -24,7 +24,7 @@ def path(tmp_path_factory):
 
 
 def labels_of(table):
-    return np.concatenate([y for y, _ in table.labels()])
+    return np.concatenate([y for y, _ in table.targets()])
 
 
 def test_the_split_keeps_the_shares_of_the_classes(path):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Protocol, TypeVar
+from zlib import crc32
 
 import numpy as np
 import numpy.typing as npt
@@ -27,6 +28,7 @@ STRIPE_ENTRIES = 2**22  # in a stripe of several blocks
 FEWEST_STRIPES = 16  # as long as there are blocks enough, so that threads have something to share
 HELD_ENTRIES = 40_000_000  # of a table from which subsets are taken: 160 MB in single precision
 SUM_BITS = 32
+SLICE = 2**20  # rows of a vector that are looked at together, so that temporary arrays stay small
 FEWEST_HELD = 32_768  # rows, however wide they are
 
 
@@ -36,49 +38,39 @@ class BlockSource(Protocol):
     @property
     def n_rows(self) -> int:
         """Number of rows."""
-        ...
 
     @property
     def n_features(self) -> int:
         """Number of columns of X."""
-        ...
 
     @property
     def total_weight(self) -> float:
         """Sum of the rows' weights; the number of rows if there are none."""
-        ...
 
     @property
     def scaler(self) -> Scaler:
         """What every block goes through."""
-        ...
 
     def scaled(self, scaler: Scaler) -> BlockSource:
         """The same rows, scaled anew from what they are in the table."""
-        ...
 
     def reduce(self, function: Work[Result]) -> Result:
         """The sum of ``function`` over the stripes, added up in an order that depends on the table alone.
 
         A block is valid until the next one. The workspace is for the function's own arrays.
         """
-        ...
 
     def moments(self) -> ColumnMoments:
         """Means and deviations of the columns as they are in the table."""
-        ...
 
     def subset(self, n_rows: int, rng: np.random.Generator) -> HeldRows:
         """A random choice of rows, each at most once, in random order; no more than can be held."""
-        ...
 
     def minibatches(self, size: int, rng: np.random.Generator) -> Iterator[HeldRows]:
         """Rows in random order, each at most once, in parts of ``size``: all that there are, or that can be held."""
-        ...
 
     def held(self) -> HeldRows:
         """All rows in memory, in their order; for tables that are known to be small."""
-        ...
 
 
 class HeldRows(BlockSource, Protocol):
@@ -87,36 +79,36 @@ class HeldRows(BlockSource, Protocol):
     @property
     def weights(self) -> Array | None:
         """Those of the rows; None if all are one."""
-        ...
 
     def scaled(self, scaler: Scaler) -> HeldRows:
         """The same rows, scaled anew from what they are in the table."""
-        ...
 
     @property
     def numbers(self) -> RowNumbers:
         """Which rows of the whole table these are."""
-        ...
 
     def map(self, function: Work[Result]) -> Iterator[Result]:
         """The function of every stripe, in the order of the rows."""
-        ...
+
+    def map_columns(self, function: Callable[[npt.NDArray[Any]], Result]) -> Iterator[Result]:
+        """The function of every column as it is in the table; of a sparse one, column by column as a dense vector."""
 
     def head(self, n_rows: int) -> HeldRows:
         """The first rows, in the present order."""
-        ...
 
     def take(self, which: RowNumbers) -> HeldRows:
         """Some of these rows, by their places among them."""
-        ...
 
     def weighted(self, weight: Array) -> HeldRows:
         """The same rows with other weights."""
-        ...
 
     def gathered(self) -> Block:
         """All rows as one block."""
-        ...
+
+
+def taken(block: Block, which: Any) -> Block:
+    """Some rows of a block."""
+    return Block(block.X[which], block.y[which], None if block.weight is None else block.weight[which])
 
 
 def at_most(source: BlockSource, n_rows: int, rng: np.random.Generator) -> HeldRows:
@@ -150,6 +142,22 @@ def random_rows(n_rows: int, size: int, rng: np.random.Generator) -> RowNumbers:
         numbers = np.sort(rng.integers(0, n_rows, draws))
         distinct = numbers[np.diff(numbers, prepend=-1) > 0]
     return np.delete(distinct, rng.permutation(len(distinct))[size:])
+
+
+def slices(n_rows: int) -> Iterator[slice]:
+    """All rows of a vector, some at a time."""
+    return (slice(start, start + SLICE) for start in range(0, n_rows, SLICE))
+
+
+def checksum(X: Any, *vectors: npt.NDArray[Any] | None) -> int:
+    """CRC-32 of all values of ``X``, an array or a CSR matrix, and of vectors."""
+    found = 0
+    for array in [*((X.data, X.indices, X.indptr) if hasattr(X, "indptr") else (X,)), *vectors]:
+        for part in slices(0 if array is None else len(array)):
+            values = array[part]
+            number = values.dtype.kind in "biuf"
+            found = crc32(np.ascontiguousarray(values).data if number else repr(values.tolist()).encode(), found)
+    return found
 
 
 def rounded_sum(total: Any) -> Any:

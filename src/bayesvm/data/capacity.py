@@ -8,11 +8,13 @@ from collections.abc import Iterator
 from math import inf
 from pathlib import Path
 
+from bayesvm.caller import caller_level
+
 _LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")  # of containers
 REFUSED_FROM, REPORTED_FROM = 1 / 2, 1 / 8  # of the memory
 
 
-def require_memory(name: str, n_features: int, n_vectors: int, stacklevel: int) -> None:
+def require_memory(name: str, n_features: int, n_vectors: int) -> None:
     """So many vectors as wide as the table can be held; a warning if they take a good part of the memory."""
     needed, present = 8.0 * n_features * n_vectors, memory_bytes()
     about = f"X has {n_features:,} columns, for which {name} needs about {needed / 1e9:,.1f} GB of memory"
@@ -23,7 +25,7 @@ def require_memory(name: str, n_features: int, n_vectors: int, stacklevel: int) 
     if needed > REFUSED_FROM * present:
         raise ValueError(f"{about}; half of the {present / 1e9:,.1f} GB here can be used. {remedy}")
     if needed > REPORTED_FROM * present:
-        warnings.warn(f"{about}. {remedy}", UserWarning, stacklevel=stacklevel)
+        warnings.warn(f"{about}. {remedy}", UserWarning, stacklevel=caller_level())
 
 
 def memory_bytes() -> float:

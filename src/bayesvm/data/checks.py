@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -15,12 +15,17 @@ Locate = Callable[[int], str]  # a row of the arrays at hand -> its file and its
 
 def require_usable(X: Any, names: tuple[str, ...] | None, locate: Locate) -> None:
     """Every number in ``X``, an array or a CSR matrix, is finite and not absurdly large."""
-    values = X.data if hasattr(X, "tocoo") else X
-    # A NaN anywhere makes the maximum NaN, and NaN is not at most anything.
-    if values.size and not max(float(values.max()), -float(values.min())) <= LARGEST_VALUE:
+    if not is_usable(X):
         row, column, affected, what, remedy = first_unusable(X)
         name = column if names is None else repr(names[column])
         raise ValueError(f"{locate(row)}, column {name}: {what}{_also(affected)}. {remedy}")
+
+
+def is_usable(X: Any) -> bool:
+    """Whether every number in ``X``, an array or a CSR matrix, is finite and not absurdly large."""
+    values = X.data if hasattr(X, "tocoo") else X
+    # A NaN anywhere makes the maximum NaN, and NaN is not at most anything.
+    return not values.size or bool(max(float(values.max()), -float(values.min())) <= LARGEST_VALUE)
 
 
 def require_weights(weight: npt.NDArray[np.float64], name: str, locate: Locate) -> None:
@@ -34,8 +39,8 @@ def require_weights(weight: npt.NDArray[np.float64], name: str, locate: Locate) 
         )
 
 
-def require_labels(missing: npt.NDArray[np.bool_], name: str | None, locate: Locate) -> None:
-    """No row is without a label."""
+def require_targets(missing: npt.NDArray[np.bool_], name: str | None, locate: Locate) -> None:
+    """No row is without a target."""
     if missing.any():
         column = "" if name is None else f", column {name!r}"
         raise ValueError(
@@ -44,31 +49,24 @@ def require_labels(missing: npt.NDArray[np.bool_], name: str | None, locate: Loc
         )
 
 
-def require_whole_text(labels: npt.NDArray[Any], name: str | None, locate: Locate) -> None:
-    """No label of an array of objects ends in NUL: arrays of text drop that, and would merge it with another label."""
-    if labels.dtype.kind != "O":
+def require_whole_text(targets: npt.NDArray[Any], name: str | None, locate: Locate) -> None:
+    """No text in an array of objects ends in NUL: arrays of text drop that, and would merge it with another text."""
+    if targets.dtype.kind != "O":
         return
-    for row, label in enumerate(labels.flat):
-        if isinstance(label, str) and label.endswith("\0"):
+    for row, text in enumerate(targets.flat):
+        if isinstance(text, str) and text.endswith("\0"):
             column = "" if name is None else f", column {name!r}"
             raise ValueError(
-                f"{locate(row)}{column}: the label {label!r} ends in a NUL character, which NumPy drops, "
-                f"so it would become {label.rstrip(chr(0))!r}; remove or replace the NUL characters"
+                f"{locate(row)}{column}: the label {text!r} ends in a NUL character, which NumPy drops, "
+                f"so it would become {text.rstrip(chr(0))!r}; remove or replace the NUL characters"
             )
 
 
-class Unusable(NamedTuple):
-    """A number that cannot be used: where it is, how many rows have such numbers, and words for it."""
+def first_unusable(X: Any) -> tuple[int, int, int, str, str]:
+    """The first bad value in ``X``, an array or a CSR matrix that has some.
 
-    row: int
-    column: int
-    affected_rows: int
-    what: str
-    remedy: str
-
-
-def first_unusable(X: Any) -> Unusable:
-    """The first one in ``X``, an array or a CSR matrix that has some."""
+    Its row and column, how many rows have such values, and words for the fault and its remedy.
+    """
     if hasattr(X, "tocoo"):
         entries = X.tocoo()
         places = np.flatnonzero(~(np.abs(entries.data) <= LARGEST_VALUE))
@@ -84,7 +82,7 @@ def first_unusable(X: Any) -> Unusable:
         what, remedy = "infinity", "Replace infinite values or drop the row"
     else:
         what, remedy = f"a value too large ({value:g}; at most {LARGEST_VALUE:g})", "Rescale the column"
-    return Unusable(int(row), int(column), affected, what, remedy)
+    return int(row), int(column), affected, what, remedy
 
 
 def _also(affected: int) -> str:

@@ -17,11 +17,21 @@ from typing import Any, TypeVar
 import numpy as np
 
 from bayesvm.core.statistics import Block
-from bayesvm.data.blocks import RowNumbers, Work
-from bayesvm.data.labels import Coder, LabelCounts
-from bayesvm.data.partitions import Layout, Pass, added, chosen, joined, places, seen, summed
+from bayesvm.data.blocks import RowNumbers, Work, taken
+from bayesvm.data.memory import stacked
+from bayesvm.data.partitions import (
+    PartitionColumns,
+    PartitionSummary,
+    Pass,
+    added,
+    chosen_rows,
+    numbers_in_partition,
+    summarised,
+    summed,
+)
 from bayesvm.data.remote import RemoteSource
 from bayesvm.data.scaling import Scaler
+from bayesvm.data.targets import Summarise, SummaryType, TargetEncoder
 from bayesvm.extras import optional
 
 Result = TypeVar("Result")
@@ -35,104 +45,98 @@ def is_dask(X: Any) -> bool:
 
 
 @dataclass(frozen=True)
-class Survey:
-    """What the first pass found: rows of each partition, those that weigh something, the labels, and checksums."""
-
-    rows: tuple[int, ...]
-    kept: tuple[int, ...]
-    counts: LabelCounts
-    checksums: tuple[int, ...]
-
-
-@dataclass(frozen=True)
 class DaskTable:
     """Partitions of X, y and sample weights, paired; each is a delayed value, or ``None`` where nothing was given."""
 
     parts: tuple[tuple[Any, Any, Any], ...]
-    layout: Layout
+    columns: PartitionColumns
 
     @classmethod
     def of(cls, X: Any, y: Any, sample_weight: Any = None) -> DaskTable:
         """From arrays and data frames; what is cut otherwise than X is cut anew, if all sizes are known."""
-        layout = layout_of(X)
+        columns = columns_of(X)
         X = one_column_chunk(X)
         vectors = [_cut_alike(name, given, X) for name, given in (("y", y), ("sample_weight", sample_weight))]
-        return cls(tuple(zip(_delayed_parts(X), *vectors, strict=True)), layout)
+        return cls(tuple(zip(_delayed_parts(X), *vectors, strict=True)), columns)
 
-    def survey(self) -> Survey:
-        """The first pass: number the rows, count the labels, and refuse what cannot be used."""
-        layout = _node(self.layout)
-        found = _computed([_task(seen)(layout, *part) for part in self.parts])
+    def survey(self, summarise: Summarise[SummaryType]) -> tuple[PartitionRows, SummaryType]:
+        """The first pass: number the rows, summarise the targets, and refuse what cannot be used."""
+        columns, summarise = _node(self.columns), _node(summarise)
+        found: Sequence[PartitionSummary] = _computed(
+            [_node(summarised)(columns, summarise, *part) for part in self.parts]
+        )
         before = 0
         for number, part in enumerate(found):
             if part.problem is not None:
                 row, complaint = part.problem
                 place = "" if row is None else f", row {row} of it (row {before + row} of the table)"
                 raise ValueError(f"partition {number}{place}{complaint}")
-            before += part.rows
+            before += part.n_rows
         if not before:
             raise ValueError("X has no rows: all its partitions are empty")
-        return Survey(
-            tuple(part.rows for part in found),
-            tuple(part.kept for part in found),
-            reduce(iadd, [part.counts for part in found]),
-            tuple(part.checksum for part in found),
-        )
+        rows, kept, targets, checksums, _ = zip(*found, strict=True)
+        return PartitionRows(rows, kept, checksums), reduce(iadd, targets)
 
 
 @dataclass(frozen=True)
-class CodedTable:
-    """A surveyed table whose labels have become numbers. Rows of weight zero are left out."""
+class PartitionRows:
+    """Of each partition: its number of rows, how many of them weigh something, and a checksum of all values."""
+
+    given: tuple[int, ...]
+    kept: tuple[int, ...]
+    checksums: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class EncodedDaskTable:
+    """A surveyed table whose targets become numbers. Rows of weight zero are left out."""
 
     table: DaskTable
-    survey: Survey
-    coder: Coder
+    rows: PartitionRows
+    encoder: TargetEncoder
 
     @property
     def n_rows(self) -> int:
         """Number of rows."""
-        return sum(self.survey.kept)
+        return sum(self.rows.kept)
 
     def reduce(self, function: Work[Result], scaler: Scaler, rows_per_block: int) -> Result:
         """The sum of ``function`` over the partitions, in their order: one computation on the cluster."""
-        work = _node(Pass(function, self.coder, self.table.layout.dtype, scaler, rows_per_block))
-        filled = zip(self.table.parts, self.survey.kept, strict=True)
-        sums = [_task(summed)(work, *part) for part, rows in filled if rows]
+        work = _node(Pass(function, self.encoder, self.table.columns.dtype, scaler, rows_per_block))
+        filled = zip(self.table.parts, self.rows.kept, strict=True)
+        sums = [_node(summed)(work, *part) for part, n_rows in filled if n_rows]
         while len(sums) > 1:
-            sums = [_task(added)(*sums[start : start + FAN_IN]) for start in range(0, len(sums), FAN_IN)]
+            sums = [_node(added)(*sums[start : start + FAN_IN]) for start in range(0, len(sums), FAN_IN)]
         total: Result = _computed(sums)[0]
         return total
 
     def fetch(self, numbers: RowNumbers) -> Block:
         """The rows with these numbers, in this order, not scaled; each partition sends its chosen ones only."""
-        coder, dtype = _node(self.coder), self.table.layout.dtype
+        encoder, dtype = _node(self.encoder), self.table.columns.dtype
         order, wanted = self._by_partition(numbers)
-        blocks = _computed([_task(chosen)(coder, dtype, which, *part) for part, which in wanted])
-        found = joined(blocks)
-        if (np.diff(numbers) > 0).all():
-            return found
-        back = np.argsort(order)
-        return Block(found.X[back], found.y[back], None if found.weight is None else found.weight[back])
+        found = _computed([_node(chosen_rows)(encoder, dtype, which, *part) for part, which in wanted])
+        rows = stacked(found, len(numbers))
+        return rows if (np.diff(numbers) > 0).all() else taken(rows, np.argsort(order))
 
     def given(self, numbers: RowNumbers) -> RowNumbers:
         """What these rows are called in the table that was given, with its rows of weight zero."""
-        if self.survey.rows == self.survey.kept:
+        if self.rows.given == self.rows.kept:
             return numbers
         order, wanted = self._by_partition(numbers)
-        found = _computed([_task(places)(which, weight) for (_, _, weight), which in wanted])
-        starts = np.cumsum([0, *self.survey.rows])[self._partition_of(numbers[order])]
+        found = _computed([_node(numbers_in_partition)(which, weight) for (_, _, weight), which in wanted])
+        starts = np.cumsum([0, *self.rows.given])[self._partition_of(numbers[order])]
         names = np.empty_like(numbers)
         names[order] = starts + np.concatenate(found)
         return names
 
     def _partition_of(self, numbers: RowNumbers) -> RowNumbers:
-        return np.searchsorted(np.cumsum(self.survey.kept), numbers, side="right")
+        return np.searchsorted(np.cumsum(self.rows.kept), numbers, side="right")
 
     def _by_partition(self, numbers: RowNumbers) -> tuple[RowNumbers, list[tuple[tuple[Any, Any, Any], RowNumbers]]]:
         """An order of the numbers, and the partitions that have them, with the places of the rows in each."""
         order = np.argsort(numbers, kind="stable")
-        inside = np.split(numbers[order], np.searchsorted(numbers[order], np.cumsum(self.survey.kept)[:-1]))
-        starts = np.cumsum([0, *self.survey.kept])
+        inside = np.split(numbers[order], np.searchsorted(numbers[order], np.cumsum(self.rows.kept)[:-1]))
+        starts = np.cumsum([0, *self.rows.kept])
         wanted = zip(self.table.parts, inside, starts, strict=False)
         return order, [(part, which - start) for part, which, start in wanted if len(which)]
 
@@ -141,16 +145,14 @@ class CodedTable:
 class DaskSource(RemoteSource):
     """A table on a cluster. Sums do not depend on the number of workers, nor on those that come or go."""
 
-    coded: CodedTable
+    table: EncodedDaskTable
 
     def reduce(self, function: Work[Result]) -> Result:
-        """The sum of ``function`` over the partitions, in their order."""
         with self.sample.workers.stop.elsewhere():
-            return self.coded.reduce(function, self.scaler, self.sample.rows_per_block)
+            return self.table.reduce(function, self.scaler, self.sample.rows_per_block)
 
     def fetch(self, numbers: RowNumbers) -> Block:
-        """The rows with these numbers, in this order, not scaled."""
-        return self.coded.fetch(numbers)
+        return self.table.fetch(numbers)
 
 
 def is_frame(X: Any) -> bool:
@@ -158,7 +160,7 @@ def is_frame(X: Any) -> bool:
     return hasattr(type(X), "to_dask_array") and X.ndim == 2
 
 
-def layout_of(X: Any) -> Layout:
+def columns_of(X: Any) -> PartitionColumns:
     """The columns of X, told without computing anything; all of them must hold numbers."""
     _require_collection("X", X)
     if is_frame(X):
@@ -169,14 +171,14 @@ def layout_of(X: Any) -> Layout:
                     f"column {name!r} of X is no column of numbers: its type is {kind}. Encode such columns first, "
                     f"for example with sklearn.preprocessing.OneHotEncoder, or leave it out: X.drop(columns=[{name!r}])"
                 )
-        return Layout(
+        return PartitionColumns(
             len(names), names, _float_type([f"{kind.kind}{getattr(kind, 'itemsize', 8)}" for kind in X.dtypes])
         )
     if X.ndim != 2 or np.isnan(X.shape[1]):
         raise ValueError(f"X must have rows and a known number of columns, got the shape {X.shape}")
     if X.dtype.kind not in "biuf":
         raise ValueError(f"X must hold numbers, got a Dask array of the type {X.dtype}; convert it: X.astype(float)")
-    return Layout(int(X.shape[1]), None, _float_type([X.dtype]))
+    return PartitionColumns(int(X.shape[1]), None, _float_type([X.dtype]))
 
 
 def one_column_chunk(X: Any) -> Any:
@@ -253,12 +255,8 @@ def _delayed_parts(given: Any) -> list[Any]:
 
 
 def _node(value: Any) -> Any:
-    """Something as one node of a graph, which workers pass on to each other."""
+    """A value or a function as one node of a graph, which workers pass on to each other."""
     return optional("dask", "dask").delayed(value, traverse=False, pure=False)
-
-
-def _task(function: Any) -> Any:
-    return optional("dask", "dask").delayed(function, traverse=False, pure=False)
 
 
 def _computed(values: Sequence[Any]) -> Sequence[Any]:

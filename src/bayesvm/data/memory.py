@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import reduce
 from operator import iadd
@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
+from scipy import sparse
 
 from bayesvm.core.linalg import Array
 from bayesvm.core.statistics import Block
@@ -41,51 +42,60 @@ class MemorySource:
 
     @property
     def n_rows(self) -> int:
-        """Number of rows."""
         return int(self.X.shape[0]) if self.chosen is None else len(self.chosen)
 
     @property
     def n_features(self) -> int:
-        """Number of columns of X."""
         return int(self.X.shape[1])
 
     @property
     def weights(self) -> Array | None:
-        """Those of the rows; None if all are one."""
         return self.weight if self.weight is None or self.chosen is None else self.weight[self.chosen]
 
     @property
     def total_weight(self) -> float:
-        """Sum of the rows' weights; the number of rows if there are none."""
         weights = self.weights
         return float(self.n_rows) if weights is None else float(rounded_sum(weights.sum()))
 
     @property
     def numbers(self) -> RowNumbers:
-        """Which rows of the whole table these are."""
         here = np.arange(self.n_rows) if self.chosen is None else self.chosen
         return here if self.numbered is None else self.numbered[here]
 
     def scaled(self, scaler: Scaler) -> MemorySource:
-        """The same rows, scaled anew from what they are in the table."""
         return replace(self, scaler=scaler)
 
     def reduce(self, function: Work[Result]) -> Result:
-        """The sum of ``function`` over the stripes, in the order of the rows."""
         return reduce(iadd, self.map(function))
 
     def moments(self) -> ColumnMoments:
-        """Means and deviations of the columns as they are in the table."""
         return self.scaled(ColumnScaler()).reduce(ColumnMoments.of)
 
     def map(self, function: Work[Result]) -> Iterator[Result]:
-        """The function of every stripe of blocks, in the order of the rows."""
         size = stripe_rows(self.n_rows, self.rows_per_block, self.n_features)
 
         def work(start: int, workspace: Workspace) -> Result:
             return function(self.blocks(start, min(start + size, self.n_rows)), workspace)
 
         return self.workers.watched(self.workers.map(work, range(0, self.n_rows, size)), size, self.n_rows)
+
+    def map_columns(self, function: Callable[[npt.NDArray[Any]], Result]) -> Iterator[Result]:
+        rows: Any = slice(None) if self.chosen is None else self.chosen
+        by_column: Any = None
+        if hasattr(self.X, "tocsc"):
+            by_column = self.X[rows].tocsc()
+            by_column.sum_duplicates()
+
+        def work(number: int, _: Workspace) -> Result:
+            self.workers.check()
+            if by_column is None:
+                return function(self.X[rows, number])
+            column = np.zeros(self.n_rows, by_column.dtype)
+            entries = slice(*by_column.indptr[number : number + 2])
+            column[by_column.indices[entries]] = by_column.data[entries]
+            return function(column)
+
+        return self.workers.map(work, range(self.n_features))
 
     def blocks(self, start: int, stop: int) -> Iterator[Block]:
         """The rows from ``start`` to ``stop``, block by block, each valid until the next."""
@@ -96,7 +106,6 @@ class MemorySource:
             yield self._block(first, min(first + self.rows_per_block, stop), workspace)
 
     def subset(self, n_rows: int, rng: np.random.Generator) -> MemorySource:
-        """A random choice of rows, in random order."""
         among = self.to_hold if self.chosen is None else self.chosen
         order = rng.permutation(self.n_rows if among is None else len(among))[:n_rows]
         return replace(self, chosen=order if among is None else among[order], to_hold=None)
@@ -110,19 +119,15 @@ class MemorySource:
             yield replace(self, chosen=shuffled[start : start + size], to_hold=None)
 
     def held(self) -> MemorySource:
-        """Itself."""
         return self
 
     def head(self, n_rows: int) -> MemorySource:
-        """The first rows, in the present order."""
         return self.take(np.arange(min(n_rows, self.n_rows)))
 
     def take(self, which: RowNumbers) -> MemorySource:
-        """Some of these rows, by their places among them."""
         return replace(self, chosen=which if self.chosen is None else self.chosen[which], to_hold=None)
 
     def weighted(self, weight: Array) -> MemorySource:
-        """The same rows with other weights."""
         if self.chosen is None:
             return replace(self, weight=weight)
         spread = np.zeros(self.X.shape[0])
@@ -130,7 +135,6 @@ class MemorySource:
         return replace(self, weight=spread)
 
     def gathered(self) -> Block:
-        """All rows as one block."""
         return self._block(0, self.n_rows, Workspace())
 
     def _block(self, start: int, stop: int, workspace: Workspace) -> Block:
@@ -141,3 +145,26 @@ class MemorySource:
             self.y[rows],
             None if self.weight is None else self.weight[rows],
         )
+
+
+def stacked(blocks: Iterable[Block], n_rows: int) -> Block:
+    """Blocks, ``n_rows`` together, as one; dense rows are copied once, to where they stay."""
+    X: Any = None
+    matrices: list[Any] = []
+    ys: list[npt.NDArray[Any]] = []
+    weights: list[Array] = []
+    filled = 0
+    for block in blocks:
+        stop = filled + len(block.y)
+        if sparse.issparse(block.X):
+            matrices.append(block.X)
+        else:
+            X = np.empty((n_rows, block.X.shape[1]), block.X.dtype) if X is None else X
+            X[filled:stop] = block.X
+        ys.append(block.y)
+        if block.weight is not None:
+            weights.append(block.weight)
+        filled = stop
+    if X is None:
+        X = sparse.vstack(matrices, format="csr")
+    return Block(X, np.concatenate(ys), np.concatenate(weights) if weights else None)

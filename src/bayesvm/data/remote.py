@@ -35,24 +35,19 @@ class RemoteSource(ABC):
 
     @property
     def n_features(self) -> int:
-        """Number of columns of X."""
         return self.sample.n_features
 
     @property
     def scaler(self) -> Scaler:
-        """What every block goes through."""
         return self.sample.scaler
 
     def scaled(self, scaler: Scaler) -> Self:
-        """The same rows, scaled anew from what they are in the table."""
         return replace(self, sample=self.sample.scaled(scaler))
 
     def moments(self) -> ColumnMoments:
-        """Means and deviations of the columns as they are in the table."""
         return self.scaled(ColumnScaler()).reduce(ColumnMoments.of)
 
     def subset(self, n_rows: int, rng: np.random.Generator) -> MemorySource:
-        """A random choice of the rows at hand, in random order."""
         return self.sample.subset(n_rows, rng)
 
     def minibatches(self, size: int, rng: np.random.Generator) -> Iterator[MemorySource]:
@@ -61,16 +56,13 @@ class RemoteSource(ABC):
             yield from self.sample.minibatches(size, rng)
             return
         numbers = random_rows(self.n_rows, most_held(self.n_features), rng)
-        X, y, weight = self._fetched(numbers)
-        yield from replace(self.sample, X=X, y=y, weight=weight, numbered=numbers).minibatches(size, rng)
+        yield from self._fetched(numbers).minibatches(size, rng)
 
     def held(self) -> MemorySource:
-        """All rows in memory; for tables that are known to be small."""
         if self.sample.n_rows == self.n_rows:
             return self.sample
-        X, y, weight = self._fetched(np.arange(self.n_rows))
-        return replace(self.sample, X=X, y=y, weight=weight, numbered=None)
+        return self._fetched(np.arange(self.n_rows))
 
-    def _fetched(self, numbers: RowNumbers) -> Block:
+    def _fetched(self, numbers: RowNumbers) -> MemorySource:
         with self.sample.workers.stop.elsewhere():
-            return self.fetch(numbers)
+            return replace(self.sample, **self.fetch(numbers)._asdict(), numbered=numbers)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -111,7 +112,7 @@ def _pairs(hashes: Hashes) -> float:
 
 
 def _hashes_of(rows: HeldRows, columns: RowNumbers | None = None) -> Hashes:
-    """Of the rows with their labels, or of some columns alone."""
+    """Of the rows with their targets, or of some columns alone."""
     return np.concatenate(list(rows.scaled(ColumnScaler()).map(partial(_of_blocks, columns=columns))))
 
 
@@ -135,13 +136,13 @@ def _weight_of_each(blocks: Iterable[Block], _: Workspace, *, known: Hashes) -> 
 
 
 def _hashes(block: Block) -> Hashes:
-    """64 bits for each row and its label: the same for equal rows wherever they are."""
-    return _hash(block.X) + _mixed(block.y.astype(np.uint64)[:, None], 1)[:, 0]
+    """64 bits for each row and its target: the same for equal rows wherever they are."""
+    return _hash(block.X) + _hash(block.y[:, None], 1)
 
 
-def _hash(X: Array) -> Hashes:
-    values = np.add(X, 0.0, dtype=np.float64)  # -0 becomes 0
-    return np.asarray(_mixed(values.view(np.uint64), 3).sum(axis=1))
+def _hash(values: npt.NDArray[Any], first: int = 3) -> Hashes:
+    doubles = np.add(values, 0.0, dtype=np.float64)  # -0 becomes 0
+    return np.asarray(_mixed(doubles.view(np.uint64), first).sum(axis=1))
 
 
 def _mixed(bits: Hashes, first: int) -> Hashes:

@@ -17,7 +17,7 @@ from bayesvm.core.workspace import Workspace
 
 SCALER_BITS = 24
 ROUNDING = 8 * float(np.finfo(np.float64).eps)  # a column that varies by less, relative to its size, is constant
-FARTHEST = 1e100  # of a scaled value: products of two, with room for kernel variances, fit into a double
+LARGEST_SCALED = 1e100  # of a scaled value: products of two, with room for kernel variances, fit into a double
 STEEP = 1e20  # a factor from which on a value that is accepted, at most 1e100, could come near the end of doubles
 
 
@@ -34,8 +34,8 @@ class Scaler(Protocol):
 
 
 def within_reach(scaled: Array) -> Array:
-    """The same array with values beyond ``FARTHEST``, infinities too, moved there: no row needs to be farther."""
-    return np.clip(scaled, -FARTHEST, FARTHEST, out=scaled)
+    """The same array with values beyond ``LARGEST_SCALED``, infinities too, moved there: no row needs to be farther."""
+    return np.clip(scaled, -LARGEST_SCALED, LARGEST_SCALED, out=scaled)
 
 
 @dataclass(frozen=True)

@@ -7,54 +7,22 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import reduce
 from operator import iadd
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
-from scipy import sparse
 
 from bayesvm.core.statistics import Block
 from bayesvm.core.workspace import Workspace
-from bayesvm.data.blocks import RowNumbers, Work, stripe_rows
-from bayesvm.data.labels import Coder
-from bayesvm.data.memory import MemorySource
+from bayesvm.data.blocks import RowNumbers, Work, stripe_rows, taken
+from bayesvm.data.memory import MemorySource, stacked
 from bayesvm.data.read_ahead import read_ahead
 from bayesvm.data.remote import RemoteSource
 from bayesvm.data.scaling import ColumnMoments, ColumnScaler, Scaler
 from bayesvm.data.tables import Batch, Table
+from bayesvm.data.targets import TargetEncoder
 from bayesvm.data.workers import Workers
 
 Result = TypeVar("Result")
-Rows = TypeVar("Rows", Batch, Block)
-
-
-def _chosen(rows: Rows, which: Any) -> Rows:
-    """Some rows of a batch or a block."""
-    parts: list[Any] = [None if part is None else part[which] for part in rows]
-    return type(rows)(*parts)
-
-
-class Gathered:
-    """Blocks that become one, of a size that is known; dense rows are copied once, to where they stay."""
-
-    def __init__(self, table: Table, n_rows: int) -> None:
-        self._X = None if table.sparse else np.empty((n_rows, table.n_features), table.dtype)
-        self._parts: list[Block] = []
-        self._filled = 0
-
-    def append(self, block: Block) -> None:
-        """Some rows more."""
-        n_rows = len(block.y)
-        if self._X is not None:
-            self._X[self._filled : self._filled + n_rows] = block.X
-            block = block._replace(X=self._X[:0])
-        self._filled += n_rows
-        self._parts.append(block)
-
-    def block(self) -> Block:
-        """All of them."""
-        Xs, ys, weights = zip(*self._parts, strict=True)
-        X: Any = sparse.vstack(Xs, format="csr") if self._X is None else self._X
-        return Block(X, np.concatenate(ys), None if weights[0] is None else np.concatenate(weights))
 
 
 @dataclass(frozen=True)
@@ -62,14 +30,14 @@ class StreamSource(RemoteSource):
     """A table in files, read ahead while workers compute; sums have the bits that they would have in memory."""
 
     table: Table
-    coder: Coder
+    encoder: TargetEncoder
     surveyed: ColumnMoments
 
     @classmethod
     def survey(
         cls,
         table: Table,
-        coder: Coder,
+        encoder: TargetEncoder,
         total_weight: float,
         numbers: RowNumbers,
         workers: Workers,
@@ -80,29 +48,29 @@ class StreamSource(RemoteSource):
 
         def work(numbered: tuple[int, Batch], _: Workspace) -> tuple[ColumnMoments, Block]:
             number, batch = numbered
-            rows = coded(batch, coder)
+            rows = encoded(batch, encoder)
             part = MemorySource(*rows, ColumnScaler(), workers, rows_per_block)
             begin, end = np.searchsorted(numbers, (number * size, (number + 1) * size))
-            return ColumnMoments.of(part.blocks(0, part.n_rows)), _chosen(rows, numbers[begin:end] - number * size)
+            return ColumnMoments.of(part.blocks(0, part.n_rows)), taken(rows, numbers[begin:end] - number * size)
 
         moments: list[ColumnMoments] = []
-        held = Gathered(table, len(numbers))
-        with closing(read_ahead(table.batches(size))) as batches:
+
+        def held(batches: Iterator[Batch]) -> Iterator[Block]:
             for found, kept in workers.watched(workers.map(work, enumerate(batches)), size, table.n_rows):
                 moments.append(found)
-                held.append(kept)
-        sample = MemorySource(*held.block(), ColumnScaler(), workers, rows_per_block, numbered=numbers)
-        return cls(table.n_rows, total_weight, sample, table, coder, reduce(iadd, moments))
+                yield kept
+
+        with closing(read_ahead(table.batches(size))) as batches:
+            rows = stacked(held(batches), len(numbers))
+        sample = MemorySource(*rows, ColumnScaler(), workers, rows_per_block, numbered=numbers)
+        return cls(table.n_rows, total_weight, sample, table, encoder, reduce(iadd, moments))
 
     def moments(self) -> ColumnMoments:
-        """Means and deviations of the columns, from the survey."""
         return self.surveyed
 
     def reduce(self, function: Work[Result]) -> Result:
-        """The sum of ``function`` over the stripes, in the order of the rows."""
-
         def work(batch: Batch, workspace: Workspace) -> Result:
-            part = replace(self.sample, **coded(batch, self.coder)._asdict(), numbered=None)
+            part = replace(self.sample, **encoded(batch, self.encoder)._asdict(), numbered=None)
             return function(part.blocks(0, part.n_rows), workspace)
 
         size = stripe_rows(self.n_rows, self.sample.rows_per_block, self.n_features)
@@ -111,27 +79,26 @@ class StreamSource(RemoteSource):
             return reduce(iadd, workers.watched(workers.map(work, batches), size, self.n_rows))
 
     def fetch(self, numbers: RowNumbers) -> Block:
-        """The rows with these numbers, in this order, not scaled."""
-        return coded(self.table.rows(numbers), self.coder)
+        return encoded(self.table.rows(numbers), self.encoder)
 
 
-def coded(batch: Batch, coder: Coder) -> Block:
-    """Rows as they were read, with the numbers of their classes."""
+def encoded(batch: Batch, encoder: TargetEncoder) -> Block:
+    """Rows as they were read, with targets as numbers."""
     if batch.y is None:
-        raise ValueError("these rows have no labels")
-    return Block(batch.X, *coder(batch.y, batch.weight))
+        raise ValueError("these rows have no targets")
+    return Block(batch.X, *encoder(batch.y, batch.weight))
 
 
 def map_table(
     table: Table, function: Work[Result], scaler: Scaler, workers: Workers, rows_per_block: int
 ) -> Iterator[Result]:
-    """The function of every stripe of a table, whose labels are not read, in the order of the rows."""
+    """The function of every stripe of a table, whose targets are not read, in the order of the rows."""
 
     def work(batch: Batch, workspace: Workspace) -> Result:
         rows = batch.X.shape[0]
-        part = MemorySource(batch.X, np.zeros(rows, np.int8), None, scaler, workers, rows_per_block)
+        part = MemorySource(batch.X, np.zeros(rows), None, scaler, workers, rows_per_block)
         return function(part.blocks(0, rows), workspace)
 
     size = stripe_rows(table.n_rows, rows_per_block, table.n_features)
-    with closing(read_ahead(table.batches(size, labels=False))) as batches:
+    with closing(read_ahead(table.batches(size, targets=False))) as batches:
         yield from workers.map(work, batches)

@@ -1,4 +1,4 @@
-"""Estimators: which labels are classes; those of rows that lie elsewhere, from counts of their labels."""
+"""Estimators: which labels are classes, and how their rows are weighted: from counts, wherever the rows lie."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ import numpy as np
 from sklearn.utils import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 
-from bayesvm.data.labels import Coder, LabelCounts
+from bayesvm.caller import caller_level
+from bayesvm.data.checks import Locate
+from bayesvm.estimators.labels import ClassEncoder, LabelCounts
 
 MOST_CLASSES = 500
 MOST_NUMBERS = 200  # that are taken for names of classes,
@@ -61,32 +63,49 @@ def warn_if_costly(n_classes: int, n_rows: int) -> None:
             f"{n_classes} classes: as many models are trained, each class against the rest, over {n_rows:,} rows; "
             "that takes about as many times as long as two classes. Merge rare classes if that is too long",
             UserWarning,
-            stacklevel=4,
+            stacklevel=caller_level(),
         )
 
 
-def coder_for(estimator: Any, counts: LabelCounts) -> tuple[Coder, np.ndarray]:
-    """How labels are coded and rows of a class weighted, and the weight of every class."""
-    labels, weights = counts.labels, counts.weights
-    require_classes(labels, int(counts.counts.sum()), "y")
+def count_labels(y: np.ndarray, weight: np.ndarray | None, locate: Locate, name: str = "y") -> LabelCounts:
+    """The labels of some rows: the summary that a first pass makes of them.
+
+    Fractions are refused at once: they are no classes, and all distinct ones of a large table may not fit into memory.
+    """
+    if y.dtype.kind == "f" and (fractions := np.flatnonzero(y % 1)).size:
+        row = int(fractions[0])
+        raise ValueError(
+            f"{locate(row)}: {name} is {y[row]:g}. Labels must be classes, and numbers with a fraction are none; "
+            "bin them, for example above and below a threshold"
+        )
+    return LabelCounts.of(y, weight)
+
+
+def encoder_for(estimator: Any, counts: LabelCounts) -> tuple[ClassEncoder, np.ndarray]:
+    """How the labels of a fit become numbers and its rows are weighted, and the weight of every class."""
+    labels = counts.labels
+    require_classes(labels, counts.n_rows, "y")
     if len(labels) == 1:
         raise ValueError(
-            f"{type(estimator).__name__} needs two classes in y, but all {counts.counts.sum():.0f} rows have one "
-            f"class: {labels.tolist()[0]!r}"
+            f"{type(estimator).__name__} needs two classes in y, but all {counts.n_rows} rows have one class: "
+            f"{labels.tolist()[0]!r}"
         )
-    if not weights.any():
-        raise ValueError("all sample weights are zero; some must be positive")
-    factors = _factors(estimator.class_weight, counts) if weights.all() else None
-    totals = weights if factors is None else factors * weights
+    encoder, totals = weighting_encoder(estimator.class_weight, counts)
     if not totals.all():
         raise ValueError(f"all rows of class {labels[totals.argmin()]!r} have zero weight; leave them out of y instead")
-    return Coder(labels, factors), totals
+    return encoder, totals
 
 
-def _factors(class_weight: Any, counts: LabelCounts) -> np.ndarray | None:
-    """What the rows of each class weigh, beside their own weights."""
+def weighting_encoder(class_weight: Any, counts: LabelCounts) -> tuple[ClassEncoder, np.ndarray]:
+    """The same for classes that are known before; a part of a stream may lack some."""
+    labels, weights = counts.labels, counts.weights
+    if not weights.any():
+        raise ValueError("all sample weights are zero; some must be positive")
     if class_weight is None:
-        return None
+        return ClassEncoder(labels), weights
     if isinstance(class_weight, str):  # "balanced" means balanced as weighted
-        return counts.weights.sum() / (len(counts.labels) * counts.weights)
-    return compute_class_weight(class_weight, classes=counts.labels, y=counts.labels)
+        there = weights > 0
+        factors = np.divide(weights.sum(), len(labels) * weights, out=np.ones(len(labels)), where=there)
+    else:
+        factors = compute_class_weight(class_weight, classes=labels, y=labels)
+    return ClassEncoder(labels, factors), factors * weights

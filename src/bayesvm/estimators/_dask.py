@@ -12,11 +12,19 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from bayesvm.data.blocks import RowNumbers, rounded_sum, rows_to_hold
-from bayesvm.data.dask_rows import CodedTable, DaskSource, DaskTable, is_dask, is_frame, layout_of, one_column_chunk
+from bayesvm.data.dask_rows import (
+    DaskSource,
+    DaskTable,
+    EncodedDaskTable,
+    columns_of,
+    is_dask,
+    is_frame,
+    one_column_chunk,
+)
 from bayesvm.data.memory import MemorySource
 from bayesvm.data.scaling import ColumnScaler
 from bayesvm.data.workers import Workers
-from bayesvm.estimators._classes import coder_for
+from bayesvm.estimators._classes import count_labels, encoder_for
 from bayesvm.extras import optional
 
 
@@ -24,12 +32,9 @@ from bayesvm.extras import optional
 class DaskRows:
     """Rows on a cluster, those of weight zero left out."""
 
-    table: CodedTable
+    table: EncodedDaskTable
+    classes: np.ndarray
     totals: np.ndarray
-
-    @property
-    def classes(self) -> np.ndarray:
-        return self.table.coder.classes
 
     @property
     def n_rows(self) -> int:
@@ -37,23 +42,22 @@ class DaskRows:
 
     @property
     def n_features(self) -> int:
-        return self.table.table.layout.n_features
+        return self.table.table.columns.n_features
 
     def source(self, workers: Workers, rows_per_block: int, rng: np.random.Generator) -> DaskSource:
         numbers = rows_to_hold(self.n_rows, self.n_features, rng)
-        X, y, weight = self.table.fetch(np.arange(self.n_rows) if numbers is None else numbers)
-        sample = MemorySource(X, y, weight, ColumnScaler(), workers, rows_per_block, numbered=numbers)
+        rows = self.table.fetch(np.arange(self.n_rows) if numbers is None else numbers)
+        sample = MemorySource(*rows, ColumnScaler(), workers, rows_per_block, numbered=numbers)
         return DaskSource(self.n_rows, float(rounded_sum(self.totals.sum())), sample, self.table)
 
     def given(self, numbers: RowNumbers) -> RowNumbers:
         return self.table.given(numbers)
 
     def fingerprint(self) -> dict[str, Any]:
-        survey = self.table.survey
         return {
             "the number of columns": self.n_features,
-            "the rows of each partition": list(survey.rows),
-            "the checksums of the partitions": list(survey.checksums),
+            "the rows of each partition": list(self.table.rows.given),
+            "the checksums of the partitions": list(self.table.rows.checksums),
         }
 
 
@@ -62,10 +66,10 @@ def dask_rows(estimator: Any, X: Any, y: Any, sample_weight: Any) -> DaskRows:
     if y is None:
         raise ValueError(f"{type(estimator).__name__} requires y to be passed, but the target y is None")
     table = DaskTable.of(X, y, sample_weight)
-    survey = table.survey()
-    coder, totals = coder_for(estimator, survey.counts)
+    rows, counts = table.survey(count_labels)
+    encoder, totals = encoder_for(estimator, counts)
     validate_data(estimator, _outline(X), reset=True, skip_check_array=True)
-    return DaskRows(CodedTable(table, survey, coder), totals)
+    return DaskRows(EncodedDaskTable(table, rows, encoder), encoder.classes, totals)
 
 
 def lazy_on_dask(method: Callable[..., Any]) -> Callable[..., Any]:
@@ -90,22 +94,26 @@ def lazy_prediction(model: Any, method: str, X: Any) -> Any:
             "and give it X.compute() of those"
         )
     validate_data(model, _outline(X), reset=False, skip_check_array=True)
-    layout_of(X)
-    model = copy(model)
-    model.n_jobs = 1
-    if not is_frame(X):
-        vars(model).pop("feature_names_in_", None)  # each partition would warn again that it has no names
-    form = _of_no_rows(model, method)
-    node = optional("dask", "dask").delayed(model, traverse=False, pure=False)
-    X = one_column_chunk(X)
+    columns_of(X)
+    model, unnamed = copy(model), copy(model)
+    vars(unnamed).pop("feature_names_in_", None)  # each partition of an array would warn again that it has no names
+    model.n_jobs = unnamed.n_jobs = 1
+    example = getattr(unnamed, method)(np.zeros((1, model.n_features_in_)))
+    form = _as_columns(example)[:0]
+    node = optional("dask", "dask").delayed(model if is_frame(X) else unnamed, traverse=False, pure=False)
+    X, how = one_column_chunk(X), {"model": node, "method": method, "form": form, "meta": form}
     if is_frame(X):
-        found = X.map_partitions(_of_partition, model=node, method=method, meta=form)
+        found = X.map_partitions(_of_partition, **how)
     elif form.ndim == 1:
-        found = X.map_blocks(_of_partition, model=node, method=method, drop_axis=1, meta=form)
+        found = X.map_blocks(_of_partition, drop_axis=1, **how)
     else:
-        chunks = (X.chunks[0], (form.shape[1],))
-        found = X.map_blocks(_of_partition, model=node, method=method, chunks=chunks, meta=form)
-    return _taken_apart(found, model, method)
+        found = X.map_blocks(_of_partition, chunks=(X.chunks[0], (form.shape[1],)), **how)
+    if isinstance(example, dict):
+        return {name: found[:, column] for column, name in enumerate(example)}
+    if isinstance(example, tuple):
+        half = form.shape[1] // 2
+        return (found[:, 0], found[:, 1]) if half == 1 else (found[:, :half], found[:, half:])
+    return found
 
 
 def _outline(X: Any) -> Any:
@@ -113,40 +121,12 @@ def _outline(X: Any) -> Any:
     return X._meta if is_frame(X) else X  # noqa: SLF001  (an empty data frame of pandas)
 
 
-def _of_partition(X: Any, model: Any, method: str) -> np.ndarray:
+def _of_partition(X: Any, model: Any, method: str, form: np.ndarray) -> np.ndarray:
     """A prediction for some rows, as one array."""
-    if not X.shape[0]:
-        return _of_no_rows(model, method)
-    found = getattr(model, method)(X)
-    if isinstance(found, dict):
-        found = [found[name] for name in _kinds(model)]
-    return np.column_stack(found) if isinstance(found, list | tuple) else found
+    return _as_columns(getattr(model, method)(X)) if X.shape[0] else form
 
 
-def _of_no_rows(model: Any, method: str) -> np.ndarray:
-    n_classes = len(model.classes_)
-    if method == "predict":
-        return np.empty(0, model.classes_.dtype)
-    if method == "decision_function" and n_classes == 2:
-        return np.empty(0)
-    width = {
-        "predict_uncertainty": len(_kinds(model)),
-        "latent_mean_and_variance": 2 if n_classes == 2 else 2 * n_classes,
-    }
-    return np.empty((0, width.get(method, n_classes)))
-
-
-def _taken_apart(found: Any, model: Any, method: str) -> Any:
-    """Columns that one pass has made together, as the method gives them."""
-    if method == "predict_uncertainty":
-        return {name: found[:, column] for column, name in enumerate(_kinds(model))}
-    if method == "latent_mean_and_variance":
-        half = found.shape[1] // 2
-        return (found[:, 0], found[:, 1]) if half == 1 else (found[:, :half], found[:, half:])
-    return found
-
-
-def _kinds(model: Any) -> tuple[str, ...]:
-    """Of uncertainty."""
-    both = ("total", "aleatoric", "epistemic")
-    return (*both, "lower", "upper") if len(model.classes_) == 2 else both
+def _as_columns(found: Any) -> np.ndarray:
+    """What a prediction method gives, as one array."""
+    parts = list(found.values()) if isinstance(found, dict) else found
+    return np.column_stack(parts) if isinstance(parts, list | tuple) else parts

@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Protocol
-from zlib import crc32
 
 import numpy as np
 
-from bayesvm.data.blocks import BlockSource, RowNumbers, rows_to_hold
+from bayesvm.core.statistics import Block
+from bayesvm.data.blocks import BlockSource, RowNumbers, checksum, rows_to_hold, taken
 from bayesvm.data.dask_rows import is_dask
-from bayesvm.data.labels import slices
 from bayesvm.data.memory import MemorySource
 from bayesvm.data.scaling import ColumnScaler
 from bayesvm.data.tables import Table
 from bayesvm.data.workers import Workers
-from bayesvm.estimators._classes import require_few_classes
+from bayesvm.estimators._classes import encoder_for, require_few_classes, weighting_encoder
 from bayesvm.estimators._dask import dask_rows
-from bayesvm.estimators._tables import table_rows
-from bayesvm.estimators._validation import coded, coded_as, row_weights, training_data
+from bayesvm.estimators.labels import LabelCounts
+from bayesvm.estimators.tables import table_rows
+from bayesvm.estimators.validation import row_weights, training_data
 
 
 class TrainingRows(Protocol):
@@ -79,10 +78,11 @@ class ArrayRows:
         return numbers if self.kept is None else self.kept[numbers]
 
     def fingerprint(self) -> dict[str, Any]:
-        shape = {"the number of rows": self.n_rows, "the number of columns": self.n_features}
-        arrays = [self.X.data, self.X.indices, self.X.indptr] if hasattr(self.X, "indptr") else [self.X]
-        weight = [] if self.weight is None else [self.weight]
-        return shape | {"the checksum of the data": f"{_checksum([*arrays, self.codes, *weight]):08x}"}
+        return {
+            "the number of rows": self.n_rows,
+            "the number of columns": self.n_features,
+            "the checksum of the data": f"{checksum(self.X, self.codes, self.weight):08x}",
+        }
 
 
 def training_rows(estimator: Any, X: Any, y: Any, sample_weight: Any) -> TrainingRows:
@@ -96,8 +96,13 @@ def training_rows(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Trainin
             )
         return table_rows(estimator, X)
     X, y = training_data(estimator, X, y)
-    classes, codes = coded(estimator, y)
-    return _array_rows(estimator, X, codes, classes, sample_weight)
+    weight = row_weights(sample_weight, X)
+    encoder, totals = encoder_for(estimator, LabelCounts.of(y, weight))
+    rows, kept = Block(X, *encoder(y, weight)), None
+    if rows.weight is not None and not rows.weight.all():
+        kept = np.flatnonzero(rows.weight)
+        rows = taken(rows, kept)
+    return ArrayRows(*rows, encoder.classes, totals, kept)
 
 
 def stream_rows(estimator: Any, X: Any, y: Any, sample_weight: Any, *, first: bool) -> TrainingRows:
@@ -107,38 +112,15 @@ def stream_rows(estimator: Any, X: Any, y: Any, sample_weight: Any, *, first: bo
             f"partial_fit takes rows in memory, part by part; fit learns from a {type(X).__name__} as a whole"
         )
     X, y = training_data(estimator, X, y, first=first)
-    require_few_classes(estimator.classes_, len(y), "`classes`")
-    codes = coded_as(estimator.classes_, y)
-    weight = row_weights(sample_weight, estimator.class_weight, X, codes, estimator.classes_)
-    return ArrayRows(X, codes, weight, estimator.classes_, class_totals(codes, weight, len(estimator.classes_)))
-
-
-def _array_rows(estimator: Any, X: Any, codes: np.ndarray, classes: np.ndarray, sample_weight: Any) -> ArrayRows:
-    weight = row_weights(sample_weight, estimator.class_weight, X, codes, classes)
-    kept = None
-    if weight is not None and not weight.all():
-        kept = np.flatnonzero(weight)
-        X, codes, weight = X[kept], codes[kept], weight[kept]
-    totals = class_totals(codes, weight, len(classes))
-    if not totals.all():
+    classes = estimator.classes_
+    require_few_classes(classes, len(y), "`classes`")
+    unseen = np.flatnonzero(~np.isin(y, classes))
+    if len(unseen):
+        row = int(unseen[0])
         raise ValueError(
-            f"all rows of class {classes[totals.argmin()]!r} have zero weight; leave them out of y instead"
+            f"y has the label {y[row : row + 1].tolist()[0]!r} at row {row}, not among the classes {classes.tolist()}; "
+            "rows to learn from must have them all (the first call of partial_fit takes them as `classes`)"
         )
-    return ArrayRows(X, codes, weight, classes, totals, kept)
-
-
-def _checksum(arrays: Iterable[np.ndarray]) -> int:
-    """CRC-32 of all values, some rows at a time."""
-    found = 0
-    for array in arrays:
-        for part in slices(len(array)):
-            found = crc32(np.ascontiguousarray(array[part]).tobytes(), found)
-    return found
-
-
-def class_totals(codes: np.ndarray, weight: np.ndarray | None, n_classes: int) -> np.ndarray:
-    """The weight of every class, or the number of its rows."""
-    totals = np.zeros(n_classes)
-    for part in slices(len(codes)):
-        totals += np.bincount(codes[part], None if weight is None else weight[part], minlength=n_classes)
-    return totals
+    weight = row_weights(sample_weight, X)
+    encoder, totals = weighting_encoder(estimator.class_weight, LabelCounts.of(y, weight, classes))
+    return ArrayRows(X, *encoder(y, weight), classes, totals)

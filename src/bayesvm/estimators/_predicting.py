@@ -130,7 +130,7 @@ class PredictingClassifier(ClassifierMixin, BaseEstimator):
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Share of the rows, or of their weight, whose class is predicted; a table has its labels in it."""
         if isinstance(X, Table) and y is None:
-            parts, weights = zip(*X.labels(), strict=True)
+            parts, weights = zip(*X.targets(), strict=True)
             y, sample_weight = np.concatenate(parts), None if weights[0] is None else np.concatenate(weights)
         elif is_dask(X):
             y, sample_weight = (part.compute() if is_dask(part) else part for part in (y, sample_weight))

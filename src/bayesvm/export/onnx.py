@@ -12,7 +12,7 @@ import numpy as np
 from bayesvm.core.statistics import View
 from bayesvm.estimators import BayesianLinearSVC, BayesianSVC
 from bayesvm.estimators._prediction import prediction_view
-from bayesvm.estimators._validation import column_name
+from bayesvm.estimators.validation import column_name
 from bayesvm.export.features import moments
 from bayesvm.export.graph import Graph, Value, exp
 from bayesvm.export.links import log_probabilities

@@ -9,14 +9,14 @@ import numpy as np
 import numpy.typing as npt
 
 from bayesvm.data.quantiles import QuantileScaler
-from bayesvm.data.scaling import FARTHEST, ColumnScaler
+from bayesvm.data.scaling import LARGEST_SCALED, ColumnScaler
 from bayesvm.export.graph import Value, clip, concatenated, where
 
 
 def scaled(scaler: Any, rows: Value) -> Value:
     """The scaled rows, within the same reach."""
     value = SCALERS[type(scaler)](scaler, rows)
-    return clip(value, -FARTHEST, FARTHEST) if scaler.steep else value
+    return clip(value, -LARGEST_SCALED, LARGEST_SCALED) if scaler.steep else value
 
 
 def _columns(scaler: ColumnScaler, rows: Value) -> Value:

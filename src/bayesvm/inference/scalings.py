@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from bayesvm.data.blocks import BlockSource, at_most
-from bayesvm.data.quantiles import ColumnQuantiles
+from bayesvm.data.quantiles import quantile_scaler
 from bayesvm.data.scaling import ColumnScaler, Scaler
 
 QUANTILE_ROWS = 2**17  # a random choice of so many fixes ranks to 0.15 % and costs less than a pass
@@ -24,7 +24,7 @@ def fitted_scalers(names: Iterable[str | None], raw: BlockSource) -> dict[str | 
             found[name] = ColumnScaler()
         elif name == "quantile":
             part = at_most(raw, QUANTILE_ROWS, np.random.default_rng(0))
-            found[name] = part.reduce(ColumnQuantiles.of).scaler()
+            found[name] = quantile_scaler(part)
         else:
             moments = moments or raw.moments()
             found[name] = moments.common_scaler() if name == "common" else moments.scaler()

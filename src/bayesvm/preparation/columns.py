@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.preprocessing import OneHotEncoder
 
-from bayesvm.data.tables.columns import numbers_of
+from bayesvm.data.tables.column_reading import numbers_of
 from bayesvm.extras import optional
 from bayesvm.schema import each, either, flag, one_of, real, record, satisfying, text
 

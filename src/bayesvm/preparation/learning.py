@@ -11,8 +11,9 @@ from sklearn.preprocessing import OneHotEncoder
 
 from bayesvm.data.blocks import random_rows
 from bayesvm.data.checks import is_number
-from bayesvm.data.tables.columns import EXAMPLE, PANDAS_INDEX, SMALL, is_text, numbers_of
+from bayesvm.data.tables.column_reading import numbers_of
 from bayesvm.data.tables.files import SourceFile
+from bayesvm.data.tables.schemas import EXACT_IN_FLOAT32, PANDAS_INDEX, TEXT_EXAMPLE, is_text
 from bayesvm.extras import optional
 from bayesvm.preparation.columns import MISSING, RARE, Column, LevelColumn, NumberColumn, texts_of
 from bayesvm.preparation.opening import Opened
@@ -60,7 +61,9 @@ def learn(
     if not found:
         reasons = "; ".join(f"{name}: {why}" for name, why in list(left_out.items())[:12])
         raise ValueError(f"no column of {file} is left to learn from ({reasons})")
-    single = all(str(each.field(name).type) in SMALL for _, each in opened.schemas for name in _numbers_in(found))
+    single = all(
+        str(each.field(name).type) in EXACT_IN_FLOAT32 for _, each in opened.schemas for name in _numbers_in(found)
+    )
     return Recipe(tuple(found), left_out, single=single)
 
 
@@ -100,7 +103,7 @@ def _kind_of(file: SourceFile, field: Any) -> str:
         )
     else:
         what, remedy = f"values of the type {kind}", "write numbers or text"
-    example = (field.metadata or {}).get(EXAMPLE)
+    example = (field.metadata or {}).get(TEXT_EXAMPLE)
     told = f", such as {example.decode()}" if example else ""
     raise TypeError(
         f"column {field.name!r} of {file} holds {what}{told}, which have no scale by themselves: {remedy}; "

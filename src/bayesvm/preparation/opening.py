@@ -6,29 +6,28 @@ import warnings
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from os import PathLike
-from typing import Any, ClassVar
+from typing import Any, Self
 
 import numpy as np
-import numpy.typing as npt
 
 from bayesvm.data.checks import Locate, require_usable
-from bayesvm.data.tables import Batch, Table, open_table
-from bayesvm.data.tables.columns import (
-    EXAMPLE,
-    Columns,
+from bayesvm.data.tables import Table, open_table
+from bayesvm.data.tables.arrow_parts import arrow_parts
+from bayesvm.data.tables.column_reading import ArrowColumns
+from bayesvm.data.tables.csv_copy import copy_csv, csv_schemas, text_names
+from bayesvm.data.tables.files import Paths, SourceFile, find_files
+from bayesvm.data.tables.rows import FileRows, copying
+from bayesvm.data.tables.schemas import (
+    TEXT_EXAMPLE,
     Schemas,
     is_text,
-    label_dtype_of,
     no_column,
     require_distinct,
     require_numbers,
     require_same_names,
     some_names,
+    target_dtype,
 )
-from bayesvm.data.tables.csv_copy import copy_mixed_csv, text_names
-from bayesvm.data.tables.files import Paths, SourceFile, find_files
-from bayesvm.data.tables.formats import column_parts
-from bayesvm.data.tables.rows import FileRows, copying
 from bayesvm.preparation.columns import LevelColumn
 from bayesvm.preparation.recipe import Recipe
 
@@ -82,11 +81,12 @@ class Opened:
                 _require_no_text(each, columns.field(name), "weights" if name == weight else "the model's column")
                 require_numbers(each, columns.field(name))
         dtype = (
-            None if target is None else label_dtype_of((each, columns.field(target)) for each, columns in self.schemas)
+            None if target is None else target_dtype((each, columns.field(target)) for each, columns in self.schemas)
         )
         if text_labels and dtype is not None:
             dtype = np.dtype(str)
-        return Table(self.rows, EncodedColumns(recipe, Columns((), recipe.dtype, target, dtype, weight)))
+        names = recipe.names
+        return Table(self.rows, EncodedColumns(names, len(names), recipe.dtype, target, weight, dtype, recipe=recipe))
 
 
 def open_files(
@@ -116,10 +116,11 @@ def open_files(
             return chosen or name in exact or name == weight
 
         with copying(kind, files, copy_to, verbose) as copy:
-            copied, schemas = copy_mixed_csv(files, exact, texts, copy, wanted)
+            remedy = "; or name it in levels (--levels) when you fit, which reads it as text"
+            copied, schemas = copy_csv(csv_schemas(files), copy, wanted, exact, texts, remedy)
             rows = FileRows(kind, files, copied, copy)
     else:
-        parts = column_parts(kind, files)
+        parts = arrow_parts(kind, files)
         rows, schemas = FileRows(kind, files, parts), [(part.file, part.schema) for part in parts]
     rows.require_some()
     return Opened(rows, schemas)
@@ -172,74 +173,31 @@ def prepared(
 
 def _require_no_text(file: SourceFile, field: Any, what: str) -> None:
     if is_text(field.type):
-        example = (field.metadata or {}).get(EXAMPLE)
+        example = (field.metadata or {}).get(TEXT_EXAMPLE)
         told = f" ({example.decode()})" if example else ""
         raise TypeError(f"{what} {field.name!r} must hold numbers, but in {file} it holds text{told}; correct it there")
 
 
-@dataclass(frozen=True)
-class EncodedColumns:
-    """What Columns are for tables of numbers: every row that is read goes through the recipe."""
+@dataclass(frozen=True, kw_only=True)
+class EncodedColumns(ArrowColumns):
+    """What ArrowColumns are for tables of numbers: every row that is read goes through the recipe."""
 
     recipe: Recipe
-    others: Columns  # of label and weight
-    sparse: ClassVar[bool] = False
 
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Of the features."""
-        return self.recipe.names
+    def needed(self, *, features: bool, targets: bool) -> list[str]:
+        return [*(self.recipe.needed if features else ()), *super().needed(features=False, targets=targets)]
 
-    @property
-    def n_features(self) -> int:
-        """How many there are."""
-        return len(self.recipe.names)
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """Of the features."""
-        return self.recipe.dtype
-
-    @property
-    def target(self) -> str | None:
-        """The column of labels."""
-        return self.others.target
-
-    @property
-    def weight(self) -> str | None:
-        """The column of row weights."""
-        return self.others.weight
-
-    @property
-    def has_labels(self) -> bool:
-        """Whether there is a label in each row."""
-        return self.others.has_labels
-
-    def needed(self, *, features: bool, labels: bool) -> list[str]:
-        """The columns to read."""
-        return [*(self.recipe.needed if features else ()), *self.others.needed(features=False, labels=labels)]
-
-    def joined(self, batches: Sequence[Any], locate: Locate, *, labels: bool) -> Batch:
-        """Record batches one after the other as new arrays."""
-        X = np.empty((sum(batch.num_rows for batch in batches), self.n_features), self.dtype)
+    def features(self, chunks: Sequence[Any], locate: Locate) -> Any:
+        X = np.empty((sum(batch.num_rows for batch in chunks), self.n_features), self.dtype)
         first, strange = 0, set()
-        for batch in batches:
+        for batch in chunks:
             strange |= self.recipe.encode(batch, X[first : first + batch.num_rows])
             first += batch.num_rows
         require_usable(X, self.names, locate)
         self.recipe.warn(strange)
-        y = self.labels(batches, locate) if labels and self.has_labels else None
-        return Batch(X, y, self.weights(batches, locate) if labels else None)
+        return X
 
-    def labels(self, batches: Sequence[Any], locate: Locate) -> npt.NDArray[Any]:
-        """The labels in record batches, none of them missing."""
-        return self.others.labels(batches, locate)
-
-    def weights(self, batches: Sequence[Any], locate: Locate) -> npt.NDArray[np.float64] | None:
-        """The weights in record batches, if there are any."""
-        return self.others.weights(batches, locate)
-
-    def with_features(self, names: tuple[str, ...]) -> EncodedColumns:
+    def with_features(self, names: tuple[str, ...]) -> Self:
         """A recipe makes all features or none."""
         if names != self.names:
             raise ValueError("these rows are prepared for another model: open them with its own recipe")

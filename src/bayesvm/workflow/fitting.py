@@ -15,12 +15,12 @@ import numpy as np
 from sklearn.base import clone
 
 from bayesvm.data.blocks import RowNumbers, random_rows
-from bayesvm.data.labels import Codes, codes_of
 from bayesvm.data.tables import Table, open_table
 from bayesvm.data.tables.files import Paths, find_files
 from bayesvm.estimators import BayesianSVC
-from bayesvm.estimators._tables import label_counts
+from bayesvm.estimators.labels import Codes, codes_of
 from bayesvm.estimators.linear import WIDEST_FULL_COVARIANCE
+from bayesvm.estimators.tables import label_counts
 from bayesvm.preparation import Recipe, learn, open_files
 from bayesvm.workflow.judging import Judged
 from bayesvm.workflow.model import TableModel
@@ -70,7 +70,7 @@ def fit_table(
         train, test = split(unprepared.labelled, holdout, seed)
         recipe, table = unprepared.prepared(train, seed)
         learned = table if train is None else table.subset(train)
-        held = None if test is None else table.subset(test).at_hand()
+        held = None if test is None else table.subset(test).in_memory()
         _use_mean_field_if_wide(estimator, table)
         estimator.fit(learned, checkpoint=checkpoint, held_out=held)
         judged = None
@@ -191,4 +191,4 @@ def split(table: Table, share: float, seed: int) -> tuple[RowNumbers | None, Row
 def _codes(table: Table) -> Codes:
     """The number of every row's class, in a byte or a few; labels of text would take many."""
     counts, _ = label_counts(table)
-    return np.concatenate([codes_of(counts.labels, y) for y, _ in table.labels()])
+    return np.concatenate([codes_of(counts.labels, y) for y, _ in table.targets()])

@@ -51,7 +51,7 @@ class Judged:
     @classmethod
     def of(cls, estimator: Any, table: Table, source: str, numbers: RowNumbers | None = None) -> Judged:
         """Those of a table with labels; ``numbers`` are those of its rows in a larger one."""
-        labels, weights = zip(*table.labels(), strict=True)
+        labels, weights = zip(*table.targets(), strict=True)
         parts = list(estimator.predictions(table))
         said = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
         predictions = Predictions.of(

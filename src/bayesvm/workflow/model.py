@@ -12,8 +12,8 @@ import numpy as np
 
 from bayesvm.data.blocks import HELD_ENTRIES, random_rows
 from bayesvm.data.tables import Table, open_table
+from bayesvm.data.tables.arrow_parts import HeldPart
 from bayesvm.data.tables.files import Paths, SourceFile, find_files
-from bayesvm.data.tables.formats import HeldPart
 from bayesvm.data.tables.rows import FileRows
 from bayesvm.estimators._files import load_both, save
 from bayesvm.extras import optional
@@ -128,7 +128,7 @@ class TableModel:
             told = f"{told}, a random {MOST_JUDGED:,} of its {table.n_rows:,} rows"
             table = table.subset(numbers)
         if table.n_rows * table.n_features <= HELD_ENTRIES:
-            table = table.at_hand()
+            table = table.in_memory()
         return Judged.of(self.estimator, table, told, numbers)
 
     def _require_labels_inside(self, source: Any) -> None:

@@ -1,6 +1,6 @@
 """Tables in files: Parquet, Arrow, CSV, LIBSVM."""
 
-from bayesvm.data.tables.columns import Batch
+from bayesvm.data.tables.column_reading import Batch
 from bayesvm.data.tables.table import Table, open_table
 
 __all__ = ["Batch", "Table", "open_table"]

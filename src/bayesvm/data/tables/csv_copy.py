@@ -7,71 +7,44 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any
 
 from bayesvm.data.checks import is_number
-from bayesvm.data.tables.columns import EXAMPLE, Columns, Schemas, choose_columns, require_distinct
+from bayesvm.data.tables.arrow_parts import ArrowPart, reading
 from bayesvm.data.tables.files import SourceFile
-from bayesvm.data.tables.formats import ArrowPart, reading
+from bayesvm.data.tables.schemas import TEXT_EXAMPLE, Schemas, require_distinct
 from bayesvm.data.tables.working_copy import WorkingCopy
 from bayesvm.extras import optional
 
 _BLOCK_BYTES = 2**23  # of text, parsed at once; the types of columns are told from the first block
 
 
-def copy_csv(
-    files: Sequence[SourceFile],
-    target: str | None,
-    columns: Sequence[str] | None,
-    weight: str | None,
-    copy: WorkingCopy,
-) -> tuple[list[ArrowPart], Columns]:
-    """One Arrow file for each CSV file, with the chosen columns, which are numbers."""
-    heads = [(file, _head(file)) for file in files]
-    chosen = choose_columns(heads, target, columns, weight)
-    names = chosen.needed(features=True, labels=True)
-    parts = _copied(heads, [_types(schema, names, {target}) for _, schema in heads], copy)
-    return parts, choose_columns([(part.file, part.schema) for part in parts], target, columns, weight)
-
-
-def copy_mixed_csv(
-    files: Sequence[SourceFile],
-    exact: Collection[str],
-    texts: Collection[str],
-    copy: WorkingCopy,
-    wanted: Callable[[str], bool],
-) -> tuple[list[ArrowPart], Schemas]:
-    """One Arrow file for each CSV file, with the wanted columns: numbers, text, what else there is; and all schemas.
-
-    Columns named in ``exact`` keep the type that they seem to have, as labels should; those in ``texts`` are text.
-    The schemas also have the columns that are not wanted, which are not read further than their first block.
-    """
-    pyarrow = optional("pyarrow", "tables")
+def csv_schemas(files: Sequence[SourceFile]) -> Schemas:
+    """The columns of CSV files, which have distinct names, and the types that their first blocks show."""
     heads = [(file, _head(file)) for file in files]
     for file, schema in heads:
         require_distinct(schema.names, f"{file} has several columns of the name")
-    types = [
-        _types(schema, list(filter(wanted, schema.names)), exact, texts)
-        or dict.fromkeys(schema.names[:1], pyarrow.string())  # so that the rows can be counted
-        for _, schema in heads
-    ]
-    parts = _copied(heads, types, copy, "; or name it in levels (--levels) when you fit, which reads it as text")
-    read = [{field.name: field for field in part.schema} for part in parts]
-    return parts, [
-        (file, pyarrow.schema([fields.get(field.name, field) for field in head]))
-        for (file, head), fields in zip(heads, read, strict=True)
-    ]
+    return heads
 
 
-def text_names(file: SourceFile) -> list[str]:
-    """The columns of a CSV file that can be read as text."""
-    types = optional("pyarrow.types", "tables")
-    return [field.name for field in _head(file) if not types.is_binary(field.type)]
+def copy_csv(
+    heads: Schemas,
+    copy: WorkingCopy,
+    wanted: Callable[[str], bool],
+    exact: Collection[str | None],
+    texts: Collection[str] = (),
+    remedy: str = "",
+) -> tuple[list[ArrowPart], Schemas]:
+    """One Arrow file for each CSV file, with the wanted columns: numbers, text, what else there is; and all schemas.
 
-
-def _copied(heads: Schemas, types: Sequence[dict[str, Any]], copy: WorkingCopy, remedy: str = "") -> list[ArrowPart]:
+    Columns named in ``exact`` keep the type that they seem to have, as targets should; those in ``texts`` are text.
+    The schemas also have the columns that are not wanted, which are not read further than their first block.
+    """
     pyarrow, ipc = optional("pyarrow", "tables"), optional("pyarrow.ipc", "tables")
-    parts = []
-    for number, ((file, head), wanted) in enumerate(zip(heads, types, strict=True)):
+    parts: list[ArrowPart] = []
+    schemas = []
+    for number, (file, head) in enumerate(heads):
+        types = _types(head, list(filter(wanted, head.names)), exact, texts)
+        types = types or dict.fromkeys(head.names[:1], pyarrow.string())  # so that the rows can be counted
         path = copy.folder / f"{number}.arrow"
-        batches = _batches(file, wanted, remedy)
+        batches = _batches(file, types, remedy)
         with copy.writing(f"{number} of {len(heads)} files were done"), path.open("wb") as sink:
             first = next(batches)
             schema = pyarrow.schema([field.with_metadata(head.field(field.name).metadata) for field in first.schema])
@@ -81,7 +54,15 @@ def _copied(heads: Schemas, types: Sequence[dict[str, Any]], copy: WorkingCopy, 
                     writer.write_batch(batch)
         file.require_unchanged()
         parts.append(ArrowPart.of(file, path))
-    return parts
+        read = {field.name: field for field in parts[-1].schema}
+        schemas.append((file, pyarrow.schema([read.get(field.name, field) for field in head])))
+    return parts, schemas
+
+
+def text_names(file: SourceFile) -> list[str]:
+    """The columns of a CSV file that can be read as text."""
+    types = optional("pyarrow.types", "tables")
+    return [field.name for field in _head(file) if not types.is_binary(field.type)]
 
 
 def _open(file: SourceFile, types: dict[str, Any] | None = None) -> Any:
@@ -116,7 +97,7 @@ def _head(file: SourceFile) -> Any:
             texts = enumerate(first.column(field.name).to_pylist(), 2)  # after the line of names
             told = ((f"the text {text[:40]!r} (line {line})") for line, text in texts if text and not is_number(text))
             example = next(told, None)
-        fields.append(field if example is None else field.with_metadata({EXAMPLE: example}))
+        fields.append(field if example is None else field.with_metadata({TEXT_EXAMPLE: example}))
     return pyarrow.schema(fields)
 
 

@@ -19,8 +19,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from bayesvm.data.checks import Locate, require_labels, require_usable
-from bayesvm.data.tables.columns import Batch
+from bayesvm.data.checks import Locate, require_targets, require_usable
+from bayesvm.data.tables.column_reading import TableColumns
 from bayesvm.data.tables.files import SourceFile
 from bayesvm.data.tables.working_copy import WorkingCopy
 
@@ -45,40 +45,29 @@ class SparseRows(NamedTuple):
         return SparseRows(X, y, len(rows) if n_rows is None else n_rows)
 
 
-@dataclass(frozen=True)
-class SparseColumns:
-    """What Columns are for other formats. The file has two: the features as a whole, and the label."""
+class LibsvmColumns(TableColumns):
+    """The file has two: the features as a whole, which have no names, and the target."""
 
-    n_features: int
-    names: None = None
-    target: None = None
-    weight: None = None
-    has_labels: bool = True
     sparse: ClassVar[bool] = True
-    dtype: np.dtype[Any] = np.dtype(np.float64)  # noqa: RUF009  (a dtype does not change)
+    has_target: ClassVar[bool] = True
 
-    def needed(self, *, features: bool, labels: bool) -> list[str]:
-        """The columns to read."""
-        return ["X"] * features + ["y"] * labels
+    def needed(self, *, features: bool, targets: bool) -> list[str]:
+        return ["X"] * features + ["y"] * targets
 
-    def joined(self, parts: Sequence[SparseRows], locate: Locate, *, labels: bool) -> Batch:
-        """Rows one after the other as one matrix."""
-        X = parts[0].X if len(parts) == 1 else sparse.vstack([part.X for part in parts], format="csr")
+    def features(self, chunks: Sequence[SparseRows], locate: Locate) -> Any:
+        X = chunks[0].X if len(chunks) == 1 else sparse.vstack([part.X for part in chunks], format="csr")
         require_usable(X, None, locate)
-        return Batch(X, self.labels(parts, locate) if labels else None, None)
+        return X
 
-    def labels(self, parts: Sequence[SparseRows], locate: Locate) -> npt.NDArray[Any]:
-        """The labels, none of them NaN."""
-        y: npt.NDArray[Any] = np.concatenate([part.y for part in parts])
-        require_labels(np.isnan(y), None, locate)
+    def targets(self, chunks: Sequence[SparseRows], locate: Locate) -> npt.NDArray[Any]:
+        y: npt.NDArray[Any] = np.concatenate([part.y for part in chunks])
+        require_targets(np.isnan(y), None, locate)
         return y
 
-    def weights(self, parts: Sequence[SparseRows], locate: Locate) -> None:
-        """LIBSVM files have none."""
-        return
+    def weights(self, chunks: Sequence[SparseRows], locate: Locate) -> None:
+        return None
 
-    def with_features(self, names: tuple[str, ...]) -> SparseColumns:
-        """LIBSVM files name no features."""
+    def with_features(self, names: tuple[str, ...]) -> LibsvmColumns:
         return self
 
 
@@ -112,7 +101,7 @@ class LibsvmPart:
 
 def copy_libsvm(
     files: Sequence[SourceFile], n_features: int | None, zero_based: bool | None, copy: WorkingCopy
-) -> tuple[list[LibsvmPart], SparseColumns]:
+) -> tuple[list[LibsvmPart], LibsvmColumns]:
     """Saved matrices for each LIBSVM file, and the width of the table."""
     stems, sizes, lowest, largest = [], [], [], []
     for number, file in enumerate(files):
@@ -138,7 +127,8 @@ def copy_libsvm(
     if width < 1:
         raise ValueError(f"no row of {files[0]} has a feature; give n_features if that is meant")
     parts = zip(files, stems, sizes, strict=True)
-    return [LibsvmPart(file, stem, rows, width, shift) for file, stem, rows in parts], SparseColumns(width)
+    columns = LibsvmColumns(None, width, np.dtype(np.float64))
+    return [LibsvmPart(file, stem, rows, width, shift) for file, stem, rows in parts], columns
 
 
 def _save(stem: str, X: Any, y: npt.NDArray[Any]) -> tuple[int, int, int]:

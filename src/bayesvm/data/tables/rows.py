@@ -6,7 +6,7 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
@@ -17,8 +17,8 @@ import numpy as np
 import numpy.typing as npt
 
 from bayesvm.data.checks import Locate
+from bayesvm.data.tables.arrow_parts import Part
 from bayesvm.data.tables.files import SourceFile
-from bayesvm.data.tables.formats import Part
 from bayesvm.data.tables.working_copy import WorkingCopy
 
 RowNumbers = npt.NDArray[np.intp]
@@ -30,13 +30,17 @@ TOLD_FROM = 10.0  # megabytes
 
 @dataclass(frozen=True)
 class FileRows:
-    """Rows in files. ``kept`` has the numbers, rising, of those that count; None: all of them."""
+    """Rows in files. ``kept`` has the numbers, rising, of those that count; None: all of them.
+
+    ``held`` are the chunks of rows that were read before and are kept in memory.
+    """
 
     kind: str
     files: Sequence[SourceFile]
     parts: Sequence[Part]
     copy: WorkingCopy | None = None
     kept: RowNumbers | None = None
+    held: Sequence[tuple[int, Any]] | None = None
 
     @cached_property
     def _starts(self) -> RowNumbers:
@@ -56,13 +60,15 @@ class FileRows:
 
     def subset(self, numbers: RowNumbers) -> FileRows:
         """The rows with these rising numbers, which are then numbered from 0."""
-        return replace(self, kept=numbers if self.kept is None else self.kept[numbers])
+        return replace(self, kept=numbers if self.kept is None else self.kept[numbers], held=None)
 
-    def chunks(
-        self, names: Sequence[str], rows_at_once: int = MOST_ROWS_AT_ONCE, wanted: RowNumbers | None = None
-    ) -> Iterator[tuple[int, Any]]:
+    def chunks(self, names: Sequence[str], wanted: RowNumbers | None = None) -> Iterator[tuple[int, Any]]:
         """Some columns, cut as the files are, with the number of the first row; only pieces with wanted rows."""
-        rows_at_once = min(rows_at_once, max(256, _VALUES_AT_ONCE // len(names)))
+        if self.held is not None:
+            for first, chunk in self.held:
+                yield first, chunk.select(list(names)) if hasattr(chunk, "select") else chunk
+            return
+        rows_at_once = min(MOST_ROWS_AT_ONCE, max(256, _VALUES_AT_ONCE // len(names)))
         needed = wanted if self.kept is None else self.kept if wanted is None else self.kept[wanted]
         for part, start in zip(self.parts, self._starts, strict=False):
             if self.copy is not None:
@@ -85,9 +91,9 @@ class FileRows:
             whole = end - begin == chunk.num_rows
             yield int(begin), chunk if whole else chunk.take(self.kept[begin:end] - first)
 
-    def at_hand(self, names: Sequence[str]) -> FileRows:
+    def in_memory(self, names: Sequence[str]) -> FileRows:
         """The same rows, read once and kept in memory, with these columns."""
-        return RowsAtHand(**vars_of(self), held=tuple(self.chunks(names)))
+        return replace(self, held=tuple(self.chunks(names)))
 
     def where(self, row: int) -> str:
         """The file and the row in it: ``"b.parquet, row 17"``."""
@@ -127,27 +133,6 @@ class FileRows:
         """Remove the working copy, if there is one."""
         if self.copy is not None:
             self.copy.remove()
-
-
-@dataclass(frozen=True)
-class RowsAtHand(FileRows):
-    """Rows in files that were read before, as ``chunks`` gave them."""
-
-    held: Sequence[tuple[int, Any]] = ()
-
-    def chunks(
-        self, names: Sequence[str], rows_at_once: int = MOST_ROWS_AT_ONCE, wanted: RowNumbers | None = None
-    ) -> Iterator[tuple[int, Any]]:
-        for first, chunk in self.held:
-            yield first, chunk.select(list(names)) if hasattr(chunk, "select") else chunk
-
-    def subset(self, numbers: RowNumbers) -> FileRows:
-        return FileRows(**vars_of(self)).subset(numbers)
-
-
-def vars_of(rows: FileRows) -> dict[str, Any]:
-    """The fields that every kind of rows in files has."""
-    return {each.name: getattr(rows, each.name) for each in fields(FileRows)}
 
 
 @contextmanager

@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from os import PathLike
 from types import TracebackType
-from typing import Any, Protocol, Self
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from bayesvm.data.checks import Locate
-from bayesvm.data.tables.columns import Batch, cast_to, choose_columns, common_schema, some_names
-from bayesvm.data.tables.csv_copy import copy_csv
+from bayesvm.data.tables.arrow_parts import arrow_parts
+from bayesvm.data.tables.column_reading import Batch, TableColumns, cast_to
+from bayesvm.data.tables.csv_copy import copy_csv, csv_schemas
 from bayesvm.data.tables.files import Paths, find_files
-from bayesvm.data.tables.formats import column_parts
 from bayesvm.data.tables.libsvm_copy import LibsvmPart, copy_libsvm
-from bayesvm.data.tables.rows import MOST_ROWS_AT_ONCE, FileRows, RowNumbers, copying
+from bayesvm.data.tables.rows import FileRows, RowNumbers, copying
+from bayesvm.data.tables.schemas import choose_columns, common_schema, some_names
 
 
 def open_table(
@@ -69,60 +69,17 @@ def open_table(
             f"n_features and zero_based are for LIBSVM files; {files[0]} is {kind}: choose features with columns=[…]"
         )
     if kind in {"Parquet", "Arrow"}:
-        found = column_parts(kind, files)
-        layout = choose_columns([(part.file, part.schema) for part in found], target, columns, weight)
-        return Table(FileRows(kind, files, found), layout)
+        found = arrow_parts(kind, files)
+        chosen = choose_columns([(part.file, part.schema) for part in found], target, columns, weight)
+        return Table(FileRows(kind, files, found), chosen)
     with copying(kind, files, copy_to, verbose) as copy:
-        if kind == "CSV":
-            csv_parts, csv_layout = copy_csv(files, target, columns, weight, copy)
-            return Table(FileRows(kind, files, csv_parts, copy), csv_layout)
-        parts, sparse_layout = copy_libsvm(files, n_features, zero_based, copy)
-        return Table(FileRows(kind, files, parts, copy), sparse_layout)
-
-
-class Layout(Protocol):
-    """Which columns are features, label and weight, and how rows that were read become arrays."""
-
-    @property
-    def names(self) -> tuple[str, ...] | None: ...
-
-    @property
-    def n_features(self) -> int: ...
-
-    @property
-    def dtype(self) -> np.dtype[Any]: ...
-
-    @property
-    def target(self) -> str | None: ...
-
-    @property
-    def weight(self) -> str | None: ...
-
-    @property
-    def has_labels(self) -> bool: ...
-
-    @property
-    def sparse(self) -> bool: ...
-
-    def needed(self, *, features: bool, labels: bool) -> list[str]:
-        """The columns to read."""
-        ...
-
-    def joined(self, batches: Sequence[Any], locate: Locate, *, labels: bool) -> Batch:
-        """Rows that were read, one after the other as new arrays."""
-        ...
-
-    def labels(self, batches: Sequence[Any], locate: Locate) -> npt.NDArray[Any]:
-        """Their labels, none of them missing."""
-        ...
-
-    def weights(self, batches: Sequence[Any], locate: Locate) -> npt.NDArray[np.float64] | None:
-        """Their weights, if there are any."""
-        ...
-
-    def with_features(self, names: tuple[str, ...]) -> Layout:
-        """Some of the features, in this order."""
-        ...
+        if kind == "LIBSVM":
+            parts, made = copy_libsvm(files, n_features, zero_based, copy)
+            return Table(FileRows(kind, files, parts, copy), made)
+        heads = csv_schemas(files)
+        names = choose_columns(heads, target, columns, weight).needed(features=True, targets=True)
+        copied, schemas = copy_csv(heads, copy, names.__contains__, [target])
+        return Table(FileRows(kind, files, copied, copy), choose_columns(schemas, target, columns, weight))
 
 
 class Table:
@@ -134,56 +91,55 @@ class Table:
     n_rows, n_features : the shape
     dtype : float32 if all features fit into it without loss, else float64
     target, weight : names of these columns, or None
-    has_labels : whether batches have labels
+    has_target : whether rows have targets
     sparse : whether ``X`` of a batch is a CSR matrix: for LIBSVM
     zero_based : whether indices of LIBSVM files count from 0; None for other formats
     """
 
-    def __init__(self, rows: FileRows, layout: Layout) -> None:
-        self._rows, self._layout = rows, layout
-        self.n_rows, self.n_features = rows.n_rows, layout.n_features
-        self.names, self.dtype = layout.names, layout.dtype
-        self.target, self.weight, self.has_labels = layout.target, layout.weight, layout.has_labels
-        self.sparse = layout.sparse
+    def __init__(self, rows: FileRows, columns: TableColumns) -> None:
+        self._rows, self._columns = rows, columns
+        self.n_rows, self.n_features = rows.n_rows, columns.n_features
+        self.names, self.dtype, self.sparse = columns.names, columns.dtype, columns.sparse
+        self.target, self.weight, self.has_target = columns.target, columns.weight, columns.has_target
         first = rows.parts[0]
         self.zero_based = first.shift == 0 if isinstance(first, LibsvmPart) else None
         rows.require_some()
 
-    def batches(self, n_rows: int, *, labels: bool = True) -> Iterator[Batch]:
+    def batches(self, n_rows: int, *, targets: bool = True) -> Iterator[Batch]:
         """All rows in order, ``n_rows`` at a time wherever the files are cut; the last batch may have fewer.
 
-        Features that are missing, infinite or above 1e100, missing labels and bad weights are errors that tell the
+        Features that are missing, infinite or above 1e100, missing targets and bad weights are errors that tell the
         place.
         """
         if n_rows < 1:
             raise ValueError(f"batches of {n_rows} rows were asked for; there must be 1 or more")
         held: list[Any] = []
         first = stop = 0
-        for _, chunk in self._rows.chunks(self._layout.needed(features=True, labels=labels)):
+        for _, chunk in self._rows.chunks(self._columns.needed(features=True, targets=targets)):
             begin = 0
             while begin < chunk.num_rows:
                 held.append(chunk.slice(begin, first + n_rows - stop))
                 begin += held[-1].num_rows
                 stop += held[-1].num_rows
                 if stop == first + n_rows:
-                    yield self._layout.joined(held, self._rows.locate(range(first, stop)), labels=labels)
+                    yield self._columns.batch(held, self._rows.locate(range(first, stop)), targets=targets)
                     held, first = [], stop
         if held:
-            yield self._layout.joined(held, self._rows.locate(range(first, stop)), labels=labels)
+            yield self._columns.batch(held, self._rows.locate(range(first, stop)), targets=targets)
 
-    def labels(self) -> Iterator[tuple[npt.NDArray[Any], npt.NDArray[np.float64] | None]]:
-        """The labels and weights of all rows, some rows at a time; nothing else is read where columns lie apart."""
-        if not self.has_labels:
+    def targets(self) -> Iterator[tuple[npt.NDArray[Any], npt.NDArray[np.float64] | None]]:
+        """The targets and weights of all rows, some rows at a time; nothing else is read where columns lie apart."""
+        if not self.has_target:
             raise ValueError("the table has no labels; name their column: open_table(…, target=…)")
-        for first, chunk in self._rows.chunks(self._layout.needed(features=False, labels=True)):
+        for first, chunk in self._rows.chunks(self._columns.needed(features=False, targets=True)):
             if chunk.num_rows:
                 locate = self._rows.locate(range(first, first + chunk.num_rows))
-                yield self._layout.labels([chunk], locate), self._layout.weights([chunk], locate)
+                yield self._columns.targets([chunk], locate), self._columns.weights([chunk], locate)
 
-    def rows(self, indices: RowNumbers, n_rows_at_once: int = MOST_ROWS_AT_ONCE) -> Batch:
+    def rows(self, indices: RowNumbers) -> Batch:
         """The rows with these numbers, each once, in the order given.
 
-        One pass over the parts of files that hold such rows; up to ``n_rows_at_once`` others are in memory with them.
+        One pass over the parts of files that hold such rows; up to 65,536 others are in memory with them.
         """
         rising = np.asarray(indices)
         order = None if (np.diff(rising) > 0).all() else np.argsort(rising)
@@ -193,11 +149,11 @@ class Table:
         X: Any = [] if self.sparse else np.empty((len(rising), self.n_features), self.dtype)
         ys: list[Any] = []
         weights: list[Any] = []
-        for first, chunk in self._rows.chunks(self._layout.needed(features=True, labels=True), n_rows_at_once, rising):
+        for first, chunk in self._rows.chunks(self._columns.needed(features=True, targets=True), rising):
             begin, end = np.searchsorted(rising, (first, first + chunk.num_rows))
             if begin < end:
                 chosen = rising[begin:end]
-                found = self._layout.joined([chunk.take(chosen - first)], self._rows.locate(chosen), labels=True)
+                found = self._columns.batch([chunk.take(chosen - first)], self._rows.locate(chosen), targets=True)
                 if self.sparse:
                     X.append(found.X)
                 else:
@@ -233,15 +189,15 @@ class Table:
                 + f" of the {len(names)} features that the model was fitted to; it has {', '.join(have[:10])}"
                 + ("…" if len(have) > 10 else "")
             )
-        return self if tuple(names) == have else Table(self._rows, self._layout.with_features(tuple(names)))
+        return self if tuple(names) == have else Table(self._rows, self._columns.with_features(tuple(names)))
 
     def subset(self, numbers: RowNumbers) -> Table:
         """The rows with these rising numbers, as a table of their own."""
-        return Table(self._rows.subset(numbers), self._layout)
+        return Table(self._rows.subset(numbers), self._columns)
 
-    def at_hand(self) -> Table:
+    def in_memory(self) -> Table:
         """The same rows, read once and kept in memory."""
-        return Table(self._rows.at_hand(self._layout.needed(features=True, labels=True)), self._layout)
+        return Table(self._rows.in_memory(self._columns.needed(features=True, targets=True)), self._columns)
 
     def where(self, row: int) -> str:
         """The file and the row in it: ``"b.parquet, row 17"``."""

@@ -12,6 +12,7 @@ from typing import Any, BinaryIO
 import numpy.typing as npt
 
 from bayesvm.atomic import naming, replacing
+from bayesvm.caller import caller_level
 from bayesvm.extras import optional
 
 FORMULA = r"^[=+\-@\t\r]."  # how a cell begins that spreadsheet programs run
@@ -82,7 +83,7 @@ def _warned_of_formula(batch: Any) -> bool:
                 f"column {name!r} contains {found[0].as_py()!r}, which a spreadsheet program would run as a formula; "
                 "import the column as text, or write .parquet",
                 UserWarning,
-                stacklevel=2,
+                stacklevel=caller_level(),
             )
             return True
     return False

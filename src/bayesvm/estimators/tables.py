@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from bayesvm.data.blocks import BlockSource, RowNumbers, rounded_sum, rows_to_hold
-from bayesvm.data.labels import Coder, LabelCounts
 from bayesvm.data.memory import MemorySource
 from bayesvm.data.scaling import ColumnScaler
-from bayesvm.data.streams import StreamSource, coded
+from bayesvm.data.streams import StreamSource, encoded
 from bayesvm.data.tables import Table
 from bayesvm.data.workers import Workers
-from bayesvm.estimators._classes import coder_for, require_classes, require_few_classes
+from bayesvm.estimators._classes import count_labels, encoder_for, require_classes, require_few_classes
+from bayesvm.estimators.labels import ClassEncoder, LabelCounts
 
 
 @dataclass(frozen=True)
@@ -22,13 +23,13 @@ class TableRows:
     """Rows in files, whose labels were read once."""
 
     table: Table
-    coder: Coder
+    encoder: ClassEncoder
     totals: np.ndarray  # the weight of every class
     kept: RowNumbers | None = None  # rows whose weight is not zero, unless that is all of them
 
     @property
     def classes(self) -> np.ndarray:
-        return self.coder.classes
+        return self.encoder.classes
 
     @property
     def n_rows(self) -> int:
@@ -43,10 +44,10 @@ class TableRows:
         table = self.table if self.kept is None else self.table.subset(self.kept)
         numbers = rows_to_hold(self.n_rows, self.n_features, rng)
         if numbers is None:
-            rows = coded(table.rows(np.arange(self.n_rows)), self.coder)
+            rows = encoded(table.rows(np.arange(self.n_rows)), self.encoder)
             return MemorySource(*rows, ColumnScaler(), workers, rows_per_block)
         return StreamSource.survey(
-            table, self.coder, float(rounded_sum(self.totals.sum())), numbers, workers, rows_per_block
+            table, self.encoder, float(rounded_sum(self.totals.sum())), numbers, workers, rows_per_block
         )
 
     def given(self, numbers: RowNumbers) -> RowNumbers:
@@ -58,45 +59,34 @@ class TableRows:
 
 def table_rows(estimator: Any, table: Table) -> TableRows:
     """A table to learn from, after a look at all labels."""
-    if not table.has_labels:
+    if not table.has_target:
         raise ValueError(f"{table} has no labels; name their column: open_table(…, target=…)")
     counts, left_out = label_counts(table)
-    coder, totals = coder_for(estimator, counts)
+    encoder, totals = encoder_for(estimator, counts)
     estimator.n_features_in_ = table.n_features
     if table.names is not None:
         estimator.feature_names_in_ = np.array(table.names, object)
     elif hasattr(estimator, "feature_names_in_"):
         del estimator.feature_names_in_
-    return TableRows(table, coder, totals, np.delete(np.arange(table.n_rows), left_out) if len(left_out) else None)
+    return TableRows(table, encoder, totals, np.delete(np.arange(table.n_rows), left_out) if len(left_out) else None)
 
 
 def label_counts(table: Table) -> tuple[LabelCounts, RowNumbers]:
     """Which labels a table has, all of them classes, and the numbers of its rows of weight zero."""
-    counts, zeros, before = LabelCounts.of(np.empty(0), None), [np.zeros(0, np.intp)], 0
-    for y, weight in table.labels():
-        _require_classes(table, y, before)
-        counts += LabelCounts.of(y, weight)
+    target = "the label" if table.target is None else f"the target {table.target!r}"
+    counts, zeros = LabelCounts.of(np.empty(0), None), [np.zeros(0, np.intp)]
+    for y, weight in table.targets():
+        before = counts.n_rows
+        counts += count_labels(y, weight, partial(_where, table, before), target)
         if weight is not None:
             zeros.append(before + np.flatnonzero(weight == 0))
-        before += len(y)
-        require_few_classes(counts.labels, before, _target(table))  # at once: all distinct labels might not fit
-    require_classes(counts.labels, before, _target(table))
+        require_few_classes(counts.labels, counts.n_rows, target)  # at once: all distinct labels might not fit
+    require_classes(counts.labels, counts.n_rows, target)
     return counts, np.concatenate(zeros)
 
 
-def _require_classes(table: Table, y: np.ndarray, before: int) -> None:
-    """No fractions: they are no classes, and all distinct ones of a large table would not fit into memory."""
-    strange = np.flatnonzero(~(y % 1 == 0)) if y.dtype.kind == "f" else np.zeros(0, np.intp)
-    if len(strange):
-        row = int(strange[0])
-        raise ValueError(
-            f"{table.where(before + row)}: {_target(table)} is {y[row]:g}. Unknown label type: continuous. Labels must "
-            "be classes; for a threshold, write a column that says on which side a row is"
-        )
-
-
-def _target(table: Table) -> str:
-    return "the label" if table.target is None else f"the target {table.target!r}"
+def _where(table: Table, before: int, row: int) -> str:
+    return table.where(before + row)
 
 
 def table_to_predict(estimator: Any, table: Table) -> Table:

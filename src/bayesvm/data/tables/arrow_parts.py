@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from itertools import accumulate
 from pathlib import Path
-from typing import Any, Protocol, Self
+from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
 
@@ -23,27 +24,57 @@ class Part(Protocol):
     @property
     def file(self) -> SourceFile:
         """The file that the user gave, for messages."""
-        ...
 
     @property
     def pieces(self) -> tuple[int, ...]:
         """Number of rows in each piece."""
-        ...
 
     def read(self, pieces: Sequence[int], names: Sequence[str], rows_at_once: int) -> Iterator[tuple[int, Any]]:
         """Some columns of some pieces: the number of the first row in the file, and rows with ``num_rows``, ``slice``
         and ``take`` like those of a record batch.
         """
-        ...
 
 
 @dataclass(frozen=True)
-class ParquetPart:
-    """A Parquet file. It is open only while it is read."""
+class FilePart(ABC):
+    """A file of columns, open only while it is read; it may be the working copy of another file."""
 
     file: SourceFile
+    data: SourceFile  # what is read
     pieces: tuple[int, ...]
     schema: Any
+    piece_name: ClassVar[str]
+
+    def read(self, pieces: Sequence[int], names: Sequence[str], rows_at_once: int) -> Iterator[tuple[int, Any]]:
+        self.data.require_unchanged()
+        starts = [0, *accumulate(self.pieces)]
+        with ExitStack() as stack:
+            with reading(self.data):
+                batches_of = self._opened(stack, names, rows_at_once)
+            for piece in pieces:
+                first, stop = starts[piece], starts[piece + 1]
+                where = f", {self.piece_name} {piece} (rows {first} to {stop - 1})"
+                with reading(self.data, where):
+                    for batch in batches_of(piece):
+                        self.data.require_unchanged()
+                        yield first, _plain(batch)
+                        first += batch.num_rows
+                if first != stop:
+                    counted, found = self.pieces[piece], first - starts[piece]
+                    raise OSError(
+                        f"{self.data}{where}: {counted} rows were counted by open_table, but {found} are read; "
+                        "the file was changed since. Call open_table again"
+                    )
+
+    @abstractmethod
+    def _opened(self, stack: ExitStack, names: Sequence[str], rows_at_once: int) -> Callable[[int], Iterable[Any]]:
+        """Open the file for the length of the stack; the function gives the record batches of a piece."""
+
+
+class ParquetPart(FilePart):
+    """A Parquet file in row groups."""
+
+    piece_name = "row group"
 
     @classmethod
     def of(cls, file: SourceFile) -> Self:
@@ -51,75 +82,37 @@ class ParquetPart:
         with reading(file), _parquet(file, 1) as parquet:
             groups = range(parquet.num_row_groups)
             sizes = tuple(parquet.metadata.row_group(group).num_rows for group in groups)
-            return cls(file, sizes, _checked(file, sizes, parquet.schema_arrow))
+            return cls(file, file, sizes, _checked(file, sizes, parquet.schema_arrow))
 
-    def read(self, pieces: Sequence[int], names: Sequence[str], rows_at_once: int) -> Iterator[tuple[int, Any]]:
-        self.file.require_unchanged()
-        starts = [0, *accumulate(self.pieces)]
-        with reading(self.file):
-            parquet = _parquet(self.file, len(names))
-        with parquet:
-            for group in pieces:
-                first = starts[group]
-                where = f", row group {group} (rows {first} to {starts[group + 1] - 1})"
-                with reading(self.file, where):
-                    for batch in parquet.iter_batches(rows_at_once, [group], list(names), use_threads=False):
-                        self.file.require_unchanged()
-                        yield first, _plain(batch)
-                        first += batch.num_rows
-                require_all_rows(f"{self.file}{where}", first, starts[group + 1])
+    def _opened(self, stack: ExitStack, names: Sequence[str], rows_at_once: int) -> Callable[[int], Iterable[Any]]:
+        parquet = stack.enter_context(_parquet(self.data, len(names)))
+        return lambda piece: parquet.iter_batches(rows_at_once, [piece], list(names), use_threads=False)
 
 
-def _parquet(file: SourceFile, n_columns: int) -> Any:
-    # Without a buffer of a given size, whole column chunks are read at once, and a row group can be as large as a file.
-    buffer_size = int(np.clip(_BUFFERED_BYTES // max(n_columns, 1), 2**14, 2**18))
-    return optional("pyarrow.parquet", "tables").ParquetFile(
-        file.path, buffer_size=buffer_size, pre_buffer=False, page_checksum_verification=True
-    )
-
-
-@dataclass(frozen=True)
-class ArrowPart:
-    """An Arrow IPC file (Feather, version 2); it may be the working copy of another file.
+class ArrowPart(FilePart):
+    """An Arrow IPC file (Feather, version 2) in record batches.
 
     It is not mapped into memory: a mapped file that somebody cuts short kills the process that reads it.
     """
 
-    file: SourceFile
-    data: SourceFile  # what is read
-    pieces: tuple[int, ...]
-    schema: Any
+    piece_name = "record batch"
 
     @classmethod
     def of(cls, file: SourceFile, copy: Path | None = None) -> Self:
         """Rows are counted on one column, because compressed batches cannot be opened without being unpacked."""
         data = file if copy is None else SourceFile.at(copy)
-        with reading(data), _opened(data) as opened:
+        with reading(data), _arrow_file(data) as opened:
             schema = optional("pyarrow.ipc", "tables").open_file(opened).schema
             if not schema.names:
                 return cls(file, data, (), schema)
-            reader = _arrow(opened, [0])
+            reader = _arrow_reader(opened, [0])
             sizes = tuple(reader.get_batch(piece).num_rows for piece in range(reader.num_record_batches))
             return cls(file, data, sizes, _checked(data, sizes, schema))
 
-    def read(self, pieces: Sequence[int], names: Sequence[str], rows_at_once: int) -> Iterator[tuple[int, Any]]:
-        self.data.require_unchanged()
-        starts = [0, *accumulate(self.pieces)]
-        with _opened(self.data) as opened:
-            with reading(self.data):
-                reader = _arrow(opened, [self.schema.get_field_index(name) for name in names])
-            for piece in pieces:
-                where = f", record batch {piece} (rows {starts[piece]} to {starts[piece + 1] - 1})"
-                with reading(self.data, where):
-                    batch = _plain(reader.get_batch(piece))
-                self.data.require_unchanged()
-                require_all_rows(f"{self.data}{where}", batch.num_rows, self.pieces[piece])
-                yield starts[piece], batch
-
-
-def column_parts(kind: str, files: Sequence[SourceFile]) -> list[ParquetPart | ArrowPart]:
-    """The files of a table that are read as they are."""
-    return [ParquetPart.of(file) if kind == "Parquet" else ArrowPart.of(file) for file in files]
+    def _opened(self, stack: ExitStack, names: Sequence[str], rows_at_once: int) -> Callable[[int], Iterable[Any]]:
+        opened = stack.enter_context(_arrow_file(self.data))
+        reader = _arrow_reader(opened, [self.schema.get_field_index(name) for name in names])
+        return lambda piece: [reader.get_batch(piece)]
 
 
 @dataclass(frozen=True)
@@ -131,7 +124,6 @@ class HeldPart:
 
     @property
     def pieces(self) -> tuple[int, ...]:
-        """All rows are one."""
         return (self.table.num_rows,)
 
     @property
@@ -144,6 +136,19 @@ class HeldPart:
         for batch in self.table.select(list(names)).to_batches(max_chunksize=rows_at_once):
             yield first, _plain(batch)
             first += batch.num_rows
+
+
+def arrow_parts(kind: str, files: Sequence[SourceFile]) -> list[FilePart]:
+    """The files of a table that are read as they are."""
+    return [ParquetPart.of(file) if kind == "Parquet" else ArrowPart.of(file) for file in files]
+
+
+def _parquet(file: SourceFile, n_columns: int) -> Any:
+    # Without a buffer of a given size, whole column chunks are read at once, and a row group can be as large as a file.
+    buffer_size = int(np.clip(_BUFFERED_BYTES // max(n_columns, 1), 2**14, 2**18))
+    return optional("pyarrow.parquet", "tables").ParquetFile(
+        file.path, buffer_size=buffer_size, pre_buffer=False, page_checksum_verification=True
+    )
 
 
 def _checked(file: SourceFile, sizes: Sequence[int], schema: Any) -> Any:
@@ -194,7 +199,7 @@ def _without_view(kind: Any) -> Any:
     return plain
 
 
-def _opened(file: SourceFile) -> Any:
+def _arrow_file(file: SourceFile) -> Any:
     with file.path.open("rb") as opened:
         start = opened.read(6)
     if start[:4] == b"FEA1":
@@ -210,7 +215,7 @@ def _opened(file: SourceFile) -> Any:
     return optional("pyarrow", "tables").OSFile(str(file.path))
 
 
-def _arrow(opened: Any, fields: list[int]) -> Any:
+def _arrow_reader(opened: Any, fields: list[int]) -> Any:
     ipc = optional("pyarrow.ipc", "tables")
     return ipc.open_file(opened, options=ipc.IpcReadOptions(included_fields=fields, use_threads=False))
 
@@ -231,12 +236,3 @@ def reading(file: SourceFile, where: str = "") -> Iterator[None]:
             f"{file}{where} cannot be read: {error}. The file is damaged, not whole or no such file: write or copy it "
             "again (text in UTF-8), or leave it out"
         ) from error
-
-
-def require_all_rows(what: str, found: int, expected: int) -> None:
-    """As many rows as were counted when the table was opened."""
-    if found != expected:
-        raise OSError(
-            f"{what}: {expected} rows were counted by open_table, but {found} are read; the file was changed since. "
-            "Call open_table again"
-        )

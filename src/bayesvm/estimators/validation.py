@@ -8,14 +8,10 @@ from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
-from sklearn.utils import assert_all_finite, compute_class_weight
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, column_or_1d, validate_data
 
-from bayesvm.data.checks import LARGEST_VALUE, first_unusable, is_number, require_whole_text
-from bayesvm.data.labels import codes_of
+from bayesvm.data.checks import first_unusable, is_number, is_usable, require_whole_text
 from bayesvm.data.tables import Table
-from bayesvm.estimators._classes import require_classes
 
 _FLOATS = {"dtype": (np.float64, np.float32), "ensure_all_finite": False, "order": None, "accept_sparse": "csr"}
 
@@ -34,34 +30,6 @@ def require_whole_labels(y: Any, name: str = "y") -> None:
     """Labels that stay what they are when they become an array."""
     if y is not None and getattr(getattr(y, "dtype", None), "kind", "O") == "O":
         require_whole_text(np.asarray(y, object), None, lambda row: f"{name}, row {row}")
-
-
-def coded(estimator: Any, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The classes in ``y``, and the number of each row's class."""
-    try:
-        classes = np.unique(y)
-    except TypeError:  # labels of several types have no order
-        check_classification_targets(y)
-        raise
-    require_classes(classes, len(y), "y")
-    if len(classes) == 1:
-        raise ValueError(
-            f"{type(estimator).__name__} needs two classes in y, but all {len(y)} rows have one class: "
-            f"{classes.tolist()[0]!r}"
-        )
-    return classes, codes_of(classes, y)
-
-
-def coded_as(classes: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """The number of each row's class among classes known before."""
-    unseen = ~np.isin(y, classes)
-    if unseen.any():
-        row = int(np.flatnonzero(unseen)[0])
-        raise ValueError(
-            f"y has the label {y[row : row + 1].tolist()[0]!r} at row {row}, not among the classes {classes.tolist()}; "
-            "rows to learn from must have them all (the first call of partial_fit takes them as `classes`)"
-        )
-    return codes_of(classes, y)
 
 
 def new_data(estimator: Any, X: Any) -> Any:
@@ -87,22 +55,11 @@ def _require_rows(X: Any) -> None:
         raise TypeError("rows in memory are needed here; a table is read by fit, predict_to and the predict methods")
 
 
-def row_weights(
-    sample_weight: Any, class_weight: Any, X: Any, codes: np.ndarray, classes: np.ndarray
-) -> np.ndarray | None:
-    """Sample weights times class weights; ``None`` when every row counts one."""
-    weight = None
-    if sample_weight is not None:
-        weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-        if not weight.any():
-            raise ValueError("all sample weights are zero; some must be positive")
-    if class_weight is not None:
-        if weight is not None and isinstance(class_weight, str):  # "balanced" means balanced as weighted
-            factors = weight.sum() / (len(classes) * np.bincount(codes, weight, minlength=len(classes)))
-        else:
-            factors = compute_class_weight(class_weight, classes=classes, y=classes[codes])
-        weight = factors[codes] * (1.0 if weight is None else weight)
-    return weight
+def row_weights(sample_weight: Any, X: Any) -> np.ndarray | None:
+    """Sample weights, checked; ``None`` if there are none."""
+    if sample_weight is None:
+        return None
+    return _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
 
 
 @contextmanager
@@ -131,15 +88,7 @@ def column_name(estimator: Any, column: int) -> str:
 
 
 def _require_usable(estimator: Any, X: Any) -> None:
-    values = X.data if hasattr(X, "tocoo") else X  # of a sparse matrix, its entries
-    try:
-        assert_all_finite(values)
-        usable = (
-            max(values.max(), -values.min()) <= LARGEST_VALUE if values.dtype == np.float64 and values.size else True
-        )
-    except ValueError:
-        usable = False
-    if not usable:
+    if not is_usable(X):
         row, column, affected, what, remedy = first_unusable(X)
         names = getattr(estimator, "feature_names_in_", None)
         where = f"row {row}, column {column}" + ("" if names is None else f" ({names[column]!r})")

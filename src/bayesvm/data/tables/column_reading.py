@@ -1,0 +1,161 @@
+"""Data: how what is read of a table, record batches of Arrow or rows of LIBSVM, becomes arrays."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, NamedTuple, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from bayesvm.data.checks import Locate, require_targets, require_usable, require_weights, require_whole_text
+from bayesvm.extras import optional
+
+_PLAIN = {"double", "float", "halffloat", *(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64))}
+_CACHED_BYTES = 2**18  # rows are filled column by column, so a strip of them should stay in the processor's cache
+
+
+class Batch(NamedTuple):
+    """Rows one after the other: features, targets as they were read (or None), row weights (or None)."""
+
+    X: Any  # an array, or a SciPy matrix in CSR format
+    y: npt.NDArray[Any] | None
+    weight: npt.NDArray[np.float64] | None
+
+
+@dataclass(frozen=True)
+class TableColumns(ABC):
+    """Which columns of a table are features, target and weight, and how chunks of rows become arrays."""
+
+    names: tuple[str, ...] | None  # of the features
+    n_features: int
+    dtype: np.dtype[Any]
+    target: str | None = None
+    weight: str | None = None
+    sparse: ClassVar[bool] = False
+
+    @property
+    def has_target(self) -> bool:
+        """Whether there is a target in each row."""
+        return self.target is not None
+
+    @abstractmethod
+    def needed(self, *, features: bool, targets: bool) -> list[str]:
+        """The columns to read."""
+
+    @abstractmethod
+    def features(self, chunks: Sequence[Any], locate: Locate) -> Any:
+        """The features of chunks one after the other, as a new array or CSR matrix, all of them numbers."""
+
+    @abstractmethod
+    def targets(self, chunks: Sequence[Any], locate: Locate) -> npt.NDArray[Any]:
+        """Their targets, none of them missing."""
+
+    @abstractmethod
+    def weights(self, chunks: Sequence[Any], locate: Locate) -> npt.NDArray[np.float64] | None:
+        """Their weights, if there are any."""
+
+    @abstractmethod
+    def with_features(self, names: tuple[str, ...]) -> TableColumns:
+        """Some of the features, in this order."""
+
+    def batch(self, chunks: Sequence[Any], locate: Locate, *, targets: bool) -> Batch:
+        """Chunks one after the other as new arrays."""
+        X = self.features(chunks, locate)
+        if not targets:
+            return Batch(X, None, None)
+        return Batch(X, self.targets(chunks, locate) if self.has_target else None, self.weights(chunks, locate))
+
+
+@dataclass(frozen=True)
+class ArrowColumns(TableColumns):
+    """Columns of numbers in record batches; the target may also be text."""
+
+    target_dtype: np.dtype[Any] | None = None
+
+    def needed(self, *, features: bool, targets: bool) -> list[str]:
+        special = [name for name in (self.weight, self.target) if name is not None]
+        return [*(self.names or () if features else ()), *(special if targets else ())]
+
+    def with_features(self, names: tuple[str, ...]) -> Self:
+        return replace(self, names=names, n_features=len(names))
+
+    def features(self, chunks: Sequence[Any], locate: Locate) -> Any:
+        X = np.empty((sum(batch.num_rows for batch in chunks), self.n_features), self.dtype)
+        strip = max(512, _CACHED_BYTES // (self.n_features * X.itemsize))
+        first = 0
+        for batch in chunks:
+            columns = [numbers_of(batch.column(name)) for name in self.names or ()]
+            rows = X[first : first + batch.num_rows]
+            for start in range(0, len(rows), strip):
+                some = slice(start, start + strip)
+                for number, column in enumerate(columns):
+                    rows[some, number] = column[some]
+            first += batch.num_rows
+        require_usable(X, self.names, locate)
+        return X
+
+    def targets(self, chunks: Sequence[Any], locate: Locate) -> npt.NDArray[Any]:
+        columns = [_without_null_categories(batch.column(self.target)) for batch in chunks]
+        if any(column.null_count for column in columns):
+            missing = [column.is_null().to_numpy(zero_copy_only=False) for column in columns]
+            require_targets(np.concatenate(missing), self.target, locate)
+        y = np.concatenate([_targets(column, self.target_dtype) for column in columns])
+        require_whole_text(y, self.target, locate)
+        if y.dtype.kind == "f":
+            require_targets(np.isnan(y), self.target, locate)
+        return y
+
+    def weights(self, chunks: Sequence[Any], locate: Locate) -> npt.NDArray[np.float64] | None:
+        if self.weight is None:
+            return None
+        weight = np.concatenate([numbers_of(batch.column(self.weight)) for batch in chunks]).astype(np.float64)
+        require_weights(weight, self.weight, locate)
+        return weight
+
+
+def numbers_of(column: Any) -> npt.NDArray[Any]:
+    """A column of numbers, without a copy if nothing is missing; NaN where something is."""
+    if str(column.type) not in _PLAIN:
+        column = column.cast("float64")  # bools and decimals
+    numbers: npt.NDArray[Any] = column.to_numpy(zero_copy_only=False)
+    return numbers
+
+
+def _without_null_categories(column: Any) -> Any:
+    """A category may itself be missing, which is not counted among the missing values of its rows."""
+    categories = getattr(column, "dictionary", None)
+    return column.dictionary_decode() if categories is not None and categories.null_count else column
+
+
+def _targets(column: Any, dtype: np.dtype[Any] | None) -> npt.NDArray[Any]:
+    """A column of targets without nulls."""
+    if dtype is None or dtype.kind != "U":
+        decoded = column.dictionary_decode() if hasattr(column, "dictionary") else column
+        return numbers_of(decoded).astype(dtype)
+    # Text becomes Python objects once for each distinct one, not once for each row.
+    encoded = column if hasattr(column, "dictionary") else column.dictionary_encode()
+    found = [str(text) for text in encoded.dictionary.to_pylist()]
+    # Text that an array of text cannot hold stays as it is, to be refused with its row.
+    texts = np.array(found, dtype=object if any(text.endswith("\0") for text in found) else str)
+    targets: npt.NDArray[Any] = texts[encoded.indices.to_numpy()]
+    return targets
+
+
+def cast_to(schema: Any, batch: Any) -> Any:
+    """Columns of a record batch as the types that they have in all files."""
+    pyarrow = optional("pyarrow", "tables")
+    columns = []
+    for field in schema:
+        column = batch.column(field.name)
+        try:
+            decoded = column.dictionary_decode() if hasattr(column, "dictionary") else column
+            columns.append(decoded.cast(field.type))
+        except (pyarrow.ArrowInvalid, pyarrow.ArrowNotImplementedError) as error:
+            raise TypeError(
+                f"column {field.name!r} has different types in the files, and {column.type} cannot become "
+                f"{field.type} ({error}); write it with one type"
+            ) from error
+    return pyarrow.RecordBatch.from_arrays(columns, schema=schema)

@@ -1,0 +1,163 @@
+"""Data: which columns of a table are features, target and weight, and of which types: told from the files' schemas."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from bayesvm.data.tables.column_reading import ArrowColumns
+from bayesvm.data.tables.files import SourceFile
+from bayesvm.extras import optional
+
+EXACT_IN_FLOAT32 = {"null", "bool", "int8", "uint8", "int16", "uint16", "halffloat", "float"}  # Arrow's names of types
+PANDAS_INDEX = re.compile(r"__index_level_\d+__|__null_dask_index__")
+TEXT_EXAMPLE = b"bayesvm.example"  # key of a field's metadata: a value that is no number, and where it is
+
+Schemas = Sequence[tuple[SourceFile, Any]]  # files with their pyarrow schemas
+
+
+def is_text(kind: Any) -> bool:
+    """Whether an Arrow type is text, also as categories."""
+    types = optional("pyarrow.types", "tables")
+    value = kind.value_type if types.is_dictionary(kind) else kind
+    return str(value) in {"string", "large_string"}  # views have been cast
+
+
+def common_type(kinds: Iterable[Any]) -> Any:
+    """One Arrow type for the values of a column whose files differ: of numbers, the wider; else text."""
+    pyarrow = optional("pyarrow", "tables")
+    values = [kind.value_type if pyarrow.types.is_dictionary(kind) else kind for kind in kinds]
+    try:
+        schemas = [pyarrow.schema([("", value)]) for value in values]
+        return pyarrow.unify_schemas(schemas, promote_options="permissive").field(0).type
+    except (pyarrow.ArrowTypeError, pyarrow.ArrowInvalid):
+        return pyarrow.large_string()
+
+
+def choose_columns(
+    schemas: Schemas, target: str | None, columns: Sequence[str] | None, weight: str | None
+) -> ArrowColumns:
+    """The features, the target and the weight in files that all have them."""
+    file, schema = schemas[0]
+    require_distinct(schema.names, f"{file} has several columns of the name")
+    special = [name for name in (target, weight) if name is not None]
+    if columns is None:
+        names = [name for name in schema.names if name not in special and not PANDAS_INDEX.fullmatch(name)]
+    else:
+        names = list(columns)
+    require_distinct(names + special, "among columns, target and weight, a column may stand once, but not so")
+    missing = [name for name in [*names, *special] if name not in schema.names]
+    if missing:
+        raise ValueError(no_column(file, schema, missing))
+    if not names:
+        raise ValueError(f"no column of {file} is left as a feature; it has {some_names(schema.names)}")
+    used = None if columns is None else {*names, *special}
+    for other, other_schema in schemas[1:]:
+        require_same_names(file, schema, other, other_schema, used)
+    types = {name: [(other, each.field(name)) for other, each in schemas] for name in [*names, *special]}
+    for name in [*names, *([weight] if weight else [])]:
+        for other, field in types[name]:
+            require_numbers(other, field)
+    small = all(str(field.type) in EXACT_IN_FLOAT32 for name in names for _, field in types[name])
+    dtype = np.dtype(np.float32 if small else np.float64)
+    return ArrowColumns(
+        tuple(names), len(names), dtype, target, weight, None if target is None else target_dtype(types[target])
+    )
+
+
+def no_column(file: SourceFile, schema: Any, missing: Sequence[str]) -> str:
+    """What to say of names that no column has."""
+    one = len(schema.names) == 1 and any(mark in schema.names[0] for mark in ";\t|")
+    hint = ". Is another separator meant? Commas are read, and tabs in .tsv files" if one else ""
+    return f"{file} has no column {some_names(missing)}; it has {some_names(schema.names)}{hint}"
+
+
+def require_distinct(names: Sequence[str], complaint: str) -> None:
+    """No name stands twice."""
+    seen: set[str] = set()
+    twice = [name for name in names if name in seen or seen.add(name)]  # type: ignore[func-returns-value]
+    if twice:
+        raise ValueError(f"{complaint} {some_names(twice)}")
+
+
+def require_same_names(file: SourceFile, schema: Any, other: SourceFile, other_schema: Any, used: Any) -> None:
+    """All columns of both files count, or those that are used."""
+    require_distinct(other_schema.names, f"{other} has several columns of the name")
+    here, there = set(schema.names), set(other_schema.names)
+    lacks, beyond = [n for n in schema.names if n not in there], [n for n in other_schema.names if n not in here]
+    if used is not None:
+        lacks, beyond = [name for name in lacks if name in used], []
+    if lacks or beyond:
+        what = [f"has no column {some_names(lacks)}"] if lacks else []
+        what += [f"has {some_names(beyond)}, which {file} has not"] if beyond else []
+        remedy = "leave out the file" + ("" if used else ", or name the columns that all files have with columns=[…]")
+        raise ValueError(f"{other} {' and '.join(what)}; {remedy}")
+
+
+def require_numbers(file: SourceFile, field: Any) -> None:
+    """The type of a column is one that becomes a float."""
+    types = optional("pyarrow.types", "tables")
+    kind = field.type
+    if types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind) or types.is_decimal(kind):
+        return
+    if types.is_null(kind):  # a file without rows may know no types; where there are rows, they are told as missing
+        return
+    if types.is_temporal(kind):
+        remedy = "turn it into numbers, such as days since a date"
+    elif types.is_nested(kind):
+        remedy = "make one column of numbers of each of its parts"
+    else:
+        remedy = "encode it as numbers (sklearn.preprocessing.OneHotEncoder)"
+    example = (field.metadata or {}).get(TEXT_EXAMPLE)
+    raise TypeError(
+        f"column {field.name!r} of {file} is no column of numbers: its type is {kind}"
+        f"{f', and it holds {example.decode()}' if example else ''}; {remedy}, "
+        "or leave it out: name the features with columns=[…]"
+    )
+
+
+def target_dtype(fields: Iterable[tuple[SourceFile, Any]]) -> np.dtype[Any]:
+    """One type for the targets of all files."""
+    types = optional("pyarrow.types", "tables")
+    found: dict[str, tuple[SourceFile, np.dtype[Any]]] = {}
+    for file, field in fields:
+        kind = field.type.value_type if types.is_dictionary(field.type) else field.type
+        if types.is_null(kind):
+            continue
+        dtype: np.dtype[Any]
+        if is_text(kind):
+            dtype = np.dtype(str)
+        elif types.is_boolean(kind) or types.is_integer(kind) or types.is_floating(kind):
+            dtype = np.dtype(kind.to_pandas_dtype())
+        elif types.is_decimal(kind):
+            dtype = np.dtype(np.float64)
+        else:
+            raise TypeError(
+                f"the target {field.name!r} of {file} is of the type {kind}; labels must be numbers, bools or text"
+            )
+        word = {"U": "text", "b": "bools"}.get(dtype.kind, "numbers")
+        before = found.get(word, (file, dtype))
+        found[word] = (before[0], np.result_type(before[1], dtype) if word == "numbers" else dtype)
+        if len(found) > 1:
+            (first, (one, _)), (second, (another, _)) = found.items()
+            raise TypeError(
+                f"the target {field.name!r} holds {first} in {one}, but {second} in {another}; "
+                "make the labels of one kind"
+            )
+    return next(iter(found.values()))[1] if found else np.dtype(np.float64)
+
+
+def some_names(names: Sequence[str], most: int = 12) -> str:
+    """For messages: as many as one reads."""
+    more = f", … ({len(names) - most} more)" if len(names) > most else ""
+    return ", ".join(map(repr, names[:most])) + more
+
+
+def common_schema(schemas: Sequence[Any], names: Sequence[str]) -> Any:
+    """Types that columns of several files can share."""
+    return optional("pyarrow", "tables").schema(
+        [(name, common_type(schema.field(name).type for schema in schemas)) for name in names]
+    )

@@ -1,0 +1,89 @@
+"""Estimators: labels of any type as the numbers of their classes, and how many rows each class has."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.utils.multiclass import check_classification_targets
+
+from bayesvm.core.linalg import Array
+from bayesvm.data.blocks import slices
+from bayesvm.data.targets import Targets
+
+Codes = npt.NDArray[np.int8] | npt.NDArray[np.int32]
+
+
+def codes_of(classes: Targets, y: Targets) -> Codes:
+    """The number of each label among the sorted classes, in few bytes; that of a neighbour if it is none of them."""
+    few = len(classes) <= np.iinfo(np.int8).max
+    codes: Codes = np.empty(len(y), np.int8) if few else np.empty(len(y), np.int32)
+    for part in slices(len(y)):
+        codes[part] = np.minimum(np.searchsorted(classes, y[part]), len(classes) - 1)
+    return codes
+
+
+@dataclass(frozen=True)
+class ClassEncoder:
+    """The classes, and the weight that every row of a class is given, if any; a ``TargetEncoder``."""
+
+    classes: Targets
+    factors: Array | None = None
+
+    def __call__(self, y: Targets, weight: Array | None) -> tuple[Codes, Array | None]:
+        """Codes and weights of some rows."""
+        codes = codes_of(self.classes, y)
+        for part in slices(len(y)):
+            strange = np.flatnonzero(self.classes[codes[part]] != y[part])
+            if len(strange):
+                raise ValueError(
+                    f"the label {y[part][strange[:1]].tolist()[0]!r} was not there when the labels were read first; "
+                    "the data have changed since"
+                )
+        if self.factors is None:
+            return codes, weight
+        return codes, self.factors[codes] * (1.0 if weight is None else weight)
+
+
+@dataclass
+class LabelCounts:
+    """Which labels there are, how many rows each has, and how much these weigh; adds up."""
+
+    labels: Targets
+    counts: Array
+    weights: Array
+
+    @classmethod
+    def of(cls, y: Targets, weight: Array | None, labels: Targets | None = None) -> LabelCounts:
+        """Those of some rows; ``labels`` names all that there may be, sorted, if that is known."""
+        if labels is None:
+            try:
+                labels = np.unique(y)
+            except TypeError:  # labels of several types have no order
+                check_classification_targets(y)
+                raise
+        codes, size = codes_of(labels, y), len(labels)
+        counts, weights = np.zeros(size), np.zeros(size)
+        for part in slices(len(y)):
+            counts += np.bincount(codes[part], minlength=size)
+            weights += np.bincount(codes[part], None if weight is None else weight[part], size)
+        return cls(labels, counts, weights)
+
+    @property
+    def n_rows(self) -> int:
+        """All of them."""
+        return int(self.counts.sum())
+
+    def __iadd__(self, other: Self) -> Self:
+        both = [part.labels for part in (self, other) if len(part.labels)]  # no rows, no type of labels
+        labels = np.unique(np.concatenate(both)) if both else self.labels
+        counts, weights = np.zeros(len(labels)), np.zeros(len(labels))
+        for part in (self, other):
+            if len(part.labels):
+                place = np.searchsorted(labels, part.labels)
+                counts[place] += part.counts
+                weights[place] += part.weights
+        self.labels, self.counts, self.weights = labels, counts, weights
+        return self
