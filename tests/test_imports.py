@@ -16,6 +16,7 @@ TABLE = {
     "extras": (set(), set()),
     "atomic": (set(), set()),
     "schema": (set(), set()),
+    "storage": ({"core", "schema", "storage"}, set()),
     "core": ({"core"}, set()),
     "data": ({"core", "data", "extras", "atomic"}, {"threadpoolctl", "pyarrow", "sklearn", "dask"}),
     "inference": ({"core", "data", "inference"}, {"sklearn", "threadpoolctl"}),
@@ -24,7 +25,7 @@ TABLE = {
     "datasets": ({"datasets", "extras"}, {"pyarrow", "pooch", "requests", "tqdm", "sklearn"}),
     "persistence": ({"atomic"}, {"safetensors"}),
     "estimators": (
-        {"core", "data", "inference", "progress", "persistence", "extras", "estimators", "atomic", "schema"},
+        {"core", "data", "inference", "progress", "persistence", "extras", "estimators", "atomic", "schema", "storage"},
         {"sklearn", "joblib", "dask"},
     ),
     "evaluation": ({"evaluation"}, {"sklearn"}),

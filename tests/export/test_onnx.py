@@ -13,12 +13,11 @@ from sklearn.preprocessing import StandardScaler
 
 import bayesvm
 from bayesvm import BayesianLinearSVC, BayesianSVC, to_onnx
-from bayesvm.core.kernel import Kernel
 from bayesvm.core.links import Normalised
 from bayesvm.estimators import _states
 from bayesvm.export import features, links, scalers
 from bayesvm.export.graph import Graph, concatenated
-from bayesvm.kernels import RBF, Constant, Linear, Matern, Sum
+from bayesvm.kernels import RBF, Constant, Kernel, Linear, Matern, Sum
 
 rng = np.random.default_rng(0)
 X = rng.standard_normal((240, 4)) * [1.0, 10.0, 0.1, 1.0] + [0.0, 500.0, 0.0, -1.0]

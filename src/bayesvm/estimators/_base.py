@@ -43,6 +43,7 @@ from bayesvm.estimators._warnings import warn_of_repetition
 from bayesvm.inference.objective import Model, Task
 from bayesvm.inference.training import Callback, Plan, Trained, train
 from bayesvm.progress import progress_display
+from bayesvm.storage.kernels import classes_of
 
 NOISE = 1.0  # variance; .3 and 3 are about as good, and all far better than none where rows are many
 
@@ -247,7 +248,7 @@ class BaseBayesianSVC(PredictionMixin, ClassifierMixin, BaseEstimator, metaclass
     def _prepared_from(self, state: dict[str, Any], raw: BlockSource) -> Prepared:
         self._scaler = scaler_from(state["scaler"])
         source = raw.scaled(self._scaler)
-        model = self._model(features_from(state["features"]), source)
+        model = self._model(features_from(state["features"], classes_of(getattr(self, "kernel", None))), source)
         return model, source, [task_from(task) for task in state["tasks"]]
 
     def _prepared(self, raw: BlockSource, session: Session) -> Prepared:

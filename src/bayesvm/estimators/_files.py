@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -35,6 +35,7 @@ from bayesvm.estimators.classifier import BayesianSVC
 from bayesvm.estimators.linear import BayesianLinearSVC
 from bayesvm.inference.tuning import Report
 from bayesvm.schema import Schema, anything
+from bayesvm.storage.kernels import UntrustedKernelError
 
 Made = TypeVar("Made")
 
@@ -78,30 +79,41 @@ def save(model: Any, path: str | Path, beside: dict[str, Any] | None = None, sch
     persistence.write(path, kind, state)
 
 
-def load(path: str | Path) -> Any:
+def load(path: str | Path, trusted: Iterable[str | type] = ()) -> Any:
     """Read a model that ``save`` wrote, with the same bits on the same machine. Runs no code from the file."""
-    return load_both(path, lambda model, _: model)
+    return load_both(path, lambda model, _: model, trusted=trusted)
 
 
-def load_both(path: str | Path, made: Callable[[Any, Any], Made], schema: Schema = anything) -> Made:
-    """What is made of the model and of what was kept beside it, which must fit the schema unless it is None."""
+def load_both(
+    path: str | Path,
+    made: Callable[[Any, Any], Made],
+    schema: Schema = anything,
+    trusted: Iterable[str | type] = (),
+) -> Made:
+    """What is made of the model and of what was kept beside it, which must fit the schema unless it is None.
+
+    Only kernels of bayesvm and those of the trusted classes, or import paths, are made.
+    """
     kind, state = persistence.read(path)
     if kind not in ESTIMATORS:
         remedy = "give a model" if kind == CHECKPOINT else "upgrade bayesvm"
         raise ValueError(f"{path}: holds a {kind!r}, which is no model that this version of bayesvm knows; {remedy}")
-    with persistence.building(path):
-        check_model(kind, ESTIMATORS[kind]().get_params(), state, schema)
-        return made(_model(kind, state), state.get("beside"))
+    try:
+        with persistence.building(path):
+            check_model(kind, ESTIMATORS[kind]().get_params(), state, schema)
+            return made(_model(kind, state, list(trusted)), state.get("beside"))
+    except UntrustedKernelError as error:
+        raise UntrustedKernelError(f"{path}: {error}") from None
 
 
-def _model(kind: str, state: dict[str, Any]) -> Any:
+def _model(kind: str, state: dict[str, Any], trusted: Iterable[str | type]) -> Any:
     """The estimator of a state that was checked."""
-    model = ESTIMATORS[kind](**{name: from_plain(value) for name, value in state["parameters"].items()})
+    model = ESTIMATORS[kind](**{name: from_plain(value, trusted) for name, value in state["parameters"].items()})
     check_parameters(model, model._parameter_checks)
     for name, value in state["attributes"].items():
         setattr(model, name, value)
     model._scaler = scaler_from(state["scaler"])
-    model._features = features_from(state["features"])
+    model._features = features_from(state["features"], trusted)
     if isinstance(model._features, InducingFeatures):
         model._kernel(model.kernel, model.n_features_in_)  # refuses one that there is not
         model.kernel_ = model._features.kernel

@@ -19,7 +19,6 @@ from bayesvm.schema import (
     anything,
     array,
     below,
-    bound,
     each,
     either,
     flag,
@@ -36,43 +35,16 @@ from bayesvm.schema import (
     value,
     whole,
 )
+from bayesvm.storage.kernels import KERNEL
 
 TINY = float(np.finfo(np.float64).smallest_subnormal)
 NUMBERS = either(number, array("fiub", None), array("fiub", None, None), each(number), each(each(number)))
 MATRIX, VECTOR = array("f", "M", "M"), array("f", "M")
 
-# Kernels, as parameters and in features.
-BOUNDS = either(one_of("fixed"), items(bound, bound), array("fiu", 2, least=TINY, infinite=True))
-LENGTH_SCALE = {"length_scale": either(positive, array("fiu", None, least=TINY), each(positive))}
-
-
-def _one_kernel(name: str, parameters: dict[str, Schema]) -> Schema:
-    parameters = {"variance": positive} | parameters
-    bounds = {f"{learned}_bounds": BOUNDS for learned in parameters if learned != "nu"}
-    return record({"name": one_of(name), "parameters": record(parameters, bounds)})
-
-
-def kernel(found: Any, path: str, sizes: Sizes) -> None:
-    """A kernel, or a sum of kernels, which may be sums themselves."""
-    KERNEL(found, path, sizes)
-
-
-KERNEL = either(
-    _one_kernel("RBF", LENGTH_SCALE),
-    _one_kernel("Matern", LENGTH_SCALE | {"nu": one_of(1.5, 2.5)}),
-    _one_kernel("Linear", {}),
-    _one_kernel("Constant", {}),
-    satisfying(
-        record({"sum": each(kernel), "weights": each(positive)}, {"weights_bounds": BOUNDS}),
-        "a sum with one weight for each of its kernels",
-        lambda found, _: len(found["sum"]) == len(found["weights"]) > 0,
-    ),
-)
-
 # Constructor parameters whose values ``check_parameters`` does not know; others are single values.
 LABEL = value("a label", lambda found: isinstance(found, str | int | float | np.generic))
 PARAMETERS: dict[str, Schema] = {
-    "kernel": either(text, record({"kernel": kernel})),
+    "kernel": either(text, record({"kernel": KERNEL})),
     "inducing": either(one_of(*HOW), NUMBERS),
     "prior_variance": NUMBERS,
     "class_weight": either(nothing, one_of("balanced"), record({"mapping": each(items(LABEL, number))})),
@@ -165,8 +137,8 @@ def _rises(starts: Any) -> bool:
 
 FEATURES: dict[str, Schema] = {
     "BayesianSVC": record(
-        {"kernel": kernel, "inducing_points": array("f", "M", "D"), "whitening": MATRIX},
-        {"jitter": number, "level": number},
+        {"kernel": KERNEL, "inducing_points": array("f", "M", "D"), "whitening": MATRIX},
+        {"jitter": number, "offset": number, "level": number},
     ),
     "BayesianLinearSVC": satisfying(
         record({"root": either(VECTOR, MATRIX), "intercept": flag}),

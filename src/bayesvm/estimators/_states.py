@@ -2,26 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
-from bayesvm.core import kernels, links
+from bayesvm.core import links
 from bayesvm.core.features import InducingFeatures, LinearFeatures
-from bayesvm.core.kernel import VARIANCES
+from bayesvm.core.kernels import Kernel
 from bayesvm.core.posterior import DiagonalGaussian, Gaussian, NaturalParameters
 from bayesvm.core.statistics import Machine
 from bayesvm.data.quantiles import QuantileScaler
 from bayesvm.data.scaling import ColumnScaler
+from bayesvm.storage.kernels import kernel_from, kernel_state
 
-KERNELS = {cls.__name__: cls for cls in (kernels.RBF, kernels.Matern, kernels.Linear, kernels.Constant)}
 SCALERS = {cls.__name__: cls for cls in (ColumnScaler, QuantileScaler)}
 LINKS = {cls.__name__: cls for cls in (links.Probit, links.TwoProbits, links.Paper, links.Hinge, links.Softmax)}
 
 
 def plain(value: Any) -> Any:
     """A constructor parameter as plain state."""
-    if isinstance(value, kernels.Kernel):
+    if isinstance(value, Kernel):
         return {"kernel": kernel_state(value)}
     if isinstance(value, dict):
         return {"mapping": [[key, item] for key, item in value.items()]}
@@ -32,27 +33,10 @@ def plain(value: Any) -> Any:
     return value
 
 
-def from_plain(value: Any) -> Any:
+def from_plain(value: Any, trusted: Iterable[str | type] = ()) -> Any:
     if isinstance(value, dict):
-        return dict(map(tuple, value["mapping"])) if "mapping" in value else kernel_from(value["kernel"])
+        return dict(map(tuple, value["mapping"])) if "mapping" in value else kernel_from(value["kernel"], trusted)
     return value
-
-
-def kernel_state(kernel: kernels.Kernel) -> dict[str, Any]:
-    if isinstance(kernel, kernels.Sum):
-        parts = [kernel_state(part) for part in kernel.kernels]
-        return {"sum": parts, "weights": list(kernel.checked_weights()), "weights_bounds": kernel.weights_bounds}
-    name = type(kernel).__name__
-    if name not in KERNELS:
-        raise TypeError(f"a kernel of type {name} cannot be saved; those of bayesvm.kernels can")
-    return {"name": name, "parameters": kernel.get_params(deep=False)}
-
-
-def kernel_from(state: dict[str, Any]) -> kernels.Kernel:
-    if "sum" in state:
-        parts = [kernel_from(part) for part in state["sum"]]
-        return kernels.Sum(parts, state["weights"], state.get("weights_bounds", VARIANCES))
-    return KERNELS[state["name"]](**state["parameters"])
 
 
 def features_state(features: Any) -> dict[str, Any]:
@@ -62,17 +46,16 @@ def features_state(features: Any) -> dict[str, Any]:
             "inducing_points": features.inducing_points,
             "whitening": features.whitening,
             "jitter": features.jitter,
-            "level": features.level,
+            "offset": features.offset,
         }
     return {"root": features.root, "intercept": features.intercept}
 
 
-def features_from(state: dict[str, Any]) -> Any:
+def features_from(state: dict[str, Any], trusted: Iterable[str | type] = ()) -> Any:
     if "kernel" in state:
-        points, whitening = state["inducing_points"], state["whitening"]
-        return InducingFeatures(
-            kernel_from(state["kernel"]), points, whitening, state.get("jitter", 0.0), state.get("level", 0.0)
-        )
+        kernel = kernel_from(state["kernel"], trusted, "features.kernel")
+        offset = state.get("offset", state.get("level", 0.0))  # as it was called at first
+        return InducingFeatures(kernel, state["inducing_points"], state["whitening"], state.get("jitter", 0.0), offset)
     return LinearFeatures(**state)
 
 

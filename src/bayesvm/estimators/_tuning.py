@@ -233,7 +233,7 @@ class TuningMixin(BaseBayesianSVC):
         super()._store(model, trained)
         if self.tune is not None:
             self.tuning_report_.hear = None  # a fitted model holds no display
-        scales = inducing_points.length_scales(self.kernel_)
+        scales = self.kernel_.length_scales
         if scales is not None:
             spread = np.var(self._features.inducing_points, axis=0)
             share = (spread + np.finfo(float).tiny) / np.broadcast_to(scales, spread.shape) ** 2

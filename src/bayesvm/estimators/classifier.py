@@ -10,21 +10,13 @@ import numpy as np
 from sklearn.utils import check_array
 
 from bayesvm.core.features import Features
-from bayesvm.core.kernels import RBF, Kernel, Linear, Matern
+from bayesvm.core.kernels import NAMED, Kernel
 from bayesvm.data.blocks import BlockSource
 from bayesvm.estimators._parameters import COMMON, one_of, whole
 from bayesvm.estimators._tuning import TuningMixin
 from bayesvm.inference import inducing as inducing_points
 
 MOST_INDUCING = 20_000  # k(Z,Z) and a few matrices of its size must fit into memory
-
-KERNELS = {
-    "auto": lambda d: RBF(np.sqrt(d), 4.0),  # unless there is tuning, which tries several
-    "rbf": lambda d: RBF(np.sqrt(d), 4.0),
-    "matern32": lambda d: Matern(np.sqrt(d), 4.0, nu=1.5),
-    "matern52": lambda d: Matern(np.sqrt(d), 4.0, nu=2.5),
-    "linear": lambda d: Linear(4.0 / d, variance_bounds=(0.04 / d, 40.0 / d)),
-}
 
 
 class BayesianSVC(TuningMixin):
@@ -35,10 +27,10 @@ class BayesianSVC(TuningMixin):
 
     Parameters
     ----------
-    kernel : "auto", "rbf", "matern32", "matern52", "linear" or a kernel of ``bayesvm.kernels``
+    kernel : "auto", "rbf", "matern12", "matern32", "matern52", "rational_quadratic", "linear" or a kernel object
         "auto" chooses between Matern 3/2 and RBF. A name stands for that kernel with length-scale √D and variance 4 on
-        the scaled inputs, from where tuning goes on. A kernel object is tuned in the parameters whose bounds are not
-        "fixed", and has one length-scale or one for every feature, as given.
+        the scaled inputs, from where tuning goes on. A kernel of ``bayesvm.kernels``, or your own, is tuned in the
+        parameters whose bounds are not "fixed", and has one length-scale or one for every feature, as given.
     n_inducing : int, "auto" or None
         Number of inducing points. "auto": 300, or every distinct row if there are fewer; then 1000 (at most half the
         rows) if N·M² is at most 2·10¹⁰ and leave-one-out gains .002 by it.
@@ -216,11 +208,11 @@ class BayesianSVC(TuningMixin):
     def _kernel(self, wanted: Any, n_features: int) -> Kernel:
         if isinstance(wanted, Kernel):
             return copy.deepcopy(wanted)
-        if not isinstance(wanted, str) or wanted not in KERNELS:
+        if not isinstance(wanted, str) or wanted not in NAMED:
             raise ValueError(
-                f"kernel must be one of {', '.join(map(repr, KERNELS))} or a kernel of bayesvm.kernels; got {wanted!r}"
+                f"kernel must be one of {', '.join(map(repr, NAMED))} or a kernel of bayesvm.kernels; got {wanted!r}"
             )
-        return KERNELS[wanted](n_features)
+        return NAMED[wanted](n_features)
 
     def _place_inducing_points(self, source: BlockSource, rng: np.random.Generator, size: int) -> np.ndarray:
         self._check_inducing(size, source.n_features)
