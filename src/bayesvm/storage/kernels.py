@@ -52,18 +52,18 @@ def kernel_schema(found: Any, path: str, sizes: Sizes) -> None:
 
 
 KERNEL = either(
-    *(_one_kernel(cls, {"nu": one_of(0.5, 1.5, 2.5)} if cls is Matern else {}) for cls in KERNELS.values()),
-    satisfying(
-        record({"sum": each(kernel_schema), "weights": each(positive)}, {"weights_bounds": BOUNDS}),
-        "a sum with one weight for each of its kernels",
-        lambda found, _: len(found["sum"]) == len(found["weights"]) > 0,
-    ),
     record(
         {
             "name": value("the import path of a class", lambda found: isinstance(found, str) and "." in found),
             "parameters": record({}, others=PARAMETER),
         }
     ),
+    satisfying(
+        record({"sum": each(kernel_schema), "weights": each(positive)}, {"weights_bounds": BOUNDS}),
+        "a sum with one weight for each of its kernels",
+        lambda found, _: len(found["sum"]) == len(found["weights"]) > 0,
+    ),
+    *(_one_kernel(cls, {"nu": one_of(0.5, 1.5, 2.5)} if cls is Matern else {}) for cls in KERNELS.values()),
 )
 
 
