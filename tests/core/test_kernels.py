@@ -56,7 +56,7 @@ def test_a_block_of_many_panels_is_as_its_rows(kernel, definition, dtype):
     Z = generator.standard_normal((PANEL_BYTES // 8 // 50, 3))
     block = generator.standard_normal((260, 3)).astype(dtype)
     whole = kernel.against(Z, dtype)(block, Workspace()).copy()
-    np.testing.assert_allclose(whole, kernel(block, Z), atol=2e-5 if dtype == np.float32 else 1e-12)
+    np.testing.assert_allclose(whole, kernel(block, Z), atol=1e-4 if dtype == np.float32 else 1e-12)
 
 
 @every_kernel
@@ -64,7 +64,7 @@ def test_single_precision_is_close_and_picklable(kernel, definition):
     prepared = pickle.loads(pickle.dumps(kernel.against(B, np.float32)))  # noqa: S301
     found = prepared(A, Workspace())
     assert found.dtype == np.float32
-    np.testing.assert_allclose(found, oracles.kernel_matrix(definition, A, B), atol=3e-6)
+    np.testing.assert_allclose(found, oracles.kernel_matrix(definition, A, B), atol=5e-6)
 
 
 @every_kernel
