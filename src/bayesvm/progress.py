@@ -9,8 +9,9 @@ from contextlib import contextmanager
 from math import isnan, log, nan
 from typing import Any
 
+from bayesvm.inference.session import NullDisplay
 from bayesvm.inference.training import Progress
-from bayesvm.inference.tuning import HEADER, Trial
+from bayesvm.inference.tuning_report import HEADER, Trial
 
 OFTEN = 1.0  # seconds between two updates that are told
 
@@ -22,6 +23,7 @@ class Display:
 
     def __init__(self) -> None:
         self.name, self.began, self.last, self.updated, self.held_out = "", 0.0, 0.0, 0.0, nan
+        self.tuning = False
         self.course: list[tuple[float, float]] = []  # of the last updates: seconds, gain left per row
 
     def phase(self, name: str) -> None:
@@ -52,22 +54,19 @@ class Display:
             left = (n_rows - done) / rate
             self.show(f"row {done:,} of {n_rows:,}, {rate / 1e6:.2f} million a second, {left:.0f} s left")
 
+    def trial(self, trial: Trial) -> None:
+        """One more trial of tuning: a line of the report's table."""
+        if not self.tuning:
+            self.tuning = True
+            self.line(HEADER)
+        self.line(str(trial))
+
     def show(self, text: str) -> None:
         """The phase, and a line about it."""
         self.last = time.monotonic()
 
     def line(self, text: str) -> None:
         """Something that stays on the screen."""
-
-
-class NullDisplay(Display):
-    """Shows nothing, in no time."""
-
-    def phase(self, name: str) -> None: ...
-
-    def update(self, progress: Progress) -> None: ...
-
-    def rows(self, done: int, n_rows: int) -> None: ...
 
 
 class PlainLines(Display):
@@ -100,7 +99,7 @@ class Bar(Display):
 
 
 @contextmanager
-def progress_display(verbose: float) -> Iterator[Display]:
+def progress_display(verbose: float) -> Iterator[Display | NullDisplay]:
     """What a fit should tell about its progress."""
     if not verbose:
         yield NullDisplay()
@@ -143,9 +142,3 @@ def seconds_left(course: Sequence[tuple[float, float]], tol: float) -> float | N
     share = (last / first) ** (1 / (len(course) - 1))
     updates = max(0.0, log(tol / last) / log(share))
     return updates * (now - began) / (len(course) - 1)
-
-
-def trial_display(display: Display) -> Callable[[Trial], None]:
-    """What tuning should call after every trial: the report's table, line by line."""
-    display.line(HEADER)
-    return lambda trial: display.line(str(trial))

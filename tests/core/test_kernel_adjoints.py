@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
-from bayesvm.kernels import RBF, Constant, Kernel, Linear, Matern, Sum
+from bayesvm.kernels import RBF, Constant, Linear, Matern, RationalQuadratic, Sum
 from tests.oracles import numerical_gradient
+from tests.own_kernels import Careless, Cauchy, PowerExponential, kernel_classes
 
 rng = np.random.default_rng(0)
 X, Z = rng.standard_normal((9, 3)), rng.standard_normal((4, 3))
@@ -18,6 +19,12 @@ KERNELS = [
     Matern(1.3, 2.0, nu=1.5),
     Matern(SCALES, 2.0, nu=1.5, variance_bounds="fixed"),
     Matern(SCALES, 2.0, nu=2.5),
+    Matern(SCALES, 2.0, nu=0.5),
+    RationalQuadratic(SCALES, 2.0, 0.7),
+    RationalQuadratic(1.3, 2.0, 30.0, alpha_bounds="fixed"),
+    Cauchy(SCALES, 2.0),
+    PowerExponential(1.3, 2.0, 1.4),
+    RBF(1.7) + 0.3 * RationalQuadratic(1.3, alpha=0.5),
     Linear(0.3),
     Constant(1.5),
     0.5 * RBF(SCALES) + Linear(0.1) + 2.0 * Constant(),
@@ -29,10 +36,7 @@ every_kernel = pytest.mark.parametrize("kernel", KERNELS, ids=repr)
 
 
 def test_every_kernel_class_is_here():
-    def leaves(cls):
-        return {cls} if not cls.__subclasses__() else set().union(*map(leaves, cls.__subclasses__()))
-
-    assert leaves(Kernel) == {type(kernel) for kernel in KERNELS}
+    assert kernel_classes() <= {type(kernel) for kernel in KERNELS}
 
 
 @every_kernel
@@ -71,7 +75,11 @@ def test_adjoints_add_up_over_rows(kernel):
         np.testing.assert_allclose(parts.parameters[name], along, atol=1e-12)
 
 
-@pytest.mark.parametrize("kernel", [RBF(SCALES), Matern(SCALES, nu=1.5), Matern(SCALES, nu=2.5)], ids=repr)
+@pytest.mark.parametrize(
+    "kernel",
+    [RBF(SCALES), *(Matern(SCALES, nu=nu) for nu in (0.5, 1.5, 2.5)), RationalQuadratic(SCALES)],
+    ids=repr,
+)
 def test_points_far_from_the_origin_and_on_the_rows_have_accurate_adjoints(kernel):
     far, points = X + 1e4, X[:4] + 1e4  # rows that are points: the distance's root has no derivative there
     found, near = kernel.recorded(far, points).pull(ADJOINT), kernel.recorded(X, X[:4]).pull(ADJOINT)
@@ -184,3 +192,38 @@ def test_repr_shows_bounds_only_where_they_are_not_the_usual_ones():
     assert "variance_bounds" not in repr(RBF(length_scale_bounds="fixed"))
     assert "bounds" not in repr(RBF() + Linear())
     assert "weights_bounds=(1, 2)" in repr(Sum([RBF()], [1.0], (1, 2)))
+
+
+def test_bounds_without_a_prior_are_refused_by_class_and_parameter():
+    with pytest.raises(TypeError, match="Careless has shape_bounds, but declares no prior of shape"):
+        Careless().learned()
+
+
+def test_length_scales_are_those_of_the_first_part_that_has_some():
+    assert Linear().length_scales is None
+    assert RBF(2.0).length_scales == 2.0
+    assert (Linear() + Matern(3.0) + RBF(2.0)).length_scales == 3.0
+    assert Cauchy(SCALES).length_scales is SCALES
+    assert (Linear() + Constant()).length_scales is None
+
+
+def test_relevance_is_one_value_per_feature_in_the_kernel_or_a_part_of_it():
+    kernels = [RBF(SCALES), Linear() + Cauchy(SCALES), RBF(2.0), Linear(), RBF() + Linear()]
+    assert [kernel.has_relevance for kernel in kernels] == [True, True, False, False, False]
+
+
+def test_parameters_that_both_have_are_taken_over():
+    found = RBF(SCALES, 3.0, variance_bounds=(1.0, 5.0))
+    assert Matern(1.0, 1.0, nu=2.5).with_parameters_of(found) == Matern(SCALES, 3.0, nu=2.5)
+    assert RationalQuadratic(alpha=5.0).with_parameters_of(found) == RationalQuadratic(SCALES, 3.0, 5.0)
+    assert Linear().with_parameters_of(found) == Linear(3.0)
+    start = RBF(1.0) + Linear(0.1)
+    assert start.with_parameters_of(start.at(np.log([2.0, 3.0, 4.0]))) == start.at(np.log([2.0, 3.0, 4.0]))
+    assert start == RBF(1.0) + Linear(0.1)
+
+
+@every_kernel
+def test_the_penalty_has_the_derivative_that_it_says(kernel):
+    theta = kernel.log_parameters() + 0.3
+    truth = numerical_gradient(lambda theta: kernel.at(theta).penalty(3)[0], theta)
+    np.testing.assert_allclose(kernel.at(theta).penalty(3)[1], truth, rtol=1e-6, atol=1e-8)

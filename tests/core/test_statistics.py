@@ -211,11 +211,11 @@ def test_features_of_a_flat_kernel_keep_their_digits_in_single_precision():
     generator = np.random.default_rng(3)
     rows, Z = generator.standard_normal((300, 4)), generator.standard_normal((40, 4))
     features = InducingFeatures.build(RBF(12.0, 9.0), Z, np.float32)
-    assert features.level == 9.0
+    assert features.offset == 9.0
     truth, _ = features.prepared(None, np.float64)(rows, Workspace())
     errors = {
-        level: np.abs(replace(features, level=level).prepared(None, np.float32)(rows, Workspace())[0] - truth).max()
-        for level in (0.0, 9.0)
+        offset: np.abs(replace(features, offset=offset).prepared(None, np.float32)(rows, Workspace())[0] - truth).max()
+        for offset in (0.0, 9.0)
     }
     assert errors[9.0] < 0.05 * errors[0.0]
     prepared = features.prepared(None, np.float32)

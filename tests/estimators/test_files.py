@@ -13,8 +13,8 @@ import bayesvm
 from bayesvm import BayesianLinearSVC, BayesianSVC, persistence
 from bayesvm.datasets import waveform
 from bayesvm.estimators._prediction import prediction_view
-from bayesvm.estimators._states import kernel_state
 from bayesvm.kernels import RBF, Constant, Linear, Matern
+from bayesvm.storage.kernels import kernel_state
 
 X, y = load_wine(return_X_y=True)
 NAMES = np.array(["barolo", "grignolino", "barbera"])

@@ -13,12 +13,13 @@ from sklearn.preprocessing import StandardScaler
 
 import bayesvm
 from bayesvm import BayesianLinearSVC, BayesianSVC, to_onnx
-from bayesvm.core.kernel import Kernel
 from bayesvm.core.links import Normalised
 from bayesvm.estimators import _states
-from bayesvm.export import features, links, scalers
-from bayesvm.export.graph import Graph, concatenated
-from bayesvm.kernels import RBF, Constant, Linear, Matern, Sum
+from bayesvm.export import links, scalers
+from bayesvm.export.graph import UFUNCS, Graph, concatenated
+from bayesvm.kernels import RBF, Constant, Kernel, Linear, Matern, RationalQuadratic, Sum
+from bayesvm.storage import kernels
+from tests.own_kernels import Bessel, Branching, Cauchy, PowerExponential, kernel_classes
 
 rng = np.random.default_rng(0)
 X = rng.standard_normal((240, 4)) * [1.0, 10.0, 0.1, 1.0] + [0.0, 500.0, 0.0, -1.0]
@@ -51,6 +52,11 @@ def require_the_same(model, rows=ROWS, atol=1e-9):
 KERNELS = [
     RBF(2.0, 3.0),
     RBF([1.0, 2.0, 3.0, 4.0]),
+    Matern(2.0, 3.0, nu=0.5),
+    RationalQuadratic([1.0, 2.0, 3.0, 4.0], 2.0, 0.4),
+    RationalQuadratic(2.0, alpha=1e6),
+    Cauchy(2.0, 3.0),
+    PowerExponential(2.0, 3.0, 1.3),
     RBF(200.0, 50.0),  # so flat that single precision would treat it apart
     Matern(2.0, 3.0, nu=1.5),
     Matern([1.0, 2.0, 3.0, 4.0], nu=2.5),
@@ -215,7 +221,7 @@ def test_real_rows_and_a_fit_in_single_precision(name):
 def test_a_flat_kernel_in_single_precision():
     model = BayesianSVC(RBF(30.0, 50.0), n_inducing=15, tune=None, precision="single", random_state=0)
     model.fit(X, LABELS[2])
-    assert model._features.level
+    assert model._features.offset
     for dtype, atol in (("single", 2e-5), ("double", 1e-9)):
         found = said(to_onnx(model, dtype=dtype), X)["probabilities"]
         np.testing.assert_allclose(found, model.predict_proba(X), rtol=0, atol=atol)
@@ -257,24 +263,63 @@ def test_no_rows(link, n_classes):
 
 
 def test_no_kernel_link_or_scaler_is_missing():
-    def below(kind):
-        return {kind, *(sub for child in kind.__subclasses__() for sub in below(child))}
-
-    concrete = {
-        kind for kind in below(Kernel) if kind.__module__.startswith("bayesvm") and not kind.__abstractmethods__
-    }
-    assert set(features.KERNELS) == concrete == {*_states.KERNELS.values(), Sum}
+    assert kernel_classes() == {*kernels.KERNELS.values(), Sum}
+    assert kernel_classes() - {type(kernel) for kernel in KERNELS} == {Constant}  # which is there in a sum
     assert {*links.BINARY, *links.MANY_CLASSES} == {*_states.LINKS.values(), Normalised}
     assert set(scalers.SCALERS) == set(_states.SCALERS.values())
 
 
-def test_an_unknown_kernel_is_refused_by_name():
-    class Special(RBF):
-        """Somebody's own."""
+class Polynomial(Kernel):
+    """A kernel that is no function of distances: ``(1 + xᵀz)²``."""
 
-    model = BayesianSVC(Special(2.0) + Constant(), n_inducing=15, tune=None, random_state=0).fit(X, LABELS[2])
-    with pytest.raises(TypeError, match="kernel of type Special has no ONNX form; fit with one of RBF"):
+    def against(self, Z, dtype=np.float64):
+        def cross(X, workspace):
+            matrix = workspace.empty((len(X), len(Z)), dtype)
+            matrix[:] = (1 + X @ Z.T) ** 2
+            return matrix
+
+        return cross
+
+    def diagonal(self, X):
+        return (1 + np.einsum("ij,ij->i", X, X)) ** 2
+
+    def recorded(self, X, Z):
+        raise NotImplementedError
+
+    pull_diagonal = recorded
+
+
+@pytest.mark.parametrize(
+    ("kernel", "message"),
+    [
+        (Polynomial() + Constant(), "kernel of type Polynomial has no ONNX form; derive it from"),
+        (Bessel(2.0), "Bessel.profile uses kve, which has no ONNX form; write it with absolute, add"),
+        (Branching(2.0), "Branching.profile uses what is no ufunc, which has no ONNX form; write it with absolute"),
+    ],
+    ids=["no distances", "an unknown ufunc", "no ufunc"],
+)
+def test_a_kernel_without_an_onnx_form_is_refused_by_name(kernel, message):
+    model = BayesianSVC(kernel, n_inducing=15, tune=None, random_state=0, precision="double").fit(X, LABELS[2])
+    with pytest.raises(TypeError, match=message):
         to_onnx(model)
+
+
+def test_ufuncs_make_nodes():
+    graph, rows = Graph(), np.linspace(0.1, 2.0, 20)[:, None]
+    x = graph.input("X", np.float64, 1)
+    expected = {}
+    for ufunc in UFUNCS:
+        numbers = (np.float64(1.5),) * (ufunc.nin - 1)
+        for given, order in ((x, "xc"), *(((x, "cx"),) if numbers else ())):
+            name = f"{ufunc.__name__} {order}"
+            graph.output(name, ufunc(given, *numbers) if order == "xc" else ufunc(*numbers, given), 1)
+            expected[name] = ufunc(rows, *numbers) if order == "xc" else ufunc(*numbers, rows)
+    found = said(graph.model({}), rows)
+    for name, values in expected.items():
+        np.testing.assert_allclose(found[name], values, rtol=1e-12, atol=1e-15, err_msg=name)
+    for senseless in (np.arctan, np.add.reduce):
+        with pytest.raises(TypeError, match="has no ONNX form; use add"):
+            senseless(x)
 
 
 def test_what_cannot_be_exported(monkeypatch):

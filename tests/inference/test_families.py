@@ -10,7 +10,6 @@ from bayesvm.core.likelihoods import LIKELIHOODS
 from bayesvm.core.posterior import Gaussian, NaturalParameters
 from bayesvm.core.statistics import Block, Machine, View, block_statistics
 from bayesvm.core.workspace import Workspace
-from bayesvm.inference import families
 from bayesvm.inference.families import KernelFamily, LinearFamily
 from bayesvm.kernels import RBF, Constant, Linear, Matern, Sum
 from tests.oracles import numerical_gradient
@@ -101,9 +100,9 @@ def test_features_of_a_linear_prior_are_the_columns_times_its_root():
 def test_the_price_is_minus_the_log_density_of_normal_logarithms_up_to_a_constant():
     def log_density(scales, variance):
         mean = np.mean(np.log(scales))
-        of_mean = stats.norm(0.5 * np.log(3), families.LENGTH_DEVIATION).logpdf(mean)
-        apart = stats.norm(mean, families.RELEVANCE_DEVIATION).logpdf(np.log(scales)).sum()
-        usual = stats.norm(families.USUAL_VARIANCE, families.VARIANCE_DEVIATION).logpdf(np.log(variance))
+        of_mean = stats.norm(0.5 * np.log(3), 1.0).logpdf(mean)
+        apart = stats.norm(mean, 1.0).logpdf(np.log(scales)).sum()
+        usual = stats.norm(np.log(4.0), 1.5).logpdf(np.log(variance))
         return of_mean + apart + usual
 
     family = FAMILIES["one for every feature"]

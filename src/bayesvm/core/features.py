@@ -14,9 +14,7 @@ from typing import Protocol, Self
 import numpy as np
 import numpy.typing as npt
 
-from bayesvm.core.cross_kernels import CrossKernel
-from bayesvm.core.kernel_adjoints import KernelGradient, Recorded, added
-from bayesvm.core.kernels import Kernel
+from bayesvm.core.kernels import CrossKernel, Kernel, KernelGradient, Recorded, added
 from bayesvm.core.linalg import Array, cholesky, inverse_transposed
 from bayesvm.core.products import times_upper
 from bayesvm.core.workspace import Workspace
@@ -80,21 +78,21 @@ class InducingFeatures:
     inducing_points: Array
     whitening: Array  # L^-T, which every block is multiplied by, in some basis
     jitter: float = 0.0  # of the mean diagonal, that k(Z,Z) was given
-    level: float = 0.0  # that single precision subtracts from k(·,Z) before it rounds
+    offset: float = 0.0  # that single precision subtracts from k(·,Z) before it rounds
 
     @classmethod
     def build(cls, kernel: Kernel, inducing_points: Array, dtype: npt.DTypeLike = np.float64) -> InducingFeatures:
         """Factor ``k(Z,Z)`` with the jitter that the precision of the blocks asks for."""
         matrix = kernel(inducing_points)
-        level = kernel.level(matrix)
+        offset = kernel.offset(matrix)
         jitter = JITTER[np.dtype(dtype)]
-        if level and np.dtype(dtype) == np.float32:
-            # Rounding is relative to what is above or below the level. In powers of two, so that the jitter stays what
+        if offset and np.dtype(dtype) == np.float32:
+            # Rounding is relative to the difference from the offset. In powers of two, so that the jitter stays what
             # it is when a gradient moves the kernel a little.
-            apart = 2.0 ** np.ceil(np.log2(max(1 - float(matrix.mean()) / level, 1e-9)))
+            apart = 2.0 ** np.ceil(np.log2(max(1 - float(matrix.mean()) / offset, 1e-9)))
             jitter = max(jitter * apart, JITTER[np.dtype(np.float64)])
         factor, jitter = cholesky(matrix, what="the kernel matrix of the inducing points", jitter=jitter)
-        return cls(kernel, inducing_points, inverse_transposed(factor), jitter, level)
+        return cls(kernel, inducing_points, inverse_transposed(factor), jitter, offset)
 
     @property
     def n_weights(self) -> int:
@@ -102,20 +100,21 @@ class InducingFeatures:
 
     def prepared(self, basis: Array | None, dtype: npt.DTypeLike) -> PreparedFeatures:
         whitening = self.whitening if basis is None else self.whitening @ basis
-        if self.level and np.dtype(dtype) == np.float32:
-            whitening = np.vstack([whitening, self.level * whitening.sum(axis=0)])
+        if self.offset and np.dtype(dtype) == np.float32:
+            whitening = np.vstack([whitening, self.offset * whitening.sum(axis=0)])
         return self.with_prepared(whitening.astype(dtype))
 
     def with_prepared(self, whitening: Array) -> PreparedFeatures:
         """The map that was prepared before, from its matrix; for models read from files.
 
-        If there is a row more than points, it is the features of the kernel's level: the kernel is split into that and
-        the rest, so that what all points share does not drown what tells them apart (D3).
+        If there is a row more than points, it is the features of the kernel's offset: the kernel is split into that
+        and the rest, so that what all points share does not drown what tells them apart (D3).
         """
         Z, dtype = self.inducing_points, whitening.dtype
         if len(whitening) == len(Z):
             return _PreparedInducing(self.kernel, self.kernel.against(Z, dtype), whitening, None)
-        return _PreparedInducing(self.kernel, self.kernel.above(self.level, Z, dtype), whitening[:-1], whitening[-1])
+        cross = self.kernel.minus_offset(self.offset, Z, dtype)
+        return _PreparedInducing(self.kernel, cross, whitening[:-1], whitening[-1])
 
     def recorded(self, X: Array) -> RecordedFeatures:
         rows = np.asarray(X, np.float64)

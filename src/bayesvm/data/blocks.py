@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bayesvm.core.linalg import Array
-from bayesvm.core.statistics import Block
+from bayesvm.core.latent import Block
 from bayesvm.core.workspace import Workspace
 from bayesvm.data.scaling import ColumnMoments, Scaler
 

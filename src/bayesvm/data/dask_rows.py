@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from bayesvm.core.statistics import Block
+from bayesvm.core.latent import Block
 from bayesvm.data.blocks import RowNumbers, Work, taken
 from bayesvm.data.memory import stacked
 from bayesvm.data.partitions import (

@@ -9,7 +9,7 @@ from typing import Self, TypeVar
 
 import numpy as np
 
-from bayesvm.core.statistics import Block
+from bayesvm.core.latent import Block
 from bayesvm.data.blocks import RowNumbers, Work, most_held, random_rows
 from bayesvm.data.memory import MemorySource
 from bayesvm.data.scaling import ColumnMoments, ColumnScaler, Scaler

@@ -11,7 +11,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from bayesvm.core.statistics import Block
+from bayesvm.core.latent import Block
 from bayesvm.core.workspace import Workspace
 from bayesvm.data.blocks import RowNumbers, Work, stripe_rows, taken
 from bayesvm.data.memory import MemorySource, stacked

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from bayesvm.core.statistics import Block
+from bayesvm.core.latent import Block
 from bayesvm.data.blocks import BlockSource, RowNumbers, checksum, rows_to_hold, taken
 from bayesvm.data.dask_rows import is_dask
 from bayesvm.data.memory import MemorySource

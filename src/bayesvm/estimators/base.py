@@ -36,6 +36,7 @@ from bayesvm.inference.settings import Settings
 from bayesvm.inference.training import Callback
 from bayesvm.progress import progress_display
 from bayesvm.storage.checkpoints import CheckpointFile, identity
+from bayesvm.storage.kernels import classes_of
 from bayesvm.storage.models import Model, write_model
 
 NOISE = 1.0  # variance; .3 and 3 are about as good, and all far better than none where rows are many
@@ -115,7 +116,7 @@ class BaseBayesianSVC(PredictingClassifier, metaclass=ABCMeta):
             their log loss during the fit, which does not depend on them.
         """
         check_parameters(self, self._parameter_checks)
-        kept = NoCheckpoint() if checkpoint is None else CheckpointFile.open(checkpoint, checkpoint_every)
+        kept = self._checkpoint(checkpoint, checkpoint_every)
         with progress_display(self.verbose) as display:
             display.phase("reading labels")
             outline = copy(self)  # scikit-learn's validation writes to what it is given
@@ -126,7 +127,9 @@ class BaseBayesianSVC(PredictingClassifier, metaclass=ABCMeta):
             warn_if_costly(len(rows.classes), rows.n_rows)
             settings, model = self._settings(outline), self._model(rows.n_features)
             self._require_memory(rows, model, settings)
-            kept.belongs_to(lambda: identity(self, rows.classes, columns_of(outline), rows.fingerprint() | _digest(start)))
+            if isinstance(kept, CheckpointFile):
+                data = rows.fingerprint() | _digest(start)
+                kept.belongs_to(identity(self, rows.classes, columns_of(outline), data))
             head = _head(rows) if start is None else start.head
             listeners = Listeners(display, callback, HeldOut.of(outline, held_out, rows.classes))
             fitted = fitting.fit(settings, model, head, rows, listeners, kept, start)
@@ -154,6 +157,10 @@ class BaseBayesianSVC(PredictingClassifier, metaclass=ABCMeta):
             fitted = fitting.update(settings, model, head, rows, Listeners(display), start)
         self._store(outline, outline.classes_, fitted)
         return self
+
+    def _checkpoint(self, path: Any, every: float) -> CheckpointFile | NoCheckpoint:
+        """The file, which may name the classes of the kernel that was given."""
+        return NoCheckpoint() if path is None else CheckpointFile.open(path, every, classes_of(getattr(self, "kernel", None)))
 
     def _stream_classes(self, classes: Any, *, first: bool) -> np.ndarray:
         if first and classes is None:

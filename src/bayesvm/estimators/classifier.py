@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.utils import check_array
 
 from bayesvm.core.features import InducingFeatures
-from bayesvm.core.kernels import RBF, Kernel, Linear, Matern
+from bayesvm.core.kernels import NAMED, Kernel
 from bayesvm.estimators._attributes import FittedAttribute
 from bayesvm.estimators.base import BaseBayesianSVC
 from bayesvm.estimators.parameters import COMMON, one_of, whole
@@ -18,14 +18,6 @@ from bayesvm.inference.fitted import Fitted
 from bayesvm.inference.kernel_model import KernelModel
 
 AUTO_KERNELS = ("rbf", "matern32")  # among which tuning chooses
-
-KERNELS = {
-    "auto": lambda d: RBF(np.sqrt(d), 4.0),  # unless there is tuning, which tries several
-    "rbf": lambda d: RBF(np.sqrt(d), 4.0),
-    "matern32": lambda d: Matern(np.sqrt(d), 4.0, nu=1.5),
-    "matern52": lambda d: Matern(np.sqrt(d), 4.0, nu=2.5),
-    "linear": lambda d: Linear(4.0 / d, variance_bounds=(0.04 / d, 40.0 / d)),
-}
 
 
 class BayesianSVC(BaseBayesianSVC):
@@ -36,10 +28,10 @@ class BayesianSVC(BaseBayesianSVC):
 
     Parameters
     ----------
-    kernel : "auto", "rbf", "matern32", "matern52", "linear" or a kernel of ``bayesvm.kernels``
+    kernel : "auto", "rbf", "matern12", "matern32", "matern52", "rational_quadratic", "linear" or a kernel object
         "auto" chooses between Matern 3/2 and RBF. A name stands for that kernel with length-scale √D and variance 4 on
-        the scaled inputs, from where tuning goes on. A kernel object is tuned in the parameters whose bounds are not
-        "fixed", and has one length-scale or one for every feature, as given.
+        the scaled inputs, where tuning starts. A kernel of ``bayesvm.kernels``, or your own, is tuned in the
+        parameters whose bounds are not "fixed", and has one length-scale or one for every feature, as given.
     n_inducing : int, "auto" or None
         Number of inducing points. "auto": 300, or every distinct row if there are fewer; then 1000 (at most half the
         rows) if N·M² is at most 2·10¹⁰ and leave-one-out gains .002 by it.
@@ -240,11 +232,11 @@ def _kernel(wanted: Any, n_features: int) -> Kernel:
     """The kernel that a name or an object stands for."""
     if isinstance(wanted, Kernel):
         return copy.deepcopy(wanted)
-    if not isinstance(wanted, str) or wanted not in KERNELS:
+    if not isinstance(wanted, str) or wanted not in NAMED:
         raise ValueError(
-            f"kernel must be one of {', '.join(map(repr, KERNELS))} or a kernel of bayesvm.kernels; got {wanted!r}"
+            f"kernel must be one of {', '.join(map(repr, NAMED))} or a kernel of bayesvm.kernels; got {wanted!r}"
         )
-    return KERNELS[wanted](n_features)
+    return NAMED[wanted](n_features)
 
 
 def _features(fitted: Fitted) -> InducingFeatures:
@@ -256,7 +248,7 @@ def _features(fitted: Fitted) -> InducingFeatures:
 
 def _relevance(features: InducingFeatures) -> np.ndarray | None:
     """Share of every feature in the squared distances between inducing points; None where there are no distances."""
-    scales = inducing.length_scales(features.kernel)
+    scales = features.kernel.length_scales
     if scales is None:
         return None
     spread = np.var(features.inducing_points, axis=0)

@@ -1,23 +1,23 @@
 """Export: kernels (D2), feature maps (D3) and the moments of f (D4).
 
-Distances cancel, and are computed in double precision throughout; the products with M×M matrices, which are nearly all
+Kernels are computed in double precision, since distances cancel; the products with M×M matrices, which are nearly all
 the work, in the type of the graph.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from bayesvm.core.cross_kernels import FAR, FARTHEST, AffineDistances, FlatRBFAgainst
 from bayesvm.core.features import InducingFeatures
-from bayesvm.core.kernels import RBF, Constant, Kernel, Linear, Matern, Sum
+from bayesvm.core.kernels import Constant, Kernel, Linear, Stationary, Sum
+from bayesvm.core.kernels.distances import FAR, FARTHEST, AffineDistances
 from bayesvm.core.linalg import Array
 from bayesvm.core.statistics import View
-from bayesvm.export.graph import Value, clip, concatenated, exp, maximum, minimum, sqrt
+from bayesvm.export.graph import UFUNCS, Value, clip, concatenated, maximum, minimum
 
 
 def moments(features: Any, view: View, rows: Value, dtype: npt.DTypeLike) -> tuple[Value, Value]:
@@ -51,30 +51,33 @@ def _linear(features: Any, view: Any, rows: Value, dtype: np.dtype[Any]) -> tupl
 def _inducing(features: InducingFeatures, view: Any, rows: Value, dtype: np.dtype[Any]) -> tuple[Value, Value]:
     """``L⁻¹ k(Z, x)`` in the view's basis, and ``k(x, x)``."""
     prepared, exported = view.features, exported_kernel(features.kernel)
+    matrix = exported.matrix(features.kernel, features.inducing_points, rows)
     if prepared.shared is None:
-        matrix = exported.matrix(features.kernel, features.inducing_points, rows, dtype)
-        phi = matrix @ prepared.whitening
+        phi = matrix.cast(dtype) @ prepared.whitening
     else:
-        phi = _flat_rbf(prepared.cross, rows, dtype) @ prepared.whitening + prepared.shared
+        phi = (matrix - features.offset).cast(dtype) @ prepared.whitening + prepared.shared
     return phi, exported.diagonal(features.kernel, rows)
 
 
 class ExportedKernel(NamedTuple):
     """A kernel as nodes: ``k(x, Z)`` of every row, and ``k(x, x)`` of every row or one for all."""
 
-    matrix: Callable[[Any, Array, Value, np.dtype[Any]], Value]
+    matrix: Callable[[Any, Array, Value], Value]
     diagonal: Callable[[Any, Value], Value]
 
 
 def exported_kernel(kernel: Kernel) -> ExportedKernel:
     """How kernels of this kind are written."""
-    if type(kernel) not in KERNELS:
-        known = ", ".join(kind.__name__ for kind in KERNELS)
-        raise TypeError(f"a kernel of type {type(kernel).__name__} has no ONNX form; fit with one of {known}")
-    return KERNELS[type(kernel)]
+    for kind, exported in KERNELS.items():
+        if isinstance(kernel, kind):
+            return exported
+    raise TypeError(
+        f"a kernel of type {type(kernel).__name__} has no ONNX form; derive it from bayesvm.kernels.Stationary, or fit "
+        "with a kernel of bayesvm"
+    )
 
 
-def _affine(distances: AffineDistances, rows: Value, dtype: np.dtype[Any]) -> Value:
+def _affine(distances: AffineDistances, rows: Value) -> Value:
     """``slope · d² + intercept``, on the right side of d² = 0."""
     scaled = clip((rows - distances.centre) * distances.inverse_scale, -FARTHEST, FARTHEST)
     points = distances.points
@@ -85,64 +88,58 @@ def _affine(distances: AffineDistances, rows: Value, dtype: np.dtype[Any]) -> Va
         differences = [scaled.columns([j]) - points[:, j] for j in range(points.shape[1])]
         squares = [difference * difference for difference in differences]
         value = sum(squares[1:], squares[0]) * distances.slope + distances.intercept
-    return (minimum if distances.slope < 0 else maximum)(value, distances.intercept).cast(dtype)
+    return (minimum if distances.slope < 0 else maximum)(value, distances.intercept)
 
 
-def _rbf(kernel: RBF, points: Array, rows: Value, dtype: np.dtype[Any]) -> Value:
+def _stationary(kernel: Stationary, points: Array, rows: Value) -> Value:
     against: Any = kernel.against(points)
-    return exp(_affine(against.exponent, rows, dtype))
+    for call in against.formula.calls:
+        if call.function not in UFUNCS:
+            name = call.function.__name__ if isinstance(call.function, np.ufunc) else "what is no ufunc"
+            raise TypeError(
+                f"{type(kernel).__name__}.profile uses {name}, which has no ONNX form; write it with "
+                f"{', '.join(sorted(ufunc.__name__ for ufunc in UFUNCS))} of NumPy, and with operators"
+            )
+    value: Value = against.formula.of(_affine(against.distances, rows))
+    return value
 
 
-def _flat_rbf(against: FlatRBFAgainst, rows: Value, dtype: np.dtype[Any]) -> Value:
-    """``σ² expm1(-d²/2)``: what is left above the level of a flat kernel, as ``tanh(t/2) (exp(t) + 1)``."""
-    t = _affine(against.exponent, rows, dtype)
-    return (t * 0.5).apply("Tanh") * (exp(t) + 1.0) * against.variance
+def _stationary_diagonal(kernel: Stationary, rows: Value) -> Value:
+    return rows.graph.constant(float(kernel.diagonal(np.zeros((1, 1)))[0]), np.float64)
 
 
-def _matern(kernel: Matern, points: Array, rows: Value, dtype: np.dtype[Any]) -> Value:
-    against: Any = kernel.against(points)
-    squared = _affine(against.squared, rows, dtype)
-    a = sqrt(squared)
-    polynomial = a + 1.0 if kernel.nu == 1.5 else a + 1.0 + squared * (1 / 3)
-    return polynomial * exp(-a) * float(kernel.variance)
-
-
-def _dot(kernel: Linear, points: Array, rows: Value, dtype: np.dtype[Any]) -> Value:
-    return (rows @ (float(kernel.variance) * points.T)).cast(dtype)
+def _dot(kernel: Linear, points: Array, rows: Value) -> Value:
+    return rows @ (float(kernel.variance) * points.T)
 
 
 def _dot_diagonal(kernel: Linear, rows: Value) -> Value:
     return (rows * rows).sum(1) * float(kernel.variance)
 
 
-def _constant(kernel: Constant, points: Array, rows: Value, dtype: np.dtype[Any]) -> Value:
-    return rows.graph.constant(np.full((1, len(points)), float(kernel.variance)), dtype)
+def _constant(kernel: Constant, points: Array, rows: Value) -> Value:
+    return rows.graph.constant(np.full((1, len(points)), float(kernel.variance)), np.float64)
 
 
-def _variance(kernel: Any, rows: Value) -> Value:
+def _constant_diagonal(kernel: Constant, rows: Value) -> Value:
     return rows.graph.constant(float(kernel.variance), np.float64)
 
 
-def _sum(kernel: Sum, points: Array, rows: Value, dtype: np.dtype[Any]) -> Value:
-    terms = [
-        exported_kernel(part).matrix(part, points, rows, dtype) * weight
-        for part, weight in zip(kernel.kernels, kernel.checked_weights(), strict=True)
-    ]
-    return sum(terms[1:], terms[0])
+def _sum(kernel: Sum, points: Array, rows: Value) -> Value:
+    return _weighted(kernel, [exported_kernel(part).matrix(part, points, rows) for part in kernel.kernels])
 
 
 def _sum_diagonal(kernel: Sum, rows: Value) -> Value:
-    terms = [
-        exported_kernel(part).diagonal(part, rows) * weight
-        for part, weight in zip(kernel.kernels, kernel.checked_weights(), strict=True)
-    ]
+    return _weighted(kernel, [exported_kernel(part).diagonal(part, rows) for part in kernel.kernels])
+
+
+def _weighted(kernel: Sum, parts: Sequence[Value]) -> Value:
+    terms = [part * weight for part, weight in zip(parts, kernel.checked_weights(), strict=True)]
     return sum(terms[1:], terms[0])
 
 
-KERNELS: dict[type[Kernel], ExportedKernel] = {
-    RBF: ExportedKernel(_rbf, _variance),
-    Matern: ExportedKernel(_matern, _variance),
+KERNELS: dict[Any, ExportedKernel] = {
+    Stationary: ExportedKernel(_stationary, _stationary_diagonal),
     Linear: ExportedKernel(_dot, _dot_diagonal),
-    Constant: ExportedKernel(_constant, _variance),
+    Constant: ExportedKernel(_constant, _constant_diagonal),
     Sum: ExportedKernel(_sum, _sum_diagonal),
 }

@@ -5,9 +5,9 @@ Only operators that onnxruntime has in double precision are used. It lacks Erf, 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -28,7 +28,13 @@ class Value:
     name: str
     dtype: np.dtype[Any]
     rank: int  # how many axes it has
-    __array_ufunc__: ClassVar[None] = None  # a NumPy number on the left leaves the operation to us
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Value | Number, **options: Any) -> Value:
+        """The nodes that do what a ufunc does."""
+        if ufunc not in UFUNCS or method != "__call__" or options:
+            raise TypeError(f"{ufunc.__name__} has no ONNX form; use {', '.join(f.__name__ for f in UFUNCS)}")
+        first, *others = [x if isinstance(x, Value) else self.graph.constant(x, self.dtype) for x in inputs]
+        return UFUNCS[ufunc](first, *others)
 
     def apply(self, op: str, *others: Value | Number, dtype: npt.DTypeLike | None = None, **attributes: Any) -> Value:
         """The result of an operator, of the same type unless another is given."""
@@ -163,34 +169,33 @@ class Graph:
         return model
 
 
-def exp(x: Value) -> Value:
-    """``eˣ``."""
-    return x.apply("Exp")
+def _node(op: str) -> Callable[..., Value]:
+    return lambda first, *others: first.apply(op, *others)
 
 
-def log(x: Value) -> Value:
-    """The natural logarithm."""
-    return x.apply("Log")
+exp, log, sqrt, absolute, maximum, minimum = map(_node, ("Exp", "Log", "Sqrt", "Abs", "Max", "Min"))
 
-
-def sqrt(x: Value) -> Value:
-    """The square root."""
-    return x.apply("Sqrt")
-
-
-def absolute(x: Value) -> Value:
-    """``|x|``."""
-    return x.apply("Abs")
-
-
-def maximum(x: Value, y: Value | Number) -> Value:
-    """The larger one."""
-    return x.apply("Max", y)
-
-
-def minimum(x: Value, y: Value | Number) -> Value:
-    """The smaller one."""
-    return x.apply("Min", y)
+# What a formula of NumPy may use.
+UFUNCS: dict[Callable[..., Any], Callable[..., Value]] = {
+    np.add: _node("Add"),
+    np.subtract: _node("Sub"),
+    np.multiply: _node("Mul"),
+    np.divide: _node("Div"),
+    np.power: _node("Pow"),
+    np.negative: _node("Neg"),
+    np.square: lambda x: x * x,
+    np.sqrt: sqrt,
+    np.exp: exp,
+    np.expm1: lambda x: exp(x) - 1.0,
+    np.log: log,
+    np.log1p: lambda x: log(x + 1.0),
+    np.sin: _node("Sin"),
+    np.cos: _node("Cos"),
+    np.tanh: _node("Tanh"),
+    np.absolute: absolute,
+    np.maximum: maximum,
+    np.minimum: minimum,
+}
 
 
 def clip(x: Value, low: float, high: float) -> Value:

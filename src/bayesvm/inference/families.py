@@ -12,14 +12,11 @@ from typing import Protocol
 import numpy as np
 
 from bayesvm.core.features import FeatureGradient, InducingFeatures, LinearFeatures
-from bayesvm.core.kernels import Kernel
+from bayesvm.core.kernels import Kernel, SharedLogNormal
 from bayesvm.core.linalg import Array
 
-# D19: means and deviations of logarithms.
-USUAL_VARIANCE, VARIANCE_DEVIATION = float(np.log(4.0)), 1.5
-LENGTH_DEVIATION = 1.0  # of the mean over the features, around log √D
-RELEVANCE_DEVIATION = 1.0  # of a feature around that mean
 PRIOR_VARIANCES = (1e-4, 1e2)  # of linear weights
+LINEAR_PRIOR = SharedLogNormal(deviation=1.5, median=1.0)  # of these variances (D19)
 
 Bounds = list[tuple[float | None, float | None]]
 Features = InducingFeatures | LinearFeatures
@@ -77,21 +74,8 @@ class KernelFamily:
         return np.concatenate([theta, points.ravel()]) if self.learn_points else theta
 
     def penalty(self, x: Array) -> tuple[float, Array]:
-        """Normal in the logs: variances around 4, the mean length-scale around √D, features around their mean."""
-        value, parts = 0.0, [np.zeros(0)]
-        for parameter in self.kernel.at(x[: len(self.kernel.log_parameters())]).learned():
-            theta = np.log(parameter.value)
-            if parameter.name.endswith("length_scale"):
-                mean = theta.mean()
-                away, apart = mean - 0.5 * np.log(self.points.shape[1]), theta - mean
-                value += 0.5 * (away / LENGTH_DEVIATION) ** 2 + 0.5 * float(apart @ apart) / RELEVANCE_DEVIATION**2
-                parts.append(away / LENGTH_DEVIATION**2 / len(theta) + apart / RELEVANCE_DEVIATION**2)
-            else:
-                beyond = theta - USUAL_VARIANCE
-                value += 0.5 * float(beyond @ beyond) / VARIANCE_DEVIATION**2
-                parts.append(beyond / VARIANCE_DEVIATION**2)
-        slope = np.concatenate(parts)
-        return float(value), np.concatenate([slope, np.zeros(len(x) - len(slope))])
+        value, slope = self.kernel.at(x[: len(self.kernel.log_parameters())]).penalty(self.points.shape[1])
+        return value, np.concatenate([slope, np.zeros(len(x) - len(slope))])
 
 
 @dataclass(frozen=True)
@@ -120,8 +104,4 @@ class LinearFamily:
         return each if len(self.prior) > 1 else np.atleast_1d(each.sum())
 
     def penalty(self, x: Array) -> tuple[float, Array]:
-        """Normal around their mean, and that around 1."""
-        mean = float(x.mean())
-        apart = x - mean
-        value = 0.5 * (mean / VARIANCE_DEVIATION) ** 2 + 0.5 * float(apart @ apart) / RELEVANCE_DEVIATION**2
-        return value, mean / VARIANCE_DEVIATION**2 / len(x) + apart / RELEVANCE_DEVIATION**2
+        return LINEAR_PRIOR(x, self.n_features)

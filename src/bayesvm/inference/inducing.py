@@ -12,7 +12,7 @@ from sklearn.mixture import GaussianMixture
 from threadpoolctl import threadpool_limits
 
 from bayesvm.core.heads import Head
-from bayesvm.core.kernels import Kernel, Sum
+from bayesvm.core.kernels import Kernel
 from bayesvm.core.linalg import Array
 from bayesvm.core.workspace import Workspace
 from bayesvm.data.blas import one_blas_thread
@@ -218,12 +218,5 @@ def _unit(rows: Array, kernel: Kernel | None) -> Array:
     """The kernel's length-scales, times the extent of the rows in them, so that squares neither over- nor underflow."""
     if kernel is not None:
         kernel.against(rows[:1])  # complains if there are not as many length-scales as columns
-    scale = np.asarray(1.0 if (found := length_scales(kernel)) is None else found, np.float64)
+    scale = np.asarray(1.0 if kernel is None or kernel.length_scales is None else kernel.length_scales, np.float64)
     return scale * np.ptp(rows / scale, axis=0).max()
-
-
-def length_scales(kernel: Kernel | None) -> npt.ArrayLike | None:
-    """The length-scales, those of the first part that has any for a sum."""
-    if isinstance(kernel, Sum):
-        return next((scale for part in kernel.kernels if (scale := length_scales(part)) is not None), None)
-    return getattr(kernel, "length_scale", None)

@@ -6,7 +6,6 @@ tried is kept for a report. `docs/tuning.md` has the experiments that decided th
 
 from __future__ import annotations
 
-import copy
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -272,13 +271,8 @@ class Tuner:
         return self._searched("kernel", entry.scale, name, entry.rows, kernel, entry.judgement, OTHER)
 
     def _as(self, name: str, kernel: Kernel, candidates: Candidates) -> Kernel:
-        """A kernel's length-scales and variance in the family of that name."""
-        family = candidates.kernels[name]
-        if type(family) is type(kernel):
-            return kernel
-        found = kernel.get_params()
-        other = copy.deepcopy(family)
-        return other.set_params(length_scale=found["length_scale"], variance=found["variance"])
+        """A kernel's parameters in the family of that name."""
+        return candidates.kernels[name].with_parameters_of(kernel)
 
     def _search(
         self, what: str, entry: Entry, kernel: Kernel, candidates: Candidates, stage: tuple[int, int, int]
@@ -304,7 +298,7 @@ class Tuner:
         trial = Trial(
             what,
             scale,
-            name + (", relevance" if np.ndim(kernel.get_params().get("length_scale", 0)) else ""),
+            name + (", relevance" if kernel.has_relevance else ""),
             rows.source.n_rows,
             len(points),
             found.best.loo,

@@ -83,7 +83,7 @@ class RelevanceDisplay(Display):
         names = fitted.inner_names(feature_names)
         if groups:
             relevance, names = added_up(relevance, names, groups)
-        learned = has_many_length_scales(fitted.model.kernel_)
+        learned = fitted.model.kernel_.has_relevance
         return cls(relevance, names, learned=learned).plot(ax=ax, top=top, **kwargs)
 
     def plot(self, ax: Any = None, *, top: int = 20, **kwargs: Any) -> RelevanceDisplay:
@@ -128,11 +128,3 @@ def added_up(
     for key, share in zip(keys, relevance, strict=True):
         sums[key] += float(share)
     return np.array(list(sums.values())), [key if kind == "group" else names[int(key)] for kind, key in sums]
-
-
-def has_many_length_scales(kernel: Any) -> bool:
-    """One for every feature, in the kernel or a part of it."""
-    parts = getattr(kernel, "kernels", None)
-    if parts is not None:
-        return any(map(has_many_length_scales, parts))
-    return bool(np.ndim(getattr(kernel, "length_scale", 0.0)))

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bayesvm.inspection import RelevanceDisplay
-from bayesvm.inspection.relevance import added_up, has_many_length_scales
+from bayesvm.inspection.relevance import added_up
 from bayesvm.preparation import Recipe
 from bayesvm.preparation.columns import RARE, LevelColumn
 from bayesvm.report.svg import drawn
@@ -57,7 +57,7 @@ def _some(X: npt.NDArray[Any]) -> npt.NDArray[Any]:
 def relevance(model: TableModel) -> tuple[list[str], npt.NDArray[Any]] | None:
     """Shares of the columns in the distances that the kernel sees, if it has learned a length-scale for each."""
     estimator, recipe = model.estimator, model.recipe
-    if getattr(estimator, "relevance_", None) is None or not has_many_length_scales(estimator.kernel_):
+    if getattr(estimator, "relevance_", None) is None or not estimator.kernel_.has_relevance:
         return None
     shares, names = added_up(estimator.relevance_, recipe.names, recipe.groups)
     return names, shares

@@ -98,8 +98,8 @@ class CheckpointFile:
     def seed(self, drawn: int) -> int:
         return int(self.content.setdefault("seed", drawn))
 
-    def belongs_to(self, who: Callable[[], dict[str, Any]]) -> None:
-        here = who()
+    def belongs_to(self, here: dict[str, Any]) -> None:
+        """Refuse to be used for another fit, and say what differs."""
         known = self.content.setdefault("identity", here)
         for name in [*here, *known]:
             then, now = known.get(name), here.get(name)

@@ -14,6 +14,7 @@ from bayesvm import persistence
 from bayesvm.data.blas import threads_for_matrices
 from bayesvm.inference.fitted import Fitted
 from bayesvm.schema import Schema, anything
+from bayesvm.storage.kernels import UntrustedKernelError
 from bayesvm.storage.schemas import check_model
 from bayesvm.storage.states import fitted_from, fitted_state, from_plain, plain
 from bayesvm.storage.version1 import upgraded
@@ -59,11 +60,14 @@ def read_model(
     if kind not in parameters_of:
         remedy = "give a model" if kind == CHECKPOINT else "upgrade bayesvm"
         raise ValueError(f"{path}: holds a {kind!r}, which is no model that this version of bayesvm knows; {remedy}")
-    with persistence.building(Path(path)):
-        if version == 1:
-            state = upgraded(kind, state)
-        check_model(kind, parameters_of[kind], state, schema)
-        return _model(kind, state, trusted)
+    try:
+        with persistence.building(Path(path)):
+            if version == 1:
+                state = upgraded(kind, state)
+            check_model(kind, parameters_of[kind], state, schema)
+            return _model(kind, state, trusted)
+    except UntrustedKernelError as error:
+        raise UntrustedKernelError(f"{path}: {error}") from None
 
 
 def _model(kind: str, state: dict[str, Any], trusted: Iterable[Any]) -> Model:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
@@ -143,9 +143,9 @@ class TableModel:
         save(self.estimator, Path(path), beside, BESIDE)
 
     @classmethod
-    def load(cls, path: str | PathLike[str]) -> TableModel:
+    def load(cls, path: str | PathLike[str], trusted: Iterable[str | type] = ()) -> TableModel:
         """Read a file of ``save``, or one of an estimator alone, whose columns must then be numbers."""
-        return load_both(Path(path), cls.of, BESIDE)
+        return load_both(Path(path), cls.of, BESIDE, trusted)
 
     @classmethod
     def of(cls, estimator: Any, beside: dict[str, Any] | None) -> TableModel:
@@ -171,10 +171,17 @@ class TableModel:
         return fit_table(source, target, **options)
 
 
-def load(path: str | PathLike[str]) -> Any:
+def load(path: str | PathLike[str], trusted: Iterable[str | type] = ()) -> Any:
     """Read a ``TableModel`` of ``bayesvm fit``, or an estimator that ``save`` wrote. Runs no code of the file.
 
     A file that is cut short, altered, foreign or of a newer version is a ``ValueError`` that says which.
+
+    Parameters
+    ----------
+    path : str or path
+    trusted : collection of str or classes
+        Classes of kernels outside bayesvm that may be imported, or their import paths, ``"package.module.Class"``. A
+        model with another such kernel is an ``ImportError`` that names its class, and nothing is imported.
 
     Examples
     --------
@@ -183,7 +190,10 @@ def load(path: str | PathLike[str]) -> Any:
     >>> model.predict_proba("new.csv")  # doctest: +SKIP
     """
     return load_both(
-        Path(path), lambda estimator, beside: estimator if beside is None else TableModel.of(estimator, beside), BESIDE
+        Path(path),
+        lambda estimator, beside: estimator if beside is None else TableModel.of(estimator, beside),
+        BESIDE,
+        trusted,
     )
 
 

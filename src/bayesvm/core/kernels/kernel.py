@@ -9,48 +9,67 @@ from __future__ import annotations
 
 import copy
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from inspect import signature
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
 import numpy.typing as npt
 
-from bayesvm.core.cross_kernels import ConstantAgainst, CrossKernel, SumAgainst
-from bayesvm.core.kernel_adjoints import ByParameter, Recorded, RecordedSum, named_parts
+from bayesvm.core.kernels.parameters import VARIANCE, Bounds, Learned, Parameter, checked_bounds, positive
 from bayesvm.core.linalg import Array
 from bayesvm.core.workspace import Workspace
 
-Bounds = tuple[float, float] | Literal["fixed"]
-LENGTH_SCALES: Bounds = (1e-2, 1e4)
-VARIANCES: Bounds = (1e-2, 1e2)
+ByParameter = dict[str, Array]  # derivatives by the logarithms of a kernel's parameters, by name
+
+
+class CrossKernel(Protocol):
+    """``k(·, Z)`` for a fixed Z; the matrix lies in the workspace and is the caller's to overwrite."""
+
+    def __call__(self, X: Array, workspace: Workspace, /) -> Array:
+        """The matrix ``k(X, Z)``."""
+        ...
+
+
+@dataclass
+class KernelGradient:
+    """Derivatives by the logarithms of a kernel's parameters, and by the points it is taken against."""
+
+    parameters: ByParameter
+    points: Array
+
+    def __iadd__(self, other: Self) -> Self:
+        self.parameters = added(self.parameters, other.parameters)
+        self.points = self.points + other.points
+        return self
+
+
+def added(mine: ByParameter, theirs: ByParameter) -> ByParameter:
+    """The sum, parameter by parameter."""
+    return {name: mine[name] + theirs[name] for name in mine}
 
 
 @dataclass(frozen=True)
-class Learned:
-    """A parameter that is learned: its value, always as a vector, and its bounds."""
+class Recorded:
+    """``k(X, Z)`` of one block, and its adjoint: ``pull(adjoint)`` is ``Σ adjoint_im ∂k(x_i, z_m)`` (D15)."""
 
-    name: str
     value: Array
-    bounds: tuple[float, float]
+    pull: Callable[[Array], KernelGradient]
 
 
 class Kernel(ABC):
-    """A covariance function. Parameters are stored as given, so that scikit-learn can clone them."""
+    """A covariance function. Parameters are stored as given, so that scikit-learn can clone them.
+
+    ``parameters`` declares those that can be learned: by name, a ``Parameter`` with prior and bounds. To write a kernel
+    that depends on distances, derive from ``Stationary``, which needs one method; other kernels need the four below.
+    """
+
+    parameters: ClassVar[Mapping[str, Parameter]] = {}
 
     @abstractmethod
     def against(self, Z: Array, dtype: npt.DTypeLike = np.float64) -> CrossKernel:
         """``k(·, Z)`` prepared for many blocks, computed in ``dtype``."""
-
-    def level(self, matrix: Array) -> float:
-        """A number near all of ``k(Z, Z)``, for kernels that can be had ``above`` it; zero if there is none (D3)."""
-        return 0.0
-
-    def above(self, level: float, Z: Array, dtype: npt.DTypeLike) -> CrossKernel:
-        """``k(·, Z) - level``; a kernel with a level of its own gives it an error relative to that difference."""
-        constant = ConstantAgainst(level, len(Z), np.dtype(dtype))
-        return SumAgainst((self.against(Z, dtype), constant), (1.0, -1.0))
 
     @abstractmethod
     def diagonal(self, X: Array) -> Array:
@@ -64,19 +83,40 @@ class Kernel(ABC):
     def pull_diagonal(self, X: Array, adjoint: Array) -> ByParameter:
         """``Σ adjoint_i ∂k(x_i, x_i)`` by the logarithms of the parameters (D15)."""
 
+    def offset(self, matrix: Array) -> float:
+        """A number near all of ``k(Z, Z)``, for kernels with an accurate ``minus_offset``; else zero (D3)."""
+        return 0.0
+
+    def minus_offset(self, offset: float, Z: Array, dtype: npt.DTypeLike) -> CrossKernel:
+        """``k(·, Z) - offset``; a kernel with an offset of its own gives it an error relative to that difference."""
+        return MinusOffset(self.against(Z, dtype), offset)
+
+    @property
+    def length_scales(self) -> Any:
+        """The length-scales, one number or one per feature; None for a kernel that has none."""
+        return next((getattr(self, name) for name, declared in self.parameters.items() if declared.per_feature), None)
+
+    @property
+    def has_relevance(self) -> bool:
+        """Whether some parameter has one value per feature."""
+        return any(np.ndim(getattr(self, name)) for name, declared in self.parameters.items() if declared.per_feature)
+
     def learned(self) -> list[Learned]:
         """The parameters that are learned; one with bounds ``"fixed"`` is not."""
-        found = []
-        for name, bounds in self._bounds().items():
-            if not (isinstance(bounds, str) and bounds == "fixed"):
-                low, high = _checked(name, bounds)
-                value = np.atleast_1d(np.asarray(positive(name, getattr(self, name)), np.float64))
-                found.append(Learned(name, value, (float(low), float(high))))
-        return found
-
-    def _bounds(self) -> dict[str, Bounds]:
         names = signature(type(self)).parameters
-        return {name: getattr(self, f"{name}_bounds") for name in names if f"{name}_bounds" in names}
+        for name in names:
+            if f"{name}_bounds" in names and name not in self.parameters:
+                raise TypeError(
+                    f"{type(self).__name__} has {name}_bounds, but declares no prior of {name}; add a Parameter to the "
+                    f"class, parameters = {{..., {name!r}: Parameter(LogNormal(1.0, 1.0), bounds=(0.01, 100.0))}}"
+                )
+        found = []
+        for name, declared in self.parameters.items():
+            bounds = checked_bounds(name, getattr(self, f"{name}_bounds", declared.bounds))
+            if bounds is not None:
+                value = np.atleast_1d(np.asarray(positive(name, getattr(self, name)), np.float64))
+                found.append(Learned(name, value, bounds, declared))
+        return found
 
     def log_parameters(self) -> Array:
         """The logarithms of all that is learned, one after the other: θ."""
@@ -88,6 +128,11 @@ class Kernel(ABC):
         bounds = np.concatenate([np.zeros((0, 2)), *rows])
         now = self.log_parameters()
         return np.column_stack([np.minimum(bounds[:, 0], now), np.maximum(bounds[:, 1], now)])
+
+    def penalty(self, n_features: int) -> tuple[float, Array]:
+        """``-log`` of the prior of θ where it is now, and its derivative by θ (D19)."""
+        priors = [p.declared.prior(np.log(p.value), n_features) for p in self.learned()]
+        return float(sum(value for value, _ in priors)), np.concatenate([np.zeros(0), *(slope for _, slope in priors)])
 
     def at(self, theta: Array) -> Self:
         """The same kernel at another θ."""
@@ -109,13 +154,22 @@ class Kernel(ABC):
         return np.concatenate([np.zeros(0), *parts])
 
     def per_feature(self, n_features: int) -> Self:
-        """The same kernel with a length-scale of its own for every feature, where length-scales are learned."""
+        """The same kernel with one value per feature of all learned parameters that may have that."""
         other = copy.deepcopy(self)
         for parameter in self.learned():
-            if parameter.name.endswith("length_scale"):
+            if parameter.declared.per_feature:
                 value = np.broadcast_to(parameter.value, n_features).copy()
                 other.set_params(**{parameter.name: value})
         return other
+
+    def with_parameters_of(self, other: Kernel) -> Self:
+        """A copy with the values of the learnable parameters that both have."""
+        mine, theirs = copy.deepcopy(self), copy.deepcopy(other).get_params()
+        return mine.set_params(**{name: theirs[name] for name in self.learnable() & other.learnable()})
+
+    def learnable(self) -> set[str]:
+        """Names of the parameters that could be learned."""
+        return set(self.parameters)
 
     def __call__(self, X: npt.ArrayLike, Z: npt.ArrayLike | None = None) -> Array:
         """The matrix ``k(X, Z)``, or ``k(X, X)``, in double precision."""
@@ -126,7 +180,7 @@ class Kernel(ABC):
         """Parameters by name, as scikit-learn asks; ``deep`` reaches into the parts of a sum."""
         return {name: getattr(self, name) for name in signature(type(self)).parameters}
 
-    def set_params(self, **params: Any) -> Kernel:
+    def set_params(self, **params: Any) -> Self:
         """Set parameters by name."""
         for name, value in params.items():
             if name not in self.get_params(deep=False):
@@ -165,6 +219,19 @@ class Kernel(ABC):
         return f"{type(self).__name__}({values})"
 
 
+@dataclass(frozen=True)
+class MinusOffset:
+    """``k(·, Z) - offset``, by subtraction."""
+
+    cross: CrossKernel
+    offset: float
+
+    def __call__(self, X: Array, workspace: Workspace, /) -> Array:
+        result = self.cross(X, workspace)
+        result -= self.offset
+        return result
+
+
 class Sum(Kernel):
     """``Σ_j γ_j k_j``, the paper's multiple kernels; ``2 * RBF() + Linear()`` builds one.
 
@@ -180,11 +247,13 @@ class Sum(Kernel):
         Within which tuning may change them.
     """
 
+    parameters = {"weights": replace(VARIANCE, amplitude=False)}  # noqa: RUF012  (never changed)
+
     def __init__(
         self,
         kernels: Sequence[Kernel],
         weights: Sequence[float] | None = None,
-        weights_bounds: Bounds = VARIANCES,
+        weights_bounds: Bounds = VARIANCE.bounds,
     ) -> None:
         self.kernels = kernels
         self.weights = weights
@@ -194,26 +263,28 @@ class Sum(Kernel):
         weighted = Sum(self.kernels, self.checked_weights(), self.weights_bounds)
         own = super(Sum, weighted).learned()
         parts = [
-            Learned(f"k{i}__{parameter.name}", parameter.value, parameter.bounds)
+            # A sum among the parts keeps the ratios of its own amplitudes.
+            replace(parameter, name=f"k{i}__{parameter.name}", declared=replace(parameter.declared, amplitude=False))
             for i, kernel in enumerate(self.kernels)
             for parameter in kernel.learned()
-            if not (own and parameter.name == "variance")
+            if not (own and parameter.declared.amplitude)
         ]
         return own + parts
+
+    def learnable(self) -> set[str]:
+        return {"weights"} | {f"k{i}__{name}" for i, part in enumerate(self.kernels) for name in part.learnable()}
+
+    @property
+    def length_scales(self) -> Any:
+        return next((scales for part in self.kernels if (scales := part.length_scales) is not None), None)
+
+    @property
+    def has_relevance(self) -> bool:
+        return any(part.has_relevance for part in self.kernels)
 
     def at(self, theta: Array) -> Self:
         weighted = type(self)(self.kernels, list(self.checked_weights()), self.weights_bounds)
         return super(Sum, weighted).at(theta)
-
-    def recorded(self, X: Array, Z: Array) -> Recorded:
-        parts = tuple(kernel.recorded(X, Z) for kernel in self.kernels)
-        return RecordedSum(parts, tuple(self.checked_weights()))
-
-    def pull_diagonal(self, X: Array, adjoint: Array) -> ByParameter:
-        weights = self.checked_weights()
-        parts = [kernel.pull_diagonal(X, w * adjoint) for w, kernel in zip(weights, self.kernels, strict=True)]
-        along = [w * float(adjoint @ kernel.diagonal(X)) for w, kernel in zip(weights, self.kernels, strict=True)]
-        return named_parts(parts, np.array(along))
 
     def checked_weights(self) -> Sequence[float]:
         """The weights, one per kernel; all one if none were given."""
@@ -227,8 +298,24 @@ class Sum(Kernel):
         return SumAgainst(parts, tuple(self.checked_weights()))
 
     def diagonal(self, X: Array) -> Array:
-        parts = zip(self.checked_weights(), self.kernels, strict=True)
-        return np.asarray(np.sum([weight * kernel.diagonal(X) for weight, kernel in parts], axis=0))
+        return np.asarray(np.sum([weight * kernel.diagonal(X) for kernel, weight in _terms(self)], axis=0))
+
+    def recorded(self, X: Array, Z: Array) -> Recorded:
+        parts = [kernel.recorded(X, Z) for kernel in self.kernels]
+        weights = self.checked_weights()
+
+        def pull(adjoint: Array) -> KernelGradient:
+            pulled = [part.pull(weight * adjoint) for weight, part in zip(weights, parts, strict=True)]
+            along = [weight * np.vdot(adjoint, part.value) for weight, part in zip(weights, parts, strict=True)]
+            parameters = _named([gradient.parameters for gradient in pulled], along)
+            return KernelGradient(parameters, np.sum([gradient.points for gradient in pulled], axis=0))
+
+        value = sum(weight * part.value for weight, part in zip(weights, parts, strict=True))
+        return Recorded(np.asarray(value), pull)
+
+    def pull_diagonal(self, X: Array, adjoint: Array) -> ByParameter:
+        parts = [kernel.pull_diagonal(X, weight * adjoint) for kernel, weight in _terms(self)]
+        return _named(parts, [weight * float(adjoint @ kernel.diagonal(X)) for kernel, weight in _terms(self)])
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         params = super().get_params(deep=False)
@@ -237,7 +324,7 @@ class Sum(Kernel):
                 params |= {f"k{i}__{name}": value for name, value in kernel.get_params().items()}
         return params
 
-    def set_params(self, **params: Any) -> Kernel:
+    def set_params(self, **params: Any) -> Self:
         for name, value in params.items():
             part, _, rest = name.partition("__")
             if rest and part[1:].isdigit() and part[0] == "k" and int(part[1:]) < len(self.kernels):
@@ -247,25 +334,28 @@ class Sum(Kernel):
         return self
 
 
-def positive(name: str, value: Any) -> Any:
-    """``value`` itself, if it is finite and above zero throughout."""
-    try:
-        holds = bool(np.all(np.isfinite(value)) and np.all(np.asarray(value) > 0))
-    except TypeError:
-        holds = False
-    if not holds:
-        raise ValueError(f"{name} must be positive and finite, got {value!r}")
-    return value
+@dataclass(frozen=True)
+class SumAgainst:
+    """``Σ_j γ_j k_j``."""
+
+    parts: tuple[CrossKernel, ...]
+    weights: tuple[float, ...]
+
+    def __call__(self, X: Array, workspace: Workspace, /) -> Array:
+        total = self.parts[0](X, workspace)
+        total *= self.weights[0]
+        for part, weight in zip(self.parts[1:], self.weights[1:], strict=True):
+            term = part(X, workspace)
+            term *= weight
+            total += term
+            workspace.release(term)
+        return total
 
 
-def _checked(name: str, bounds: Any) -> tuple[float, float]:
-    try:
-        low, high = (float(bound) for bound in bounds)
-    except (TypeError, ValueError):
-        low = high = np.nan
-    if not 0 < low < high:
-        raise ValueError(f"{name}_bounds must be 'fixed' or two numbers 0 < low < high, got {bounds!r}")
-    return low, high
+def _named(parts: list[ByParameter], weights: Sequence[Any]) -> ByParameter:
+    """Derivatives of a sum from those of its parts and those by its weights: ``∂/∂log γ_j = γ_j Σ adjoint k_j``."""
+    named = {f"k{i}__{name}": value for i, part in enumerate(parts) for name, value in part.items()}
+    return {"weights": np.array(weights)} | named
 
 
 def _terms(kernel: Kernel) -> list[tuple[Kernel, float]]:

@@ -1,0 +1,45 @@
+"""Core: the Matérn kernels of smoothness 1/2, 3/2 and 5/2 (D2)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from bayesvm.core.kernels.parameters import LENGTH_SCALE, VARIANCE, Bounds
+from bayesvm.core.kernels.stationary import Stationary
+
+
+class Matern(Stationary):
+    """Matern: ``σ² exp(-a)``, ``σ² (1+a) exp(-a)`` or ``σ² (1+a+a²/3) exp(-a)`` with ``a = √(2ν) d``.
+
+    Parameters
+    ----------
+    nu : 0.5, 1.5 or 2.5
+        How smooth f is: it has no derivative (the Laplace kernel), one, or two.
+    length_scale, variance, length_scale_bounds, variance_bounds
+        As those of ``RBF``.
+    """
+
+    def __init__(
+        self,
+        length_scale: float | npt.ArrayLike = 1.0,
+        variance: float = 1.0,
+        nu: float = 1.5,
+        length_scale_bounds: Bounds = LENGTH_SCALE.bounds,
+        variance_bounds: Bounds = VARIANCE.bounds,
+    ) -> None:
+        super().__init__(length_scale, variance, length_scale_bounds, variance_bounds)
+        self.nu = nu
+
+    def profile(self, squared: Any) -> tuple[Any, Any]:
+        if self.nu not in (0.5, 1.5, 2.5):
+            raise ValueError(f"nu must be 0.5, 1.5 or 2.5, got {self.nu!r}")
+        a = np.sqrt(2 * self.nu * squared)
+        decay = np.exp(-a)
+        if self.nu == 0.5:
+            return decay, decay / a
+        if self.nu == 1.5:
+            return (1 + a) * decay, 3 * decay
+        return (1 + a + a * a / 3) * decay, 5 / 3 * (1 + a) * decay

@@ -1,0 +1,149 @@
+"""Core: kernels that are a function of a distance, all from one method (D2): matrices, adjoints (D15), diagonals."""
+
+from __future__ import annotations
+
+import copy
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from bayesvm.core.kernels.distances import AffineDistances
+from bayesvm.core.kernels.formula import Call, Formula, formula, traced, without_factor
+from bayesvm.core.kernels.kernel import ByParameter, CrossKernel, Kernel, KernelGradient, Recorded
+from bayesvm.core.kernels.parameters import LENGTH_SCALE, VARIANCE, Bounds, positive
+from bayesvm.core.linalg import Array
+from bayesvm.core.workspace import Workspace
+
+PANEL_BYTES = 2**18  # of a matrix, that all calls of a profile are done to while the processor's cache has them
+STEP = 6e-6  # of a logarithm, for central differences: errors of rounding and of the step are alike
+COINCIDENT = 1e-13  # d² below which a row is the point itself but for rounding
+
+
+class Stationary(Kernel):
+    """``σ² f(d²)`` with ``d² = Σ_j (x_j - z_j)² / ℓ_j²``; a kernel of this kind needs one method, ``profile``.
+
+    Parameters
+    ----------
+    length_scale : float or array of shape (n_features,)
+        One for all features, or one for each.
+    variance : float
+        The σ².
+    length_scale_bounds, variance_bounds : (low, high) or "fixed"
+        Where tuning may go; "fixed" keeps the value.
+    """
+
+    parameters = {"length_scale": LENGTH_SCALE, "variance": VARIANCE}  # noqa: RUF012  (never changed)
+
+    def __init__(
+        self,
+        length_scale: float | npt.ArrayLike = 1.0,
+        variance: float = 1.0,
+        length_scale_bounds: Bounds = LENGTH_SCALE.bounds,
+        variance_bounds: Bounds = VARIANCE.bounds,
+    ) -> None:
+        self.length_scale = length_scale
+        self.variance = variance
+        self.length_scale_bounds = length_scale_bounds
+        self.variance_bounds = variance_bounds
+
+    @abstractmethod
+    def profile(self, squared: Any) -> tuple[Any, Any]:
+        """``f(d²)`` and ``-2 f'(d²)`` for an array of d², written with NumPy functions.
+
+        Where d² = 0 the second may be infinite, as there it is multiplied by a difference of zero.
+        """
+
+    def against(self, Z: Array, dtype: npt.DTypeLike = np.float64) -> CrossKernel:
+        variance, intercept = float(positive("variance", self.variance)), 0.0
+        calls = traced(lambda squared: self.profile(squared)[0]) or [Call(self._untraced, (0,), 1)]
+        factor, calls = without_factor(calls)
+        smooth = [call.function for call in calls] == [np.exp]
+        if smooth:
+            intercept = float(np.log(variance))
+        else:
+            calls = [*calls, Call(np.multiply, (calls[-1].result, variance), calls[-1].result + 1)]
+        distances = self._distances(Z, dtype, factor, intercept)
+        return StationaryAgainst(distances, formula(calls), clamped=not smooth)
+
+    def diagonal(self, X: Array) -> Array:
+        return np.full(len(X), float(positive("variance", self.variance)) * self._value(np.zeros(1))[0])
+
+    def recorded(self, X: Array, Z: Array) -> Recorded:
+        """With ``A = adjoint · slope``, ``slope = -2 σ² f'(d²)`` (D15):
+
+        ``∂/∂log ℓ_j = Σ A (x_j - z_j)²/ℓ_j²``, ``∂/∂log σ² = Σ adjoint k``, ``∂/∂z_m = Σ_i A_im (x_i - z_m)/ℓ²``.
+        """
+        variance, distances = float(positive("variance", self.variance)), self._distances(Z, np.float64)
+        squared = np.maximum(distances(X, Workspace()), 0.0)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            value, slope = self.profile(squared)
+        value, slope = variance * value, np.where(squared < COINCIDENT, 0.0, variance * slope)
+
+        def pull(adjoint: Array) -> KernelGradient:
+            A, rows, points = adjoint * slope, distances.scaled(X), distances.points
+            drawn, by_point = A.T @ rows, A.sum(axis=0)
+            squares = A.sum(axis=1) @ rows**2 - 2 * np.einsum("mj,mj->j", drawn, points) + by_point @ points**2
+            parameters = {"length_scale": squares, "variance": np.array([np.vdot(adjoint, value)])}
+            return KernelGradient(
+                parameters | self._by_shape(squared, adjoint),
+                (drawn - by_point[:, None] * points) * distances.inverse_scale,
+            )
+
+        return Recorded(value, pull)
+
+    def pull_diagonal(self, X: Array, adjoint: Array) -> ByParameter:
+        parameters = {"length_scale": np.zeros(X.shape[1]), "variance": np.array([adjoint @ self.diagonal(X)])}
+        return parameters | self._by_shape(np.zeros(1), np.array([adjoint.sum()]))
+
+    def _by_shape(self, squared: Array, adjoint: Array) -> ByParameter:
+        """``Σ adjoint ∂k/∂log p`` of the parameters p that the profile has, by central differences of it."""
+        found = {}
+        for name in {parameter.name for parameter in self.learned()} - Stationary.parameters.keys():
+            up, down = copy.copy(self), copy.copy(self)
+            setattr(up, name, getattr(self, name) * np.exp(STEP))
+            setattr(down, name, getattr(self, name) * np.exp(-STEP))
+            along = np.vdot(adjoint, up._value(squared) - down._value(squared)) / (2 * STEP)  # noqa: SLF001  (its own)
+            found[name] = np.array([self.variance * along])
+        return found
+
+    def _value(self, squared: Array) -> Array:
+        with np.errstate(divide="ignore", invalid="ignore"):  # of the slope at zero
+            value: Array = self.profile(squared)[0]
+        return value
+
+    def _untraced(self, squared: Array, out: Array) -> None:
+        """The value of a profile that is not a formula of ufuncs."""
+        out[...] = self._value(squared)
+
+    def _distances(self, Z: Array, dtype: npt.DTypeLike, slope: float = 1.0, intercept: float = 0.0) -> AffineDistances:
+        scale = np.asarray(positive("length_scale", self.length_scale), np.float64)
+        if scale.ndim and scale.shape != (Z.shape[1],):
+            raise ValueError(
+                f"length_scale has shape {scale.shape}, but the inputs have {Z.shape[1]} columns; "
+                "give one number, or one per column"
+            )
+        return AffineDistances.between(Z, np.broadcast_to(1 / scale, Z.shape[1]), slope, intercept, dtype)
+
+
+@dataclass(frozen=True)
+class StationaryAgainst:
+    """``σ² f(d²)``, panel after panel of rows in place of the distances."""
+
+    distances: AffineDistances
+    formula: Formula
+    clamped: bool  # not needed where a rounding error below zero is no worse than one above
+
+    def __call__(self, X: Array, workspace: Workspace, /) -> Array:
+        result = self.distances(X, workspace)
+        n_rows = max(1, PANEL_BYTES // (result.itemsize * result.shape[1]))
+        scratch = workspace.empty((self.formula.n_scratch, min(n_rows, len(X)), result.shape[1]), result.dtype)
+        for start in range(0, len(result), n_rows):
+            panel = result[start : start + n_rows]
+            if self.clamped:
+                self.distances.clamp(panel)
+            self.formula.in_place(panel, scratch[:, : len(panel)])
+        workspace.release(scratch)
+        return result

@@ -1,0 +1,131 @@
+"""Storage: kernels as plain state, what it must look like, and back.
+
+A kernel of bayesvm is stored by the name of its class, another one by the path from which its class is imported. To
+import that path is to run its module, so it must be trusted explicitly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+from bayesvm.core.kernels import RBF, VARIANCE, Constant, Kernel, Linear, Matern, RationalQuadratic, Sum
+from bayesvm.schema import (
+    Schema,
+    Sizes,
+    array,
+    bound,
+    each,
+    either,
+    flag,
+    items,
+    nothing,
+    one_of,
+    positive,
+    real,
+    record,
+    satisfying,
+    text,
+    value,
+)
+
+KERNELS: dict[str, type[Kernel]] = {cls.__name__: cls for cls in (RBF, Matern, RationalQuadratic, Linear, Constant)}
+
+TINY = float(np.finfo(np.float64).smallest_subnormal)
+BOUNDS = either(one_of("fixed"), items(bound, bound), array("fiu", 2, least=TINY, infinite=True))
+PER_FEATURE = either(positive, array("fiu", None, least=TINY), each(positive))
+PARAMETER = either(nothing, flag, text, real, array("fiub", None, infinite=True), each(real))  # of a user's kernel
+
+
+def _one_kernel(cls: type[Kernel], fixed: dict[str, Schema]) -> Schema:
+    learnable = {name: PER_FEATURE if p.per_feature else positive for name, p in cls.parameters.items()}
+    bounds = dict.fromkeys((f"{name}_bounds" for name in learnable), BOUNDS)
+    return record({"name": one_of(cls.__name__), "parameters": record(learnable | fixed, bounds)})
+
+
+def kernel_schema(found: Any, path: str, sizes: Sizes) -> None:
+    """A kernel, or a sum of kernels, which may be sums themselves."""
+    KERNEL(found, path, sizes)
+
+
+KERNEL = either(
+    record(
+        {
+            "name": value("the import path of a class", lambda found: isinstance(found, str) and "." in found),
+            "parameters": record({}, others=PARAMETER),
+        }
+    ),
+    satisfying(
+        record({"sum": each(kernel_schema), "weights": each(positive)}, {"weights_bounds": BOUNDS}),
+        "a sum with one weight for each of its kernels",
+        lambda found, _: len(found["sum"]) == len(found["weights"]) > 0,
+    ),
+    *(_one_kernel(cls, {"nu": one_of(0.5, 1.5, 2.5)} if cls is Matern else {}) for cls in KERNELS.values()),
+)
+
+
+class UntrustedKernelError(ImportError):
+    """A file names a class that is not part of bayesvm, and the caller has not said that it may be imported."""
+
+
+def kernel_state(kernel: Kernel) -> dict[str, Any]:
+    """A kernel as plain state; a TypeError if it could not be loaded again."""
+    if type(kernel) is Sum:
+        parts = [kernel_state(part) for part in kernel.kernels]
+        return {"sum": parts, "weights": list(kernel.checked_weights()), "weights_bounds": kernel.weights_bounds}
+    cls, parameters = type(kernel), kernel.get_params(deep=False)
+    if KERNELS.get(cls.__name__) is cls:
+        return {"name": cls.__name__, "parameters": parameters}
+    path = import_path(cls)
+    try:
+        importable = cls.__module__ != "__main__" and _imported(path) is cls
+    except ImportError:
+        importable = False
+    if not importable:
+        raise TypeError(
+            f"the kernel {cls.__name__} cannot be saved, because load could not import {path}; define the class at the "
+            "top level of a module that can be imported, not in a script, a notebook or a function"
+        )
+    return {"name": path, "parameters": parameters}
+
+
+def kernel_from(state: dict[str, Any], trusted: Iterable[str | type] = (), member: str = "kernel") -> Kernel:
+    """The kernel of a state that fits ``KERNEL``. Nothing is imported but the ``trusted`` import paths or classes."""
+    trusted = [trusted] if isinstance(trusted, str) else list(trusted)
+    if "sum" in state:
+        parts = [kernel_from(part, trusted, f"{member}.sum[{i}]") for i, part in enumerate(state["sum"])]
+        return Sum(parts, state["weights"], state.get("weights_bounds", VARIANCE.bounds))
+    name = state["name"]
+    known: dict[str, Any] = KERNELS | {item if isinstance(item, str) else import_path(item): item for item in trusted}
+    if name not in known:
+        raise UntrustedKernelError(
+            f"{member} is of the class {name}, which is not part of bayesvm, and to load it would run its code. Have a "
+            f"look at it; if you trust it, bayesvm.load(path, trusted=[{name!r}])"
+        )
+    cls = known[name] if isinstance(known[name], type) else _imported(name)
+    if not (isinstance(cls, type) and issubclass(cls, Kernel)):
+        raise TypeError(f"{member}: {name} is not a subclass of bayesvm.kernels.Kernel")
+    return cls(**state["parameters"])
+
+
+def classes_of(kernel: Any) -> set[type]:
+    """The classes of a kernel and of the parts of a sum; nothing for what is no kernel."""
+    if isinstance(kernel, Sum):
+        return {cls for part in kernel.kernels for cls in classes_of(part)}
+    return {type(kernel)} if isinstance(kernel, Kernel) else set()
+
+
+def import_path(cls: type) -> str:
+    """Where a class is imported from: ``package.module.Class``."""
+    return f"{cls.__module__}.{cls.__qualname__}"
+
+
+def _imported(path: str) -> Any:
+    module, _, name = path.rpartition(".")
+    try:
+        return getattr(import_module(module), name)
+    except AttributeError as error:
+        raise ImportError(f"there is no {name} in {module}") from error
