@@ -72,8 +72,10 @@ class Judged:
     @classmethod
     def left_out(cls, estimator: Any) -> Judged:
         """The leave-one-out predictions of a fit, without their rows."""
-        cavities = estimator._cavities  # noqa: SLF001  (kept for this)
-        predictions = Predictions(estimator.classes_, np.asarray(cavities.y), estimator.loo_proba_, cavities.weight)
+        fitted = estimator.fitted_
+        predictions = Predictions(
+            estimator.classes_, np.asarray(fitted.left_out_y), estimator.loo_proba_, fitted.left_out_weight
+        )
         return cls(predictions, *_no_rows(estimator.n_features_in_), "leave-one-out on the training rows")
 
     def state(self) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -15,11 +15,12 @@ from bayesvm.data.tables import Table, open_table
 from bayesvm.data.tables.arrow_parts import HeldPart
 from bayesvm.data.tables.files import Paths, SourceFile, find_files
 from bayesvm.data.tables.rows import FileRows
-from bayesvm.estimators._files import load_both, save
+from bayesvm.estimators.files import load_both
 from bayesvm.extras import optional
 from bayesvm.preparation import Opened, Recipe, prepared
 from bayesvm.preparation.recipe import RECIPE
 from bayesvm.schema import anything, each, either, nothing, number, record, text, whole
+from bayesvm.storage.models import write_model
 from bayesvm.workflow.judging import JUDGED, Judged
 
 MOST_JUDGED = 1_000_000  # rows of a test table; of more, a random choice
@@ -140,7 +141,7 @@ class TableModel:
         """Write all of it to one file; ``bayesvm.load`` reads it back."""
         holdout = None if self.holdout is None else self.holdout.state()
         beside = {"recipe": self.recipe.state(), "card": self.card, "holdout": holdout}
-        save(self.estimator, Path(path), beside, BESIDE)
+        write_model(Path(path), replace(self.estimator.as_model(), beside=beside), BESIDE)
 
     @classmethod
     def load(cls, path: str | PathLike[str], trusted: Iterable[str | type] = ()) -> TableModel:
