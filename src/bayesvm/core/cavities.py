@@ -99,7 +99,9 @@ def block_cavities(
     for block in blocks:
         workspace.reset()
         found = []
-        both = zip(final.targets, before.marginals(block.X, workspace), final.marginals(block.X, workspace), strict=True)
+        both = zip(
+            final.targets, before.marginals(block.X, workspace), final.marginals(block.X, workspace), strict=True
+        )
         for target, then, now in both:
             site = sites_at(block, then, head.target(block.y, target), likelihood)
             left = LeftOut.of(site, now)
@@ -127,10 +129,8 @@ def group_cavities(
     """
     members = [np.flatnonzero(group == number) for number in np.unique(group)]
     found = []
-    both = zip(
-        final.targets, posteriors, before.marginals(block.X, workspace), final.marginals(block.X, workspace), strict=True
-    )
-    for target, q, then, now in both:
+    views = (view.marginals(block.X, workspace) for view in (before, final))
+    for target, q, then, now in zip(final.targets, posteriors, *views, strict=True):
         site = sites_at(block, then, head.target(block.y, target), likelihood)
         spread = now.phi.astype(np.float64) @ q.root  # B, with T = B Bᵀ
         mean, variance = np.empty(len(group)), np.empty(len(group))

@@ -17,8 +17,8 @@ from bayesvm.core.statistics import block_gradient, block_statistics, block_tran
 class NumpyEngine:
     """Blocks as NumPy arrays, one BLAS thread each, with temporary arrays in a workspace.
 
-    Each function takes some blocks and a workspace, and what it needs to know by keyword; ``functools.partial`` of it is
-    what a source of rows runs wherever the rows are. Results of all but the cavities add up.
+    Each function takes some blocks and a workspace, and what it needs to know by keyword; a source of rows runs
+    ``functools.partial`` of it wherever the rows are. Results of all but the cavities add up.
     """
 
     statistics = staticmethod(block_statistics)

@@ -169,10 +169,10 @@ def _left_out(
     ]
 
 
-def _pulled(
-    block: Block, left: Sequence[LeftOut], link: FittedLink
-) -> tuple[float, list[tuple[Array, Array, Array]]]:
+def _pulled(block: Block, left: Sequence[LeftOut], link: FittedLink) -> tuple[float, list[tuple[Array, Array, Array]]]:
     """The loss of the link, and for every function its derivatives by m, t and r."""
-    means, variances = (np.column_stack(column) for column in zip(*((row.mean, row.variance) for row in left), strict=True))
+    means, variances = (
+        np.column_stack(column) for column in zip(*((row.mean, row.variance) for row in left), strict=True)
+    )
     loss, by_mean, by_variance = link.loss(means, variances, block.y, block.weights)
     return loss, [row.pull(by_mean[:, i], by_variance[:, i]) for i, row in enumerate(left)]

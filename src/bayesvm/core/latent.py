@@ -48,6 +48,14 @@ class LatentFunction:
     posterior: Posterior
     prior: Gaussian | None = None  # of beta; None stands for N(0, I)
 
+    @property
+    def trained(self) -> bool:
+        """Whether q differs from the prior."""
+        q, prior = self.posterior, self.prior
+        if not isinstance(q, Gaussian) or prior is None:
+            return True
+        return not np.array_equal(q.natural.precision, prior.natural.precision)
+
     def at(self, posterior: Posterior) -> Self:
         """The same function with another q."""
         return replace(self, posterior=posterior)
@@ -164,9 +172,7 @@ class View:
         return Moments(*map(np.concatenate, zip(*parts, strict=True)))
 
 
-def pull_marginals(
-    q: Gaussian, phi: Array, by_mean: Array, by_explained: Array, by_residual: Array | None
-) -> Array:
+def pull_marginals(q: Gaussian, phi: Array, by_mean: Array, by_explained: Array, by_residual: Array | None) -> Array:
     """``phī = m̄ mu + 2 t̄ S phi - 2 r̄ phi``: the adjoint of ``View.marginals_of`` (D16); without r̄ there is no r."""
     phi_bar: Array = np.outer(by_mean, q.mean)
     phi_bar += 2 * by_explained[:, None] * (phi @ q.covariance)

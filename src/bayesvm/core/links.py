@@ -1,7 +1,7 @@
 """Core: links, from the marginal N(m, v) of f to class probabilities (D11).
 
-Two classes: a link's ``score`` is the probit of P(second class). More classes: ``decision`` gives logits, whose softmax is
-the probabilities. With v = 0 both say what a *known* f would mean, which is what uncertainty is split by.
+Two classes: a link's ``score`` is the probit of P(second class). More classes: ``decision`` gives logits, whose softmax
+is the probabilities. With v = 0 both say what a *known* f would mean, which is what uncertainty is split by.
 """
 
 from __future__ import annotations

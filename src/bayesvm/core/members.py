@@ -30,8 +30,7 @@ class Region:
     def contains(self, X: Array) -> npt.NDArray[np.bool_]:
         """Which rows are inside."""
         along = X @ self.directions.T
-        inside: npt.NDArray[np.bool_] = ((along > self.lower) & (along <= self.upper)).all(axis=1)
-        return inside
+        return np.asarray(((along > self.lower) & (along <= self.upper)).all(axis=1))
 
 
 @dataclass(frozen=True)
@@ -51,7 +50,7 @@ class Member:
 
 
 class MemberMoments(NamedTuple):
-    """Mean and variance of f at some rows as one member sees them, and the share that it has in what is said of them."""
+    """Mean and variance of f at some rows as one member sees them, and its share in what is said of them."""
 
     mean: Array
     variance: Array
@@ -103,14 +102,11 @@ class MemberViews:
         return found
 
     def shares(self, X: Array) -> Array:
-        """The share of each member, a row, in what is said of each row of X, a column; those of a column add up to one."""
-        weights = np.array([
-            np.where(True if region is None else region.contains(X), weight, 0.0)
-            if weight
-            else np.zeros(len(X))
-            for weight, region in zip(self.weights, self.regions, strict=True)
-        ])
-        return weights / weights.sum(axis=0)
+        """The share of each member (first axis) in what is said of each row (second axis); they add up to one."""
+        weights = np.zeros((len(self.weights), len(X)))
+        for own, weight, region in zip(weights, self.weights, self.regions, strict=True):
+            own[slice(None) if region is None else region.contains(X)] = weight
+        return np.asarray(weights / weights.sum(axis=0))
 
 
 def mixed(parts: Sequence[MemberMoments], of: Callable[[MemberMoments], Array]) -> Array:

@@ -14,8 +14,8 @@ from zlib import crc32
 import numpy as np
 import numpy.typing as npt
 
-from bayesvm.core.linalg import Array
 from bayesvm.core.latent import Block
+from bayesvm.core.linalg import Array
 from bayesvm.core.workspace import Workspace
 from bayesvm.data.scaling import ColumnMoments, Scaler
 

@@ -12,8 +12,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from bayesvm.core.linalg import Array
 from bayesvm.core.latent import Block
+from bayesvm.core.linalg import Array
 from bayesvm.core.workspace import Workspace
 from bayesvm.data.blocks import RowNumbers, Work, random_rows, rounded_sum, stripe_rows
 from bayesvm.data.scaling import ColumnMoments, ColumnScaler, Scaler

@@ -15,8 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from bayesvm.core.cavities import effective_rows
-from bayesvm.core.linalg import Array
 from bayesvm.core.latent import Block
+from bayesvm.core.linalg import Array
 from bayesvm.core.workspace import Workspace
 from bayesvm.data.blocks import BlockSource, HeldRows, RowNumbers, at_most
 from bayesvm.data.scaling import ColumnScaler

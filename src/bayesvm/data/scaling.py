@@ -11,8 +11,8 @@ from typing import Any, Protocol, Self
 import numpy as np
 import numpy.typing as npt
 
-from bayesvm.core.linalg import Array
 from bayesvm.core.latent import Block
+from bayesvm.core.linalg import Array
 from bayesvm.core.workspace import Workspace
 
 SCALER_BITS = 24

@@ -56,10 +56,7 @@ class PredictingClassifier(ClassifierMixin, BaseEstimator):
     def _head(self) -> ClassHead:
         """What turns moments of f into probabilities."""
         check_is_fitted(self)
-        head = self.fitted_.head
-        if not isinstance(head, ClassHead):
-            raise TypeError(f"{type(head).__name__} does not predict classes")
-        return head
+        return class_head(self.fitted_)
 
     def _predicted(self, X: Any, what: Callable[[Parts], Result]) -> Generator[Result, None, None]:
         """Something about the moments of f, for some rows after the others."""
@@ -194,6 +191,13 @@ class PredictingClassifier(ClassifierMixin, BaseEstimator):
         rows = f.reshape(-1, self._head().n_functions)
         known = self.fitted_.link.probabilities(rows, np.zeros(rows.shape))
         return known.reshape(n, -1, len(self.classes_))
+
+
+def class_head(fitted: Fitted) -> ClassHead:
+    """The head of a model that predicts classes."""
+    if not isinstance(fitted.head, ClassHead):
+        raise TypeError(f"{type(fitted.head).__name__} does not predict classes")
+    return fitted.head
 
 
 def jobs(n_jobs: int | None) -> int:

@@ -25,7 +25,7 @@ from bayesvm.data.capacity import require_memory
 from bayesvm.estimators._attributes import FittedAttribute
 from bayesvm.estimators._classes import warn_if_costly
 from bayesvm.estimators._inputs import TrainingRows, stream_rows, training_rows
-from bayesvm.estimators._predicting import PredictingClassifier, jobs
+from bayesvm.estimators._predicting import PredictingClassifier, class_head, jobs
 from bayesvm.estimators.held_out import HeldOut
 from bayesvm.estimators.parameters import COMMON, check_parameters, learning_rate
 from bayesvm.estimators.validation import columns_of, require_same_columns, require_whole_labels
@@ -57,7 +57,7 @@ class BaseBayesianSVC(PredictingClassifier, metaclass=ABCMeta):
     interrupted_ = FittedAttribute(lambda fitted: fitted.training.interrupted)
     noise_ = FittedAttribute(lambda fitted: fitted.likelihood.noise)
     n_samples_ = FittedAttribute(lambda fitted: fitted.n_samples)
-    loo_proba_ = FittedAttribute(lambda fitted: fitted.head.probabilities(fitted.left_out_moments))
+    loo_proba_ = FittedAttribute(lambda fitted: class_head(fitted).probabilities(fitted.left_out_moments))
     loo_indices_ = FittedAttribute(lambda fitted: fitted.left_out_rows)
     loo_log_loss_ = FittedAttribute(lambda fitted: fitted.left_out_loss)
     calibration_scale_ = FittedAttribute(lambda fitted: _parameter(fitted, "scale"))
@@ -160,7 +160,11 @@ class BaseBayesianSVC(PredictingClassifier, metaclass=ABCMeta):
 
     def _checkpoint(self, path: Any, every: float) -> CheckpointFile | NoCheckpoint:
         """The file, which may name the classes of the kernel that was given."""
-        return NoCheckpoint() if path is None else CheckpointFile.open(path, every, classes_of(getattr(self, "kernel", None)))
+        return (
+            NoCheckpoint()
+            if path is None
+            else CheckpointFile.open(path, every, classes_of(getattr(self, "kernel", None)))
+        )
 
     def _stream_classes(self, classes: Any, *, first: bool) -> np.ndarray:
         if first and classes is None:
@@ -224,7 +228,9 @@ class BaseBayesianSVC(PredictingClassifier, metaclass=ABCMeta):
         if not hasattr(self, "fitted_"):
             raise ValueError(f"this {kind} is not fitted; call fit before save")
         if "_kind" not in vars(type(self)):
-            raise TypeError(f"a {kind} cannot be saved, because load would not know it; save the estimator it is based on")
+            raise TypeError(
+                f"a {kind} cannot be saved, because load would not know it; save the estimator it is based on"
+            )
         check_parameters(self, self._parameter_checks)  # or nobody could load it
         names = getattr(self, "feature_names_in_", None)
         return Model(self._kind, self.get_params(deep=False), self.classes_, self.n_features_in_, names, self.fitted_)
@@ -281,5 +287,5 @@ def _digest(start: Fitted | None) -> dict[str, Any]:
 
 def _parameter(fitted: Fitted, name: str) -> np.ndarray | None:
     """A parameter of a calibrated link, which plain links do not have."""
-    calibrated = fitted.head.is_calibrated(fitted.link)
+    calibrated = class_head(fitted).is_calibrated(fitted.link)
     return np.atleast_1d(getattr(fitted.link, name)) if calibrated else None

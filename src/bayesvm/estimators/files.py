@@ -9,7 +9,6 @@ from typing import Any, TypeVar
 from bayesvm.estimators.base import BaseBayesianSVC
 from bayesvm.estimators.classifier import BayesianSVC
 from bayesvm.estimators.linear import BayesianLinearSVC
-
 from bayesvm.persistence import building
 from bayesvm.schema import Schema, anything
 from bayesvm.storage.models import read_model

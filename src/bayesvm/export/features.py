@@ -15,26 +15,66 @@ import numpy.typing as npt
 from bayesvm.core.features import InducingFeatures
 from bayesvm.core.kernels import Constant, Kernel, Linear, Stationary, Sum
 from bayesvm.core.kernels.distances import FAR, FARTHEST, AffineDistances
+from bayesvm.core.latent import View
 from bayesvm.core.linalg import Array
-from bayesvm.core.statistics import View
+from bayesvm.core.members import MemberViews, Region
 from bayesvm.export.graph import UFUNCS, Value, clip, concatenated, maximum, minimum
+from bayesvm.inference.fitted import Fitted
 
 
-def moments(features: Any, view: View, rows: Value, dtype: npt.DTypeLike) -> tuple[Value, Value]:
-    """Mean and variance of f at scaled rows in double precision, a column for each machine (D4)."""
+class MemberNodes(NamedTuple):
+    """Mean and variance of f at scaled rows in double precision, a column for each function, as a member sees them."""
+
+    mean: Value
+    variance: Value
+    explained: Value  # the part of the variance that members on top of this one inherit
+
+
+def members_of(fitted: Fitted, views: MemberViews, rows: Value, dtype: npt.DTypeLike) -> list[MemberNodes]:
+    """All members (D4, D25)."""
+    found: list[MemberNodes] = []
+    for member, view in zip(fitted.members, views.views, strict=True):
+        parent = None if member.parent is None else found[member.parent]
+        found.append(_member(member.features, view, rows, np.dtype(dtype), parent))
+    return found
+
+
+def shares_of(views: MemberViews, rows: Value) -> list[Value | None]:
+    """The share that each member has in what is said of every row, a column; None for one that has all."""
+    if len(views.views) == 1:
+        return [None]
+    one = rows.columns([0]) * 0.0 + 1.0
+    weights = [
+        one * weight if region is None else _inside(region, rows) * weight
+        for weight, region in zip(views.weights, views.regions, strict=True)
+    ]
+    total = sum(weights[1:], weights[0])
+    return [weight / total for weight in weights]
+
+
+def _inside(region: Region, rows: Value) -> Value:
+    along = rows @ region.directions.T
+    below = along.apply("LessOrEqual", region.upper, dtype=np.bool_).cast(np.float64)
+    above = along.apply("Greater", region.lower, dtype=np.bool_).cast(np.float64)
+    return (below * above).apply("ReduceMin", axes=[1], keepdims=1)
+
+
+def _member(features: Any, view: View, rows: Value, dtype: np.dtype[Any], parent: MemberNodes | None) -> MemberNodes:
     phi, prior_variance = (_inducing if isinstance(features, InducingFeatures) else _linear)(
-        features, view, rows, np.dtype(dtype)
+        features, view, rows, dtype
     )
     residual: Value | float = 0.0
     if prior_variance is not None:
         residual = maximum(prior_variance - (phi * phi).sum(1).cast(np.float64), 0.0)
     means, variances = [], []
-    for lens in view.lenses:
-        seen = phi if lens.rotation is None else phi @ lens.rotation
-        means.append((seen @ lens.mean[:, None]).cast(np.float64) + lens.offset)
-        explained = seen * seen @ lens.spread[:, None]
-        variances.append(explained.cast(np.float64) + residual)
-    return concatenated(means), concatenated(variances)
+    for offset, at in zip(view.offsets, view.coordinates, strict=True):
+        turned = phi if at.basis is None else phi @ at.basis
+        means.append((turned @ at.mean[:, None]).cast(np.float64) + offset)
+        variances.append((turned * turned @ at.spread[:, None]).cast(np.float64))
+    mean, explained = concatenated(means), concatenated(variances)
+    if parent is not None:
+        mean, explained = mean + parent.mean, explained + parent.explained
+    return MemberNodes(mean, explained + residual, explained)
 
 
 def _linear(features: Any, view: Any, rows: Value, dtype: np.dtype[Any]) -> tuple[Value, None]:

@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import json
-from copy import copy
 from importlib.metadata import version
 from typing import Any, Literal
 
 import numpy as np
 
-from bayesvm.core.statistics import View
+from bayesvm.core.latent import Block
+from bayesvm.core.members import MemberViews
+from bayesvm.core.workspace import Workspace
 from bayesvm.estimators import BayesianLinearSVC, BayesianSVC
-from bayesvm.estimators._prediction import prediction_view
 from bayesvm.estimators.validation import column_name
-from bayesvm.export.features import moments
+from bayesvm.export.features import members_of, shares_of
 from bayesvm.export.graph import Graph, Value, exp
-from bayesvm.export.links import log_probabilities
+from bayesvm.export.mixtures import Parts, mixed_logs, mixed_moments, mixed_uncertainty
 from bayesvm.export.recipes import features_of
 from bayesvm.export.scalers import scaled
-from bayesvm.export.uncertainty import uncertainty_of
 from bayesvm.workflow import TableModel
 
 DTYPES: dict[str, np.dtype[Any]] = {"double": np.dtype(np.float64), "single": np.dtype(np.float32)}
@@ -59,21 +58,22 @@ def to_onnx(
     _require_exportable(estimator, dtype)
     graph, kind, n_classes = Graph(_prefix(model)), DTYPES[dtype], len(estimator.classes_)
     rows = _rows(graph, model, kind).cast(np.float64)
-    # The parts of a fitted model are read as they are.
-    scaler, features, link = estimator._scaler, estimator._features, estimator._link  # noqa: SLF001
-    view = estimator._view  # noqa: SLF001
+    fitted = estimator.fitted_
+    views = fitted.views
     if kind != np.float64:
-        view = prediction_view(features, estimator._machines, kind)  # noqa: SLF001
-        _require_resolved(estimator, view)
-    m, v = moments(features, view, scaled(scaler, rows), kind)
-    logs = log_probabilities(link, m, v)
+        views = fitted.views_in(kind)
+        _require_resolved(estimator, views)
+    inputs = scaled(fitted.scaler, rows)
+    parts = Parts(members_of(fitted, views, inputs, kind), shares_of(views, inputs), views.links)
+    logs = mixed_logs(parts)
     classes = graph.constant(estimator.classes_, LABEL_TYPES[estimator.classes_.dtype.kind])
     likeliest = logs.apply("ArgMax", dtype=np.int64, axis=1, keepdims=1).flat()
     graph.output("label", classes.at(likeliest))
     graph.output("probabilities", exp(logs).cast(kind), n_classes)
     if uncertainty:
-        for name, value in uncertainty_of(link, m, v, logs, n_classes).items():
+        for name, value in mixed_uncertainty(parts, logs, n_classes).items():
             graph.output(name, value.flat().cast(kind))
+        m, v = mixed_moments(parts)
         for name, value in (("latent_mean", m), ("latent_variance", v)):
             if n_classes == 2:
                 graph.output(name, value.flat().cast(kind))
@@ -91,7 +91,7 @@ def _require_exportable(estimator: Any, dtype: str) -> None:
             f"to_onnx takes a BayesianSVC, a BayesianLinearSVC or a TableModel, not a {type(estimator).__name__}; of a "
             "pipeline give the last step, and do the others where the rows come from"
         )
-    if not hasattr(estimator, "_machines"):
+    if not hasattr(estimator, "fitted_"):
         raise ValueError(f"this {type(estimator).__name__} is not fitted; call fit before to_onnx")
     classes = estimator.classes_
     if classes.dtype.kind not in LABEL_TYPES or (
@@ -103,9 +103,9 @@ def _require_exportable(estimator: Any, dtype: str) -> None:
         )
 
 
-def _require_resolved(estimator: Any, view: View) -> None:
+def _require_resolved(estimator: Any, views: MemberViews) -> None:
     """Single precision must not move probabilities."""
-    scaler, width = estimator._scaler, estimator.n_features_in_  # noqa: SLF001
+    scaler, width = estimator.fitted_.scaler, estimator.n_features_in_
     some = scaler.inverse(np.random.default_rng(0).choice([-1.0, 1.0], (64, width)))
     points = np.vstack([some, getattr(estimator, "inducing_points_", some)])
     with np.errstate(over="ignore"):
@@ -119,9 +119,9 @@ def _require_resolved(estimator: Any, view: View) -> None:
             f"dtype='single' rounds the values of column {name} so coarsely that probabilities move by {moved:.1g}; "
             "use dtype='double', or fit to columns of smaller numbers: subtract what all rows have in common"
         )
-    single = copy(estimator)
-    single._view = view  # noqa: SLF001
-    moved = np.abs(single.predict_proba(rounded) - estimator.predict_proba(rounded)).max()
+    head, block = estimator.fitted_.head, Block(scaler(rounded), np.zeros(len(rounded)), None)
+    single = head.probabilities(views.moments([block], Workspace()))
+    moved = np.abs(single - estimator.predict_proba(rounded)).max()
     if moved > MOST_MOVED:
         raise ValueError(
             f"dtype='single' loses so many digits in the matrix products of this model that probabilities move by "

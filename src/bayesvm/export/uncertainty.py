@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from bayesvm.core.heads.binary import REACH
+from bayesvm.core.heads.one_vs_rest import DRAWS, normal_draws
 from bayesvm.core.latent_expectations import NODES, WEIGHTS
 from bayesvm.core.links import Hinge, Paper
-from bayesvm.estimators._prediction import DRAWS, REACH, normal_draws
 from bayesvm.export.graph import Value, concatenated, exp, log, maximum, minimum, sqrt, where
 from bayesvm.export.links import BINARY, LEAST, log_probabilities
 
@@ -29,7 +30,7 @@ def _two_classes(link: Any, m: Value, s: Value, known: Value, logs: Value) -> di
     if isinstance(link, Paper | Hinge):  # no average over f, or one by another rule: the average itself, then
         logs = concatenated([log(maximum(exp(side) @ WEIGHTS[:, None], LEAST)) for side in (first, second)])
     lower, upper = (exp(binary(link, m + s * reach, known)[1]) for reach in (-REACH, REACH))
-    total = _entropy(logs, 1)
+    total = entropy(logs, 1)
     aleatoric = minimum(aleatoric, total)
     split = {"total": total, "aleatoric": aleatoric, "epistemic": total - aleatoric}
     return split | {"lower": minimum(lower, stated), "upper": maximum(upper, stated)}
@@ -42,12 +43,13 @@ def _many_classes(link: Any, m: Value, s: Value, known: Value, logs: Value, draw
     one = m.graph.constant(1.0, np.float64)
     possible = mean.apply("Greater", 0.0, dtype=np.bool_)
     whole = -(mean * log(where(possible, mean, one))).sum(2).flat()  # 0 log 0 is zero, as for entr
-    aleatoric = _entropy(at_draws, 2).sum(1).flat() / DRAWS
-    total = _entropy(logs, 1).flat()
+    aleatoric = entropy(at_draws, 2).sum(1).flat() / DRAWS
+    total = entropy(logs, 1).flat()
     doubtful = whole.apply("Greater", 0.0, dtype=np.bool_)
     share = minimum(where(doubtful, aleatoric / where(doubtful, whole, one), one), 1.0)
     return {"total": total, "aleatoric": share * total, "epistemic": (1.0 - share) * total}
 
 
-def _entropy(logs: Value, axis: int) -> Value:
+def entropy(logs: Value, axis: int) -> Value:
+    """``-Σ p log p``."""
     return -(exp(logs) * logs).sum(axis)

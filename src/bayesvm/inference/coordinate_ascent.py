@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from bayesvm.core.latent import LatentFunction
 from bayesvm.core.posterior import Gaussian
 from bayesvm.data.blocks import BlockSource
-from bayesvm.core.latent import LatentFunction
 from bayesvm.inference.problem import Evaluation, Problem, evaluate
 
 SMALLEST_STEP = 1e-4
@@ -42,7 +42,7 @@ class AscentState:
         return self.rho < SMALLEST_STEP
 
     def finished(self) -> LatentFunction:
-        """The function after the step that is ready; free, as it needs no pass. After a rejection, the best q itself."""
+        """The function after the step that is ready, which needs no pass. After a rejection, the best q itself."""
         return self.best.function if self.rejected else self.best.function.at(self.proposal)
 
     def settled(self) -> LatentFunction:

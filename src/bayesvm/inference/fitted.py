@@ -36,8 +36,8 @@ class Training:
 class Fitted:
     """What was learned: what is predicted, from which scaled columns, by which members, through which link.
 
-    ``left_out`` are the leave-one-out marginals of each member that predicts, or one set pooled over all of them, on the
-    rows ``left_out_rows`` of the user's table; a stream does not know which rows those were.
+    ``left_out`` are the leave-one-out marginals of each member that predicts, or one set pooled over all of them, on
+    the rows ``left_out_rows`` of the user's table; a stream does not know which rows those were.
     """
 
     head: Head

@@ -99,7 +99,9 @@ def fit(
         if start is None:
             candidate, report = model.grow(candidate, source, prepared, session)
         indices = rows.given(candidate.left_out_rows)
-        return calibrated(candidate, candidate.left_out, indices, replace(prepared, report=report), session, rows.n_rows)
+        return calibrated(
+            candidate, candidate.left_out, indices, replace(prepared, report=report), session, rows.n_rows
+        )
 
 
 def update(

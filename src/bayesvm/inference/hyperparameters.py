@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 from scipy import optimize
 
-from bayesvm.core.features import FeatureGradient
 from bayesvm.core.cavities import effective_rows
+from bayesvm.core.features import FeatureGradient
 from bayesvm.core.gradients import LearnableFeatures, Response
 from bayesvm.core.heads import Head
 from bayesvm.core.latent import LatentFunction
@@ -154,9 +154,7 @@ def elbo_gradient(
     """Sums over rows of the derivative of the ELBO at fixed q, which at the best q is the total one (D16)."""
     view, _ = problem.view(functions, OWN_COORDINATES, np.float64)
     posteriors = [full(function) for function in functions]
-    work = partial(
-        problem.engine.elbo_gradient, features=features, view=view, posteriors=posteriors, **problem.task
-    )
+    work = partial(problem.engine.elbo_gradient, features=features, view=view, posteriors=posteriors, **problem.task)
     return source.reduce(work)
 
 

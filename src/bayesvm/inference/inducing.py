@@ -46,7 +46,7 @@ def select(
 ) -> Array:
     """``n_points`` inducing points from a bounded random sample; fewer if the sample has fewer distinct rows.
 
-    - ``"kmeans"``: centres of clusters, from AFK-MC² seeds; of clusters within the head's strata if there are many rows.
+    - ``"kmeans"``: centres of clusters, from AFK-MC² seeds; within the head's strata if there are many rows.
     - ``"random"``: rows drawn without regard to their weights.
     - ``"greedy"``: each the row at which the points before it leave most variance; fewer if they leave none.
     - ``"gmm"``: means of a Gaussian mixture.

@@ -211,27 +211,28 @@ class KernelModel:
         self, candidate: Candidate, source: BlockSource, prepared: Prepared, session: Session
     ) -> tuple[Candidate, Report | None]:
         """More inducing points for as long as leave-one-out says that they pay."""
-        if prepared.report is None or prepared.chosen is None or session.clock.over():
+        chosen, how, features = prepared.chosen, self.inducing, prepared.features
+        if prepared.report is None or chosen is None or session.clock.over():
             return candidate, prepared.report
         log, began = TrialLog(session.display.trial, prepared.report), time.monotonic()
 
         def noted(found: Candidate, seconds: float) -> float:
             """A line of the report for the whole fit; its leave-one-out loss."""
             loss = mean_loss(fitted_link(session.head, session.settings.link, found.left_out), found.left_out)
-            size = {"n_rows": len(found.left_out_rows), "n_inducing": found.problem.features.n_weights}
-            log.add(replace(prepared.chosen, what="fit", loo=loss, seconds=seconds, **size))
+            rows, points = len(found.left_out_rows), found.problem.features.n_weights
+            log.add(replace(chosen, what="fit", n_rows=rows, n_inducing=points, loo=loss, seconds=seconds))
             return loss
 
         loss, kept = noted(candidate, 0.0), len(log.report.trials) - 1
-        sizes = self.sizes(source.n_rows, tuned=True)[1 : 2 if prepared.grows else 1]
-        kernel = prepared.features.kernel
+        if not (prepared.grows and isinstance(how, str) and isinstance(features, InducingFeatures)):
+            return candidate, replace(log.report, kept=kept)
         with suppress(Stopped):  # the smaller model is whole
-            for size in sizes:
+            for size in self.sizes(source.n_rows, tuned=True)[1:2]:
                 session.display.phase("inducing points")
-                points = inducing.select(source, self.inducing, size, session.rng, kernel, session.head)
+                points = inducing.select(source, how, size, session.rng, features.kernel, session.head)
                 if session.clock.over() or len(points) < 1.2 * candidate.problem.features.n_weights:
                     break
-                features = InducingFeatures.build(kernel, points, session.dtype)
+                features = InducingFeatures.build(features.kernel, points, session.dtype)
                 old = candidate.trained.functions
                 offsets = [function.offset for function in old]
                 functions = _started(candidate.problem, old, source, features, offsets, session)

@@ -12,9 +12,9 @@ from functools import partial
 import numpy as np
 from scipy import optimize
 
+from bayesvm.core.latent import LatentFunction
 from bayesvm.core.linalg import Array
 from bayesvm.core.posterior import DiagonalGaussian
-from bayesvm.core.latent import LatentFunction
 from bayesvm.core.statistics import Statistics
 from bayesvm.data.blocks import BlockSource
 from bayesvm.data.stopping import Stopped

@@ -26,8 +26,8 @@ from bayesvm.data.blocks import BlockSource, HeldRows
 class Problem:
     """Features, head and likelihood, the precision of blocks, and the data's size.
 
-    ``total_weight`` is that of all rows: sums over a part of the rows are scaled up to it. The mean of ``parent`` is the
-    prior mean of f, for local models.
+    ``total_weight`` is that of all rows: sums over a part of the rows are scaled up to it. The mean of ``parent`` is
+    the prior mean of f, for local models.
     """
 
     features: Features
@@ -55,9 +55,7 @@ class Problem:
         means = offsets or [0.0] * self.head.n_functions
         return [LatentFunction(number, offset, prior, prior) for number, offset in enumerate(means)]
 
-    def cavities(
-        self, rows: HeldRows, before: Sequence[LatentFunction], final: Sequence[LatentFunction]
-    ) -> Cavities:
+    def cavities(self, rows: HeldRows, before: Sequence[LatentFunction], final: Sequence[LatentFunction]) -> Cavities:
         """Each of these rows left out; the sites are those that rows had at the functions ``before`` (D10)."""
         then, now = (self.view(functions, rows.n_rows)[0] for functions in (before, final))
         return Cavities.joined(rows.map(partial(self.engine.cavities, before=then, final=now, **self.task)))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -185,7 +185,9 @@ class Session:
 
 
 @contextmanager
-def working(settings: Settings, listeners: Listeners, seed: int) -> Iterator[tuple[Workers, np.random.Generator, Clock]]:
+def working(
+    settings: Settings, listeners: Listeners, seed: int
+) -> Iterator[tuple[Workers, np.random.Generator, Clock]]:
     """Threads, random numbers and a clock, for the length of a ``with``."""
     limit = np.inf if settings.time_limit is None else time.monotonic() + settings.time_limit
     clock, workers = Clock(limit), Workers(settings.n_jobs)

@@ -21,7 +21,7 @@ from bayesvm.data.stopping import Stopped
 from bayesvm.inference import coordinate_ascent, mean_field, stochastic
 from bayesvm.inference.coordinate_ascent import AscentState
 from bayesvm.inference.learning_rates import LearningRate
-from bayesvm.inference.problem import Problem, full
+from bayesvm.inference.problem import Problem
 from bayesvm.inference.training_state import Clock, Epoch, Memory, NoMemory, TrainingState
 
 FIRST_SUBSET = 16  # rows per weight in the smallest subset, but
@@ -250,7 +250,9 @@ def _ascend(
             going = [i for i, s in enumerate(states) if (s.rejected or s.remaining > good_enough) and not s.stalled]
             if not going:
                 break
-            for i, state in zip(going, coordinate_ascent.step(problem, source, [states[i] for i in going]), strict=True):
+            for i, state in zip(
+                going, coordinate_ascent.step(problem, source, [states[i] for i in going]), strict=True
+            ):
                 states[i] = state
             log.states(phase, source.n_rows, states, reached)
     except Stopped:
@@ -265,7 +267,7 @@ def _from_few_rows(
     log.abandoned()
     part = source.subset(min(source.n_rows, SMALLEST_SUBSET), rng)
     states = coordinate_ascent.init(problem, part, reached.functions, reached.contraction)
-    begun = [f.prior is None or not np.array_equal(full(f).natural.precision, f.prior.natural.precision) for f in reached.functions]
+    begun = [function.trained for function in reached.functions]
     states = [replace(state, rejected=known) for state, known in zip(states, begun, strict=True)]
     log.states(f"{part.n_rows:,} rows", part.n_rows, states, reached)
     return states

@@ -14,11 +14,11 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from bayesvm.core.features import InducingFeatures
+from bayesvm.core.heads import Head
 from bayesvm.core.kernels import Kernel
+from bayesvm.core.latent import Block
 from bayesvm.core.likelihoods import Likelihood
 from bayesvm.core.linalg import Array, NotFiniteError, NotPositiveDefiniteError
-from bayesvm.core.heads import Head
-from bayesvm.core.latent import Block
 from bayesvm.data.memory import MemorySource
 from bayesvm.data.scaling import ColumnScaler, Scaler
 from bayesvm.data.stopping import Stopped

@@ -63,7 +63,7 @@ def read_model(
     try:
         with persistence.building(Path(path)):
             if version == 1:
-                state = upgraded(kind, state)
+                state = upgraded(state)
             check_model(kind, parameters_of[kind], state, schema)
             return _model(kind, state, trusted)
     except UntrustedKernelError as error:

@@ -20,7 +20,6 @@ from bayesvm.schema import (
     anything,
     array,
     below,
-    bound,
     each,
     either,
     flag,
@@ -199,9 +198,7 @@ LEFT_OUT = record(
         "weight": array("f", "N", least=0.0),
     }
 )
-TRAINING = record(
-    {"elbo": number, "trace": array("f", None), "passes": number, "converged": flag, "interrupted": flag}
-)
+TRAINING = record({"elbo": number, "trace": array("f", None), "passes": number, "converged": flag, "interrupted": flag})
 HEAD = satisfying(
     record({"name": one_of("Binary", "OneVsRest"), "rates": each(number, "K")}),
     "a head for that number of classes",
@@ -276,7 +273,9 @@ SUMS = record({"bound": number, "curvature": VECTOR, "linear": VECTOR, "weight":
 MEAN_FIELD = record(
     {
         "phase": one_of("mean field"),
-        "passes": satisfying(each(each(SUMS)), "lists for the functions", lambda found, sizes: len(found) <= sizes["K"]),
+        "passes": satisfying(
+            each(each(SUMS)), "lists for the functions", lambda found, sizes: len(found) <= sizes["K"]
+        ),
         **dict.fromkeys(("functions", "contraction", "states"), items()),
         **dict.fromkeys(("rng", "epoch"), nothing),
         "subset_rows": whole,

@@ -54,7 +54,7 @@ def from_plain(value: Any, trusted: Trusted = ()) -> Any:
 def fitted_state(fitted: Fitted) -> dict[str, Any]:
     """A fitted model."""
     return {
-        "head": {"name": type(fitted.head).__name__, "rates": list(fitted.head.rates)},
+        "head": {"name": type(fitted.head).__name__} | fitted.head.parameters(),
         "likelihood": {"name": type(fitted.likelihood).__name__, "noise": fitted.likelihood.noise},
         "scale": fitted.scale,
         "scaler": scaler_state(fitted.scaler),
@@ -72,7 +72,7 @@ def fitted_from(state: dict[str, Any], trusted: Trusted = ()) -> Fitted:
     """The model of a state that fits its schema."""
     head, likelihood, training = state["head"], state["likelihood"], state["training"]
     return Fitted(
-        head=HEADS[head["name"]](tuple(head["rates"])),
+        head=HEADS[head["name"]](**{name: tuple(value) for name, value in head.items() if name != "name"}),
         likelihood=LIKELIHOODS[likelihood["name"]](likelihood["noise"]),
         scale=state["scale"],
         scaler=scaler_from(state["scaler"]),
@@ -87,6 +87,7 @@ def fitted_from(state: dict[str, Any], trusted: Trusted = ()) -> Fitted:
 
 
 def member_state(member: Member) -> dict[str, Any]:
+    """A member of a model."""
     region = None if member.region is None else dict(vars(member.region))
     return {
         "features": features_state(member.features),
@@ -99,6 +100,7 @@ def member_state(member: Member) -> dict[str, Any]:
 
 
 def member_from(state: dict[str, Any], trusted: Trusted = (), where: str = "member") -> Member:
+    """The member of a state that fits its schema."""
     return Member(
         features_from(state["features"], trusted, f"{where}.features.kernel"),
         tuple(map(function_from, state["functions"])),
@@ -110,12 +112,14 @@ def member_from(state: dict[str, Any], trusted: Trusted = (), where: str = "memb
 
 
 def features_state(features: Any) -> dict[str, Any]:
+    """A feature map."""
     if isinstance(features, InducingFeatures):
         return dict(vars(features)) | {"kernel": kernel_state(features.kernel)}
     return {"root": features.root, "intercept": features.intercept}
 
 
 def features_from(state: dict[str, Any], trusted: Trusted = (), where: str = "kernel") -> Any:
+    """The feature map; its kernel must be one of bayesvm or trusted."""
     if "kernel" in state:
         return InducingFeatures(**state | {"kernel": kernel_from(state["kernel"], trusted, where)})
     return LinearFeatures(**state)
@@ -132,6 +136,7 @@ def function_state(function: LatentFunction) -> dict[str, Any]:
 
 
 def function_from(state: dict[str, Any]) -> LatentFunction:
+    """The latent function."""
     prior = state.get("prior")
     known = Gaussian.prior(prior) if isinstance(prior, int) else None if prior is None else _full(prior)
     return LatentFunction(state["target"], state["offset"], _posterior_from(state["posterior"]), known)
@@ -150,31 +155,37 @@ def _full(natural: dict[str, Any]) -> Gaussian:
 
 
 def scaler_state(scaler: Any) -> dict[str, Any]:
-    return {"name": type(scaler).__name__} | vars(scaler)
+    """A scaling."""
+    return {"name": type(scaler).__name__} | dict(vars(scaler))
 
 
 def scaler_from(state: dict[str, Any]) -> Any:
+    """The scaling."""
     fields = dict(state)
     return SCALERS[fields.pop("name", "ColumnScaler")](**fields)  # the first files had but one kind
 
 
 def link_state(link: Any) -> dict[str, Any]:
+    """A link."""
     if isinstance(link, links.Normalised):
         return {"normalised": link_state(link.binary)}
     return {"name": type(link).__name__, "parameters": dict(vars(link))}
 
 
 def link_from(state: dict[str, Any]) -> Any:
+    """The link."""
     if "normalised" in state:
         return links.Normalised(link_from(state["normalised"]))
     return LINKS[state["name"]](**state["parameters"])
 
 
 def report_state(report: Report) -> dict[str, Any]:
-    return vars(report) | {"trials": [dict(vars(trial)) for trial in report.trials]}
+    """What tuning tried."""
+    return dict(vars(report)) | {"trials": [dict(vars(trial)) for trial in report.trials]}
 
 
 def report_from(state: dict[str, Any]) -> Report:
+    """The report."""
     climb = tuple(map(tuple, state["climb"]))
     trials = tuple(Trial(**trial) for trial in state["trials"])
     return Report(trials, tuple(state["chosen"]), state["failed"], climb, state["kept"])

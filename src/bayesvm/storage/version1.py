@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 
-def upgraded(kind: str, state: dict[str, Any]) -> dict[str, Any]:
+def upgraded(state: dict[str, Any]) -> dict[str, Any]:
     """The same model in today's structure. What was not kept then is None: the number of rows, the kept trial.
 
     Members of the old state that are missing or malformed lead to an error, or to a state that its schema refuses.

@@ -19,8 +19,8 @@ from bayesvm.data.tables import Table, open_table
 from bayesvm.data.tables.files import Paths, find_files
 from bayesvm.estimators import BayesianSVC
 from bayesvm.estimators.labels import Codes, codes_of
-from bayesvm.inference.linear_model import WIDEST_FULL_COVARIANCE
 from bayesvm.estimators.tables import label_counts
+from bayesvm.inference.linear_model import WIDEST_FULL_COVARIANCE
 from bayesvm.preparation import Recipe, learn, open_files
 from bayesvm.workflow.judging import Judged
 from bayesvm.workflow.model import TableModel

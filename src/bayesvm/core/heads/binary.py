@@ -14,7 +14,7 @@ from bayesvm.core.heads.contract import OutOfSample
 from bayesvm.core.latent_expectations import LatentExpectations
 from bayesvm.core.linalg import Array
 from bayesvm.core.links import PLAIN_LINKS, BinaryLink, Codes, Probit, TwoProbits, fit_probit, fit_two_probits, signs
-from bayesvm.core.members import MemberMoments, mixed, mixed_moments
+from bayesvm.core.members import MemberMoments, mixed_moments
 
 TWO_PROBITS_FROM = 2_000  # rows; with fewer, two probits follow noise
 REACH = float(norm.ppf(0.975))  # standard deviations of a 95 % interval to either side
@@ -81,7 +81,10 @@ class Binary(ClassHead):
 
         def at(f: Array) -> Array:
             rows = (slice(None) if part.rows is None else part.rows for part in parts)
-            moved = [part._replace(mean=f[some], variance=np.zeros(f[some].shape)) for part, some in zip(parts, rows, strict=True)]
+            moved = [
+                part._replace(mean=f[some], variance=np.zeros(f[some].shape))
+                for part, some in zip(parts, rows, strict=True)
+            ]
             return self.probabilities(moved)[:, 1]
 
         return {"lower": np.minimum(at(m - reach), stated), "upper": np.maximum(at(m + reach), stated)}

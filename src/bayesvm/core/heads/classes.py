@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import entr
 
+from bayesvm.core.heads.contract import OutOfSample
 from bayesvm.core.linalg import Array
 from bayesvm.core.links import PLAIN_LINKS, Codes
 from bayesvm.core.members import MemberMoments, mixed
@@ -31,6 +32,30 @@ class ClassHead(ABC):
     def n_classes(self) -> int:
         """Two, or as many as there are functions."""
         return max(2, self.n_functions)
+
+    def parameters(self) -> dict[str, Any]:
+        """What it was made with."""
+        return {"rates": list(self.rates)}
+
+    @abstractmethod
+    def target(self, y: Codes, number: int) -> Array:
+        """The values, for every row, that latent function ``number`` is trained on."""
+
+    @abstractmethod
+    def named_link(self, name: str) -> Any:
+        """A link without parameters of its own."""
+
+    @abstractmethod
+    def fit_link(self, rows: OutOfSample) -> Any:
+        """The link with few parameters that suits these rows best."""
+
+    @abstractmethod
+    def refine_link(self, link: Any, rows: OutOfSample) -> Any:
+        """A link with more parameters, where there are rows enough to learn them."""
+
+    @abstractmethod
+    def prior_means(self, prior_variance: float, link: Any = None) -> list[float]:
+        """Prior means for which a row far from all data gets the base rates (D11)."""
 
     def strata(self, y: Codes) -> npt.NDArray[np.intp]:
         """The classes."""

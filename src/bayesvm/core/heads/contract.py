@@ -98,6 +98,10 @@ class Head(Targets, Protocol):
         """How many random rows a sample needs to have some of every stratum."""
         ...
 
+    def parameters(self) -> dict[str, Any]:
+        """What it was made with, as plain values, for files."""
+        ...
+
     def mixed_losses(self, parts: Any, y: npt.NDArray[Any]) -> Array:
         """``-log p(y)`` of every row where several members are averaged."""
         ...

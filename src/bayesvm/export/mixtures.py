@@ -1,0 +1,78 @@
+"""Export: what the members of a model say together (D25); for one member, what it says."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from bayesvm.core.heads.binary import REACH
+from bayesvm.export.features import MemberNodes
+from bayesvm.export.graph import Value, exp, log, maximum, minimum, sqrt
+from bayesvm.export.links import BINARY, LEAST, log_probabilities
+from bayesvm.export.uncertainty import entropy, uncertainty_of
+
+
+class Parts(NamedTuple):
+    """The members, the share of each in what is said of every row, and their links."""
+
+    members: Sequence[MemberNodes]
+    shares: Sequence[Value | None]
+    links: Sequence[Any]
+
+    def mixed(self, of: Callable[[MemberNodes, Any], Value]) -> Value:
+        """The average of something that each member says."""
+        terms = []
+        for member, share, link in zip(self.members, self.shares, self.links, strict=True):
+            if share is None:
+                return of(member, link)
+            terms.append(of(member, link) * share)
+        return sum(terms[1:], terms[0])
+
+    @property
+    def alone(self) -> bool:
+        """Whether there is one member for all rows."""
+        return len(self.members) == 1
+
+
+def mixed_logs(parts: Parts) -> Value:
+    """Logarithms of the probabilities of all classes."""
+    if parts.alone:
+        return log_probabilities(parts.links[0], parts.members[0].mean, parts.members[0].variance)
+    mean = parts.mixed(lambda member, link: exp(log_probabilities(link, member.mean, member.variance)))
+    return log(maximum(mean, LEAST))
+
+
+def mixed_moments(parts: Parts) -> tuple[Value, Value]:
+    """Mean and variance of f, with the spread between members."""
+    mean = parts.mixed(lambda member, _: member.mean)
+    if parts.alone:
+        return mean, parts.members[0].variance
+    square = parts.mixed(lambda member, _: member.variance + member.mean * member.mean)
+    return mean, maximum(square - mean * mean, 0.0)
+
+
+def mixed_uncertainty(parts: Parts, logs: Value, n_classes: int) -> dict[str, Value]:
+    """The columns of ``predict_uncertainty``; ``logs`` are the logarithms of the predicted probabilities."""
+    first = parts.members[0]
+    if parts.alone:
+        return uncertainty_of(parts.links[0], first.mean, first.variance, logs, n_classes)
+
+    def aleatoric_of(member: MemberNodes, link: Any) -> Value:
+        own = log_probabilities(link, member.mean, member.variance)
+        return uncertainty_of(link, member.mean, member.variance, own, n_classes)["aleatoric"].flat().expanded(1)
+
+    total = entropy(logs, 1)
+    aleatoric = minimum(parts.mixed(aleatoric_of), total)
+    split = {"total": total, "aleatoric": aleatoric, "epistemic": total - aleatoric}
+    if n_classes > 2:
+        return split
+    m, v = mixed_moments(parts)
+    known, stated = m.graph.constant(0.0, np.float64), exp(logs).columns([1])
+
+    def at(f: Value) -> Value:
+        return parts.mixed(lambda _, link: exp(BINARY[type(link)](link, f, known)[1]))
+
+    reach = sqrt(v) * REACH
+    return split | {"lower": minimum(at(m - reach), stated), "upper": maximum(at(m + reach), stated)}
