@@ -84,7 +84,7 @@ test-gpytorch: $(GPYTORCH)/.ready
 	$(GPYTORCH_PIP) install --group test
 	$(GPYTORCH)/bin/python -m pytest tests/experiments/test_svgp.py
 
-# Reports in a browser: by day and by night, on a desk and on a phone; pictures of them go to out/report.
+# Reports in a browser: by day and by night, on a desk and on a phone; screenshots go to out/report.
 test-report: $(VENV)/.report
 	@command -v chromium > /dev/null && command -v chromedriver > /dev/null || { \
 		echo "Chromium and its driver are needed: apt-get install chromium chromium-driver"; exit 1; }

@@ -16,6 +16,7 @@ TABLE = {
     "extras": (set(), set()),
     "atomic": (set(), set()),
     "schema": (set(), set()),
+    "warn": (set(), set()),
     "core": ({"core"}, set()),
     "data": ({"core", "data", "extras", "atomic"}, {"threadpoolctl", "pyarrow", "sklearn", "dask"}),
     "inference": ({"core", "data", "inference"}, {"sklearn", "threadpoolctl"}),
@@ -29,9 +30,9 @@ TABLE = {
     ),
     "evaluation": ({"evaluation"}, {"sklearn"}),
     "inspection": ({"evaluation", "extras", "inspection"}, {"sklearn", "matplotlib"}),
-    "preparation": ({"data", "extras", "preparation", "schema"}, {"sklearn", "pyarrow"}),
+    "preparation": ({"data", "extras", "preparation", "schema", "warn"}, {"pyarrow"}),
     "workflow": (
-        {"data", "evaluation", "estimators", "extras", "persistence", "preparation", "schema", "workflow"},
+        {"data", "evaluation", "estimators", "extras", "persistence", "preparation", "schema", "warn", "workflow"},
         {"pyarrow", "sklearn"},
     ),
     "report": (

@@ -1,17 +1,17 @@
-"""Calibration: the sentences of docs/calibration.md that do not depend on figures."""
+"""Calibration: the sentences of docs/calibration.md that do not depend on metrics."""
 
 from experiments.calibration.methods import FEW, OURS
 
 INTRODUCTION = """# Are the probabilities right?
 
-Written by `make calibration`; do not edit by hand. All figures are computed from the answers that its run keeps
-in `out/calibration`; as a table they are in [calibration/figures.csv](calibration/figures.csv).
+Written by `make calibration`; do not edit by hand. All metrics are computed from the answers that its run keeps
+in `out/calibration`; as a table they are in [calibration/metrics.csv](calibration/metrics.csv).
 
 **Calibrated** means: of all rows that were given 70 %, 70 % are of that class. One can then reckon with the numbers:
 weigh costs, add up expected counts, or leave to a human what is too doubtful. To be calibrated is not enough, for who
 always states the base rate is calibrated and says nothing. So every table has, beside the calibration error, the error
 of the decisions and two scores that reward both honesty and knowledge: the Brier score and the log loss.
-[evaluation.md](evaluation.md) explains the figures. All of them are better the smaller they are. Intervals are 95 %,
+[evaluation.md](evaluation.md) explains the metrics. All of them are better the smaller they are. Intervals are 95 %,
 from 200 resamples of the test rows.
 """
 HOW = """## How it was measured
@@ -23,7 +23,7 @@ rows. Rows of protein come in blocks of one protein each, which the split does n
 LIMITS = """What this does not tell: each set was split once, and intervals are of other test rows, not of other splits
 or training rows. SVC and boosting have their defaults while we tune ourselves; tuned ones were not measured. The
 largest real set here has 20,000 training rows; of an invented one with 200,000 rows, whose probabilities are known,
-`make demo` prints the figures, and [tuning](tuning.md#noise) tells how far others are off."""
+`make demo` prints the metrics, and [tuning](tuning.md#noise) tells how far others are off."""
 METHODS_TOLD = (  # name, what it is, rows that it learns from
     (OURS, '`BayesianSVC()`: it tunes itself; link `"calibrated"`', "all"),
     (f"{OURS}, probit, hinge, paper", "the same fit, f turned into probabilities by the other links", "all"),

@@ -15,7 +15,7 @@ from bayesvm.inference.tuning import HEADER, Trial
 OFTEN = 1.0  # seconds between two updates that are told
 
 
-class Display:
+class ProgressDisplay:
     """What is going on: shown to nobody here, and to people by those that inherit from it."""
 
     often = OFTEN  # seconds between two times that the rows of a pass are told
@@ -60,7 +60,7 @@ class Display:
         """Something that stays on the screen."""
 
 
-class NullDisplay(Display):
+class NullDisplay(ProgressDisplay):
     """Shows nothing, in no time."""
 
     def phase(self, name: str) -> None: ...
@@ -70,7 +70,7 @@ class NullDisplay(Display):
     def rows(self, done: int, n_rows: int) -> None: ...
 
 
-class PlainLines(Display):
+class PlainLines(ProgressDisplay):
     """Lines that stay: one at every change of phase, at most one update a second, and rows of long passes only."""
 
     often = 5.0
@@ -83,7 +83,7 @@ class PlainLines(Display):
         print(f"bayesvm: {text}", file=sys.stderr, flush=True)
 
 
-class Bar(Display):
+class Bar(ProgressDisplay):
     """One line of a terminal that changes."""
 
     def __init__(self, bar: Any) -> None:
@@ -100,7 +100,7 @@ class Bar(Display):
 
 
 @contextmanager
-def progress_display(verbose: float) -> Iterator[Display]:
+def progress_display(verbose: float) -> Iterator[ProgressDisplay]:
     """What a fit should tell about its progress."""
     if not verbose:
         yield NullDisplay()
@@ -123,14 +123,14 @@ def progress_display(verbose: float) -> Iterator[Display]:
 
 
 def describe(progress: Progress, held_out: float = nan, seconds: float | None = None) -> str:
-    """One line of figures, the most wanted first."""
-    figures = [
+    """One line of numbers, the most wanted first."""
+    parts = [
         f"update {progress.update:3d}  {progress.passes:5.2f} passes  ELBO {progress.elbo:.6g}",
         "" if isnan(held_out) else f"held-out log loss {held_out:.4f}",
         "" if seconds is None else f"about {seconds:.0f} s left",
         "" if isnan(progress.remaining) else f"to gain {progress.remaining:.1e} a row",
     ]
-    return "  ".join(filter(None, figures))
+    return "  ".join(filter(None, parts))
 
 
 def seconds_left(course: Sequence[tuple[float, float]], tol: float) -> float | None:
@@ -145,7 +145,7 @@ def seconds_left(course: Sequence[tuple[float, float]], tol: float) -> float | N
     return updates * (now - began) / (len(course) - 1)
 
 
-def trial_display(display: Display) -> Callable[[Trial], None]:
+def trial_display(display: ProgressDisplay) -> Callable[[Trial], None]:
     """What tuning should call after every trial: the report's table, line by line."""
     display.line(HEADER)
     return lambda trial: display.line(str(trial))

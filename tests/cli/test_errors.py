@@ -139,7 +139,7 @@ def test_files_that_are_no_tables(tmp_path, content, expected):
         (["-t", "nope"], ["no column 'nope'", "it has 'x', 'z', 'y'"]),
         ([], ["which column"]),
         (["-t", "y", "--drop", "nope"], ["no column 'nope'"]),
-        (["-t", "y", "--levels", "nope"], ["no column 'nope'"]),
+        (["-t", "y", "--categories", "nope"], ["no column 'nope'"]),
         (["-t", "y", "--columns", "x,nope"], ["no column 'nope'"]),
         (["-t", "y", "--drop", "x,z"], ["no column", "as asked for"]),
         (["-t", "y", "--weight", "z"], ["weights 'z'", "text"]),
@@ -175,7 +175,7 @@ def test_a_type_that_has_no_scale(tmp_path):
 def test_a_slip_in_a_column_of_numbers_is_told(small):
     done = bayesvm(*FIT, folder=small(x=["oops", "oops", *(np.arange(58) // 3)]))
     assert done.code == 0
-    assert "Warning: column 'x' is taken for names of levels: nearly all of it are numbers, but not 'oops'" in done.err
+    assert "Warning: column 'x' is taken for categories: nearly all of it are numbers, but not 'oops'" in done.err
 
 
 def test_wrong_columns_list_missing_and_extra_ones(home, tmp_path):

@@ -8,7 +8,7 @@ import pytest
 from bayesvm import BayesianLinearSVC, BayesianSVC, TableModel, to_onnx
 from bayesvm.export import recipes
 from bayesvm.preparation import Recipe
-from bayesvm.preparation.columns import Column, NumberColumn
+from bayesvm.preparation.encoding import Column, NumberColumn
 
 rng = np.random.default_rng(0)
 N = 600

@@ -10,7 +10,7 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 from bayesvm import BayesianLinearSVC, BayesianSVC
 from bayesvm.inspection import DecisionBoundaryDisplay, decision_boundary
-from bayesvm.inspection._colours import CLASSES
+from bayesvm.inspection.colours import CLASSES
 
 X, y = make_moons(200, noise=0.2, random_state=0)
 IRIS = load_iris()

@@ -1,4 +1,4 @@
-"""No display is forgotten: each is tested, shown in its docstring and in docs/pictures.md, and drawn by the gallery."""
+"""No display is forgotten: each is tested, shown in its docstring and in docs/plots.md, and drawn by the gallery."""
 
 import inspect
 import subprocess
@@ -19,7 +19,7 @@ TESTS = "".join(path.read_text() for path in Path(__file__).parent.glob("test_*.
 @pytest.mark.parametrize("name", inspection.__all__)
 def test_no_display_is_missing(name):
     display = getattr(inspection, name)
-    for text in (TESTS, (ROOT / "docs" / "pictures.md").read_text(), (ROOT / "examples" / "gallery.py").read_text()):
+    for text in (TESTS, (ROOT / "docs" / "plots.md").read_text(), (ROOT / "examples" / "gallery.py").read_text()):
         assert name in text
     assert f">>> from bayesvm.inspection import {name}" in inspect.getdoc(display)
     assert "ax" in inspect.signature(display.plot).parameters

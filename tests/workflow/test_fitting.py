@@ -101,7 +101,7 @@ def test_held_out_rows_that_make_no_sense(path):
 
 
 def test_the_recipe_is_learned_from_the_rows_that_are_learned_from(tmp_path):
-    """A level that only held-out rows have is as new to the model as one in a new table."""
+    """A category that only held-out rows have is as new to the model as one in a new table."""
     rng = np.random.default_rng(0)
     x, y = rng.normal(size=200), rng.choice(["a", "b"], 200)
     path = tmp_path / "t.parquet"
@@ -109,9 +109,9 @@ def test_the_recipe_is_learned_from_the_rows_that_are_learned_from(tmp_path):
     _, test = split(open_table(path, "y", columns=["x"]), 0.2, seed=0)
     kinds = np.where(np.isin(np.arange(200), test), "only here", np.array(["one", "two"] * 100))
     pq.write_table(pa.table({"x": np.where(np.isin(np.arange(200), test), 1e6, x), "kind": kinds, "y": y}), path)
-    with pytest.warns(UserWarning, match="levels that training had not"):
+    with pytest.warns(UserWarning, match="categories not seen in training"):
         made = fit_table(path, "y", estimator=BayesianLinearSVC(random_state=0))
-    assert set(made.recipe.columns[1].levels) == {"one", "two"}
+    assert set(made.recipe.columns[1].categories) == {"one", "two"}
     assert abs(made.recipe.columns[0].fill) < 1
 
 
@@ -159,8 +159,8 @@ def test_numbers_are_no_classes(tmp_path):
 def test_numbers_that_are_names_keep_their_digits(tmp_path):
     lines = [f"{'01234' if i % 2 else '1234'},{i % 5},{'ab'[i % 2]}" for i in range(60)]
     (tmp_path / "t.csv").write_text("\n".join(["zip,x,y", *lines]))
-    made = fit_table(tmp_path / "t.csv", "y", levels=["zip"], estimator=BayesianLinearSVC(random_state=0))
-    assert set(made.recipe.columns[0].levels) == {"01234", "1234"}
+    made = fit_table(tmp_path / "t.csv", "y", categories=["zip"], estimator=BayesianLinearSVC(random_state=0))
+    assert set(made.recipe.columns[0].categories) == {"01234", "1234"}
 
 
 def test_the_most_and_the_least_certain_rows_are_kept(path, monkeypatch):

@@ -8,6 +8,7 @@ import typer
 
 from bayesvm.cli import console
 from bayesvm.cli.options import (
+    Categories,
     Columns,
     CopyTo,
     Drop,
@@ -15,7 +16,6 @@ from bayesvm.cli.options import (
     Holdout,
     Jobs,
     Json,
-    Levels,
     Quiet,
     Seed,
     Tables,
@@ -25,7 +25,7 @@ from bayesvm.cli.options import (
     source,
 )
 from bayesvm.estimators import BayesianSVC
-from bayesvm.workflow.words import FIGURES, decimal
+from bayesvm.workflow.words import METRICS, decimal
 
 if TYPE_CHECKING:
     from bayesvm.workflow.comparing import Comparison
@@ -42,7 +42,7 @@ def compare(
     weight: Weight = None,
     columns: Columns = None,
     drop: Drop = None,
-    levels: Levels = None,
+    categories: Categories = None,
     holdout: Holdout = 0.2,
     seed: Seed = 0,
     jobs: Jobs = None,
@@ -77,7 +77,7 @@ def compare(
             weight=weight,
             columns=names(columns) or None,
             drop=names(drop),
-            levels=names(levels),
+            categories=names(categories),
             holdout=holdout,
             estimator=BayesianSVC(random_state=seed, n_jobs=jobs),
             seed=seed,
@@ -97,11 +97,11 @@ def _tell(found: Comparison) -> None:
     lines = []
     for each in found.competitors:
         line = [each.name]
-        for name, figure in each.figures.items():
+        for name, metric in each.metrics.items():
             star = "*" if each.name in found.best(name) else " "
-            line.append(f"{decimal(figure.value)}{star}")
+            line.append(f"{decimal(metric.value)}{star}")
         lines.append([*line, f"{each.seconds:.1f} s", f"{each.n_rows:,}"])
-    heads = [f"{name} " for name in FIGURES.values()]
+    heads = [f"{name} " for name in METRICS.values()]
     console.table(
         f"{found.source}: {found.n_test:,} rows; {found.n_train:,} to train with",
         ["", *heads, "training", "rows"],

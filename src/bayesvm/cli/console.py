@@ -26,9 +26,9 @@ from rich.cells import cell_len
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from bayesvm.evaluation import Figure
+from bayesvm.evaluation import Metric
 from bayesvm.workflow.predicting import Watch, unwatched
-from bayesvm.workflow.words import FIGURES, decimal
+from bayesvm.workflow.words import METRICS, decimal
 
 KEPT = "\n\u200c\u200d"  # beside what is printable: ends of lines, and what joins or parts letters and emojis
 
@@ -110,9 +110,9 @@ def command(words: Sequence[str], prompt: str) -> None:
     results.print(one_line(prompt + shlex.join(["bayesvm", *words])), style="bold cyan")
 
 
-def figure_rows(figures: Mapping[str, Figure]) -> list[list[str]]:
+def metric_rows(metrics: Mapping[str, Metric]) -> list[list[str]]:
     """Name, value and interval."""
-    return [[FIGURES[name], decimal(f.value), f"{decimal(f.low)} to {decimal(f.high)}"] for name, f in figures.items()]
+    return [[METRICS[name], decimal(f.value), f"{decimal(f.low)} to {decimal(f.high)}"] for name, f in metrics.items()]
 
 
 def as_json(content: Mapping[str, Any]) -> None:
@@ -142,7 +142,7 @@ def binary_output() -> BinaryIO:
 
 
 def _plain(value: Any) -> Any:
-    if isinstance(value, Figure):
+    if isinstance(value, Metric):
         return _plain(value._asdict())
     if isinstance(value, Mapping):
         return {str(name): _plain(item) for name, item in value.items()}

@@ -10,7 +10,7 @@ import typer
 from bayesvm.cli import console
 from bayesvm.cli.options import Json, Quiet, Seed, require_writable
 from bayesvm.data.tables.writing import writing_table
-from bayesvm.datasets.catalogue import CATALOGUE, Entry, entry_of, missing_as_null
+from bayesvm.datasets.catalogue import CATALOGUE, CatalogueEntry, entry_of, missing_as_null
 
 LARGE = 100.0  # megabytes, of which people want to know before
 
@@ -85,7 +85,7 @@ def fetch(
         console.next_commands(path, ["fit", str(path), "--target", entry.target])
 
 
-def _row(entry: Entry) -> list[str]:
+def _row(entry: CatalogueEntry) -> list[str]:
     n_rows = "any" if entry.generated else f"{entry.n_rows:,}"
     return [
         entry.name,
@@ -98,14 +98,14 @@ def _row(entry: Entry) -> list[str]:
     ]
 
 
-def _download(entry: Entry) -> str:
+def _download(entry: CatalogueEntry) -> str:
     """How much there is to download."""
     if entry.megabytes is None:
         return "none"
     return f"{entry.megabytes:,.0f} MB" if entry.megabytes >= 1 else f"{entry.megabytes:.2g} MB"
 
 
-def _told(entry: Entry) -> dict[str, object]:
+def _told(entry: CatalogueEntry) -> dict[str, object]:
     return {
         "name": entry.name,
         "rows": None if entry.generated else entry.n_rows,

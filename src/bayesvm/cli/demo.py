@@ -13,9 +13,9 @@ from bayesvm.cli import console
 from bayesvm.cli.options import Quiet, Seed
 from bayesvm.datasets import people
 from bayesvm.datasets.people import People
-from bayesvm.evaluation import Predictions, figures
+from bayesvm.evaluation import Predictions, metrics
 from bayesvm.workflow import TableModel
-from bayesvm.workflow.words import FIGURES, decimal
+from bayesvm.workflow.words import METRICS, decimal
 
 NEW = (1_000, 20_000)  # rows that are predicted, at least and at most: a tenth of those to learn from
 SHOWN = 4  # lines of the predictions
@@ -94,7 +94,7 @@ def _judge(model: TableModel, table: Path, new: Path, truth: People, seed: int) 
     lines = {"nobody can do better than": limit, "BayesianSVC": said, peer.name: outcome.predictions}
     rows = []
     for name, each in lines.items():
-        found = [decimal(figure.value) for figure in figures(each, n_bootstrap=0).values()]
+        found = [decimal(metric.value) for metric in metrics(each, n_bootstrap=0).values()]
         rows.append([name, *found, f"{took[name]:.1f} s" if name in took else ""])
     console.say()
-    console.table(f"on {len(truth.income):,} new rows", ["", *FIGURES.values(), "training"], rows)
+    console.table(f"on {len(truth.income):,} new rows", ["", *METRICS.values(), "training"], rows)

@@ -6,7 +6,7 @@ from typing import Any
 
 from bayesvm.cli import console
 from bayesvm.cli.options import CopyTo, Format, Jobs, Json, ModelFile, Quiet, Tables, Target, source
-from bayesvm.evaluation import figures, risk_coverage
+from bayesvm.evaluation import metrics, risk_coverage
 from bayesvm.evaluation.coverage import COVERAGES
 from bayesvm.workflow import TableModel
 from bayesvm.workflow.model import MOST_JUDGED
@@ -50,16 +50,16 @@ def evaluate(
         judged = loaded.judged(opened, target, name, **opening)
     if judged.predictions.n_rows > MANY and not quiet:
         console.errors.print(f"intervals from resamples of {judged.predictions.n_rows:,} rows …")
-    found, curve = figures(judged.predictions), risk_coverage(judged.predictions)
+    found, curve = metrics(judged.predictions), risk_coverage(judged.predictions)
     kept = list(dict.fromkeys(map(curve.at, COVERAGES)))  # each once: rows of equal doubt go together
     if json:
         told = [dict(zip(("coverage", "error", "stated_error"), row, strict=True)) for row in kept]
         console.as_json(
-            {"source": judged.source, "n_rows": judged.predictions.n_rows, "figures": found, "risk_coverage": told}
+            {"source": judged.source, "n_rows": judged.predictions.n_rows, "metrics": found, "risk_coverage": told}
         )
         return
     title = f"{judged.source}: {judged.predictions.n_rows:,} rows"
-    console.table(title, ["", "value", "95 % interval"], console.figure_rows(found))
+    console.table(title, ["", "value", "95 % interval"], console.metric_rows(found))
     console.say()
     rows = [[percent(share), decimal(risk), decimal(stated)] for share, risk, stated in kept]
     console.table("If only the most certain rows are predicted", ["share", "error", "expected"], rows)

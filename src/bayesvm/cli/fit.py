@@ -14,6 +14,7 @@ import typer
 
 from bayesvm.cli import console
 from bayesvm.cli.options import (
+    Categories,
     Columns,
     CopyTo,
     Drop,
@@ -21,7 +22,6 @@ from bayesvm.cli.options import (
     Holdout,
     Jobs,
     Json,
-    Levels,
     Quiet,
     Seed,
     Tables,
@@ -34,7 +34,7 @@ from bayesvm.cli.options import (
 )
 from bayesvm.data.tables.files import Paths, find_files
 from bayesvm.estimators import BayesianLinearSVC, BayesianSVC, stop_on_interrupt
-from bayesvm.evaluation import figures
+from bayesvm.evaluation import metrics
 from bayesvm.workflow import Judged, TableModel, fit_table
 from bayesvm.workflow.describing import described
 
@@ -52,7 +52,7 @@ def fit(
     weight: Weight = None,
     columns: Columns = None,
     drop: Drop = None,
-    levels: Levels = None,
+    categories: Categories = None,
     holdout: Holdout = 0.2,
     inducing: Annotated[
         int | None,
@@ -73,7 +73,7 @@ def fit(
     """Learn from a table and write a model.
 
     Text columns are encoded, missing values filled in, and everything else is tuned. A part of the rows is held out
-    for honest figures.
+    for honest metrics.
 
     Examples:
 
@@ -101,7 +101,7 @@ def fit(
                 weight=weight,
                 columns=names(columns) or None,
                 drop=names(drop),
-                levels=names(levels),
+                categories=names(categories),
                 holdout=holdout,
                 estimator=estimator,
                 seed=seed,
@@ -161,7 +161,7 @@ def _saved_in(folder: Path, model: TableModel, name: str) -> Path:
 def summary(model: TableModel) -> dict[str, Any]:
     """The most important of what ``inspect`` tells, as plain values."""
     known = described(model)
-    same = ("classes", "left_out", "inducing_points", "converged", "interrupted", "judged_on", "figures")
+    same = ("classes", "left_out", "inducing_points", "converged", "interrupted", "judged_on", "metrics")
     return {
         **known["card"],
         **{name: known[name] for name in same},
@@ -183,7 +183,7 @@ def _tell(model: TableModel, path: Path) -> None:
     for name, why in model.recipe.left_out.items():
         console.say(f"left out: {name} ({why})")
     console.say()
-    rows = console.figure_rows(figures(judged.predictions))
+    rows = console.metric_rows(metrics(judged.predictions))
     console.table(judged.source, ["", "value", "95 % interval"], rows)
     console.next_commands(
         path,

@@ -10,12 +10,12 @@ from bayesvm.workflow import TableModel
 from bayesvm.workflow.describing import described
 
 MOST_RELEVANT = 10
-MOST_LEVELS = 6  # shown of a column
+MOST_CATEGORIES = 6  # shown of a column
 MOST_COLUMNS = 100
 
 
 def inspect(model: ModelFile, json: Json = False) -> None:
-    """Tell what is in a model's file: columns, kernel, tuning, figures, relevance.
+    """Tell what is in a model's file: columns, kernel, tuning, metrics, relevance.
 
     Examples:
 
@@ -31,7 +31,7 @@ def inspect(model: ModelFile, json: Json = False) -> None:
     _tell_columns(known)
     _tell_model(known)
     title = f"{known['judged_on']}" + ("" if "rows)" in known["judged_on"] else f" ({known['judged_rows']:,} rows)")
-    console.table(title, ["", "value", "95 % interval"], console.figure_rows(known["figures"]))
+    console.table(title, ["", "value", "95 % interval"], console.metric_rows(known["metrics"]))
     if known["relevance"] is not None:
         shares = list(known["relevance"].items())
         more = f", the first {MOST_RELEVANT} of {len(shares)}" if len(shares) > MOST_RELEVANT else ""
@@ -62,13 +62,15 @@ def _tell_columns(known: dict[str, Any]) -> None:
     console.say()
     rows = []
     for column in known["columns"][:MOST_COLUMNS]:
-        levels = column.get("levels", ())
-        told = ", ".join(levels[:MOST_LEVELS]) + (f", … ({len(levels)} in all)" if len(levels) > MOST_LEVELS else "")
-        told += ", and rare ones together" if column.get("rare_levels") else ""
+        categories = column.get("categories", ())
+        told = ", ".join(categories[:MOST_CATEGORIES]) + (
+            f", … ({len(categories)} in all)" if len(categories) > MOST_CATEGORIES else ""
+        )
+        told += ", and rare ones together" if column.get("rare_categories") else ""
         rows.append([column["name"], column["kind"], f"{column['features']}", column["missing"], told])
     if rows:
-        header = ["column", "kind", "features", "if missing", "levels"]
-        console.table("", header, rows, words={"column", "kind", "if missing", "levels"})
+        header = ["column", "kind", "features", "if missing", "categories"]
+        console.table("", header, rows, words={"column", "kind", "if missing", "categories"})
     if (more := len(known["columns"]) - MOST_COLUMNS) > 0:
         console.say(f"… and {more:,} more columns (--json tells all)")
     for name, why in known["left_out"].items():

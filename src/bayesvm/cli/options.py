@@ -34,10 +34,10 @@ Target = Annotated[
 Weight = Annotated[str | None, typer.Option("--weight", help="Column of row weights.", metavar="NAME")]
 Columns = Annotated[str | None, typer.Option("--columns", help="Columns to learn from; default: all.", metavar="A,B")]
 Drop = Annotated[str | None, typer.Option("--drop", help="Columns to leave out.", metavar="A,B")]
-Levels = Annotated[
+Categories = Annotated[
     str | None,
     typer.Option(
-        "--levels", help="Columns whose numbers are names, such as postal codes; also the target.", metavar="A,B"
+        "--categories", help="Columns whose numbers are names, such as postal codes; also the target.", metavar="A,B"
     ),
 ]
 Holdout = Annotated[

@@ -21,7 +21,7 @@ AT_ONCE = 250_000  # rows of a large table
 
 
 @dataclass(frozen=True)
-class Entry:
+class CatalogueEntry:
     """A table: what is known of it, and how ``rows`` of it are made; of generated ones, any number."""
 
     name: str
@@ -88,8 +88,8 @@ def _some(columns: Part, n_rows: int, seed: int) -> Part:
     return {name: np.asarray(column)[chosen] for name, column in columns.items()}
 
 
-def _all() -> Iterator[Entry]:
-    yield Entry(
+def _all() -> Iterator[CatalogueEntry]:
+    yield CatalogueEntry(
         "people",
         5_000,
         9,
@@ -101,7 +101,9 @@ def _all() -> Iterator[Entry]:
     )
     for generate, n_columns in ((waveform, 21), (twonorm, 20), (ringnorm, 20)):
         origin = f"generated: Breiman's {generate.__name__}; the best error is known"
-        yield Entry(generate.__name__, 5_000, n_columns, 2, "y", origin, partial(_made, generate), generated=True)
+        yield CatalogueEntry(
+            generate.__name__, 5_000, n_columns, 2, "y", origin, partial(_made, generate), generated=True
+        )
     bundled = {
         "iris": (150, 4, 3, "species"),
         "wine": (178, 13, 3, "cultivar"),
@@ -109,22 +111,24 @@ def _all() -> Iterator[Entry]:
         "digits": (1_797, 64, 10, "digit"),
     }
     for name, (n_rows, n_columns, n_classes, target) in bundled.items():
-        yield Entry(
+        yield CatalogueEntry(
             name, n_rows, n_columns, n_classes, target, "comes with scikit-learn", partial(_bundled, name, target)
         )
     for name, (n_rows, n_columns, size) in _RAETSCH.items():
         fetch = partial(_of_the_paper, partial(fetch_raetsch, name))
         origin = "Rätsch's benchmark, as the paper's authors published it"
-        yield Entry(f"raetsch_{name}", n_rows, n_columns, 2, "y", origin, fetch, size)
+        yield CatalogueEntry(f"raetsch_{name}", n_rows, n_columns, 2, "y", origin, fetch, size)
     usps = partial(_of_the_paper, fetch_usps_3v5)
-    yield Entry("usps_3v5", 1_540, 256, 2, "y", "handwritten digits 3 (1) and 5 (-1)", usps, 2.9)
+    yield CatalogueEntry("usps_3v5", 1_540, 256, 2, "y", "handwritten digits 3 (1) and 5 (-1)", usps, 2.9)
     large: list[tuple[str, Collisions, Callable[[], Any], float]] = [
         ("susy", SUSY, fetch_susy, 879.0),
         ("higgs", HIGGS, fetch_higgs, 2_816.0),
     ]
     for name, known, fetch_file, size in large:
         make = partial(_collided, fetch_file)
-        yield Entry(name, known.n_rows, known.n_features, 2, "y", "simulated particle collisions, UCI", make, size)
+        yield CatalogueEntry(
+            name, known.n_rows, known.n_features, 2, "y", "simulated particle collisions, UCI", make, size
+        )
 
 
 # Rows, columns, megabytes.
@@ -137,10 +141,10 @@ _RAETSCH = {
     "splice": (2_991, 60, 0.37),
     "waveform": (5_000, 21, 1.2),
 }
-CATALOGUE: Mapping[str, Entry] = {entry.name: entry for entry in _all()}
+CATALOGUE: Mapping[str, CatalogueEntry] = {entry.name: entry for entry in _all()}
 
 
-def entry_of(name: str) -> Entry:
+def entry_of(name: str) -> CatalogueEntry:
     """The entry of that name."""
     if name not in CATALOGUE:
         raise ValueError(f"there is no data set {name!r}; there are {', '.join(CATALOGUE)}")

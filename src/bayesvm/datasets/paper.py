@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from bayesvm.datasets.remote import RemoteFile, download, find, folders
+from bayesvm.datasets.downloads import RemoteFile, download, find, folders
 from bayesvm.datasets.tables import Table, read_table
 
 

@@ -24,7 +24,7 @@ class People:
 def people(n_rows: int, random_state: int | None = None) -> People:
     """Who earns much: eight columns of numbers, text, yes and no, with gaps, and an id that says nothing.
 
-    ``occupation`` has frequent and rare levels, and is missing at random. ``commute`` (minutes) is missing for those
+    ``occupation`` has frequent and rare categories, and is missing at random. ``commute`` (minutes) is missing for those
     who work at home, which says something. The class is drawn with a probability that is a function of what the row
     shows, gaps included: nobody can do better than that probability.
 

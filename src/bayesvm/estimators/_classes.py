@@ -46,7 +46,7 @@ def _too_many(labels: np.ndarray, n_rows: int, target: str, *, numbers: bool) ->
             f"{target} has {len(labels):,} different numbers in {n_rows:,} rows, like a quantity. bayesvm is a "
             f"classifier: bin the target (above and below a limit, for example). Up to {MOST_NUMBERS} numbers with "
             f"{ROWS_OF_A_NUMBER} rows each are taken for classes; if more are meant, give them as text: "
-            "y.astype(str), a column of text, or --levels on the command line"
+            "y.astype(str), a column of text, or --categories on the command line"
         )
     return (
         f"{target} has {len(labels):,} different labels in {n_rows:,} rows: is it an identifier? Up to {MOST_CLASSES} "

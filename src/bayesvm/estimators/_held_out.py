@@ -19,7 +19,7 @@ from bayesvm.estimators._tables import table_to_predict
 from bayesvm.estimators._validation import prediction_rows, require_whole_labels
 from bayesvm.inference.objective import Model
 from bayesvm.inference.training import Callback, Progress
-from bayesvm.progress import Display
+from bayesvm.progress import ProgressDisplay
 
 MOST_ROWS = 2_000
 MOST_VALUES = 10_000_000
@@ -103,7 +103,7 @@ def _chosen(n_rows: int, n_features: int) -> np.ndarray:
 class Listeners:
     """Who hears of a fit: people, and a function that they gave."""
 
-    display: Display
+    display: ProgressDisplay
     callback: Callback | None = None
     held_out: HeldOut | None = None
 

@@ -21,7 +21,7 @@ from bayesvm.data.workers import Workers, quiet_overflow
 from bayesvm.estimators._checkpoints import Checkpoint
 from bayesvm.estimators._held_out import Listeners
 from bayesvm.inference.training_state import Clock
-from bayesvm.progress import Display
+from bayesvm.progress import ProgressDisplay
 
 NO_ROWS = Repetition(0, 0.0)  # known of them before they are there
 Method = TypeVar("Method", bound=Callable[..., Any])
@@ -42,7 +42,7 @@ class Session:
     repetition: Repetition = NO_ROWS
 
     @property
-    def display(self) -> Display:
+    def display(self) -> ProgressDisplay:
         """What people see."""
         return self.audience.display
 

@@ -9,7 +9,7 @@ import numpy as np
 from bayesvm.evaluation.predictions import Floats, Predictions
 
 COVERAGES = (1.0, 0.95, 0.9, 0.8, 0.7, 0.5)  # that tables tell of
-MOST_POINTS = 500  # of a curve: more than a picture shows
+MOST_POINTS = 500  # of a curve: more than a plot shows
 N_BINS = 2**16  # a power of two, so that a doubt falls into its bin without rounding
 ROUNDING = 1e-9  # of sums of many doubts, relative
 

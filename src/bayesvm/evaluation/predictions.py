@@ -29,9 +29,9 @@ class Predictions:
 
     Examples
     --------
-    >>> from bayesvm.evaluation import Predictions, figures
+    >>> from bayesvm.evaluation import Predictions, metrics
     >>> said = Predictions.of(["no", "yes"], ["yes", "no"], [[0.2, 0.8], [0.6, 0.4]])  # classes_, y, predict_proba(X)
-    >>> figures(said, n_bootstrap=0)["error"].value
+    >>> metrics(said, n_bootstrap=0)["error"].value
     0.0
     """
 

@@ -10,11 +10,11 @@ import numpy.typing as npt
 
 from bayesvm.extras import optional
 
-MOST_POINTS = 2_000  # of a scatter plot: more make a picture slow and its file large, and are no longer seen
+MOST_POINTS = 2_000  # of a scatter plot: more make a plot slow and its file large, and are no longer seen
 
 
 class Display:
-    """A picture that keeps its numbers: ``plot`` draws them, and leaves ``ax_`` and ``figure_``."""
+    """A plot that keeps its numbers: ``plot`` draws them, and leaves ``ax_`` and ``figure_``."""
 
     ax_: Any
     figure_: Any

@@ -10,11 +10,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from bayesvm.evaluation import Predictions
 from bayesvm.inspection._display import Display
-from bayesvm.inspection._fitted import Fitted
+from bayesvm.inspection._pipelines import ModelInPipeline
 
 
 class PredictionDisplay(Display, ABC):
-    """A picture of predictions: from a model and rows, from probabilities, or from ``evaluation.Predictions``."""
+    """A plot of predictions: from a model and rows, from probabilities, or from ``evaluation.Predictions``."""
 
     _of_uncertainty: ClassVar[bool] = False  # whether ``predict_uncertainty`` is needed
 
@@ -34,7 +34,7 @@ class PredictionDisplay(Display, ABC):
         check_is_fitted(estimator)
         split = {}
         if cls._of_uncertainty:
-            fitted = Fitted.of(estimator)
+            fitted = ModelInPipeline.of(estimator)
             found = fitted.model.predict_uncertainty(fitted.prepared(X))
             split = {name: found[name] for name in ("aleatoric", "epistemic")}
         proba = estimator.predict_proba(X)
@@ -56,7 +56,7 @@ class PredictionDisplay(Display, ABC):
         """Draw probabilities of shape (n_rows, n_classes), or those of the second of two classes, and true labels.
 
         ``classes`` are the labels of the columns, sorted; by default those that occur. ``aleatoric`` and ``epistemic``
-        are those of ``predict_uncertainty``, where a picture shows them. Further arguments are those of ``of``.
+        are those of ``predict_uncertainty``, where a plot shows them. Further arguments are those of ``of``.
         """
         split = {"aleatoric": aleatoric, "epistemic": epistemic}
         predictions = Predictions.of(*labelled(y_true, proba, classes), weight=sample_weight, **split)

@@ -9,10 +9,10 @@ import numpy as np
 import numpy.typing as npt
 
 from bayesvm.extras import optional
-from bayesvm.inspection import _colours as colours
+from bayesvm.inspection import colours
 from bayesvm.inspection._display import MOST_POINTS, Display, counted, legend_above, plain, some_of
-from bayesvm.inspection._fitted import Fitted, column_number
 from bayesvm.inspection._frames import as_rows, column_of, rows_of, typical, with_columns
+from bayesvm.inspection._pipelines import ModelInPipeline, column_number
 
 PAD = 0.08  # of the range of the data, on all sides
 STRONGEST = 0.6  # opacity where the model knows
@@ -116,7 +116,7 @@ class DecisionBoundaryDisplay(Display):
         grid_resolution : int
             Steps along either feature.
         """
-        fitted, X = Fitted.of(estimator), as_rows(X)
+        fitted, X = ModelInPipeline.of(estimator), as_rows(X)
         names = fitted.names(X, feature_names)
         if features is None and X.shape[1] != 2:
             raise ValueError(
@@ -277,7 +277,7 @@ def _plane(X: Any, columns: Sequence[int], across: npt.NDArray[np.float64], alon
     return with_columns(row, [*columns, *rest], [*pairs, *(typical(X, column) for column in rest)])
 
 
-def _inducing_points(fitted: Fitted, columns: Sequence[int]) -> npt.NDArray[np.float64] | None:
+def _inducing_points(fitted: ModelInPipeline, columns: Sequence[int]) -> npt.NDArray[np.float64] | None:
     """Their coordinates; after steps that cannot be undone, none."""
     points = getattr(fitted.model, "inducing_points_", None)
     if points is None or (fitted.before is not None and not hasattr(fitted.before, "inverse_transform")):

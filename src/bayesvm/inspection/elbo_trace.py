@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from bayesvm.inspection import _colours as colours
+from bayesvm.inspection import colours
 from bayesvm.inspection._display import Display
-from bayesvm.inspection._fitted import Fitted
+from bayesvm.inspection._pipelines import ModelInPipeline
 
 ALL_LEFT_OUT = 20_000  # up to so many rows ``loo_indices_`` has all of them
 
@@ -52,7 +52,7 @@ class ElboTraceDisplay(Display):
         ``n_rows`` is the number of rows of the fit (their weight), for the bound of one row. A model that learned from
         fewer than 20,000 knows it.
         """
-        model = Fitted.of(estimator).model
+        model = ModelInPipeline.of(estimator).model
         if n_rows is None and len(left_out := getattr(model, "loo_indices_", ())) < ALL_LEFT_OUT:
             n_rows = len(left_out) or None
         return cls(model.elbo_trace_, n_rows=n_rows).plot(ax=ax, **kwargs)

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from bayesvm.inspection import _colours as colours
+from bayesvm.inspection import colours
 from bayesvm.inspection._display import Display, counted, plain, some_of
-from bayesvm.inspection._fitted import Fitted, column_number
 from bayesvm.inspection._frames import as_rows, column_of, is_number, rows_of, with_columns
+from bayesvm.inspection._pipelines import ModelInPipeline, column_number
 
 FEW_VALUES = 12  # a column with no more distinct values is asked for each of them
-MOST_LEVELS = 20
+MOST_SETTINGS = 20
 OUTER = (1, 99)  # percentiles between which a number is moved
 BAND = (0.025, 0.975)
 
@@ -101,7 +101,7 @@ class PartialDependenceDisplay(Display):
         X : array or data frame
             Rows whose other features stay as they are.
         feature : str, int or list of them
-            A column by its name or number, or several that move together, such as the levels of a category.
+            A column by its name or number, or several that move together, such as the one-hot columns of a category.
         values : array of shape (g,), or (g, k) for k columns that move together
             Settings; by default all distinct ones if they are few, else ``n_values`` between the percentiles 1 and 99.
         labels : sequence of str or None
@@ -117,7 +117,7 @@ class PartialDependenceDisplay(Display):
         n_draws : int
             From the posterior, for the band.
         """
-        fitted, X = Fitted.of(estimator), as_rows(X)
+        fitted, X = ModelInPipeline.of(estimator), as_rows(X)
         names = fitted.names(X, feature_names)
         number = fitted.class_number(target)
         several = isinstance(feature, list | tuple | np.ndarray | range)
@@ -209,10 +209,10 @@ def _found(
         settings = distinct[:, None]
     else:
         settings = np.unique(np.column_stack([column_of(X, column) for column in columns]), axis=0)[::-1]
-    if len(settings) > MOST_LEVELS:
+    if len(settings) > MOST_SETTINGS:
         raise ValueError(
             f"{', '.join(names[column] for column in columns[:3])}: {len(settings)} distinct settings occur in X, more "
-            f"than {MOST_LEVELS}; say which ones in values"
+            f"than {MOST_SETTINGS}; say which ones in values"
         )
     return settings, [_named(setting, columns, names) for setting in settings]
 

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from bayesvm.inspection import _colours as colours
+from bayesvm.inspection import colours
 from bayesvm.inspection._display import Display, counted
-from bayesvm.inspection._fitted import Fitted
+from bayesvm.inspection._pipelines import ModelInPipeline
 
 
 class RelevanceDisplay(Display):
@@ -24,7 +24,7 @@ class RelevanceDisplay(Display):
         Of the features.
     learned : bool
         Whether there is a length-scale for every feature. With one for all, the shares tell of spread only, and the
-        picture says so.
+        plot says so.
 
     Attributes
     ----------
@@ -73,7 +73,7 @@ class RelevanceDisplay(Display):
         top : int
             Bars; the other features get one together.
         """
-        fitted = Fitted.of(estimator)
+        fitted = ModelInPipeline.of(estimator)
         relevance = getattr(fitted.model, "relevance_", None)
         if relevance is None:
             raise ValueError(

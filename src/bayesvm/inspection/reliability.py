@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bayesvm.evaluation import Predictions, reliability
-from bayesvm.inspection import _colours as colours
+from bayesvm.inspection import colours
 from bayesvm.inspection._display import counted, plain
 from bayesvm.inspection._predicted import PredictionDisplay, against_the_rest
 

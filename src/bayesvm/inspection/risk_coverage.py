@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bayesvm.evaluation import Predictions, risk_coverage
-from bayesvm.inspection import _colours as colours
+from bayesvm.inspection import colours
 from bayesvm.inspection._predicted import PredictionDisplay
 
 

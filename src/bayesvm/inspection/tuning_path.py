@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from bayesvm.extras import optional
-from bayesvm.inspection import _colours as colours
+from bayesvm.inspection import colours
 from bayesvm.inspection._display import Display
-from bayesvm.inspection._fitted import Fitted
+from bayesvm.inspection._pipelines import ModelInPipeline
 
 
 class TuningPathDisplay(Display):
@@ -51,7 +51,7 @@ class TuningPathDisplay(Display):
     @classmethod
     def from_estimator(cls, estimator: Any, *, ax: Any = None, **kwargs: Any) -> TuningPathDisplay:
         """Draw ``tuning_report_`` of a fitted ``BayesianSVC`` or a pipeline that ends in one."""
-        model = Fitted.of(estimator).model
+        model = ModelInPipeline.of(estimator).model
         report = getattr(model, "tuning_report_", None)
         if report is None or not report.trials:
             raise ValueError(

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bayesvm.evaluation import Predictions
-from bayesvm.inspection import _colours as colours
+from bayesvm.inspection import colours
 from bayesvm.inspection._display import MOST_POINTS, counted, legend_above, some_of
 from bayesvm.inspection._predicted import PredictionDisplay
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from os import PathLike
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from bayesvm.data.checks import Locate, require_usable
 from bayesvm.data.tables import Batch, Table, open_table
@@ -29,8 +27,9 @@ from bayesvm.data.tables.csv_copy import copy_mixed_csv, text_names
 from bayesvm.data.tables.files import Paths, SourceFile, find_files
 from bayesvm.data.tables.formats import column_parts
 from bayesvm.data.tables.rows import FileRows, copying
-from bayesvm.preparation.columns import LevelColumn
+from bayesvm.preparation.encoding import CategoryColumn
 from bayesvm.preparation.recipe import Recipe
+from bayesvm.warn import warn_user
 
 
 @dataclass(frozen=True)
@@ -54,11 +53,11 @@ class Opened:
             raise ValueError(no_column(file, schema, unknown))
 
     def if_there(self, weight: str | None) -> str | None:
-        """The name of the weights, unless there are none, which is told."""
+        """The name of the weights, unless there are none, which is reported."""
         file, schema = self.schemas[0]
         if weight is None or weight in schema.names:
             return weight
-        warnings.warn(f"{file} has no weights {weight!r}: all of its rows count alike", UserWarning, stacklevel=2)
+        warn_user(f"{file} has no weights {weight!r}: all of its rows count alike")
         return None
 
     def table(
@@ -76,7 +75,7 @@ class Opened:
                 + (f"; not known to the model: {some_names(extra)}" if extra else "")
             )
         self.require_same_columns([*recipe.needed, *special])
-        numbers = [column.name for column in recipe.columns if not isinstance(column, LevelColumn)]
+        numbers = [column.name for column in recipe.columns if not isinstance(column, CategoryColumn)]
         for each, columns in self.schemas:
             for name in [*numbers, *([weight] if weight else [])]:
                 _require_no_text(each, columns.field(name), "weights" if name == weight else "the model's column")
@@ -86,7 +85,7 @@ class Opened:
         )
         if text_labels and dtype is not None:
             dtype = np.dtype(str)
-        return Table(self.rows, EncodedColumns(recipe, Columns((), recipe.dtype, target, dtype, weight)))
+        return Table(self.rows, EncodedColumns(recipe.names, recipe.dtype, target, dtype, weight, recipe))
 
 
 def open_files(
@@ -152,7 +151,7 @@ def prepared(
     if keep is None:
         keep = text_names(files[0]) if kind == "CSV" else ()
     exact = [] if target is None else [target]
-    texts = [column.name for column in recipe.columns if isinstance(column, LevelColumn)]
+    texts = [column.name for column in recipe.columns if isinstance(column, CategoryColumn)]
     texts += [name for name in keep if name not in {*recipe.needed, *exact, weight}]
     texts += exact if text_labels else []
     opened = open_files(
@@ -178,66 +177,21 @@ def _require_no_text(file: SourceFile, field: Any, what: str) -> None:
 
 
 @dataclass(frozen=True)
-class EncodedColumns:
-    """What Columns are for tables of numbers: every row that is read goes through the recipe."""
+class EncodedColumns(Columns):
+    """Columns of any kind: every row that is read goes through the recipe, whose features are the names."""
 
     recipe: Recipe
-    others: Columns  # of label and weight
-    sparse: ClassVar[bool] = False
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Of the features."""
-        return self.recipe.names
-
-    @property
-    def n_features(self) -> int:
-        """How many there are."""
-        return len(self.recipe.names)
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """Of the features."""
-        return self.recipe.dtype
-
-    @property
-    def target(self) -> str | None:
-        """The column of labels."""
-        return self.others.target
-
-    @property
-    def weight(self) -> str | None:
-        """The column of row weights."""
-        return self.others.weight
-
-    @property
-    def has_labels(self) -> bool:
-        """Whether there is a label in each row."""
-        return self.others.has_labels
 
     def needed(self, *, features: bool, labels: bool) -> list[str]:
         """The columns to read."""
-        return [*(self.recipe.needed if features else ()), *self.others.needed(features=False, labels=labels)]
+        return [*(self.recipe.needed if features else ()), *super().needed(features=False, labels=labels)]
 
     def joined(self, batches: Sequence[Any], locate: Locate, *, labels: bool) -> Batch:
         """Record batches one after the other as new arrays."""
-        X = np.empty((sum(batch.num_rows for batch in batches), self.n_features), self.dtype)
-        first, strange = 0, set()
-        for batch in batches:
-            strange |= self.recipe.encode(batch, X[first : first + batch.num_rows])
-            first += batch.num_rows
+        X = self.recipe.encoded(batches)
         require_usable(X, self.names, locate)
-        self.recipe.warn(strange)
         y = self.labels(batches, locate) if labels and self.has_labels else None
         return Batch(X, y, self.weights(batches, locate) if labels else None)
-
-    def labels(self, batches: Sequence[Any], locate: Locate) -> npt.NDArray[Any]:
-        """The labels in record batches, none of them missing."""
-        return self.others.labels(batches, locate)
-
-    def weights(self, batches: Sequence[Any], locate: Locate) -> npt.NDArray[np.float64] | None:
-        """The weights in record batches, if there are any."""
-        return self.others.weights(batches, locate)
 
     def with_features(self, names: tuple[str, ...]) -> EncodedColumns:
         """A recipe makes all features or none."""

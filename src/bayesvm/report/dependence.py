@@ -11,13 +11,13 @@ import numpy as np
 import numpy.typing as npt
 
 from bayesvm.inspection import PartialDependenceDisplay
-from bayesvm.inspection._colours import CLASSES
-from bayesvm.report.columns import Setting, moved, setting
+from bayesvm.inspection.colours import CLASSES
+from bayesvm.report.influence import Setting, moved, setting
 from bayesvm.report.svg import drawn
 from bayesvm.report.words import short
 from bayesvm.workflow import TableModel
 
-MOST_CLASSES = 3  # in one picture
+MOST_CLASSES = 3  # in one plot
 DRAWS = 200  # from the posterior, for a band
 BAND = (0.025, 0.975)
 LEAST_HEIGHT = 0.3  # of the axis of probabilities: no small movement shall look large
@@ -37,10 +37,10 @@ class Dependence:
     shown: list[int]  # the classes to draw
 
 
-def pictures(
+def plots(
     model: TableModel, names: Sequence[str], X: npt.NDArray[Any], values: npt.NDArray[Any]
 ) -> list[tuple[str, str]]:
-    """Of some columns: name and picture, all with the same axis of probabilities.
+    """Of some columns: name and plot, all with the same axis of probabilities.
 
     The mean is taken over the rows X; ``values`` are more rows, which tell what the columns may be set to.
     """

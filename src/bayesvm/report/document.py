@@ -1,4 +1,4 @@
-"""Report: the document: sections and pictures put together, and written."""
+"""Report: the document: sections and plots put together, and written."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ import numpy as np
 
 from bayesvm.atomic import write_whole
 from bayesvm.extras import optional
-from bayesvm.report import dependence, pictures, sections
-from bayesvm.report.columns import TOP, background, bars, movement, relevance
+from bayesvm.report import dependence, plots, sections
+from bayesvm.report.influence import TOP, background, bars, movement, relevance
 from bayesvm.report.words import counted, short
 from bayesvm.workflow import Judged, TableModel
 
@@ -61,7 +61,7 @@ def _content(model: TableModel, judged: Judged, *, given: bool) -> dict[str, Any
         "confusion": sections.confusion(said),
         "coverage": sections.coverage(said),
         "tuning": sections.tuning(estimator),
-        "pictures": pictures.of_predictions(said) | pictures.of_training(estimator, model.card.get("n_train")),
+        "plots": plots.of_predictions(said) | plots.of_training(estimator, model.card.get("n_train")),
         "matter": said_of_columns,
         "rows": sections.rows(model, judged, said_of_columns["ranked"]),
     }
@@ -94,12 +94,12 @@ def _columns(model: TableModel, judged: Judged) -> dict[str, Any]:
         "ranked": ranked,
         "background": {"rows": len(X), "points": not len(judged.X)},
         "movement": bars("movement", title, axis, (ranked[:TOP], moves[largest])),
-        "dependence": dependence.pictures(model, ranked[:MOST_DEPENDENCES], X, values),
+        "dependence": dependence.plots(model, ranked[:MOST_DEPENDENCES], X, values),
     }
 
 
 def _rendered(content: dict[str, Any]) -> str:
-    """Names and values of a table may be anything: all of them are escaped; pictures are not."""
+    """Names and values of a table may be anything: all of them are escaped; plots are not."""
     jinja = optional("jinja2", "cli")
     environment = jinja.Environment(
         loader=jinja.PackageLoader("bayesvm.report"),

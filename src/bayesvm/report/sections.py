@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from bayesvm.evaluation import Predictions, figures, risk_coverage
+from bayesvm.evaluation import Predictions, metrics, risk_coverage
 from bayesvm.evaluation.coverage import COVERAGES
 from bayesvm.preparation import Recipe
-from bayesvm.preparation.columns import LevelColumn
+from bayesvm.preparation.encoding import CategoryColumn
 from bayesvm.report import words
 from bayesvm.workflow import Judged, TableModel
 from bayesvm.workflow import words as model_words
@@ -95,18 +95,18 @@ def columns(recipe: Recipe) -> dict[str, Any]:
 
 
 def quality(predictions: Predictions) -> dict[str, Any]:
-    """The figures, and what knowing no columns at all would give."""
-    found = figures(predictions)
+    """The metrics, and what knowing no columns at all would give."""
+    found = metrics(predictions)
     told = [
-        {"key": name, "name": model_words.FIGURES[name]}
-        | {part: decimal(getattr(figure, part)) for part in ("value", "low", "high")}
-        for name, figure in found.items()
+        {"key": name, "name": model_words.METRICS[name]}
+        | {part: decimal(getattr(metric, part)) for part in ("value", "low", "high")}
+        for name, metric in found.items()
     ]
     counted = predictions.counted()
     shares = np.bincount(counted.y, counted.weight_or_ones, len(counted.classes)) / counted.weight_or_ones.sum()
     there = shares[shares > 0]
     return {
-        "figures": told,
+        "metrics": told,
         "usual": words.short(predictions.classes[shares.argmax()]),
         "usual_error": decimal(1 - shares.max()),
         "usual_log_loss": decimal(float(-there @ np.log(there)) + 0.0),
@@ -188,7 +188,7 @@ def rows(model: TableModel, judged: Judged, ranked: Sequence[str]) -> dict[str, 
     said = judged.predictions.take(judged.sample)
     order = np.argsort(said.doubt, kind="stable")
     names = list(ranked)[:MOST_VALUES]
-    texts = {column.name for column in model.recipe.columns if isinstance(column, LevelColumn)}
+    texts = {column.name for column in model.recipe.columns if isinstance(column, CategoryColumn)}
     n_classes = len(said.classes)
     shown = [1] if n_classes == 2 else list(range(n_classes)) if n_classes <= MOST_PROBABILITIES else []
 

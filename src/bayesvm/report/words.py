@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from bayesvm.preparation.columns import Column, LevelColumn
+from bayesvm.preparation.encoding import CategoryColumn, Column
 
 
 def probability(value: float) -> str:
@@ -82,8 +82,8 @@ def some(names: list[str], most: int) -> str:
 
 def column(one: Column) -> str:
     """What a column holds."""
-    if isinstance(one, LevelColumn):
-        return f"{counted(len(one.levels), 'level')}: {some(list(one.levels), 8)}" + (
+    if isinstance(one, CategoryColumn):
+        return f"{counted(len(one.categories), 'category')}: {some(list(one.categories), 8)}" + (
             "; rare ones count as one" if one.rare else ""
         )
     return "number" + (f", missing values are filled with {value(one.fill)} and marked" if one.indicator else "")

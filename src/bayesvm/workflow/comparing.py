@@ -15,7 +15,7 @@ from bayesvm.data.blocks import RowNumbers, random_rows
 from bayesvm.data.tables import Batch, Table
 from bayesvm.data.tables.files import Paths, find_files
 from bayesvm.estimators import BayesianSVC
-from bayesvm.evaluation import Figure, Predictions, figures
+from bayesvm.evaluation import Metric, Predictions, metrics
 from bayesvm.evaluation.peers import PEERS, Outcome, compete
 from bayesvm.preparation import prepared
 from bayesvm.workflow.fitting import opened, require_share, split
@@ -29,7 +29,7 @@ class Competitor:
     """A classifier, how good it is on the test rows, and what it cost."""
 
     name: str
-    figures: dict[str, Figure]
+    metrics: dict[str, Metric]
     seconds: float  # of training
     n_rows: int  # trained with
 
@@ -49,10 +49,10 @@ class Comparison:
         """Those that were given fewer rows than the others, with that number."""
         return {each.name: each.n_rows for each in self.competitors if each.n_rows < self.n_train}
 
-    def best(self, figure: str) -> set[str]:
-        """Names of the best by a figure; larger is better for the area under the curve only."""
-        values = {each.name: each.figures[figure].value for each in self.competitors}
-        told = {name: round(value if figure != "auc" else -value, 4) for name, value in values.items()}
+    def best(self, metric: str) -> set[str]:
+        """Names of the best by a metric; larger is better for the area under the curve only."""
+        values = {each.name: each.metrics[metric].value for each in self.competitors}
+        told = {name: round(value if metric != "auc" else -value, 4) for name, value in values.items()}
         return {name for name, value in told.items() if value == min(told.values())}
 
 
@@ -65,7 +65,7 @@ def compare_on(
     weight: str | None = None,
     columns: Sequence[str] | None = None,
     drop: Collection[str] = (),
-    levels: Collection[str] = (),
+    categories: Collection[str] = (),
     holdout: float = 0.2,
     estimator: Any = None,
     seed: int = 0,
@@ -87,7 +87,7 @@ def compare_on(
     estimator = BayesianSVC(random_state=seed) if estimator is None else clone(estimator)
     estimator.set_params(verbose=verbose)
     opening: dict[str, Any] = {"copy_to": copy_to, "verbose": verbose}
-    unprepared = opened(source, target, weight, columns, drop, levels, opening)
+    unprepared = opened(source, target, weight, columns, drop, categories, opening)
     with unprepared.labelled as labelled:
         some = _some_rows(labelled.n_rows, rows, seed)
         if test is None:
@@ -97,7 +97,7 @@ def compare_on(
             told = f"held out: {len(judging) / len(some):.0%} of {unprepared.names[0]}"
         else:
             recipe, table = unprepared.prepared(some, seed)
-            with prepared(test, recipe, target, weight, text_labels=target in levels, **opening) as other:
+            with prepared(test, recipe, target, weight, text_labels=target in categories, **opening) as other:
                 judged = other.subset(_some_rows(other.n_rows, rows, seed))
                 train, judge = _in_memory(table.subset(some)), _in_memory(judged)
             told = find_files(test)[1][0].path.name
@@ -151,4 +151,4 @@ def _competitors(
 
 
 def _judged(name: str, outcome: Outcome) -> Competitor:
-    return Competitor(name, figures(outcome.predictions), outcome.seconds, outcome.n_rows)
+    return Competitor(name, metrics(outcome.predictions), outcome.seconds, outcome.n_rows)

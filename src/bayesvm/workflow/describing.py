@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from bayesvm import persistence
-from bayesvm.evaluation import figures
-from bayesvm.preparation.columns import MISSING, LevelColumn
+from bayesvm.evaluation import metrics
+from bayesvm.preparation.encoding import MISSING, CategoryColumn
 from bayesvm.workflow import words
 from bayesvm.workflow.judging import Judged
 from bayesvm.workflow.model import TableModel
@@ -38,7 +38,7 @@ def described(model: TableModel, path: Path | None = None) -> dict[str, Any]:
         "leave_one_out": {"log_loss": estimator.loo_log_loss_, "error": estimator.loo_error_},
         "judged_on": judged.source,
         "judged_rows": judged.predictions.n_rows,
-        "figures": figures(judged.predictions),
+        "metrics": metrics(judged.predictions),
         "relevance": _relevance(model),
         "tuning": _tuning(estimator),
     }
@@ -49,15 +49,15 @@ def _file(path: Path) -> dict[str, Any]:
 
 
 def _columns(model: TableModel) -> list[dict[str, Any]]:
-    """Of each column that is learned from: its kind, its levels, and what becomes of a missing value."""
+    """Of each column that is learned from: its kind, its categories, and what becomes of a missing value."""
     if model.recipe.numbered is not None:
         return []  # numbered features, as many as the file said
     told = []
     for column in model.recipe.columns:
         known: dict[str, Any] = {"name": column.name, "kind": column.kind, "features": len(column.names)}
-        if isinstance(column, LevelColumn):
-            known |= {"levels": column.levels, "rare_levels": column.rare}
-            missing = "a level of its own" if MISSING in column.levels else column.unknown
+        if isinstance(column, CategoryColumn):
+            known |= {"categories": column.categories, "rare_categories": column.rare}
+            missing = "a category of its own" if MISSING in column.categories else column.unknown
         elif np.isnan(column.fill):
             missing = "refused"
         else:

@@ -36,7 +36,7 @@ def fit_table(
     weight: str | None = None,
     columns: Sequence[str] | None = None,
     drop: Collection[str] = (),
-    levels: Collection[str] = (),
+    categories: Collection[str] = (),
     holdout: float = 0.2,
     estimator: Any = None,
     seed: int = 0,
@@ -52,7 +52,7 @@ def fit_table(
     target : name of the column of labels; LIBSVM files hold them
     weight : name of a column of row weights
     columns, drop : names of the columns to learn from, or to leave out; default: all
-    levels : names of columns whose numbers are names, such as postal codes; also of the target
+    categories : names of columns whose numbers are names, such as postal codes; also of the target
     holdout : share of the rows, at most 50,000 of them, that are not learned from but judge the model; 0 for none
     estimator : a BayesianSVC or BayesianLinearSVC to fit; default: ``BayesianSVC(random_state=seed)``
     seed : decides which rows are held out, and all else that is random
@@ -65,7 +65,7 @@ def fit_table(
     estimator = BayesianSVC(random_state=seed) if estimator is None else clone(estimator)
     estimator.set_params(verbose=verbose)
     opening: dict[str, Any] = {"copy_to": copy_to, "verbose": verbose}
-    unprepared = opened(source, target, weight, columns, drop, levels, opening)
+    unprepared = opened(source, target, weight, columns, drop, categories, opening)
     with unprepared.labelled:
         train, test = split(unprepared.labelled, holdout, seed)
         recipe, table = unprepared.prepared(train, seed)
@@ -141,30 +141,30 @@ def opened(
     weight: str | None,
     columns: Sequence[str] | None,
     drop: Collection[str],
-    levels: Collection[str],
+    categories: Collection[str],
     opening: dict[str, Any],
 ) -> Unprepared:
     """A table in files, to be split before anything is learned from it."""
     kind, files = find_files(source)
     names = [file.path.name for file in files]
     if kind == "LIBSVM":
-        if columns or drop or levels:
+        if columns or drop or categories:
             raise ValueError(f"{files[0]} is a LIBSVM file, whose features have no names: give no columns")
         table = open_table(source, target, weight=weight, **opening)
         recipe = Recipe((), numbered=table.n_features, zero_based=table.zero_based)
         return Unprepared(table, names, lambda *_: (recipe, table))
     if target is None:
         raise ValueError(f"which column of {files[0]} holds the classes? Name it as the target (--target)")
-    found = open_files(source, exact=[target], texts=levels, columns=columns, drop=drop, weight=weight, **opening)
+    found = open_files(source, exact=[target], texts=categories, columns=columns, drop=drop, weight=weight, **opening)
     special = [name for name in (target, weight) if name is not None]
 
     def learned(train: RowNumbers | None, seed: int) -> tuple[Recipe, Table]:
         rows = found if train is None else replace(found, rows=found.rows.subset(train))
-        recipe = learn(rows, special, columns=columns, drop=drop, levels=levels, random_state=seed)
-        return recipe, found.table(recipe, target, weight, text_labels=target in levels)
+        recipe = learn(rows, special, columns=columns, drop=drop, categories=categories, random_state=seed)
+        return recipe, found.table(recipe, target, weight, text_labels=target in categories)
 
-    found.require_columns([*special, *(columns or ()), *drop, *levels])
-    labelled = found.table(Recipe(()), target, weight, text_labels=target in levels)
+    found.require_columns([*special, *(columns or ()), *drop, *categories])
+    labelled = found.table(Recipe(()), target, weight, text_labels=target in categories)
     return Unprepared(labelled, names, learned)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-FIGURES = {
+METRICS = {
     "error": "error",
     "brier": "Brier score",
     "log_loss": "log loss",
@@ -31,7 +31,7 @@ LINKS = {
 
 
 def decimal(value: float) -> str:
-    """A figure: four decimals, or a dash for what there is not.
+    """A metric: four decimals, or a dash for what there is not.
 
     >>> decimal(0.12345), decimal(float("nan"))
     ('0.1235', '–')

@@ -52,7 +52,9 @@ def copy_mixed_csv(
         or dict.fromkeys(schema.names[:1], pyarrow.string())  # so that the rows can be counted
         for _, schema in heads
     ]
-    parts = _copied(heads, types, copy, "; or name it in levels (--levels) when you fit, which reads it as text")
+    parts = _copied(
+        heads, types, copy, "; or name it in categories (--categories) when you fit, which reads it as text"
+    )
     read = [{field.name: field for field in part.schema} for part in parts]
     return parts, [
         (file, pyarrow.schema([fields.get(field.name, field) for field in head]))

@@ -1,4 +1,4 @@
-"""Report: pictures of predictions and of training."""
+"""Report: plots of predictions and of training."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from bayesvm.inspection import (
     TuningPathDisplay,
     UncertaintyDisplay,
 )
-from bayesvm.inspection._colours import CLASSES
+from bayesvm.inspection.colours import CLASSES
 from bayesvm.report.svg import INK, drawn
 from bayesvm.report.words import short
 
@@ -28,7 +28,7 @@ MOST_DOTS = 600  # and of a scatter plot: more cannot be told apart, but make th
 LEAST_GAIN = 0.002  # of an axis of the ELBO, relative
 MANY_TIMES = 20  # between values that need an axis of logarithms
 LONGEST = 16  # letters of a label
-FEW = 6  # curves that a legend inside the picture has room for
+FEW = 6  # curves that a legend inside the plot has room for
 
 
 def of_predictions(predictions: Predictions) -> dict[str, str]:

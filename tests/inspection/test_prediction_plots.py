@@ -1,4 +1,4 @@
-"""Pictures of predictions: what they draw is what scikit-learn and plain counting find."""
+"""Plots of predictions: what they draw is what scikit-learn and plain counting find."""
 
 import numpy as np
 import pytest
@@ -55,7 +55,7 @@ def numbers(display):
 
 
 @pytest.mark.parametrize("display", FOUR)
-def test_three_ways_to_the_same_picture(display, model, new, ax):
+def test_three_ways_to_the_same_plot(display, model, new, ax):
     p, found = model.predict_proba(new.X), model.predict_uncertainty(new.X)
     split = {name: found[name] for name in ("aleatoric", "epistemic")}
     weight = RNG.random(500)

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from bayesvm.inspection import RelevanceDisplay
 from bayesvm.inspection.relevance import added_up, has_many_length_scales
 from bayesvm.preparation import Recipe
-from bayesvm.preparation.columns import RARE, LevelColumn
+from bayesvm.preparation.encoding import RARE, CategoryColumn
 from bayesvm.report.svg import drawn
 from bayesvm.report.words import short
 from bayesvm.workflow import Judged, TableModel
@@ -20,7 +20,7 @@ from bayesvm.workflow import Judged, TableModel
 BACKGROUND = 50  # rows whose other columns stay as they are
 MOST_VALUES = 2e7  # numbers in all rows that are asked at a time
 GRID = 16  # settings of a number with many values
-FEW_VALUES = 12  # a number with no more distinct values, or a column of levels, is asked for each
+FEW_VALUES = 12  # a number with no more distinct values, or a column of categories, is asked for each
 MOST_TRIED = 64  # columns, where only trying tells which ones matter
 TOP = 15  # bars
 COARSE = 5  # settings, to see which columns matter
@@ -32,7 +32,7 @@ class Setting:
 
     features: list[int]
     values: npt.NDArray[Any]  # (settings, features)
-    labels: list[str] | None  # of levels
+    labels: list[str] | None  # of categories
 
 
 def background(model: TableModel, judged: Judged) -> npt.NDArray[Any] | None:
@@ -99,13 +99,13 @@ def bars(name: str, label: str, axis: str, found: tuple[list[str], npt.NDArray[A
 
 
 def setting(recipe: Recipe, name: str, X: npt.NDArray[Any], n_values: int = GRID) -> Setting:
-    """What a column may be set to: levels, or numbers that occur among some rows."""
+    """What a column may be set to: categories, or numbers that occur among some rows."""
     features = recipe.groups[name]
     column = next((column for column in recipe.columns if column.name == name), None)
-    if isinstance(column, LevelColumn):
-        levels = [*column.levels, *([RARE] if column.rare else [])]
-        values = np.array([[0.0], [1.0]]) if len(levels) == 2 else np.eye(len(levels))
-        return Setting(features, values[:FEW_VALUES], [short(level, 16) for level in levels[:FEW_VALUES]])
+    if isinstance(column, CategoryColumn):
+        categories = [*column.categories, *([RARE] if column.rare else [])]
+        values = np.array([[0.0], [1.0]]) if len(categories) == 2 else np.eye(len(categories))
+        return Setting(features, values[:FEW_VALUES], [short(category, 16) for category in categories[:FEW_VALUES]])
     numbers = X[:, features[0]]
     if len(features) == 2 and not (X[:, features[1]] > 0.5).all():
         numbers = numbers[X[:, features[1]] <= 0.5]

@@ -7,7 +7,7 @@ import pytest
 
 from bayesvm import BayesianLinearSVC, BayesianSVC
 from bayesvm.core import kernels
-from bayesvm.evaluation import Predictions, figures
+from bayesvm.evaluation import Predictions, metrics
 from bayesvm.workflow import words
 
 
@@ -60,4 +60,4 @@ def test_every_model_can_be_told(made):
 
 
 def test_every_figure_has_a_name():
-    assert list(words.FIGURES) == list(figures(Predictions.of([0, 1], [0, 1], [[0.5, 0.5]] * 2), n_bootstrap=0))
+    assert list(words.METRICS) == list(metrics(Predictions.of([0, 1], [0, 1], [[0.5, 0.5]] * 2), n_bootstrap=0))

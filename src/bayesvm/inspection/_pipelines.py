@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 
 @dataclass(frozen=True)
-class Fitted:
+class ModelInPipeline:
     """``estimator`` as it was given, the bayesvm ``model`` at its end, and the steps ``before`` it, if any."""
 
     estimator: Any
@@ -21,7 +21,7 @@ class Fitted:
     before: Any
 
     @classmethod
-    def of(cls, estimator: Any) -> Fitted:
+    def of(cls, estimator: Any) -> ModelInPipeline:
         """Checked: it is fitted, and a model of bayesvm or a pipeline that ends in one."""
         steps = getattr(estimator, "steps", None)
         model = estimator if steps is None else steps[-1][1]
