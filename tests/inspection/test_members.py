@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from bayesvm import BayesianSVC, inspection
-from bayesvm.inspection import _colours
+from bayesvm.inspection import colours
 from bayesvm.inspection._display import legend_above
 
 ROOT = Path(__file__).parent.parent.parent
@@ -53,7 +53,7 @@ def test_lines_that_explain_have_the_colour_of_the_text(plt):
 
 
 def test_many_classes_are_told_apart_by_colour_and_shape():
-    assert len({(_colours.of_class(k), _colours.marker(k)) for k in range(40)}) == 40
+    assert len({(colours.of_class(k), colours.marker(k)) for k in range(40)}) == 40
 
 
 def test_a_legend_on_top_takes_no_more_columns_than_have_room(plt):

@@ -17,7 +17,7 @@ from bayesvm.inspection import (
     ReliabilityDisplay,
     RiskCoverageDisplay,
     UncertaintyDisplay,
-    _colours,
+    colours,
 )
 
 RNG = np.random.default_rng(0)
@@ -104,7 +104,7 @@ def test_two_models_on_the_same_axes(ax):
     assert second.strip_ is None
     assert ax.get_ylim()[0] < -0.2  # the first one's strip is still there
     drawn = {line.get_label(): line.get_color() for line in ax.get_lines()}
-    assert (drawn["ours"], drawn["theirs"]) == (_colours.series(0), _colours.series(1))
+    assert (drawn["ours"], drawn["theirs"]) == (colours.series(0), colours.series(1))
 
 
 def test_reliability_of_many_classes(of_flowers):

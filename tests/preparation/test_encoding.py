@@ -5,7 +5,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from bayesvm.preparation.encoding import MISSING, RARE, CategoryColumn, NumberColumn, column_from, column_state
+from bayesvm.preparation.encoding import COLUMN, MISSING, RARE, CategoryColumn, NumberColumn, column_from, column_state
 
 
 def encoded(column, values):
@@ -112,3 +112,9 @@ def test_no_rows():
 @pytest.mark.parametrize("column", [NumberColumn("x", 2.5, indicator=True), CategoryColumn("z", ("a", "b"), rare=True)])
 def test_state_and_back(column):
     assert column_from(column_state(column)) == column
+
+
+def test_files_that_call_categories_levels_are_read():
+    old = {"name": "z", "levels": ["a", "b"], "rare": True, "kind": "levels"}
+    COLUMN(old, "column", {})
+    assert column_from(old) == CategoryColumn("z", ("a", "b"), rare=True)

@@ -12,7 +12,7 @@ from bayesvm.evaluation import Predictions, metrics
 from bayesvm.evaluation.peers import PEERS, compete
 from bayesvm.workflow import comparing
 from bayesvm.workflow.comparing import compare_on
-from bayesvm.workflow.fitting import split
+from bayesvm.workflow.splitting import split
 
 
 def near(expected):

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from bayesvm.cli import console
-from bayesvm.cli.options import Json, ModelFile
+from bayesvm.cli import console, options
 from bayesvm.workflow import TableModel
 from bayesvm.workflow.describing import described
 
@@ -14,7 +13,7 @@ MOST_CATEGORIES = 6  # shown of a column
 MOST_COLUMNS = 100
 
 
-def inspect(model: ModelFile, json: Json = False) -> None:
+def inspect(model: options.ModelFile, json: options.Json = False) -> None:
     """Tell what is in a model's file: columns, kernel, tuning, metrics, relevance.
 
     Examples:
@@ -63,11 +62,11 @@ def _tell_columns(known: dict[str, Any]) -> None:
     rows = []
     for column in known["columns"][:MOST_COLUMNS]:
         categories = column.get("categories", ())
-        told = ", ".join(categories[:MOST_CATEGORIES]) + (
+        shown = ", ".join(categories[:MOST_CATEGORIES]) + (
             f", … ({len(categories)} in all)" if len(categories) > MOST_CATEGORIES else ""
         )
-        told += ", and rare ones together" if column.get("rare_categories") else ""
-        rows.append([column["name"], column["kind"], f"{column['features']}", column["missing"], told])
+        shown += ", and rare ones together" if column.get("rare_categories") else ""
+        rows.append([column["name"], column["kind"], f"{column['features']}", column["missing"], shown])
     if rows:
         header = ["column", "kind", "features", "if missing", "categories"]
         console.table("", header, rows, words={"column", "kind", "if missing", "categories"})

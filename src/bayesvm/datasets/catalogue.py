@@ -95,7 +95,7 @@ def _all() -> Iterator[CatalogueEntry]:
         9,
         2,
         "income",
-        "generated: text, gaps and an id, as tables are; the best error is known",
+        "generated: text, missing values and an id; the best error is known",
         _made_people,
         generated=True,
     )

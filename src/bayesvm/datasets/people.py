@@ -1,4 +1,4 @@
-"""Datasets: people, an invented table as tables are: text, gaps, an id; and the exact probability at every row."""
+"""Datasets: people, a synthetic table with text, missing values and an id, and the exact probability at every row."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ class People:
 
 
 def people(n_rows: int, random_state: int | None = None) -> People:
-    """Who earns much: eight columns of numbers, text, yes and no, with gaps, and an id that says nothing.
+    """Who earns much: eight columns of numbers, text, yes and no, with missing values, and an id that says nothing.
 
-    ``occupation`` has frequent and rare categories, and is missing at random. ``commute`` (minutes) is missing for those
-    who work at home, which says something. The class is drawn with a probability that is a function of what the row
-    shows, gaps included: nobody can do better than that probability.
+    ``occupation`` has frequent and rare categories, and is missing at random. ``commute`` (minutes) is missing for
+    those who work at home, which says something. The class is drawn with a probability that is a function of what the
+    row shows, missing values included: nobody can do better than that probability.
 
     >>> from bayesvm.datasets import people
     >>> made = people(1000, random_state=0)

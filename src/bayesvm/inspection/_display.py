@@ -47,19 +47,10 @@ def legend_above(ax: Any, handles: Sequence[Any], labels: Sequence[str], notes: 
     where = {"loc": "lower left", "bbox_to_anchor": (0.0, 1.0), "borderaxespad": 0.2}
     look = {"frameon": False, "prop": font, "title_fontproperties": font, "alignment": "left"}
     ax.legend(handles, labels, ncols=n_columns, title="; ".join(notes) or None, **where, **look)
-    plain(*ax.get_legend().get_texts())
+    without_math(*ax.get_legend().get_texts())
 
 
-def plain(*texts: Any) -> None:
+def without_math(*texts: Any) -> None:
     """Names of columns and classes are no formulas, though there be two dollars in them."""
     for text in texts:
         text.set_parse_math(False)
-
-
-def counted(n: int, what: str) -> str:
-    """A number and its noun.
-
-    >>> counted(1, "row"), counted(1200, "row")
-    ('1 row', '1,200 rows')
-    """
-    return f"{n:,} {what}" + ("" if n == 1 else "s")

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from bayesvm.evaluation.formatting import counted
 from bayesvm.extras import optional
 from bayesvm.inspection import colours
-from bayesvm.inspection._display import MOST_POINTS, Display, counted, legend_above, plain, some_of
+from bayesvm.inspection._display import MOST_POINTS, Display, legend_above, some_of, without_math
 from bayesvm.inspection._frames import as_rows, column_of, rows_of, typical, with_columns
 from bayesvm.inspection._pipelines import ModelInPipeline, column_number
 
@@ -183,7 +184,7 @@ class DecisionBoundaryDisplay(Display):
                 label="inducing points",
             )
         ax.set(xlim=edges[:2], ylim=edges[2:], xlabel=self.feature_names[0], ylabel=self.feature_names[1])
-        plain(ax.xaxis.label, ax.yaxis.label)
+        without_math(ax.xaxis.label, ax.yaxis.label)
         if key:
             self._explain(ax)
         return self
@@ -248,7 +249,7 @@ class DecisionBoundaryDisplay(Display):
             bar = self.figure_.colorbar(scale, ax=ax)
             bar.solids.set_alpha(STRONGEST)
             bar.set_label(f"P(y = {self.classes[1]}); paler: less known")
-            plain(bar.ax.yaxis.label)
+            without_math(bar.ax.yaxis.label)
 
 
 def _between_two() -> Any:

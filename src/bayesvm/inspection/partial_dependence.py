@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from bayesvm.evaluation.formatting import counted
 from bayesvm.inspection import colours
-from bayesvm.inspection._display import Display, counted, plain, some_of
-from bayesvm.inspection._frames import as_rows, column_of, is_number, rows_of, with_columns
+from bayesvm.inspection._display import Display, some_of, without_math
+from bayesvm.inspection._frames import as_rows, column_of, holds_numbers, rows_of, with_columns
 from bayesvm.inspection._pipelines import ModelInPipeline, column_number
 
 FEW_VALUES = 12  # a column with no more distinct values is asked for each of them
@@ -126,17 +127,11 @@ class PartialDependenceDisplay(Display):
             raise ValueError("feature is empty: give the name or number of a column, or several")
         settings, labels = _settings(X, columns, names, values, labels, n_values)
         rows = rows_of(X, some_of(X.shape[0], max_rows, random_state))
-        found = []
-        for setting in settings:
-            moved = with_columns(rows, columns, list(setting))
-            stated = estimator.predict_proba(moved)[:, number].mean()
-            draws = fitted.model.sample_proba(fitted.prepared(moved), n_draws, random_state)[:, :, number]
-            low, high = np.quantile(draws.mean(axis=1), BAND)
-            found.append((stated, min(low, stated), max(high, stated)))
+        found = partial_dependence(estimator, rows, columns, settings, n_draws, random_state)
         numeric = labels is None and len(columns) == 1
         return cls(
             settings[:, 0] if len(columns) == 1 else settings,
-            *np.transpose(found),
+            *(part[:, number] for part in found),
             labels=labels,
             deciles=np.quantile(column_of(X, columns[0]).astype(float), np.arange(1, 10) / 10) if numeric else None,
             feature_name=feature_name or ", ".join(names[column] for column in columns[:3]),
@@ -170,8 +165,28 @@ class PartialDependenceDisplay(Display):
             )
         over = "" if self.n_rows is None else f", mean of {counted(self.n_rows, 'row')}"
         ax.set(xlabel=self.feature_name, ylabel=f"P(y = {self.target}){over}")
-        plain(ax.xaxis.label, ax.yaxis.label)
+        without_math(ax.xaxis.label, ax.yaxis.label)
         return self
+
+
+def moved_rows(X: Any, columns: Sequence[int], settings: npt.NDArray[Any]) -> Iterator[Any]:
+    """The rows X with some columns at each setting in turn."""
+    for setting in settings:
+        yield with_columns(X, columns, list(setting))
+
+
+def partial_dependence(
+    estimator: Any, X: Any, columns: Sequence[int], settings: npt.NDArray[Any], n_draws: int, random_state: int
+) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+    """Mean probabilities over the rows X at each setting, and their band, each of shape (settings, classes)."""
+    fitted = ModelInPipeline.of(estimator)
+    means, draws = [], []
+    for moved in moved_rows(X, columns, settings):
+        means.append(estimator.predict_proba(moved).mean(axis=0))
+        draws.append(fitted.model.sample_proba(fitted.prepared(moved), n_draws, random_state).mean(axis=1))
+    mean = np.array(means)
+    low, high = np.quantile(draws, BAND, axis=1)
+    return mean, np.minimum(low, mean), np.maximum(high, mean)
 
 
 def _settings(
@@ -189,7 +204,7 @@ def _settings(
                 f"values must have a row for each setting and {counted(len(columns), 'column')}, "
                 f"got shape {np.shape(values)}"
             )
-        if labels is None and (len(columns) > 1 or not is_number(settings)):
+        if labels is None and (len(columns) > 1 or not holds_numbers(settings)):
             labels = [_named(setting, columns, names) for setting in settings]
     if labels is not None and len(labels) != len(settings):
         raise ValueError(f"labels has {len(labels)} names for {len(settings)} settings")
@@ -202,8 +217,8 @@ def _found(
     """Settings that occur in X; of a number with many values, an even grid."""
     if len(columns) == 1:
         column = column_of(X, columns[0])
-        distinct = np.unique(column.astype(float) if is_number(column) else column.astype(str))
-        if is_number(column):
+        distinct = np.unique(column.astype(float) if holds_numbers(column) else column.astype(str))
+        if holds_numbers(column):
             low, high = np.percentile(column.astype(float), OUTER)
             return (distinct if len(distinct) <= FEW_VALUES else np.linspace(low, high, n_values))[:, None], None
         settings = distinct[:, None]

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from bayesvm.evaluation import Predictions
 from bayesvm.inspection import colours
-from bayesvm.inspection._display import plain
+from bayesvm.inspection._display import without_math
 from bayesvm.inspection._predicted import PredictionDisplay, against_the_rest
 
 
@@ -95,7 +95,7 @@ class ProbabilityHistogramDisplay(PredictionDisplay):
             named = f"{label} ({count:,})"
             self.steps_.append(ax.stairs(share, self.edges, color=colour, linewidth=1.4, label=named))
         ax.set(xlim=(0, 1), xlabel=f"stated probability of {self.what}", ylabel="share of the rows")
-        plain(ax.xaxis.label)
+        without_math(ax.xaxis.label)
         ax.set_ylim(bottom=0)
-        plain(*ax.legend(title=f"{self.grouped_by} (rows)", fontsize="small", loc="best").get_texts())
+        without_math(*ax.legend(title=f"{self.grouped_by} (rows)", fontsize="small", loc="best").get_texts())
         return self

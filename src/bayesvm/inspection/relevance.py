@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from bayesvm.evaluation.formatting import counted
 from bayesvm.inspection import colours
-from bayesvm.inspection._display import Display, counted
+from bayesvm.inspection._display import Display
 from bayesvm.inspection._pipelines import ModelInPipeline
 
 

@@ -8,8 +8,9 @@ import numpy as np
 import numpy.typing as npt
 
 from bayesvm.evaluation import Predictions, reliability
+from bayesvm.evaluation.formatting import counted
 from bayesvm.inspection import colours
-from bayesvm.inspection._display import counted, plain
+from bayesvm.inspection._display import without_math
 from bayesvm.inspection._predicted import PredictionDisplay, against_the_rest
 
 BARS = 25  # of the strip of counts
@@ -97,7 +98,7 @@ class ReliabilityDisplay(PredictionDisplay):
         )
         (self.line_,) = ax.plot(self.stated, self.observed, label=name or "observed, 95 % interval", **style)
         ax.set(xlim=(-0.02, 1.02), xlabel=f"stated probability of {self.what}", ylabel="observed share")
-        plain(ax.xaxis.label)
+        without_math(ax.xaxis.label)
         ax.set_yticks(np.arange(0, 1.01, 0.2))
         self.strip_ = None
         if strip and self.counts is not None:

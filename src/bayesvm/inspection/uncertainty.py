@@ -8,8 +8,9 @@ import numpy as np
 import numpy.typing as npt
 
 from bayesvm.evaluation import Predictions
+from bayesvm.evaluation.formatting import counted
 from bayesvm.inspection import colours
-from bayesvm.inspection._display import MOST_POINTS, counted, legend_above, some_of
+from bayesvm.inspection._display import MOST_POINTS, legend_above, some_of
 from bayesvm.inspection._predicted import PredictionDisplay
 
 

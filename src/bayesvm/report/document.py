@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 
 from bayesvm.atomic import write_whole
+from bayesvm.evaluation.formatting import counted, shortened
 from bayesvm.extras import optional
-from bayesvm.report import dependence, plots, sections
-from bayesvm.report.influence import TOP, background, bars, movement, relevance
-from bayesvm.report.words import counted, short
+from bayesvm.report import plots, sections
+from bayesvm.report.influence import TOP, background, bars, dependence, movement, relevance
 from bayesvm.workflow import Judged, TableModel
 
 MOST_DEPENDENCES = 6
@@ -36,7 +36,7 @@ def write_report(model: TableModel, out: str | PathLike[str], test: Judged | Non
     target = Path(os.path.realpath(out))  # through a symbolic link, as open() would write
     if not target.parent.is_dir():
         raise FileNotFoundError(f"the folder {target.parent} does not exist; make it first, or write somewhere else")
-    judged = test or model.holdout or Judged.left_out(model.estimator)
+    judged = test or model.judged_by_default
     page = _rendered(_content(model, judged, given=test is not None))
     write_whole(out, page.encode())
     return Path(out)
@@ -57,7 +57,7 @@ def _content(model: TableModel, judged: Judged, *, given: bool) -> dict[str, Any
         "left_out": not given and model.holdout is None,
         "quality": sections.quality(said),
         "binary": len(said.classes) == 2,
-        "second": short(said.classes[-1], 40),
+        "second": shortened(said.classes[-1], 40),
         "confusion": sections.confusion(said),
         "coverage": sections.coverage(said),
         "tuning": sections.tuning(estimator),
@@ -94,7 +94,7 @@ def _columns(model: TableModel, judged: Judged) -> dict[str, Any]:
         "ranked": ranked,
         "background": {"rows": len(X), "points": not len(judged.X)},
         "movement": bars("movement", title, axis, (ranked[:TOP], moves[largest])),
-        "dependence": dependence.plots(model, ranked[:MOST_DEPENDENCES], X, values),
+        "dependence": dependence(model, ranked[:MOST_DEPENDENCES], X, values),
     }
 
 
