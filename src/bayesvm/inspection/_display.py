@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
@@ -10,14 +11,25 @@ import numpy.typing as npt
 
 from bayesvm.extras import optional
 
+Floats = npt.NDArray[np.float64]
+Array = npt.NDArray[Any]
 MOST_POINTS = 2_000  # of a scatter plot: more make a plot slow and its file large, and are no longer seen
 
 
 class Display:
-    """A plot that keeps its numbers: ``plot`` draws them, and leaves ``ax_`` and ``figure_``."""
+    """A plot that keeps its numbers: ``plot`` draws them, and leaves ``ax_`` and ``figure_``.
+
+    Displays are dataclasses. What their fields call ``Floats`` or ``Array`` may be given as any sequence.
+    """
 
     ax_: Any
     figure_: Any
+
+    def __post_init__(self) -> None:
+        for each in fields(self):  # type: ignore[arg-type]
+            kind, value = str(each.type).partition(" ")[0], getattr(self, each.name)
+            if kind in {"Floats", "Array"} and value is not None:
+                setattr(self, each.name, np.asarray(value, np.float64 if kind == "Floats" else None))
 
     def _begin(self, ax: Any) -> Any:
         """Axes to draw on: those given, or new ones."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ import numpy.typing as npt
 from bayesvm.evaluation.formatting import counted
 from bayesvm.extras import optional
 from bayesvm.inspection import colours
-from bayesvm.inspection._display import MOST_POINTS, Display, legend_above, some_of, without_math
+from bayesvm.inspection._display import MOST_POINTS, Array, Display, Floats, legend_above, some_of, without_math
 from bayesvm.inspection._frames import as_rows, column_of, rows_of, typical, with_columns
 from bayesvm.inspection._pipelines import ModelInPipeline, column_number
 
@@ -21,6 +22,7 @@ WEAKEST = 0.06  # and where it does not
 UNKNOWN = 0.5  # share of the greatest entropy at which an epistemic part is as good as not knowing at all
 
 
+@dataclass(eq=False, repr=False)
 class DecisionBoundaryDisplay(Display):
     """Class probabilities over two features, shaded, and fading where more data would change them.
 
@@ -60,36 +62,19 @@ class DecisionBoundaryDisplay(Display):
     (30, 30, 2)
     """
 
-    points_: Any
-    margin_: Any
-    inducing_: Any
-
-    def __init__(
-        self,
-        x: npt.ArrayLike,
-        y: npt.ArrayLike,
-        proba: npt.ArrayLike,
-        epistemic: npt.ArrayLike,
-        classes: npt.ArrayLike,
-        *,
-        latent: npt.ArrayLike | None = None,
-        points: npt.ArrayLike | None = None,
-        codes: npt.ArrayLike | None = None,
-        inducing: npt.ArrayLike | None = None,
-        feature_names: Sequence[str] = ("column 0", "column 1"),
-        n_held: int = 0,
-        n_rows: int | None = None,
-    ) -> None:
-        self.x, self.y = np.asarray(x, np.float64), np.asarray(y, np.float64)
-        self.proba, self.epistemic = np.asarray(proba, np.float64), np.asarray(epistemic, np.float64)
-        self.classes = np.asarray(classes)
-        self.latent = None if latent is None else np.asarray(latent, np.float64)
-        self.points = None if points is None else np.asarray(points, np.float64)
-        self.codes = None if codes is None else np.asarray(codes)
-        self.inducing = None if inducing is None else np.asarray(inducing, np.float64)
-        self.feature_names = tuple(map(str, feature_names))
-        self.n_held = n_held
-        self.n_rows = n_rows
+    x: Floats
+    y: Floats
+    proba: Floats
+    epistemic: Floats
+    classes: Array
+    _: KW_ONLY
+    latent: Floats | None = None
+    points: Floats | None = None
+    codes: Array | None = None
+    inducing: Floats | None = None
+    feature_names: Sequence[str] = ("column 0", "column 1")
+    n_held: int = 0
+    n_rows: int | None = None
 
     @classmethod
     def from_estimator(
@@ -169,11 +154,11 @@ class DecisionBoundaryDisplay(Display):
         how = {"extent": edges, "origin": "lower", "aspect": "auto", "interpolation": "bilinear", "zorder": 0}
         self.image_ = ax.imshow(self._shades(), **(how | kwargs))
         self.boundary_ = self._contour(ax, self._advantage(), [0.0], linewidths=1.6)
-        self.margin_ = None
+        self.margin_: Any = None
         if margin and self.latent is not None:
             self.margin_ = self._contour(ax, [self.latent], [-1.0, 1.0], linewidths=0.9, linestyles="dashed", alpha=0.7)
         self._draw_points(ax)
-        self.inducing_ = None
+        self.inducing_: Any = None
         if inducing and self.inducing is not None:
             open_marker = {"marker": "o", "markerfacecolor": "none", "markersize": 6, "linestyle": "", "zorder": 4}
             (self.inducing_,) = ax.plot(
@@ -219,7 +204,7 @@ class DecisionBoundaryDisplay(Display):
         return drawn or None
 
     def _draw_points(self, ax: Any) -> None:
-        self.points_ = None
+        self.points_: Any = None
         if self.points is None or self.codes is None:
             return
         edge = optional("matplotlib", "plots").rcParams["axes.facecolor"]

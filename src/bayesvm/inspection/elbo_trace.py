@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from bayesvm.inspection import colours
-from bayesvm.inspection._display import Display
+from bayesvm.inspection._display import Display, Floats
 from bayesvm.inspection._pipelines import ModelInPipeline
 
 ALL_LEFT_OUT = 20_000  # up to so many rows ``loo_indices_`` has all of them
 
 
+@dataclass(eq=False, repr=False)
 class ElboTraceDisplay(Display):
     """The evidence lower bound after each update.
 
@@ -39,9 +40,9 @@ class ElboTraceDisplay(Display):
     'ELBO per row (nats)'
     """
 
-    def __init__(self, elbo: npt.ArrayLike, *, n_rows: float | None = None) -> None:
-        self.elbo = np.asarray(elbo, np.float64)
-        self.n_rows = n_rows
+    elbo: Floats
+    _: KW_ONLY
+    n_rows: float | None = None
 
     @classmethod
     def from_estimator(

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from bayesvm.evaluation.formatting import counted
 from bayesvm.inspection import colours
-from bayesvm.inspection._display import Display, some_of, without_math
+from bayesvm.inspection._display import Array, Display, Floats, some_of, without_math
 from bayesvm.inspection._frames import as_rows, column_of, holds_numbers, rows_of, with_columns
 from bayesvm.inspection._pipelines import ModelInPipeline, column_number
 
@@ -20,6 +20,7 @@ OUTER = (1, 99)  # percentiles between which a number is moved
 BAND = (0.025, 0.975)
 
 
+@dataclass(eq=False, repr=False)
 class PartialDependenceDisplay(Display):
     """Mean probability of a class over some rows while a feature of all of them is moved, with a 95 % credible band.
 
@@ -55,26 +56,16 @@ class PartialDependenceDisplay(Display):
     True
     """
 
-    def __init__(
-        self,
-        values: npt.ArrayLike,
-        mean: npt.ArrayLike,
-        lower: npt.ArrayLike,
-        upper: npt.ArrayLike,
-        *,
-        labels: Sequence[str] | None = None,
-        deciles: npt.ArrayLike | None = None,
-        feature_name: str = "feature",
-        target: Any = None,
-        n_rows: int | None = None,
-    ) -> None:
-        self.values = np.asarray(values)
-        self.mean, self.lower, self.upper = (np.asarray(part, np.float64) for part in (mean, lower, upper))
-        self.labels = None if labels is None else [str(label) for label in labels]
-        self.deciles = None if deciles is None else np.asarray(deciles, np.float64)
-        self.feature_name = feature_name
-        self.target = target
-        self.n_rows = n_rows
+    values: Array
+    mean: Floats
+    lower: Floats
+    upper: Floats
+    _: KW_ONLY
+    labels: Sequence[str] | None = None
+    deciles: Floats | None = None
+    feature_name: str = "feature"
+    target: Any = None
+    n_rows: int | None = None
 
     @classmethod
     def from_estimator(
@@ -169,15 +160,15 @@ class PartialDependenceDisplay(Display):
         return self
 
 
-def moved_rows(X: Any, columns: Sequence[int], settings: npt.NDArray[Any]) -> Iterator[Any]:
+def moved_rows(X: Any, columns: Sequence[int], settings: Array) -> Iterator[Any]:
     """The rows X with some columns at each setting in turn."""
     for setting in settings:
         yield with_columns(X, columns, list(setting))
 
 
 def partial_dependence(
-    estimator: Any, X: Any, columns: Sequence[int], settings: npt.NDArray[Any], n_draws: int, random_state: int
-) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+    estimator: Any, X: Any, columns: Sequence[int], settings: Array, n_draws: int, random_state: int
+) -> tuple[Floats, Floats, Floats]:
     """Mean probabilities over the rows X at each setting, and their band, each of shape (settings, classes)."""
     fitted = ModelInPipeline.of(estimator)
     means, draws = [], []
@@ -191,7 +182,7 @@ def partial_dependence(
 
 def _settings(
     X: Any, columns: Sequence[int], names: Sequence[str], values: Any, labels: Sequence[str] | None, n_values: int
-) -> tuple[npt.NDArray[Any], list[str] | None]:
+) -> tuple[Array, list[str] | None]:
     """What the columns are set to, a row each, and the names of these settings where they are no numbers."""
     if values is None:
         settings, named = _found(X, columns, names, n_values)
@@ -211,9 +202,7 @@ def _settings(
     return settings, None if labels is None else [str(label) for label in labels]
 
 
-def _found(
-    X: Any, columns: Sequence[int], names: Sequence[str], n_values: int
-) -> tuple[npt.NDArray[Any], list[str] | None]:
+def _found(X: Any, columns: Sequence[int], names: Sequence[str], n_values: int) -> tuple[Array, list[str] | None]:
     """Settings that occur in X; of a number with many values, an even grid."""
     if len(columns) == 1:
         column = column_of(X, columns[0])
@@ -232,7 +221,7 @@ def _found(
     return settings, [_named(setting, columns, names) for setting in settings]
 
 
-def _named(setting: npt.NDArray[Any], columns: Sequence[int], names: Sequence[str]) -> str:
+def _named(setting: Array, columns: Sequence[int], names: Sequence[str]) -> str:
     """A setting in words: of columns of zeros and ones, those that are one."""
     if len(columns) == 1:
         return str(setting[0])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
 from itertools import groupby
 from typing import Any
 
@@ -14,6 +15,7 @@ from bayesvm.inspection._display import Display
 from bayesvm.inspection._pipelines import ModelInPipeline
 
 
+@dataclass(eq=False, repr=False)
 class TuningPathDisplay(Display):
     """Leave-one-out log loss of the trials of tuning, in order: coloured by kernel, shaped by scaling.
 
@@ -44,9 +46,9 @@ class TuningPathDisplay(Display):
     'fit'
     """
 
-    def __init__(self, trials: Sequence[Any], *, kept: int | None = None) -> None:
-        self.trials = list(trials)
-        self.kept = kept
+    trials: Sequence[Any]
+    _: KW_ONLY
+    kept: int | None = None
 
     @classmethod
     def from_estimator(cls, estimator: Any, *, ax: Any = None, **kwargs: Any) -> TuningPathDisplay:
