@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from bayesvm.atomic import write_whole
-from bayesvm.evaluation.formatting import counted, shortened
+from bayesvm.evaluation import formatting
+from bayesvm.evaluation.formatting import counted
 from bayesvm.extras import optional
 from bayesvm.report import plots, sections
 from bayesvm.report.influence import TOP, background, bars, dependence, movement, relevance
@@ -57,10 +58,11 @@ def _content(model: TableModel, judged: Judged, *, given: bool) -> dict[str, Any
         "left_out": not given and model.holdout is None,
         "quality": sections.quality(said),
         "binary": len(said.classes) == 2,
-        "second": shortened(said.classes[-1], 40),
+        "second": formatting.shortened(said.classes[-1], 40),
         "confusion": sections.confusion(said),
         "coverage": sections.coverage(said),
-        "tuning": sections.tuning(estimator),
+        "estimator": estimator,
+        "tuning": getattr(estimator, "tuning_report_", None),
         "plots": plots.of_predictions(said) | plots.of_training(estimator, model.card.get("n_train")),
         "matter": said_of_columns,
         "rows": sections.rows(model, judged, said_of_columns["ranked"]),
@@ -107,5 +109,9 @@ def _rendered(content: dict[str, Any]) -> str:
         undefined=jinja.StrictUndefined,
         lstrip_blocks=True,
     )
+    names = ("cell", "decimal", "percent", "probability", "rough_percent", "shortened")
+    environment.filters |= {name: getattr(formatting, name) for name in names}
+    environment.filters["thousands"] = "{:,}".format
+    environment.globals["metric_names"] = formatting.METRIC_NAMES
     page: str = environment.get_template("report.html").render(content)
     return re.sub(r"\n\s*\n", "\n", page)

@@ -1,4 +1,4 @@
-"""Report: what stands in the sections, as plain values for the templates."""
+"""Report: what stands in the sections, as values that the templates format."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import numpy as np
 
 from bayesvm.evaluation import Predictions, formatting, metrics, risk_coverage
 from bayesvm.evaluation.coverage import COVERAGES
-from bayesvm.evaluation.formatting import decimal
 from bayesvm.preparation import Recipe
 from bayesvm.preparation.encoding import CategoryColumn, Column
 from bayesvm.workflow import Judged, TableModel
@@ -64,23 +63,10 @@ def _model(estimator: Any) -> list[tuple[str, str]]:
     return [*rows, ("fit", f"{updates}, {'then it was interrupted' if estimator.interrupted_ else end}")]
 
 
-def _trials(estimator: Any) -> list[Any]:
-    report = getattr(estimator, "tuning_report_", None)
-    return [] if report is None else list(report.trials)
-
-
-def classes(predictions: Predictions) -> list[dict[str, Any]]:
-    """How many of the judged rows are of each class."""
+def classes(predictions: Predictions) -> list[tuple[Any, int]]:
+    """The classes, and how many of the judged rows are of each."""
     count = np.bincount(predictions.y, minlength=len(predictions.classes))
-    return [
-        {
-            "label": formatting.shortened(label, 40),
-            "count": f"{n:,}",
-            "share": formatting.rough_percent(n / predictions.n_rows),
-            "part": n / count.max(),
-        }
-        for label, n in zip(predictions.classes, count.tolist(), strict=True)
-    ]
+    return list(zip(predictions.classes, count.tolist(), strict=True))
 
 
 def columns(recipe: Recipe) -> dict[str, Any]:
@@ -106,30 +92,20 @@ def _holds(column: Column) -> str:
 
 def quality(predictions: Predictions) -> dict[str, Any]:
     """The metrics, and what knowing no columns at all would give."""
-    shown = [
-        {"key": name, "name": formatting.METRIC_NAMES[name]}
-        | {part: decimal(value) for part, value in metric._asdict().items()}
-        for name, metric in metrics(predictions).items()
-    ]
     used = predictions.counted()
     shares = np.bincount(used.y, used.weight_or_ones, len(used.classes)) / used.weight_or_ones.sum()
     there = shares[shares > 0]
     return {
-        "metrics": shown,
-        "usual": formatting.shortened(predictions.classes[shares.argmax()]),
-        "usual_error": decimal(1 - shares.max()),
-        "usual_log_loss": decimal(float(-there @ np.log(there)) + 0.0),
+        "metrics": metrics(predictions),
+        "usual": predictions.classes[shares.argmax()],
+        "usual_error": 1 - shares.max(),
+        "usual_log_loss": float(-there @ np.log(there)) + 0.0,
     }
 
 
-def coverage(predictions: Predictions) -> list[tuple[str, str, str]]:
+def coverage(predictions: Predictions) -> list[tuple[float, float, float]]:
     """Share of the rows that are answered, error among them, and the error that was stated."""
-    curve = risk_coverage(predictions)
-    reached = dict.fromkeys(map(curve.at, COVERAGES))  # each once: rows of equal doubt go together
-    return [
-        (formatting.percent(share).replace("%", " %"), decimal(risk), decimal(stated))
-        for share, risk, stated in reached
-    ]
+    return list(dict.fromkeys(map(risk_coverage(predictions).at, COVERAGES)))  # rows of equal doubt go together
 
 
 def confusion(predictions: Predictions) -> dict[str, Any] | None:
@@ -140,52 +116,12 @@ def confusion(predictions: Predictions) -> dict[str, Any] | None:
         return None
     cells = np.bincount(n_classes * predictions.y + predictions.predicted, minlength=n_classes**2)
     table = cells.reshape(n_classes, n_classes)
-    true, said, right = table.sum(axis=1), table.sum(axis=0), np.diag(table)
-
-    def part(of: int, whole: int) -> str:
-        return formatting.rough_percent(of / whole) if whole else "–"
-
     return {
-        "labels": [formatting.shortened(label) for label in predictions.classes],
-        "rows": [
-            {
-                "label": formatting.shortened(label),
-                "cells": [
-                    {"n": f"{n:,}", "right": i == j, "part": round(n / max(true[i], 1), 4)}
-                    for j, n in enumerate(table[i].tolist())
-                ],
-                "recall": part(right[i], true[i]),
-            }
-            for i, label in enumerate(predictions.classes)
-        ],
-        "precision": [part(*pair) for pair in zip(right.tolist(), said.tolist(), strict=True)],
+        "labels": predictions.classes,
+        "rows": table.tolist(),
+        "true": table.sum(axis=1).tolist(),
+        "predicted": table.sum(axis=0).tolist(),
         "weighted": predictions.weight is not None and np.ptp(predictions.weight) > 0,
-    }
-
-
-def tuning(estimator: Any) -> dict[str, Any]:
-    """What was tried, and what was said about it."""
-    report = getattr(estimator, "tuning_report_", None)
-    trials = [
-        {
-            "what": trial.what,
-            "scale": trial.scale or "none",
-            "kernel": trial.kernel,
-            "rows": f"{trial.n_rows:,}",
-            "points": f"{trial.n_inducing:,}",
-            "loss": decimal(trial.loo),
-            "seconds": f"{trial.seconds:.1f}",
-        }
-        for trial in _trials(estimator)
-    ]
-    prior = getattr(estimator, "prior_variance_", None)
-    return {
-        "trials": trials,
-        "chosen": [] if report is None else list(report.chosen),
-        "failed": 0 if report is None else report.failed,
-        "linear": hasattr(estimator, "coef_"),
-        "prior": f"{prior:.3g}" if isinstance(prior, float) else None,
-        "loss": decimal(float(estimator.loo_log_loss_)),
     }
 
 
@@ -201,26 +137,25 @@ def rows(model: TableModel, judged: Judged, ranked: Sequence[str]) -> dict[str, 
     n_classes = len(said.classes)
     shown = [1] if n_classes == 2 else list(range(n_classes)) if n_classes <= MOST_PROBABILITIES else []
 
-    def one(i: int, values: dict[str, list[Any]], place: int) -> dict[str, Any]:
-        stated = said.proba[i, shown or [said.predicted[i]]]
-        return {
-            "number": str(judged.rows[i]),
-            "true": formatting.shortened(said.classes[said.y[i]]),
-            "predicted": formatting.shortened(said.classes[said.predicted[i]]),
-            "right": bool(said.correct[i]),
-            "proba": [formatting.probability(p) for p in stated.tolist()],
-            "epistemic": "–" if said.epistemic is None else f"{said.epistemic[i]:.4f}",
-            "values": [formatting.shortened(formatting.cell(values[name][place]), 40) for name in names],
-        }
-
     def table(which: Any) -> list[dict[str, Any]]:
         values = model.recipe.decoded(judged.X[which])
-        return [one(int(i), values, place) for place, i in enumerate(which)]
+        return [
+            {
+                "number": judged.rows[i],
+                "true": said.classes[said.y[i]],
+                "predicted": said.classes[said.predicted[i]],
+                "right": said.correct[i],
+                "proba": said.proba[i, shown or [said.predicted[i]]].tolist(),
+                "epistemic": np.nan if said.epistemic is None else said.epistemic[i],
+                "values": [values[name][place] for name in names],
+            }
+            for place, i in enumerate(which)
+        ]
 
     return {
-        "columns": [{"name": formatting.shortened(name, 24), "number": name not in texts} for name in names],
+        "columns": [{"name": name, "number": name not in texts} for name in names],
         "all_columns": len(names) == len(model.recipe.groups),
-        "proba": [f"P({formatting.shortened(said.classes[k])})" for k in shown] or ["P(predicted)"],
+        "proba": [said.classes[k] for k in shown] or ["predicted"],
         "least": table(order[::-1][:n_rows]),
         "most": table(order[:n_rows]),
     }
