@@ -232,7 +232,7 @@ def test_a_large_download_is_announced(tmp_path, monkeypatch):
     monkeypatch.setattr(
         "bayesvm.datasets.catalogue.load_rows", lambda path, a, b: (np.zeros((b - a, 18), "f4"), np.ones(b - a, "i1"))
     )
-    fake = replace(CATALOGUE["susy"], make=partial(catalogue._collided, lambda: "nowhere"))
+    fake = replace(CATALOGUE["susy"], make=partial(catalogue._collisions, lambda: "nowhere"))
     monkeypatch.setitem(CATALOGUE, "susy", fake)
     done = bayesvm("datasets", "fetch", "susy", "--rows", 300_000, folder=tmp_path)
     assert "susy: 879 MB to download" in done.err

@@ -70,10 +70,10 @@ def compare(
     if json:
         console.as_json(vars(found) | {"competitors": [vars(each) for each in found.competitors]})
     else:
-        _tell(found)
+        _print_result(found)
 
 
-def _tell(found: Comparison) -> None:
+def _print_result(found: Comparison) -> None:
     """One line for each; the best of a column has a star."""
     lines = []
     for each in found.competitors:

@@ -24,7 +24,7 @@ def export(
     ] = None,
     single: Annotated[bool, typer.Option("--single", help="Single precision: smaller, faster, less exact.")] = False,
     uncertainty: Annotated[
-        bool, typer.Option("--uncertainty", help="Let it also tell why a prediction is uncertain.")
+        bool, typer.Option("--uncertainty", help="Let it also say why a prediction is uncertain.")
     ] = False,
     json: options.Json = False,
 ) -> None:

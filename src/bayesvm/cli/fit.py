@@ -95,9 +95,13 @@ def fit(
     except OSError as error:
         raise _rescued(model, path, checkpoint, error) from error
     if json:
-        console.as_json(summary(model) | {"model": str(path)})
+        known = described(model)
+        same = ("classes", "left_out", "inducing_points", "converged", "interrupted", "judged_on", "metrics")
+        sizes = {"columns": len(model.recipe.groups), "features": len(model.recipe.names)}
+        loss = {"loo_log_loss": known["leave_one_out"]["log_loss"]}
+        console.as_json(known["card"] | {name: known[name] for name in same} | sizes | loss | {"model": str(path)})
     else:
-        _tell(model, path)
+        _print_result(model, path)
     if model.estimator.interrupted_:
         raise typer.Exit(130)
 
@@ -139,20 +143,7 @@ def _saved_in(folder: Path, model: TableModel, name: str) -> Path:
     return holder / name
 
 
-def summary(model: TableModel) -> dict[str, Any]:
-    """The most important of what ``inspect`` tells, as plain values."""
-    known = described(model)
-    return {
-        **known["card"],
-        **{name: known[name] for name in ("classes", "left_out", "inducing_points", "converged", "interrupted")},
-        **{name: known[name] for name in ("judged_on", "metrics")},
-        "columns": len(model.recipe.groups),
-        "features": len(model.recipe.names),
-        "loo_log_loss": known["leave_one_out"]["log_loss"],
-    }
-
-
-def _tell(model: TableModel, path: Path) -> None:
+def _print_result(model: TableModel, path: Path) -> None:
     estimator, card = model.estimator, model.card
     n_columns, n_features = len(model.recipe.groups), len(model.recipe.names)
     become = "" if n_columns == n_features else f" (they become {n_features} features)"

@@ -23,7 +23,7 @@ def predict(
     keep: Annotated[
         str | None, typer.Option(help="Columns to copy beside the predictions, such as an id.", metavar="A,B")
     ] = None,
-    uncertainty: Annotated[bool, typer.Option(metavar="", help="Whether to tell why a row is uncertain.")] = True,
+    uncertainty: Annotated[bool, typer.Option(metavar="", help="Whether to say why a row is uncertain.")] = True,
     jobs: options.Jobs = None,
     copy_to: options.CopyTo = None,
     kind: options.Format = "csv",

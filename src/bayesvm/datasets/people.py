@@ -9,8 +9,6 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import expit
 
-Floats = npt.NDArray[np.float64]
-
 
 @dataclass(frozen=True)
 class People:
@@ -18,7 +16,7 @@ class People:
 
     columns: dict[str, npt.NDArray[Any]]  # text is None where it is missing, numbers are NaN
     income: npt.NDArray[Any]  # "average" or "high"
-    probability: Floats
+    probability: npt.NDArray[np.float64]
 
 
 def people(n_rows: int, random_state: int | None = None) -> People:

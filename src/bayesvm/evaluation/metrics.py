@@ -50,7 +50,8 @@ def metrics(
         n_bootstrap = RESAMPLES if judge.n_rows * judge.n_ranked <= MOST_CELLS else FEWER_RESAMPLES
     value = judge(np.ones(judge.n_rows))
     rng = np.random.default_rng(random_state)
-    drawn = [judge(_times_drawn(judge.n_rows, rng)) for _ in range(n_bootstrap)]
+    n = judge.n_rows
+    drawn = [judge(np.bincount(rng.integers(n, size=n), minlength=n).astype(np.float64)) for _ in range(n_bootstrap)]
     intervals = {name: _quantiles([one[name] for one in drawn]) for name in value}
     # The end of the interval that comes from the calibration error of the other kind: see _Judge.
     _, most = intervals.pop("calibration_error_at_most")
@@ -126,11 +127,6 @@ class _Ranked:
         pairs = positive.sum() * passed[-1]
         won = np.sum(positive * (passed[self._below] + passed[self._up_to])) / 2
         return float(won / pairs) if pairs > 0 else np.nan
-
-
-def _times_drawn(n_rows: int, rng: np.random.Generator) -> Floats:
-    """How often each row is drawn, in as many draws as there are rows."""
-    return np.bincount(rng.integers(n_rows, size=n_rows), minlength=n_rows).astype(np.float64)
 
 
 def _quantiles(values: list[float]) -> tuple[float, float]:

@@ -9,9 +9,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from bayesvm.evaluation.predictions import Floats
 from bayesvm.extras import optional
 
-Floats = npt.NDArray[np.float64]
+__all__ = ["MOST_POINTS", "Array", "Display", "Floats", "legend_above", "some_of", "without_math"]
+
 Array = npt.NDArray[Any]
 MOST_POINTS = 2_000  # of a scatter plot: more make a plot slow and its file large, and are no longer seen
 

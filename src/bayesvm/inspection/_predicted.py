@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -83,11 +84,5 @@ def against_the_rest(predictions: Predictions, pos_label: Any) -> Predictions:
         raise ValueError(f"pos_label {pos_label!r} is not a class; the classes are {labels}")
     number = labels.index(pos_label)
     p = predictions.proba[:, number]
-    return Predictions(
-        np.array([False, True]),
-        (predictions.y == number).astype(np.intp),
-        np.column_stack([1 - p, p]),
-        predictions.weight,
-        predictions.aleatoric,
-        predictions.epistemic,
-    )
+    y, proba = (predictions.y == number).astype(np.intp), np.column_stack([1 - p, p])
+    return replace(predictions, classes=np.array([False, True]), y=y, proba=proba)

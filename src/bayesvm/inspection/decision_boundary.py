@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bayesvm.evaluation.formatting import counted
+from bayesvm.evaluation.predictions import class_numbers
 from bayesvm.extras import optional
 from bayesvm.inspection import colours
 from bayesvm.inspection._display import MOST_POINTS, Array, Display, Floats, legend_above, some_of, without_math
@@ -112,7 +113,7 @@ class DecisionBoundaryDisplay(Display):
         columns = [column_number(feature, names) for feature in ((0, 1) if features is None else features)]
         if len(set(columns)) != 2 or len(columns) != 2:
             raise ValueError(f"features must be two different columns, got {features!r}")
-        codes = None if y is None else fitted.codes(y)
+        codes = None if y is None else class_numbers(fitted.model.classes_, y)
         if codes is not None and len(codes) != X.shape[0]:
             raise ValueError(f"y has {len(codes)} labels for {X.shape[0]} rows")
         data = np.column_stack([column_of(X, column).astype(float) for column in columns])

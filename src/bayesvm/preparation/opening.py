@@ -80,11 +80,10 @@ class Opened:
             for name in [*numbers, *([weight] if weight else [])]:
                 _require_no_text(each, columns.field(name), "weights" if name == weight else "the model's column")
                 require_numbers(each, columns.field(name))
-        dtype = (
-            None if target is None else label_dtype_of((each, columns.field(target)) for each, columns in self.schemas)
-        )
-        if text_labels and dtype is not None:
-            dtype = np.dtype(str)
+        dtype = None
+        if target is not None:
+            dtype = label_dtype_of((each, columns.field(target)) for each, columns in self.schemas)
+            dtype = np.dtype(str) if text_labels else dtype
         return Table(self.rows, EncodedColumns(recipe.names, recipe.dtype, target, dtype, weight, recipe))
 
 
@@ -163,9 +162,7 @@ def prepared(
         copy_to=copy_to,
         verbose=verbose,
     )
-    file, schema = opened.schemas[0]
-    if unknown := [name for name in keep if name not in schema.names]:
-        raise ValueError(no_column(file, schema, unknown))
+    opened.require_columns(keep)
     return opened.table(recipe, target, opened.if_there(weight), text_labels=text_labels)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.metrics import precision_recall_curve, roc_auc_score, roc_curve
@@ -23,7 +23,7 @@ from bayesvm.inspection.colours import CLASSES
 from bayesvm.report.svg import INK, drawn
 
 MOST_CURVES = 10
-MOST_POINTS = 200  # of a curve,
+POINTS_OF_CURVE = 200  # of a curve,
 MOST_DOTS = 600  # and of a scatter plot: more cannot be told apart, but make the file heavy
 LEAST_GAIN = 0.002  # of an axis of the ELBO, relative
 MANY_TIMES = 20  # between values that need an axis of logarithms
@@ -82,46 +82,44 @@ def _histogram(ax: Any, predictions: Predictions) -> None:
     ax.legend(title=None, ncols=len(display.labels), loc="upper center")
 
 
-class _Curve:
-    """One class against the rest: the scores and truths of the rows."""
+class _Curve(NamedTuple):
+    """One class against the rest: the truths and scores of the rows, and the look of the curve."""
 
-    def __init__(self, label: str, number: int, predictions: Predictions) -> None:
-        self.label = label
-        self.true, self.score = predictions.y == number, predictions.proba[:, number]
-        self.weight = predictions.weight
-
-    def look(self, number: int) -> dict[str, Any]:
-        return {"color": CLASSES[number % len(CLASSES)], "linestyle": ["solid", (0, (4, 1.5))][number // len(CLASSES)]}
+    label: str
+    true: Any
+    score: Any
+    weight: Any
+    look: dict[str, Any]
 
 
 def _one_against_the_rest(predictions: Predictions) -> Iterator[_Curve]:
     """Of two classes the second only; of more, the most frequent ones. Classes that are not there have no curve."""
     count = np.bincount(predictions.y, minlength=len(predictions.classes))
     numbers = [1] if len(count) == 2 else sorted(np.argsort(-count, kind="stable")[:MOST_CURVES].tolist())
-    for number in numbers:
-        if 0 < count[number] < predictions.n_rows:
-            yield _Curve(predictions.classes[number], number, predictions)
+    there = [number for number in numbers if 0 < count[number] < predictions.n_rows]
+    for i, k in enumerate(there):
+        style = "solid" if i < len(CLASSES) else (0, (4, 1.5))
+        look = {"color": CLASSES[i % len(CLASSES)], "linestyle": style}
+        yield _Curve(predictions.classes[k], predictions.y == k, predictions.proba[:, k], predictions.weight, look)
 
 
 def _roc(ax: Any, curves: list[_Curve]) -> None:
     ax.plot([0, 1], [0, 1], color=INK, alpha=0.45, linewidth=1)
-    for number, curve in enumerate(curves):
+    for curve in curves:
         false_positive, recall, _ = roc_curve(curve.true, curve.score, sample_weight=curve.weight)
         area = roc_auc_score(curve.true, curve.score, sample_weight=curve.weight)
         shown = thinned(false_positive, recall)
-        ax.plot(false_positive[shown], recall[shown], label=f"{curve.label}: area {area:.3f}", **curve.look(number))
+        ax.plot(false_positive[shown], recall[shown], label=f"{curve.label}: area {area:.3f}", **curve.look)
     ax.set(xlabel="false positive rate", ylabel="true positive rate (recall)")
     _explain(ax, len(curves), "lower right")
 
 
 def _precision(ax: Any, curves: list[_Curve]) -> None:
-    for number, curve in enumerate(curves):
+    for curve in curves:
         precision, recall, _ = precision_recall_curve(curve.true, curve.score, sample_weight=curve.weight)
         shown = thinned(recall, precision)
         common = float(np.average(curve.true, weights=curve.weight))
-        ax.plot(
-            recall[shown], precision[shown], label=f"{curve.label}: {100 * common:.0f} % of rows", **curve.look(number)
-        )
+        ax.plot(recall[shown], precision[shown], label=f"{curve.label}: {100 * common:.0f} % of rows", **curve.look)
         if len(curves) == 1:
             ax.axhline(common, color=INK, alpha=0.45, linewidth=1)
     ax.set_ylim(0, 1.04)
@@ -140,7 +138,7 @@ def _explain(ax: Any, n_curves: int, place: str) -> None:
 def thinned(x: Any, y: Any) -> Any:
     """Numbers of points that are about as far from each other along a curve."""
     way = np.concatenate([[0.0], np.cumsum(np.hypot(np.diff(x), np.diff(y)))])
-    return np.unique(np.searchsorted(way, np.linspace(0, way[-1], MOST_POINTS)).clip(max=len(way) - 1))
+    return np.unique(np.searchsorted(way, np.linspace(0, way[-1], POINTS_OF_CURVE)).clip(max=len(way) - 1))
 
 
 def _tuning(ax: Any, estimator: Any) -> None:

@@ -13,13 +13,13 @@ from bayesvm.preparation import Recipe
 from bayesvm.preparation.encoding import CategoryColumn, Column
 from bayesvm.workflow import Judged, TableModel
 from bayesvm.workflow.describing import describe_kernel, describe_scaling
+from bayesvm.workflow.judging import EXTREME
 
 MOST_FILES = 5
 MOST_COLUMNS = 200  # that are listed
-MOST_VALUES = 6  # columns whose values a row is shown with
+VALUES_SHOWN = 6  # columns whose values a row is shown with
 MOST_CLASSES = 20  # of a confusion table
 MOST_PROBABILITIES = 3  # classes whose probabilities a row is shown with
-EXTREME = 10  # rows at either end
 
 
 def card(model: TableModel) -> list[tuple[str, str]]:
@@ -132,7 +132,7 @@ def rows(model: TableModel, judged: Judged, ranked: Sequence[str]) -> dict[str, 
         return None
     said = judged.predictions.take(judged.sample)
     order = np.argsort(said.doubt, kind="stable")
-    names = list(ranked)[:MOST_VALUES]
+    names = list(ranked)[:VALUES_SHOWN]
     texts = {column.name for column in model.recipe.columns if isinstance(column, CategoryColumn)}
     n_classes = len(said.classes)
     shown = [1] if n_classes == 2 else list(range(n_classes)) if n_classes <= MOST_PROBABILITIES else []

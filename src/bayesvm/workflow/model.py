@@ -41,7 +41,7 @@ CARD = {
     "seconds": number,
     **dict.fromkeys(("created", "version"), text),
 }
-BESIDE = record(
+STORED_WITH_ESTIMATOR = record(
     {
         "recipe": RECIPE,
         "card": either(record({}), record(CARD, others=anything)),
@@ -216,12 +216,12 @@ class TableModel:
         """Write all of it to one file; ``bayesvm.load`` reads it back."""
         holdout = None if self.holdout is None else self.holdout.state()
         beside = {"recipe": self.recipe.state(), "card": self.card, "holdout": holdout}
-        save(self.estimator, Path(path), beside, BESIDE)
+        save(self.estimator, Path(path), beside, STORED_WITH_ESTIMATOR)
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> TableModel:
         """Read a file of ``save``, or one of an estimator alone, whose columns must then be numbers."""
-        return load_both(Path(path), cls.of, BESIDE)
+        return load_both(Path(path), cls.of, STORED_WITH_ESTIMATOR)
 
     @classmethod
     def of(cls, estimator: Any, beside: dict[str, Any] | None) -> TableModel:
@@ -267,7 +267,9 @@ def load(path: str | PathLike[str]) -> Any:
     >>> model.predict_proba("new.csv")  # doctest: +SKIP
     """
     return load_both(
-        Path(path), lambda estimator, beside: estimator if beside is None else TableModel.of(estimator, beside), BESIDE
+        Path(path),
+        lambda estimator, beside: estimator if beside is None else TableModel.of(estimator, beside),
+        STORED_WITH_ESTIMATOR,
     )
 
 
