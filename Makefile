@@ -43,7 +43,7 @@ scaling scaling-quick: $(VENV)/.bench
 	-$(MAKE) $(GPYTORCH)/.ready
 	$(BIN)/python -m benchmarks.scaling $(QUICK_$@)
 
-# The paper's tables and figures, into docs/reproduction.md: hours, but it goes on where it was stopped. S-GPC needs
+# The paper's tables and figures, into docs/reproduction.md: hours, but it resumes where it was stopped. S-GPC needs
 # GPyTorch, which has an environment of its own; where that cannot be made, S-GPC is left out and the page says so.
 QUICK_reproduce-quick := --quick
 reproduce reproduce-quick: $(VENV)/.experiments
@@ -57,7 +57,7 @@ reproduce reproduce-quick: $(VENV)/.experiments
 reproduce-susy: $(VENV)/.experiments
 	$(BIN)/python -m experiments.reproduction --only susy
 
-# Probabilities of ours and of others, judged, into docs/calibration.md: half an hour, but it goes on where it was
+# Probabilities of ours and of others, judged, into docs/calibration.md: half an hour, but it resumes where it was
 # stopped. Needs the tables in the folder that BAYESVM_DATA names; sets that are not there are left out.
 QUICK_calibration-quick := --quick
 calibration calibration-quick: $(VENV)/.experiments
@@ -84,7 +84,7 @@ test-gpytorch: $(GPYTORCH)/.ready
 	$(GPYTORCH_PIP) install --group test
 	$(GPYTORCH)/bin/python -m pytest tests/experiments/test_svgp.py
 
-# Reports in a browser: by day and by night, on a desk and on a phone; pictures of them go to out/report.
+# Reports in a browser: by day and by night, on a desk and on a phone; screenshots go to out/report.
 test-report: $(VENV)/.report
 	@command -v chromium > /dev/null && command -v chromedriver > /dev/null || { \
 		echo "Chromium and its driver are needed: apt-get install chromium chromium-driver"; exit 1; }

@@ -1,4 +1,4 @@
-"""Reports in headless Chromium: `make test-report`. Pictures of them, to look at, go to out/report."""
+"""Reports in headless Chromium: `make test-report`. Screenshots, go to out/report."""
 # ruff: noqa: ANN001, ANN201, ANN202, D103, INP001, S101  (a test, but outside of tests/, since `make test` needs no browser)
 
 import base64
@@ -16,9 +16,9 @@ from bayesvm.report import write_report
 
 OUT = Path(__file__).parent.parent / "out" / "report"
 WIDTHS = {"desk": 1280, "phone": 390}
-PIECE = 2200  # pixels of a page in one picture
+PIECE = 2200  # pixels of a page in one screenshot
 
-PICTURES = """
+PLOTS = """
 return [...document.querySelectorAll("figure svg")].map(svg => {
   const box = svg.getBoundingClientRect();
   return [box.left, box.right, box.height, svg.querySelectorAll("path").length];
@@ -100,7 +100,7 @@ def open_page(browser, path, width, scheme):
     browser.get(path.as_uri())
 
 
-def take_pictures(browser, name, width):
+def take_screenshots(browser, name, width):
     height = browser.execute_script("return document.documentElement.scrollHeight")
     for number, top in enumerate(range(0, height, PIECE)):
         clip = {"x": 0, "y": top, "width": width, "height": min(PIECE, height - top), "scale": 1}
@@ -114,7 +114,7 @@ def test_a_report_can_be_read_everywhere(browser, report, device, scheme):
     OUT.mkdir(parents=True, exist_ok=True)
     width = WIDTHS[device]
     open_page(browser, report, width, scheme)
-    take_pictures(browser, f"{report.stem}-{device}-{scheme}", width)
+    take_screenshots(browser, f"{report.stem}-{device}-{scheme}", width)
 
     assert browser.get_log("browser") == []
     loaded = [
@@ -122,9 +122,9 @@ def test_a_report_can_be_read_everywhere(browser, report, device, scheme):
     ]
     assert all(report.name in message or "data:," in message for message in loaded)
 
-    pictures = browser.execute_script(PICTURES)
-    assert len(pictures) >= 7
-    for left, right, height, n_paths in pictures:
+    plots = browser.execute_script(PLOTS)
+    assert len(plots) >= 7
+    for left, right, height, n_paths in plots:
         assert 0 <= left < right <= width
         assert right - left > 300
         assert height > 120

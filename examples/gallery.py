@@ -1,4 +1,4 @@
-"""Every picture of `bayesvm.inspection`, into out/gallery: `python examples/gallery.py [--dark]`."""
+"""Every plot of `bayesvm.inspection`, into out/gallery: `python examples/gallery.py [--dark]`."""
 
 import argparse
 from pathlib import Path
@@ -27,7 +27,7 @@ from bayesvm.inspection import (
 from bayesvm.kernels import RBF
 
 
-def pictures():
+def plots():
     """Names, and displays as they are drawn."""
     X, y = make_moons(300, noise=0.25, random_state=0)
     moons = BayesianSVC(n_inducing=30, random_state=0).fit(X, y)
@@ -90,7 +90,7 @@ def main():
     options = arguments.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
     with plt.style.context("dark_background" if options.dark else "default"):
-        for name, display in pictures():
+        for name, display in plots():
             path = options.out / f"{name}.png"
             display.figure_.savefig(path, dpi=110)
             plt.close(display.figure_)

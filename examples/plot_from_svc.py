@@ -14,7 +14,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
 from bayesvm import BayesianSVC
-from bayesvm.evaluation import Predictions, figures
+from bayesvm.evaluation import Predictions, metrics
 from bayesvm.inspection import ProbabilityHistogramDisplay
 
 SHOWN = ("error", "log_loss", "calibration_error")
@@ -35,7 +35,7 @@ after = BayesianSVC(random_state=0).fit(X_train, y_train)
 # %%
 # The intervals overlap: 285 rows do not tell which one predicts better. Ours also says how sure it is.
 for name, model in {"SVC": before, "BayesianSVC": after}.items():
-    found = figures(Predictions.of(model.classes_, y_test, model.predict_proba(X_test)))
+    found = metrics(Predictions.of(model.classes_, y_test, model.predict_proba(X_test)))
     told = (f"{what} {found[what].value:.3f} ({found[what].low:.3f} to {found[what].high:.3f})" for what in SHOWN)
     print(f"{name}:", ", ".join(told))
 why = after.predict_uncertainty(X_test)

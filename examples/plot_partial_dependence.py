@@ -16,7 +16,7 @@ from bayesvm import BayesianSVC
 from bayesvm.datasets import people
 from bayesvm.inspection import PartialDependenceDisplay
 
-made = people(2_000, random_state=0)  # invented people, and who of them earns much
+made = people(2_000, random_state=0)  # synthetic people, and who of them earns much
 X, y = pd.DataFrame(made.columns)[["age", "hours", "commute", "education"]], made.income.astype(str)
 
 encode = make_column_transformer(

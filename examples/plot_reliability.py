@@ -13,7 +13,7 @@ from sklearn.svm import SVC
 
 from bayesvm import BayesianSVC
 from bayesvm.datasets import waveform
-from bayesvm.evaluation import Predictions, figures
+from bayesvm.evaluation import Predictions, metrics
 from bayesvm.inspection import ReliabilityDisplay
 
 train, test = waveform(3_000, random_state=0), waveform(10_000, random_state=1)
@@ -27,11 +27,11 @@ for name, model in models.items():
     ReliabilityDisplay.from_estimator(model, test.X, test.y, ax=ax, name=name, strip=name == "BayesianSVC")
 
 # %%
-# The same in figures, with their 95 % intervals. Nobody can be better than the last line: these data were generated,
+# The same as metrics, with their 95 % intervals. Nobody can be better than the last line: these data were generated,
 # and their true probabilities are known.
 said = {name: model.predict_proba(test.X)[:, 1] for name, model in models.items()} | {"true": test.probability}
 for name, p in said.items():
-    found = figures(Predictions.of([-1, 1], test.y, [[1 - q, q] for q in p]), n_bootstrap=50)
+    found = metrics(Predictions.of([-1, 1], test.y, [[1 - q, q] for q in p]), n_bootstrap=50)
     loss, error = found["log_loss"], found["calibration_error"]
     print(
         f"{name}: log loss {loss.value:.3f} ({loss.low:.3f} to {loss.high:.3f}), "

@@ -28,7 +28,7 @@ A default fit reads the whole table this often:
 | training, after growing subsets of the held rows | all columns | until the bound settles, a few times |
 
 Tuning sees at most 8,000 rows whatever N is, so its time is constant. Leave-one-out and the link see 20,000 held
-rows. With `checkpoint=` the state after tuning and after updates is written to a file; the same call goes on from
+rows. With `checkpoint=` the state after tuning and after updates is written to a file; the same call resumes from
 there.
 
 How to do all this is told in [big_data.md](big_data.md).

@@ -1,6 +1,6 @@
 """Calibration: measure, keep, and write docs/calibration.md.
 
-python -m experiments.calibration                      all that is not kept yet; goes on where it was stopped
+python -m experiments.calibration                      all that is not kept yet; resumes where it was stopped
 python -m experiments.calibration --only ours --again  some methods, although they are kept
 python -m experiments.calibration --page-only
 python -m experiments.calibration --quick              tries it on a twentieth of the rows; not in docs/

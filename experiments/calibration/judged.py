@@ -1,10 +1,10 @@
-"""Calibration: from kept answers to figures. All methods are judged by the same rows of a set."""
+"""Calibration: from kept answers to metrics. All methods are judged by the same rows of a set."""
 
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from bayesvm.evaluation import Predictions, RiskCoverage, figures, reliability, risk_coverage
+from bayesvm.evaluation import Predictions, RiskCoverage, metrics, reliability, risk_coverage
 from experiments.calibration import link_shapes, store
 from experiments.calibration.methods import ANSWERS, METHODS, OURS
 from experiments.calibration.sets import BEYOND, DISTANCES, SAME, SETS
@@ -18,7 +18,7 @@ LEAST = np.finfo(np.float64).eps  # what a probability of zero counts as in the 
 class Judged:
     """A method on a part of a set."""
 
-    figures: dict  # by name: value and the ends of its interval
+    metrics: dict  # by name: value and the ends of its interval
     behind: tuple  # log loss minus ours on the same rows, and the ends of its 95 % interval
     confidence: float  # mean probability of the more probable class
     reliability: object
@@ -38,7 +38,7 @@ class SetJudged:
     parts: dict
     epistemic: dict = field(default_factory=dict)  # its mean, by part
     moved: dict = field(default_factory=dict)  # {method: [(mean confidence, share that is sure), …]} by distance
-    links: dict = field(default_factory=dict)  # figures of links that are fitted to the same marginals, by name
+    links: dict = field(default_factory=dict)  # metrics of links that are fitted to the same marginals, by name
 
     @property
     def moved_epistemic(self):
@@ -107,7 +107,7 @@ def judged_part(p, label, ours, n_bootstrap):
         half = 1.96 * more.std() / np.sqrt(len(more))
         behind = (float(more.mean()), float(more.mean() - half), float(more.mean() + half))
     curve = risk_coverage(said)
-    found = figures(said, n_bootstrap=n_bootstrap)
+    found = metrics(said, n_bootstrap=n_bootstrap)
     confidence = float(np.maximum(p, 1 - p).mean())
     return Judged(
         found, behind, confidence, reliability(said, 10), curve, (curve.area, *area_interval(said, n_bootstrap))

@@ -10,7 +10,7 @@ from scipy.optimize import minimize
 from scipy.special import erfcx, log_ndtr, log_softmax, ndtr, softmax
 
 from bayesvm.core.links import fit_probit, fit_two_probits
-from bayesvm.evaluation import Predictions, figures
+from bayesvm.evaluation import Predictions, metrics
 
 STEEPER = 1.5  # log of how much steeper than the best single probit those at the kinks are expected to be
 # Deviations of the normal priors: log a and centre of the middle probit, of those at the kinks, log odds of the shares.
@@ -52,7 +52,7 @@ def fit_three(m, v, sign, around):
 
 
 def judged(ours, where, label, n_bootstrap):
-    """Figures of every link: on test rows, fitted to leave-one-out; and ours on the left-out rows themselves."""
+    """Metrics of every link: on test rows, fitted to leave-one-out; and ours on the left-out rows themselves."""
     m, v, left = ours["left out mean"], ours["left out variance"], ours["left out label"]
     sign, weight = np.where(left, 1.0, -1.0), np.ones(len(left))
     one = fit_probit(m, v, sign, weight)
@@ -66,7 +66,7 @@ def judged(ours, where, label, n_bootstrap):
         "two probits, left-out rows": (ndtr(two.score(m, v)), left),
     }
     found = {
-        name: figures(Predictions.of([False, True], y, np.column_stack([1 - p, p])), n_bootstrap=n_bootstrap)
+        name: metrics(Predictions.of([False, True], y, np.column_stack([1 - p, p])), n_bootstrap=n_bootstrap)
         for name, (p, y) in said.items()
     }
     return found | {"centres": three[3:6].tolist(), "scales": np.exp(three[:3]).tolist()}

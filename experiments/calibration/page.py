@@ -1,48 +1,48 @@
-"""Calibration: docs/calibration.md with its pictures, written from kept answers. Sentences that judge are computed."""
+"""Calibration: docs/calibration.md with its plots, written from kept answers. Sentences that judge are computed."""
 
 import csv
 
 import numpy as np
 
 from bayesvm.core.links import TWO_PROBITS_FROM
-from experiments.calibration import judged, pictures, words
+from experiments.calibration import judged, plots, words
 from experiments.calibration.methods import FEW, LINKS, METHODS, OTHERS, OURS
 from experiments.calibration.sets import BEYOND, DISTANCES, MOVED, SAME, SETS
 from experiments.text import markdown
 
-FIGURES = {"error": "error", "brier": "Brier score", "log_loss": "log loss", "calibration_error": "calibration error"}
+METRICS = {"error": "error", "brier": "Brier score", "log_loss": "log loss", "calibration_error": "calibration error"}
 TESTED = ("balanced", "imbalanced")
 FROM_FEW = f"{OURS}, few rows"
 FAR = (OURS, "SVC + sigmoid", "Gaussian process", "boosting", "boosting + isotonic")
 
 
 def write(folder, where):
-    """The page, and beside it a folder of its name with pictures and a table of all figures."""
+    """The page, and beside it a folder of its name with plots and a table of all metrics."""
     sets = judged.judge(folder)
     if not sets:
         raise SystemExit(f"nothing is kept in {folder}; measure first")
     aside = where.with_suffix("")
     tested = {name: each for name, each in sets.items() if SETS[name].kind in TESTED}
     titles = {OURS: "calibrated"} | {link: link.removeprefix(f"{OURS}, ") for link in LINKS[1:]}
-    pictures.reliability(tested, aside / "reliability.svg")
-    pictures.reliability(tested, aside / "links.svg", LINKS, titles)
-    pictures.far({name: each for name, each in sets.items() if each.moved}, aside / "far.svg")
-    pictures.coverage(tested, aside / "coverage.svg")
-    write_csv(sets, aside / "figures.csv")
+    plots.reliability(tested, aside / "reliability.svg")
+    plots.reliability(tested, aside / "links.svg", LINKS, titles)
+    plots.far({name: each for name, each in sets.items() if each.moved}, aside / "far.svg")
+    plots.coverage(tested, aside / "coverage.svg")
+    write_csv(sets, aside / "metrics.csv")
     where.write_text(text(sets), encoding="utf-8")
 
 
 def write_csv(sets, path):
     with path.open("w", newline="", encoding="utf-8") as file:
         out = csv.writer(file, lineterminator="\n")
-        out.writerow(["set", "part", "method", "training_rows", "test_rows", "figure", "value", "low", "high"])
+        out.writerow(["set", "part", "method", "training_rows", "test_rows", "metric", "value", "low", "high"])
         for name, each in sets.items():
             for part, methods in each.parts.items():
                 for method, found in methods.items():
-                    rows = {**found.figures, "log_loss_minus_ours": found.behind, "risk_coverage_area": found.area}
-                    for figure, values in rows.items():
+                    rows = {**found.metrics, "log_loss_minus_ours": found.behind, "risk_coverage_area": found.area}
+                    for metric, values in rows.items():
                         told = [f"{value:.6g}" for value in values]
-                        out.writerow([name, part, method, each.n_rows[method], each.n_test[part], figure, *told])
+                        out.writerow([name, part, method, each.n_rows[method], each.n_test[part], metric, *told])
 
 
 def text(sets):
@@ -135,18 +135,18 @@ def sets_table(sets):
 
 def glance(tested):
     """Two tables of all sets, and how we compare."""
-    by_figure = []
-    for figure in ("log_loss", "calibration_error"):
+    by_metric = []
+    for metric in ("log_loss", "calibration_error"):
         lines = []
         for method in METHODS:
-            cells = [cell(each, method, figure) for each in tested.values()]
+            cells = [cell(each, method, metric) for each in tested.values()]
             lines.append([method, *cells])
-        by_figure.append(markdown([FIGURES[figure], *tested], lines))
+        by_metric.append(markdown([METRICS[metric], *tested], lines))
     return "\n\n".join(
         [
-            by_figure[0],
+            by_metric[0],
             "**Bold**: below ours beyond chance (95 %), on the same rows.",
-            by_figure[1],
+            by_metric[1],
             "**Bold**: the interval does not begin at zero, so that chance does not explain it.",
             "Log loss of the others against ours, with all that each could learn from:",
             markdown(["", "sets where it is better", "sets where it is worse", "not told apart"], compared(tested)),
@@ -155,12 +155,12 @@ def glance(tested):
     )
 
 
-def cell(each, method, figure):
+def cell(each, method, metric):
     found = each.parts["test"].get(method)
     if found is None:
         return ""
-    value, low, _ = found.figures[figure]
-    notable = found.behind[2] < 0 if figure == "log_loss" else low > 0
+    value, low, _ = found.metrics[metric]
+    notable = found.behind[2] < 0 if metric == "log_loss" else low > 0
     return f"**{decimal(value)}**" if notable else decimal(value)
 
 
@@ -187,7 +187,7 @@ def calibration_errors(tested):
     found = []
     for method in METHODS:
         each = [one.parts["test"][method] for one in tested.values() if method in one.parts["test"]]
-        errors = [said.figures["calibration_error"] for said in each]
+        errors = [said.metrics["calibration_error"] for said in each]
         if errors:
             found.append((method, sum(low > 0 for _, low, _ in errors), np.mean([value for value, _, _ in errors])))
     return sorted(found, key=lambda line: line[2])
@@ -197,7 +197,7 @@ def verdicts(tested):
     """What the two tables say, in sentences."""
     lines = [[method, f"{sure} of {len(tested)}", decimal(mean)] for method, sure, mean in calibration_errors(tested)]
     worst = max(
-        ((name, each.parts["test"][OURS].figures["calibration_error"]) for name, each in tested.items()),
+        ((name, each.parts["test"][OURS].metrics["calibration_error"]) for name, each in tested.items()),
         key=lambda item: item[1][0],
     )
     return [
@@ -215,11 +215,11 @@ def set_table(each):
             [
                 method,
                 f"{each.n_rows[method]:,}",
-                *(interval(found.figures[figure]) for figure in FIGURES),
+                *(interval(found.metrics[metric]) for metric in METRICS),
                 behind,
             ]
         )
-    return markdown(["", "rows", *FIGURES.values(), "log loss minus ours"], lines)
+    return markdown(["", "rows", *METRICS.values(), "log loss minus ours"], lines)
 
 
 def far_section(far):
@@ -276,8 +276,8 @@ def shift_table(each):
     lines = []
     for method in same:
         cells = [f"{each.n_rows[method]:,}"]
-        for figure in ("error", "log_loss", "calibration_error"):
-            cells += [decimal(part[method].figures[figure].value) for part in (same, beyond)]
+        for metric in ("error", "log_loss", "calibration_error"):
+            cells += [decimal(part[method].metrics[metric].value) for part in (same, beyond)]
         cells += [decimal(part[method].confidence, 3) for part in (same, beyond)]
         lines.append([method, *cells])
     header = ["", "rows"]
@@ -293,11 +293,11 @@ def shift_verdict(each):
         verb = "rises" if after > before else "does not rise"
         told.append(f"Our epistemic part {verb}: {decimal(before)} nats in the same region, {decimal(after)} beyond.")
     beyond = {method: found for method, found in each.parts[BEYOND].items() if method in (OURS, *OTHERS)}
-    for figure in ("log_loss", "error") if OURS in beyond else ():
-        ranked = sorted((found.figures[figure].value, method) for method, found in beyond.items())
+    for metric in ("log_loss", "error") if OURS in beyond else ():
+        ranked = sorted((found.metrics[metric].value, method) for method, found in beyond.items())
         place = [method for _, method in ranked].index(OURS) + 1
         ordered = ", ".join(f"{method} {decimal(value, 3)}" for value, method in ranked)
-        told.append(f"By the {FIGURES[figure]} beyond we are number {place} of {len(ranked)}: {ordered}.")
+        told.append(f"By the {METRICS[metric]} beyond we are number {place} of {len(ranked)}: {ordered}.")
     return " ".join(told)
 
 

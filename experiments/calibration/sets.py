@@ -101,8 +101,8 @@ def shifted(name, column, learned, beyond, n_train):
     return make
 
 
-def invented(n_train):
-    """People, with text one-hot, gaps of numbers filled and told; the id is left out."""
+def synthetic(n_train):
+    """People, with text one-hot, missing numbers filled in and marked; the id is left out."""
 
     def make(fewer):
         made = people((n_train + MOST_TEST) // fewer, random_state=SEED)
@@ -144,8 +144,8 @@ SETS = {
         "learned from the younger half, asked about the oldest 30 %", shifted("adult", 0, 0.5, 0.7, 10_000), "shift"
     ),
     "people": Set(
-        "`bayesvm.datasets.people`, an invented table, for the shape of our link only",
-        invented(160_000),
+        "`bayesvm.datasets.people`, a synthetic table, for the shape of our link only",
+        synthetic(160_000),
         "generated",
         answers=("ours", "boosting"),
     ),

@@ -1,4 +1,4 @@
-"""Calibration: answers kept in files, one for every set and method, so that a run goes on where it was stopped.
+"""Calibration: answers kept in files, one for every set and method, so that a run resumes where it was stopped.
 
 The page is computed from these and from nothing else.
 """

@@ -1,17 +1,17 @@
-"""Calibration: the sentences of docs/calibration.md that do not depend on figures."""
+"""Calibration: the sentences of docs/calibration.md that do not depend on metrics."""
 
 from experiments.calibration.methods import FEW, OURS
 
 INTRODUCTION = """# Are the probabilities right?
 
-Written by `make calibration`; do not edit by hand. All figures are computed from the answers that its run keeps
-in `out/calibration`; as a table they are in [calibration/figures.csv](calibration/figures.csv).
+Written by `make calibration`; do not edit by hand. All metrics are computed from the answers that its run keeps
+in `out/calibration`; as a table they are in [calibration/metrics.csv](calibration/metrics.csv).
 
 **Calibrated** means: of all rows that were given 70 %, 70 % are of that class. One can then reckon with the numbers:
 weigh costs, add up expected counts, or leave to a human what is too doubtful. To be calibrated is not enough, for who
 always states the base rate is calibrated and says nothing. So every table has, beside the calibration error, the error
 of the decisions and two scores that reward both honesty and knowledge: the Brier score and the log loss.
-[evaluation.md](evaluation.md) explains the figures. All of them are better the smaller they are. Intervals are 95 %,
+[evaluation.md](evaluation.md) explains the metrics. All of them are better the smaller they are. Intervals are 95 %,
 from 200 resamples of the test rows.
 """
 HOW = """## How it was measured
@@ -22,8 +22,8 @@ rows. Rows of protein come in blocks of one protein each, which the split does n
 """
 LIMITS = """What this does not tell: each set was split once, and intervals are of other test rows, not of other splits
 or training rows. SVC and boosting have their defaults while we tune ourselves; tuned ones were not measured. The
-largest real set here has 20,000 training rows; of an invented one with 200,000 rows, whose probabilities are known,
-`make demo` prints the figures, and [tuning](tuning.md#noise) tells how far others are off."""
+largest real set here has 20,000 training rows; of a synthetic one with 200,000 rows, whose probabilities are known,
+`make demo` prints the metrics, and [tuning](tuning.md#noise) tells how far others are off."""
 METHODS_TOLD = (  # name, what it is, rows that it learns from
     (OURS, '`BayesianSVC()`: it tunes itself; link `"calibrated"`', "all"),
     (f"{OURS}, probit, hinge, paper", "the same fit, f turned into probabilities by the other links", "all"),
@@ -89,7 +89,7 @@ LINKS_TOLD = """## The shape of our link
 Would a link of another shape do better? The table fits links of one, two and three probits to the same leave-one-out
 marginals. Two are what `link="calibrated"` uses from 2,000 rows on; smaller sets are not here. Of the three, one is at
 either kink of the hinge loss, f = -1 and f = 1, where rows of different probability would gather if there were no noise
-(D22). `people` is an invented table of {people:,} training rows, more than any other here. The last column judges two
+(D22). `people` is a synthetic table of {people:,} training rows, more than any other here. The last column judges two
 probits by the left-out rows that they were fitted to. The priors of the three are the best of the few that were tried,
 and test rows of most of these sets were looked at for that, so the table flatters them.
 """

@@ -1,6 +1,6 @@
 """Reproduction: run what is missing in the store, then write the page.
 
-python -m experiments.reproduction                 everything, hours; goes on where it was stopped
+python -m experiments.reproduction                 everything, hours; resumes where it was stopped
 python -m experiments.reproduction --quick         a first look, minutes
 python -m experiments.reproduction --only susy     the paper's big data experiment; downloads 0.9 GB
 python -m experiments.reproduction --only table --match waveform

@@ -28,7 +28,7 @@ def hills(n_rows, seed):
 
 
 def earnings(n_rows, seed):
-    """The table ``people`` as numbers: levels become columns of their own, gaps a median and a column that tells."""
+    """The table ``people`` as numbers: categories become columns, missing values a median and a column that says so."""
     made, known = people(n_rows, random_state=seed), people(10_000, random_state=0)
     columns = []
     for name, values in made.columns.items():

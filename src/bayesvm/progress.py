@@ -16,7 +16,7 @@ from bayesvm.inference.tuning_report import HEADER, Trial
 OFTEN = 1.0  # seconds between two updates that are told
 
 
-class Display:
+class ProgressDisplay:
     """What is going on: shown to nobody here, and to people by those that inherit from it."""
 
     often = OFTEN  # seconds between two times that the rows of a pass are told
@@ -69,7 +69,7 @@ class Display:
         """Something that stays on the screen."""
 
 
-class PlainLines(Display):
+class PlainLines(ProgressDisplay):
     """Lines that stay: one at every change of phase, at most one update a second, and rows of long passes only."""
 
     often = 5.0
@@ -82,7 +82,7 @@ class PlainLines(Display):
         print(f"bayesvm: {text}", file=sys.stderr, flush=True)
 
 
-class Bar(Display):
+class Bar(ProgressDisplay):
     """One line of a terminal that changes."""
 
     def __init__(self, bar: Any) -> None:
@@ -99,7 +99,7 @@ class Bar(Display):
 
 
 @contextmanager
-def progress_display(verbose: float) -> Iterator[Display | NullDisplay]:
+def progress_display(verbose: float) -> Iterator[ProgressDisplay | NullDisplay]:
     """What a fit should tell about its progress."""
     if not verbose:
         yield NullDisplay()
@@ -122,14 +122,14 @@ def progress_display(verbose: float) -> Iterator[Display | NullDisplay]:
 
 
 def describe(progress: Progress, held_out: float = nan, seconds: float | None = None) -> str:
-    """One line of figures, the most wanted first."""
-    figures = [
+    """One line of numbers, the most wanted first."""
+    parts = [
         f"update {progress.update:3d}  {progress.passes:5.2f} passes  ELBO {progress.elbo:.6g}",
         "" if isnan(held_out) else f"held-out log loss {held_out:.4f}",
         "" if seconds is None else f"about {seconds:.0f} s left",
         "" if isnan(progress.remaining) else f"to gain {progress.remaining:.1e} a row",
     ]
-    return "  ".join(filter(None, figures))
+    return "  ".join(filter(None, parts))
 
 
 def seconds_left(course: Sequence[tuple[float, float]], tol: float) -> float | None:

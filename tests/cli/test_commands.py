@@ -16,7 +16,7 @@ from bayesvm.datasets.catalogue import CATALOGUE
 from tests.cli.conftest import read_csv, some_people
 from tests.cli.driver import bayesvm, process
 
-FIGURES = ["error", "brier", "log_loss", "auc", "calibration_error"]
+METRICS = ["error", "brier", "log_loss", "auc", "calibration_error"]
 
 
 def test_fit_tells_people_what_it_did(home):
@@ -32,7 +32,7 @@ def test_fit_as_a_process_tells_programs(home, tmp_path):
     done = process("fit", home / "people.csv", "-t", "income", "--linear", "-o", "m.bayesvm", "--json", folder=tmp_path)
     assert done.code == 0, done.err
     told = json.loads(done.out)
-    assert list(told["figures"]) == FIGURES
+    assert list(told["metrics"]) == METRICS
     assert told["model"] == "m.bayesvm"
     assert told["n_rows"] == told["n_train"] + told["n_holdout"] == 400
     assert told["classes"] == ["average", "high"]
@@ -54,7 +54,7 @@ def test_evaluate_agrees_with_scikit_learn(home):
         "log_loss": log_loss(truth == "high", p),
         "auc": roc_auc_score(truth == "high", p),
     }
-    found = {name: told["figures"][name]["value"] for name in expected}
+    found = {name: told["metrics"][name]["value"] for name in expected}
     assert found == pytest.approx(expected)
     assert told["n_rows"] == 300
     assert told["risk_coverage"][0]["error"] == pytest.approx(expected["error"])
@@ -132,7 +132,7 @@ def test_compare_judges_all_on_the_same_rows(home):
     assert names == ["BayesianSVC", "SVC + Platt", "Nystroem + logistic regression", "gradient boosting"]
     assert {each["n_rows"] for each in told["competitors"]} == {250}
     assert (told["n_train"], told["n_test"], told["source"]) == (250, 250, "new.csv")
-    assert all(0.05 < each["figures"]["error"]["value"] < 0.5 for each in told["competitors"])
+    assert all(0.05 < each["metrics"]["error"]["value"] < 0.5 for each in told["competitors"])
     assert "training SVC + Platt" in done.err
 
 
@@ -167,10 +167,10 @@ def test_inspect_tells_what_is_in_the_file(home):
         "format_version": 1,
     }
     columns = {column["name"]: column for column in told["columns"]}
-    assert columns["education"]["kind"] == "levels"
-    assert set(columns["education"]["levels"]) == {"none", "school", "college", "bachelor", "master"}
+    assert columns["education"]["kind"] == "category"
+    assert set(columns["education"]["categories"]) == {"none", "school", "college", "bachelor", "master"}
     assert columns["commute"]["missing"].endswith("and a feature says so")
-    assert columns["occupation"]["missing"] == "a level of its own"
+    assert columns["occupation"]["missing"] == "a category of its own"
     assert sum(told["relevance"].values()) == pytest.approx(1)
 
 
@@ -232,7 +232,7 @@ def test_a_large_download_is_announced(tmp_path, monkeypatch):
     monkeypatch.setattr(
         "bayesvm.datasets.catalogue.load_rows", lambda path, a, b: (np.zeros((b - a, 18), "f4"), np.ones(b - a, "i1"))
     )
-    fake = replace(CATALOGUE["susy"], make=partial(catalogue._collided, lambda: "nowhere"))
+    fake = replace(CATALOGUE["susy"], make=partial(catalogue._collisions, lambda: "nowhere"))
     monkeypatch.setitem(CATALOGUE, "susy", fake)
     done = bayesvm("datasets", "fetch", "susy", "--rows", 300_000, folder=tmp_path)
     assert "susy: 879 MB to download" in done.err

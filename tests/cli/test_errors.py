@@ -45,7 +45,7 @@ def test_a_mistake_of_ours_has_its_traceback(small, monkeypatch):
     def slip(*_, **__):
         raise IndexError("list index out of range")
 
-    monkeypatch.setattr("bayesvm.cli.fit.fit_table", slip)
+    monkeypatch.setattr("bayesvm.cli.fit.TableModel.fit", slip)
     with pytest.raises(IndexError):
         bayesvm(*FIT, folder=small())
 
@@ -55,7 +55,7 @@ def test_a_failure_of_arithmetic_is_told_in_a_sentence(small, monkeypatch, error
     def overflow(*_, **__):
         raise error("a number is too large")
 
-    monkeypatch.setattr("bayesvm.cli.fit.fit_table", overflow)
+    monkeypatch.setattr("bayesvm.cli.fit.TableModel.fit", overflow)
     told(bayesvm(*FIT, folder=small()), "a number is too large")
 
 
@@ -72,7 +72,7 @@ def test_an_exit_that_no_broken_pipe_made_keeps_its_code(small, monkeypatch, cod
     def leave(*_, **__):
         raise SystemExit(code)
 
-    monkeypatch.setattr("bayesvm.cli.fit.fit_table", leave)
+    monkeypatch.setattr("bayesvm.cli.fit.TableModel.fit", leave)
     with pytest.raises(SystemExit) as left:
         bayesvm(*FIT, folder=small())
     assert left.value.code == code
@@ -139,7 +139,7 @@ def test_files_that_are_no_tables(tmp_path, content, expected):
         (["-t", "nope"], ["no column 'nope'", "it has 'x', 'z', 'y'"]),
         ([], ["which column"]),
         (["-t", "y", "--drop", "nope"], ["no column 'nope'"]),
-        (["-t", "y", "--levels", "nope"], ["no column 'nope'"]),
+        (["-t", "y", "--categories", "nope"], ["no column 'nope'"]),
         (["-t", "y", "--columns", "x,nope"], ["no column 'nope'"]),
         (["-t", "y", "--drop", "x,z"], ["no column", "as asked for"]),
         (["-t", "y", "--weight", "z"], ["weights 'z'", "text"]),
@@ -175,7 +175,7 @@ def test_a_type_that_has_no_scale(tmp_path):
 def test_a_slip_in_a_column_of_numbers_is_told(small):
     done = bayesvm(*FIT, folder=small(x=["oops", "oops", *(np.arange(58) // 3)]))
     assert done.code == 0
-    assert "Warning: column 'x' is taken for names of levels: nearly all of it are numbers, but not 'oops'" in done.err
+    assert "Warning: column 'x' is taken for categories: nearly all of it are numbers, but not 'oops'" in done.err
 
 
 def test_wrong_columns_list_missing_and_extra_ones(home, tmp_path):
@@ -259,7 +259,7 @@ def full_disk(*_):
 def test_a_full_disk_is_told_before_the_fit(small, monkeypatch):
     folder = small()
     monkeypatch.setattr(os, "posix_fallocate", full_disk, raising=False)
-    monkeypatch.setattr("bayesvm.cli.fit.fit_table", lambda *_, **__: pytest.fail("trained"))
+    monkeypatch.setattr("bayesvm.cli.fit.TableModel.fit", lambda *_, **__: pytest.fail("trained"))
     told(
         bayesvm(*FIT, folder=folder), "table.bayesvm could not be written (No space left", "make room", "another --out"
     )
@@ -270,12 +270,12 @@ LIMITED = """
 import resource, sys
 from bayesvm.cli import fit
 from bayesvm.cli.app import run
-train = fit.fit_table
+train = fit.TableModel.fit
 def trained(*args, **options):
     model = train(*args, **options)
     resource.setrlimit(resource.RLIMIT_FSIZE, (0, resource.RLIM_INFINITY))  # no room from now on
     return model
-fit.fit_table = trained
+fit.TableModel.fit = trained
 save, tries = fit.TableModel.save, []
 def saved(model, path):
     tries.append(path)

@@ -87,7 +87,7 @@ def test_libsvm_from_end_to_end(tmp_path):
     done = bayesvm("fit", "a.libsvm.gz", "--linear", "--json", "-q", folder=tmp_path)
     assert json.loads(done.out)["features"] == 4
     done = bayesvm("evaluate", "a.bayesvm", "a.libsvm.gz", "--json", folder=tmp_path)
-    assert json.loads(done.out)["figures"]["error"]["value"] < 0.1
+    assert json.loads(done.out)["metrics"]["error"]["value"] < 0.1
     assert "BayesianLinearSVC" in bayesvm("inspect", "a.bayesvm", folder=tmp_path).out
     (tmp_path / "new.svm").write_text("1 1:2\n-1 1:-2\n")  # lacks the last features
     done = bayesvm("predict", "a.bayesvm", "new.svm", "-q", "--no-uncertainty", folder=tmp_path)
@@ -114,14 +114,14 @@ def test_labels_of_every_kind(small, labels, classes):
     assert set(said["prediction"].to_pylist()) <= set(classes)
 
 
-def test_unseen_levels_and_new_gaps_are_told_and_predicted(small):
+def test_unseen_categories_and_new_missing_values_are_told_and_predicted(small):
     folder = small()
     assert bayesvm("fit", "table.csv", "-t", "y", "--linear", "-q", folder=folder).code == 0
     write_csv(folder / "new.csv", {"x": [1.0, None, 1.0], "z": ["never", "a", None]})
     done = bayesvm("predict", "table.bayesvm", "new.csv", folder=folder)
     assert done.code == 0
     assert "Warning: column 'x' has missing values, and none were missing in training" in done.err
-    assert "Warning: column 'z' has levels that training had not; they count as none of the known ones" in done.err
+    assert "Warning: column 'z' has categories not seen in training; they count as none of the known ones" in done.err
     header, unseen, _, missing = done.out.splitlines()
     require_equal_values(f"{header}\n{unseen}\n", f"{header}\n{missing}\n")  # new category, new missing value
 
@@ -138,14 +138,14 @@ def test_names_with_commas_spaces_and_umlauts(small):
     assert done.out.startswith('"größe in m","a, b","prediction"')
 
 
-def test_levels_and_weights_and_columns(small):
+def test_categories_and_weights_and_columns(small):
     rng = np.random.default_rng(1)
     folder = small(code=rng.choice([10115, 20095, 80331], 60), w=rng.integers(0, 3, 60), extra=rng.normal(size=60))
-    words = ["fit", "table.csv", "-t", "y", "--linear", "-q", "--json", "--levels", "code", "--weight", "w"]
+    words = ["fit", "table.csv", "-t", "y", "--linear", "-q", "--json", "--categories", "code", "--weight", "w"]
     assert bayesvm(*words, "--columns", "x,code", folder=folder).code == 0
     told = json.loads(bayesvm("inspect", "table.bayesvm", "--json", folder=folder).out)
-    assert {column["name"]: column["kind"] for column in told["columns"]} == {"x": "number", "code": "levels"}
-    assert sorted(told["columns"][1]["levels"]) == ["10115", "20095", "80331"]
+    assert {column["name"]: column["kind"] for column in told["columns"]} == {"x": "number", "code": "category"}
+    assert sorted(told["columns"][1]["categories"]) == ["10115", "20095", "80331"]
     assert told["card"]["weight"] == "w"
     done = bayesvm("evaluate", "table.bayesvm", "table.csv", folder=folder)
     assert (done.code, done.err) == (0, "")

@@ -102,7 +102,7 @@ def test_numbers_of_the_target_can_be_said_to_be_names(tmp_path, suffix):
     data = pd.DataFrame({"a": X[:300, 0] + (np.arange(300) % 3), "code": codes})
     path = tmp_path / f"t.{suffix}"
     data.to_csv(path, index=False) if suffix == "csv" else data.to_parquet(path)
-    model = TableModel.fit(path, "code", levels=["code"], estimator=BayesianLinearSVC(random_state=0), seed=0)
+    model = TableModel.fit(path, "code", categories=["code"], estimator=BayesianLinearSVC(random_state=0), seed=0)
     assert model.classes_.tolist() == sorted(set(map(str, codes)))
     judged = model.judged(path)
     np.testing.assert_array_equal(model.classes_[judged.predictions.y], codes.astype(str))

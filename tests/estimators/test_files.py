@@ -7,12 +7,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from bayesvm.estimators._prediction import prediction_view
 from sklearn.datasets import load_wine
 
 import bayesvm
 from bayesvm import BayesianLinearSVC, BayesianSVC, persistence
 from bayesvm.datasets import waveform
-from bayesvm.estimators._prediction import prediction_view
 from bayesvm.kernels import RBF, Constant, Linear, Matern
 from bayesvm.storage.kernels import kernel_state
 

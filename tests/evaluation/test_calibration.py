@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.optimize import brentq
 
-from bayesvm.evaluation import Predictions, figures, reliability
+from bayesvm.evaluation import Predictions, metrics, reliability
 from tests.evaluation.problems import calibrated, tied, weights
 
 
@@ -44,7 +44,7 @@ def halved_as_if_normal(said, n_groups, n_halvings, seed=0):
 
 
 def calibration_error(said):
-    return figures(said, n_bootstrap=0)["calibration_error"].value
+    return metrics(said, n_bootstrap=0)["calibration_error"].value
 
 
 @pytest.mark.parametrize(("n_classes", "sharpness"), [(2, 0.5), (2, 1.5), (3, 2.0)])
@@ -91,7 +91,7 @@ def test_its_interval_holds_the_truth(sharpness):
     truth = 0.0 if sharpness == 1 else calibration_error(calibrated(300_000, sharpness=sharpness, seed=99))
     hits = 0
     for seed in range(60):
-        _, low, high = figures(calibrated(500, seed=seed, sharpness=sharpness), n_bootstrap=100)["calibration_error"]
+        _, low, high = metrics(calibrated(500, seed=seed, sharpness=sharpness), n_bootstrap=100)["calibration_error"]
         hits += low <= truth <= high
     assert hits >= 55
 
@@ -171,7 +171,7 @@ def test_probabilities_of_zero_and_one_that_hold():
     shown = reliability(said)
     assert shown.stated == pytest.approx([0, 1])
     assert shown.observed == pytest.approx([0, 1])
-    assert figures(said)["calibration_error"] == pytest.approx((0, 0, 0), abs=1e-12)
+    assert metrics(said)["calibration_error"] == pytest.approx((0, 0, 0), abs=1e-12)
 
 
 def test_a_group_at_least():

@@ -9,7 +9,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
-from bayesvm.evaluation import figures
+from bayesvm.evaluation import metrics
 from bayesvm.evaluation.peers import PEERS, Peer, chosen_rows, compete
 
 HOW = {"n_points": 40, "seed": 0}
@@ -42,7 +42,7 @@ def test_two_classes_are_learned(peer, cancer):
     outcome = compete(peer, Xa, ya, Xb, yb, **HOW)
     assert outcome.n_rows == len(ya)
     assert outcome.seconds > 0
-    found = figures(outcome.predictions, n_bootstrap=0)
+    found = metrics(outcome.predictions, n_bootstrap=0)
     assert found["error"].value < 0.06
     assert found["auc"].value > 0.98
 
@@ -129,4 +129,4 @@ def test_weights_are_passed_on(peer, cancer):
     assert weighted.weight.tolist() == list(range(len(yb)))
     assert weighted.positive.mean() > plain.positive.mean()
     expected = log_loss(yb, weighted.proba, sample_weight=np.arange(len(yb)))
-    assert figures(weighted, n_bootstrap=0)["log_loss"].value == pytest.approx(expected)
+    assert metrics(weighted, n_bootstrap=0)["log_loss"].value == pytest.approx(expected)

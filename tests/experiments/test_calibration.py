@@ -122,10 +122,10 @@ def test_from_rows_to_page(few_sets, tmp_path, monkeypatch, capsys):
     assert "| one | a set | 21 | 250 | 250 |" in text
     assert "Our epistemic part** rises on one" in text
     assert "nan" not in text
-    for picture in re.findall(r"\((calibration/\w+\.\w+)\)", text):
-        assert (tmp_path / picture).exists()
-    lines = (tmp_path / "calibration/figures.csv").read_text().splitlines()
-    assert len(lines) == 1 + 3 * 5 * 7  # parts, methods, figures
+    for plot in re.findall(r"\((calibration/\w+\.\w+)\)", text):
+        assert (tmp_path / plot).exists()
+    lines = (tmp_path / "calibration/metrics.csv").read_text().splitlines()
+    assert len(lines) == 1 + 3 * 5 * 7  # parts, methods, metrics
     one = store.read(tmp_path / "kept", "one", "ours")
     assert {f"said {method}" for method in methods.LINKS} < set(one[0])
     assert "| one | " in text.split("## The shape of our link")[1]

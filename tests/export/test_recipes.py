@@ -8,7 +8,7 @@ import pytest
 from bayesvm import BayesianLinearSVC, BayesianSVC, TableModel, to_onnx
 from bayesvm.export import recipes
 from bayesvm.preparation import Recipe
-from bayesvm.preparation.columns import Column, NumberColumn
+from bayesvm.preparation.encoding import Column, NumberColumn
 
 rng = np.random.default_rng(0)
 N = 600
@@ -59,7 +59,7 @@ def test_columns_of_any_kind(model):
     assert {len(column.names) for column in model.recipe.columns} == {1, 2, 4}
     session = onnxruntime.InferenceSession(to_onnx(model).SerializeToString())
     assert [put.name for put in session.get_inputs()] == model.recipe.needed == ["age", "hours", "sex", "work", "town"]
-    with pytest.warns(UserWarning, match="training had not|none were missing"):
+    with pytest.warns(UserWarning, match="not seen in training|none were missing"):
         stated = model.predict_proba(OTHERS)
     label, found = session.run(["label", "probabilities"], inputs(OTHERS))
     np.testing.assert_allclose(found, stated, atol=1e-9)

@@ -130,7 +130,7 @@ def test_the_command_says_what_is_wrong(saved, run, capsys, monkeypatch):
     assert "nowhere does not exist; make it first" in capsys.readouterr().err
     before = path.read_bytes()
     assert run(["export", str(path), "--out", str(path.parent / ".." / path.parent.name / path.name)]) == 1
-    assert "is the model itself; write the ONNX file to another one" in capsys.readouterr().err
+    assert "is the model itself; give another --out" in capsys.readouterr().err
     assert path.read_bytes() == before
     monkeypatch.setitem(sys.modules, "onnx", None)
     assert run(["export", str(path)]) == 1

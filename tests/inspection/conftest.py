@@ -1,4 +1,4 @@
-"""Pictures are drawn without a screen, and none stays open."""
+"""Plots are drawn without a screen, and none stays open."""
 
 import pytest
 

@@ -10,7 +10,7 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 from bayesvm import BayesianLinearSVC, BayesianSVC
 from bayesvm.inspection import DecisionBoundaryDisplay, decision_boundary
-from bayesvm.inspection._colours import CLASSES
+from bayesvm.inspection.colours import CLASSES
 
 X, y = make_moons(200, noise=0.2, random_state=0)
 IRIS = load_iris()
@@ -147,7 +147,7 @@ def test_errors(moons):
         of(four, IRIS.data, features=(1, 1))
     with pytest.raises(ValueError, match="no column 'petals'"):
         of(four, IRIS.data, features=("petals", 1))
-    with pytest.raises(ValueError, match="labels that the model does not know: \\['2'\\]; it knows \\[0, 1\\]"):
+    with pytest.raises(ValueError, match="labels that are not among the classes \\[0, 1\\]: 2"):
         of(moons, X, y + 1)
     with pytest.raises(ValueError, match="y has 199 labels for 200 rows"):
         of(moons, X, y[1:])

@@ -1,4 +1,4 @@
-"""No display is forgotten: each is tested, shown in its docstring and in docs/pictures.md, and drawn by the gallery."""
+"""No display is forgotten: each is tested, shown in its docstring and in docs/plots.md, and drawn by the gallery."""
 
 import inspect
 import subprocess
@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from bayesvm import BayesianSVC, inspection
-from bayesvm.inspection import _colours
+from bayesvm.inspection import colours
 from bayesvm.inspection._display import legend_above
 
 ROOT = Path(__file__).parent.parent.parent
@@ -19,7 +19,7 @@ TESTS = "".join(path.read_text() for path in Path(__file__).parent.glob("test_*.
 @pytest.mark.parametrize("name", inspection.__all__)
 def test_no_display_is_missing(name):
     display = getattr(inspection, name)
-    for text in (TESTS, (ROOT / "docs" / "pictures.md").read_text(), (ROOT / "examples" / "gallery.py").read_text()):
+    for text in (TESTS, (ROOT / "docs" / "plots.md").read_text(), (ROOT / "examples" / "gallery.py").read_text()):
         assert name in text
     assert f">>> from bayesvm.inspection import {name}" in inspect.getdoc(display)
     assert "ax" in inspect.signature(display.plot).parameters
@@ -53,7 +53,7 @@ def test_lines_that_explain_have_the_colour_of_the_text(plt):
 
 
 def test_many_classes_are_told_apart_by_colour_and_shape():
-    assert len({(_colours.of_class(k), _colours.marker(k)) for k in range(40)}) == 40
+    assert len({(colours.of_class(k), colours.marker(k)) for k in range(40)}) == 40
 
 
 def test_a_legend_on_top_takes_no_more_columns_than_have_room(plt):

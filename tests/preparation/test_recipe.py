@@ -11,7 +11,7 @@ import pytest
 
 from bayesvm.data.tables import open_table
 from bayesvm.preparation import Recipe, learn, open_files, prepared
-from bayesvm.preparation.columns import MISSING, RARE, LevelColumn, NumberColumn
+from bayesvm.preparation.encoding import MISSING, RARE, CategoryColumn, NumberColumn
 
 
 def frame(n_rows=600, seed=0):
@@ -54,8 +54,8 @@ def test_what_is_learned(files):
     assert columns["number"] == NumberColumn("number", pytest.approx(data["number"].median()), indicator=True)
     assert columns["count"] == NumberColumn("count", data["count"].median())
     assert columns["flag"] == NumberColumn("flag", 0.0)
-    assert columns["color"] == LevelColumn("color", ("red", "green", "blue", MISSING), rare=True)
-    assert set(columns["sex"].levels) == {"f", "m"}
+    assert columns["color"] == CategoryColumn("color", ("red", "green", "blue", MISSING), rare=True)
+    assert set(columns["sex"].categories) == {"f", "m"}
     assert recipe.names == (
         "number",
         f"number {MISSING}",
@@ -66,7 +66,7 @@ def test_what_is_learned(files):
         "color=blue",
         f"color={MISSING}",
         f"color={RARE}",
-        f"sex={columns['sex'].levels[1]}",
+        f"sex={columns['sex'].categories[1]}",
     )
     assert recipe.groups["color"] == [4, 5, 6, 7, 8]
 
@@ -95,7 +95,7 @@ def test_features_are_those_of_pandas(files):
             data["count"],
             data["flag"],
             dummies[["red", "green", "blue", MISSING, RARE]],
-            data["sex"] == recipe.columns[-1].levels[1],
+            data["sex"] == recipe.columns[-1].categories[1],
         ]
     ).astype(float)
     np.testing.assert_allclose(X, expected, rtol=1e-12)
@@ -114,7 +114,7 @@ def test_csv_and_parquet_give_the_same_recipe_and_features(files):
 
 def test_rows_and_back(files):
     recipe, data = learned(files / "t.parquet"), frame()
-    decoded = recipe.decoded(recipe.encoded(pa.Table.from_pandas(data)))
+    decoded = recipe.decoded(recipe.encoded(pa.Table.from_pandas(data).to_batches()))
     assert decoded["number"] == [None if np.isnan(value) else value for value in data["number"]]
     assert decoded["count"] == data["count"].tolist()
     assert decoded["sex"] == data["sex"].tolist()
@@ -141,11 +141,11 @@ def test_values_that_training_had_not_are_told_once(files):
     data.loc[5, "color"] = "never"
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
-        X = recipe.encoded(pa.Table.from_pandas(data))
+        X = recipe.encoded(pa.Table.from_pandas(data).to_batches())
     messages = [str(each.message) for each in told]
     assert messages == [
         "column 'count' has missing values, and none were missing in training; they count as 3, the median",
-        f"column 'sex' has levels that training had not; they count as {recipe.columns[-1].levels[0]}",
+        f"column 'sex' has categories not seen in training; they count as {recipe.columns[-1].categories[0]}",
     ]
     assert X[3, 2] == frame()["count"].median() == 3
     assert X[4, -1] == 0
@@ -154,9 +154,9 @@ def test_values_that_training_had_not_are_told_once(files):
 
 def test_plain_recipes_take_numbers_as_they_are():
     recipe = Recipe.plain(["b", "a"])
-    X = recipe.encoded(pa.table({"a": [1.0, 2.0], "b": [3.0, 4.0]}))
+    X = recipe.encoded(pa.table({"a": [1.0, 2.0], "b": [3.0, 4.0]}).to_batches())
     assert X.tolist() == [[3, 1], [4, 2]]
-    gap = recipe.encoded(pa.table({"a": [1.0, None], "b": [3.0, 4.0]}))
+    gap = recipe.encoded(pa.table({"a": [1.0, None], "b": [3.0, 4.0]}).to_batches())
     assert np.isnan(gap[1, 1])  # and a table of it is refused
 
 
@@ -170,15 +170,15 @@ def test_a_gap_in_a_plain_recipe_is_refused(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("n_levels", "seldom", "kept", "rare"),
+    ("n_categories", "seldom", "kept", "rare"),
     [(40, 0, 40, False), (50, 0, 50, False), (50, 2, 50, True), (51, 0, 50, True), (60, 2, 50, True)],
 )
-def test_at_most_fifty_levels(tmp_path, n_levels, seldom, kept, rare):
+def test_at_most_fifty_categories(tmp_path, n_categories, seldom, kept, rare):
     """Besides the rare ones, which are one more feature."""
-    texts = [f"l{k % n_levels:02d}" for k in range(2_000 - seldom)] + [f"seldom {k}" for k in range(seldom)]
+    texts = [f"l{k % n_categories:02d}" for k in range(2_000 - seldom)] + [f"seldom {k}" for k in range(seldom)]
     pq.write_table(pa.table({"z": texts, "y": ["a", "b"] * 1_000}), tmp_path / "t.parquet")
     (column,) = learned(tmp_path / "t.parquet").columns
-    assert len(column.levels) == kept
+    assert len(column.categories) == kept
     assert len(column.names) == kept + rare
     assert column.rare == rare
 
@@ -186,11 +186,11 @@ def test_at_most_fifty_levels(tmp_path, n_levels, seldom, kept, rare):
 @pytest.mark.parametrize(
     ("n_rows", "count", "is_rare"), [(100, 4, True), (100, 5, False), (10_000, 19, True), (10_000, 20, False)]
 )
-def test_which_levels_are_rare(tmp_path, n_rows, count, is_rare):
+def test_which_categories_are_rare(tmp_path, n_rows, count, is_rare):
     texts = ["seldom"] * count + ["a", "b"] * ((n_rows - count + 1) // 2)
     pq.write_table(pa.table({"z": texts[:n_rows], "y": ["a", "b"] * (n_rows // 2)}), tmp_path / "t.parquet")
     (column,) = learned(tmp_path / "t.parquet").columns
-    assert ("seldom" not in column.levels) == is_rare == column.rare
+    assert ("seldom" not in column.categories) == is_rare == column.rare
 
 
 def test_few_texts_are_no_identifiers(tmp_path):
@@ -199,19 +199,21 @@ def test_few_texts_are_no_identifiers(tmp_path):
     assert learned(tmp_path / "t.parquet").left_out == {}
 
 
-@pytest.mark.parametrize(("n_rows", "n_levels", "left_out"), [(60, 50, False), (60, 51, True)])
-def test_many_texts_in_few_rows_are_identifiers(tmp_path, n_rows, n_levels, left_out):
-    assert identifier(tmp_path, n_rows, n_levels) == left_out
+@pytest.mark.parametrize(("n_rows", "n_categories", "left_out"), [(60, 50, False), (60, 51, True)])
+def test_many_texts_in_few_rows_are_identifiers(tmp_path, n_rows, n_categories, left_out):
+    assert identifier(tmp_path, n_rows, n_categories) == left_out
 
 
-@pytest.mark.parametrize(("n_rows", "n_levels", "left_out"), [(200, 100, False), (200, 101, True), (201, 101, True)])
-def test_identifiers_have_a_text_for_more_than_every_second_row(tmp_path, n_rows, n_levels, left_out):
-    assert identifier(tmp_path, n_rows, n_levels) == left_out
+@pytest.mark.parametrize(
+    ("n_rows", "n_categories", "left_out"), [(200, 100, False), (200, 101, True), (201, 101, True)]
+)
+def test_identifiers_have_a_text_for_more_than_every_second_row(tmp_path, n_rows, n_categories, left_out):
+    assert identifier(tmp_path, n_rows, n_categories) == left_out
 
 
-def identifier(folder, n_rows, n_levels):
+def identifier(folder, n_rows, n_categories):
     """Whether a column is taken for one."""
-    texts = [f"t{k}" for k in range(n_levels - 1)] + ["often"] * (n_rows - n_levels + 1)
+    texts = [f"t{k}" for k in range(n_categories - 1)] + ["often"] * (n_rows - n_categories + 1)
     columns = {"x": np.arange(float(n_rows)), "z": texts, "y": ["a"] * n_rows}
     pq.write_table(pa.table(columns), folder / "t.parquet")
     return "an identifier?" in learned(folder / "t.parquet").left_out.get("z", "")
@@ -241,8 +243,8 @@ def test_single_precision_where_nothing_is_lost(tmp_path):
 
 
 def test_choices_of_columns(files):
-    recipe = learned(files / "t.parquet", columns=["count", "sex", "count"], levels=["count"])
-    assert [(column.name, column.kind) for column in recipe.columns] == [("count", "levels"), ("sex", "levels")]
+    recipe = learned(files / "t.parquet", columns=["count", "sex", "count"], categories=["count"])
+    assert [(column.name, column.kind) for column in recipe.columns] == [("count", "category"), ("sex", "category")]
     with pytest.raises(ValueError, match="no column 'nope'"):
         learned(files / "t.parquet", columns=["nope"])
     with pytest.raises(ValueError, match="as asked for"):
@@ -252,7 +254,7 @@ def test_choices_of_columns(files):
 def test_files_must_agree(tmp_path):
     pq.write_table(pa.table({"x": [1.0, 2.0], "y": ["a", "b"]}), tmp_path / "0.parquet")
     pq.write_table(pa.table({"x": ["1", "2"], "y": ["a", "b"]}), tmp_path / "1.parquet")
-    with pytest.raises(TypeError, match="'x' holds number in .*0.parquet, but levels in .*1.parquet"):
+    with pytest.raises(TypeError, match="'x' holds number in .*0.parquet, but category in .*1.parquet"):
         learned(tmp_path)
 
 
@@ -260,16 +262,18 @@ def test_a_literal_rare_counts_as_rare(tmp_path):
     pq.write_table(pa.table({"z": [RARE, "a", "b"] * 20, "y": ["a", "b"] * 30}), tmp_path / "t.parquet")
     recipe = learned(tmp_path / "t.parquet")
     assert recipe.names == ("z=a", "z=b", f"z={RARE}")
-    assert recipe.encoded(pa.table({"z": [RARE, "a", "never"]})).tolist() == [[0, 0, 1], [1, 0, 0], [0, 0, 1]]
+    assert recipe.encoded(pa.table({"z": [RARE, "a", "never"]}).to_batches()).tolist() == [
+        [0, 0, 1],
+        [1, 0, 0],
+        [0, 0, 1],
+    ]
 
 
 def test_numbers_with_a_slip_are_told(tmp_path):
     (tmp_path / "t.csv").write_text("x,y\n" + "".join(f"{k % 9},{'ab'[k % 2]}\n" for k in range(40)) + "n.a.,a\n")
-    with pytest.warns(
-        UserWarning, match="'x' is taken for names of levels: nearly all of it are numbers, but not 'n.a.'"
-    ):
+    with pytest.warns(UserWarning, match="'x' is taken for categories: nearly all of it are numbers, but not 'n.a.'"):
         learned(tmp_path / "t.csv")
-    assert learned(tmp_path / "t.csv", levels=["x"]).columns[0].kind == "levels"  # asked for: no warning
+    assert learned(tmp_path / "t.csv", categories=["x"]).columns[0].kind == "category"  # asked for: no warning
 
 
 def test_files_may_have_different_types_of_the_same_kind(tmp_path):
@@ -284,9 +288,9 @@ def test_files_may_have_different_types_of_the_same_kind(tmp_path):
     for name, columns in halves.items():
         pq.write_table(pa.table(columns | {"y": labels}), tmp_path / name)
     recipe = learned(tmp_path)
-    number, levels = recipe.columns
+    number, categories = recipe.columns
     assert number == NumberColumn("x", float(np.median([1, 2, 4] * 40 + [7] * 80)), indicator=True)
-    assert levels.levels == (MISSING, "b", "c", "a")
+    assert categories.categories == (MISSING, "b", "c", "a")
     with prepared(tmp_path, recipe, "y") as table:
         X = table.rows(np.arange(320)).X
     decoded = recipe.decoded(X)
@@ -320,9 +324,11 @@ def late_text(tmp_path, monkeypatch):
 
 
 def test_text_below_the_first_block_is_told_with_its_remedies(late_text):
-    with pytest.raises(ValueError, match="line 902, column 'id': 'id-900' cannot be read as double.*leave.*--levels"):
+    with pytest.raises(
+        ValueError, match="line 902, column 'id': 'id-900' cannot be read as double.*leave.*--categories"
+    ):
         open_files(late_text)
-    recipe = learn(open_files(late_text, texts=["id"]), ["y", "w"], levels=["id"])
+    recipe = learn(open_files(late_text, texts=["id"]), ["y", "w"], categories=["id"])
     assert recipe.needed == ["x"]
     assert "1,000 in 1,000 rows" in recipe.left_out["id"]
 

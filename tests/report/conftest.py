@@ -11,7 +11,7 @@ NASTY = "<script>alert('&')</script>"
 
 
 def people(n_rows=400, seed=0):
-    """Text, numbers, gaps, and names that are no good HTML, SVG or mathtext."""
+    """Text, numbers, missing values, and names that are no good HTML, SVG or mathtext."""
     rng = np.random.default_rng(seed)
     table = pd.DataFrame(
         {

@@ -9,7 +9,7 @@ import pytest
 pytest.importorskip("matplotlib")
 pytest.importorskip("jinja2")
 
-from bayesvm.evaluation import figures
+from bayesvm.evaluation import metrics
 from bayesvm.report import write_report
 from bayesvm.workflow import Judged, TableModel
 
@@ -54,8 +54,8 @@ class Page(HTMLParser):
         return " ".join(" ".join(self.text).split())
 
     @property
-    def pictures(self):
-        return {name.removeprefix("picture-") for name in self.ids if name.startswith("picture-")}
+    def plots(self):
+        return {name.removeprefix("plot-") for name in self.ids if name.startswith("plot-")}
 
 
 @pytest.fixture(scope="session")
@@ -75,15 +75,15 @@ def test_a_report_is_well_formed_and_whole(page, binary):
     parsed, estimator = Page(page), binary.estimator
     missing = set() if np.ndim(estimator.kernel_.length_scale) else {"relevance"}
     missing |= set() if len(estimator.elbo_trace_) > 1 else {"elbo"}
-    assert parsed.pictures == (ALL - missing) | {f"dependence{i}" for i in range(4)}
-    assert sum(tag == "svg" for tag, _ in parsed.tags) == len(parsed.pictures)
+    assert parsed.plots == (ALL - missing) | {f"dependence{i}" for i in range(4)}
+    assert sum(tag == "svg" for tag, _ in parsed.tags) == len(parsed.plots)
     assert len(parsed.ids) == len(set(parsed.ids))
     for section in ("model", "quality", "probabilities", "doubt", "tuning", "columns", "rows"):
         assert section in parsed.ids
     assert ("meta", {"name": "viewport", "content": "width=device-width, initial-scale=1"}) in parsed.tags
 
 
-def test_every_name_that_a_picture_refers_to_is_there(page):
+def test_every_name_that_a_plot_refers_to_is_there(page):
     ids = set(Page(page).ids)
     used = set(re.findall(r'(?:url\(#|href="#)([^")]+)', page))
     assert used
@@ -115,8 +115,8 @@ def test_names_and_values_of_the_table_are_escaped(page, binary):
 
 
 def test_colours_are_those_of_the_page(page):
-    pictures = "".join(re.findall(r"<svg.*?</svg>", page, flags=re.DOTALL))
-    tags = "".join(re.findall(r"<[^>]+>", pictures))
+    plots = "".join(re.findall(r"<svg.*?</svg>", page, flags=re.DOTALL))
+    tags = "".join(re.findall(r"<[^>]+>", plots))
     assert "currentColor" in tags
     assert "var(--c0)" in tags
     assert not re.search(r"(?:fill|stroke): (?:#|black|white)", tags)
@@ -126,11 +126,11 @@ def test_colours_are_those_of_the_page(page):
         assert len(re.findall(rf"--c{number}: #", page)) == 2
 
 
-def test_figures_are_those_of_the_evaluation(page, binary):
-    for name, figure in figures(binary.holdout.predictions).items():
-        tile = re.search(rf'<div id="figure-{name}">.*?</div>', page, flags=re.DOTALL)[0]
-        assert f'<dd class="value">{figure.value:.4f}</dd>' in tile
-        assert f'<dd class="interval">{figure.low:.4f} to {figure.high:.4f}</dd>' in tile
+def test_metrics_are_those_of_the_evaluation(page, binary):
+    for name, metric in metrics(binary.holdout.predictions).items():
+        tile = re.search(rf'<div id="metric-{name}">.*?</div>', page, flags=re.DOTALL)[0]
+        assert f'<dd class="value">{metric.value:.4f}</dd>' in tile
+        assert f'<dd class="interval">{metric.low:.4f} to {metric.high:.4f}</dd>' in tile
 
 
 def test_the_confusion_table_counts_all_rows(page, binary):
@@ -166,38 +166,38 @@ def test_a_saved_model_gives_the_same_report(page, binary, written, folder):
 
 def test_many_classes(many, written):
     parsed = Page(written("many", many))
-    assert PREDICTED | {"uncertainty", "elbo", "movement", "dependence0"} <= parsed.pictures
+    assert PREDICTED | {"uncertainty", "elbo", "movement", "dependence0"} <= parsed.plots
     for word in ("setosa", "versicolor", "virginica", "without tuning", "petal length (cm)"):
         assert word in parsed.words
 
 
 def test_a_linear_model(linear, written):
     parsed = Page(written("linear", linear))
-    assert ALL - {"tuning", "relevance", "elbo"} <= parsed.pictures
+    assert ALL - {"tuning", "relevance", "elbo"} <= parsed.plots
     assert "how large weights may become" in parsed.words
 
 
 def test_without_rows_held_out_it_is_judged_by_leave_one_out(without_holdout, written):
     text = written("left_out", without_holdout)
     parsed = Page(text)
-    assert "uncertainty" not in parsed.pictures
-    assert PREDICTED | {"movement", "dependence0"} <= parsed.pictures  # by inducing points
+    assert "uncertainty" not in parsed.plots
+    assert PREDICTED | {"movement", "dependence0"} <= parsed.plots  # by inducing points
     assert "200 training rows, each as if it had been left out" in parsed.words
     assert "No rows were kept" in parsed.words
-    assert f"{figures(Judged.left_out(without_holdout.estimator).predictions)['log_loss'].value:.4f}" in text
+    assert f"{metrics(Judged.left_out(without_holdout.estimator).predictions)['log_loss'].value:.4f}" in text
 
 
 def test_a_linear_model_without_rows_says_what_is_missing(folder, written, linear):
     bare = TableModel(linear.estimator, linear.recipe, linear.card)
     parsed = Page(written("bare", bare))
-    assert "movement" not in parsed.pictures
+    assert "movement" not in parsed.plots
     assert "there are no rows to try it on" in parsed.words
 
 
 def test_an_estimator_alone_with_a_table_to_judge_it_by(plain, written):
     model, test = plain
     parsed = Page(written("plain", model, test))
-    assert ALL - {"tuning", "relevance"} <= parsed.pictures
+    assert ALL - {"tuning", "relevance"} <= parsed.plots
     assert "test.csv (100 rows)" in parsed.words
     assert "sepal length (cm)" in parsed.words
 
@@ -205,7 +205,7 @@ def test_an_estimator_alone_with_a_table_to_judge_it_by(plain, written):
 def test_a_model_of_libsvm_files(from_libsvm, written):
     parsed = Page(written("libsvm", from_libsvm))
     assert "features of a LIBSVM file" in parsed.words
-    assert {"movement", "dependence3"} <= parsed.pictures
+    assert {"movement", "dependence3"} <= parsed.plots
 
 
 def test_a_test_table_comes_before_the_rows_held_out(binary, folder, written):
@@ -225,7 +225,7 @@ def test_one_class_only_has_no_curves(binary, written):
         "one class",
     )
     parsed = Page(written("one", binary, only))
-    assert "roc" not in parsed.pictures
+    assert "roc" not in parsed.plots
     assert "–" in parsed.words  # there is no AUC
 
 

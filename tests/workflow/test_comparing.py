@@ -8,16 +8,16 @@ import pyarrow.parquet as pq
 import pytest
 
 from bayesvm import BayesianLinearSVC, open_table
-from bayesvm.evaluation import Predictions, figures
+from bayesvm.evaluation import Predictions, metrics
 from bayesvm.evaluation.peers import PEERS, compete
 from bayesvm.workflow import comparing
 from bayesvm.workflow.comparing import compare_on
-from bayesvm.workflow.fitting import split
+from bayesvm.workflow.splitting import split
 
 
 def near(expected):
-    """Figures with their intervals; the rows of the two computations may lie otherwise in memory."""
-    return {name: pytest.approx(tuple(figure)) for name, figure in expected.items()}
+    """Metrics with their intervals; the rows of the two computations may lie otherwise in memory."""
+    return {name: pytest.approx(tuple(metric)) for name, metric in expected.items()}
 
 
 @pytest.fixture
@@ -42,10 +42,10 @@ def test_all_are_judged_on_the_rows_that_fit_would_hold_out(path, one_peer):
     table = open_table(path, "y")
     train, test = (table.rows(numbers) for numbers in split(table, 0.2, 2))
     ours = BayesianLinearSVC().fit(train.X, train.y)
-    expected = figures(Predictions.of(ours.classes_, test.y, ours.predict_proba(test.X)))
-    assert found.competitors[0].figures == near(expected)
+    expected = metrics(Predictions.of(ours.classes_, test.y, ours.predict_proba(test.X)))
+    assert found.competitors[0].metrics == near(expected)
     theirs = compete(one_peer, train.X, train.y, test.X, test.y, n_points=300, seed=2)
-    assert found.competitors[1].figures == near(figures(theirs.predictions))
+    assert found.competitors[1].metrics == near(metrics(theirs.predictions))
     assert begun == ["BayesianLinearSVC", one_peer.name]
     assert found.limited == {}
     assert found.n_train + found.n_test == 300
@@ -56,10 +56,10 @@ def test_the_best_of_a_figure_and_who_was_limited(path, one_peer, monkeypatch):
     found = compare_on(path, "y", estimator=BayesianLinearSVC(), rows=200)
     assert found.n_train + found.n_test == 200
     assert found.limited == {one_peer.name: 50}
-    for figure in ("error", "auc"):
-        values = {each.name: round(each.figures[figure].value, 4) for each in found.competitors}
-        best = (max if figure == "auc" else min)(values.values())
-        assert found.best(figure) == {name for name, value in values.items() if value == best}
+    for metric in ("error", "auc"):
+        values = {each.name: round(each.metrics[metric].value, 4) for each in found.competitors}
+        best = (max if metric == "auc" else min)(values.values())
+        assert found.best(metric) == {name for name, value in values.items() if value == best}
 
 
 def test_what_cannot_be_compared(path):
@@ -89,8 +89,8 @@ def test_weights_count_in_training_and_in_judging(path, one_peer):
     table = open_table(path, "y", weight="w")
     train, test = (table.rows(numbers) for numbers in split(table, 0.2, 2))
     ours = BayesianLinearSVC().fit(train.X, train.y, sample_weight=train.weight)
-    expected = figures(Predictions.of(ours.classes_, test.y, ours.predict_proba(test.X), weight=test.weight))
-    assert found.competitors[0].figures == near(expected)
+    expected = metrics(Predictions.of(ours.classes_, test.y, ours.predict_proba(test.X), weight=test.weight))
+    assert found.competitors[0].metrics == near(expected)
     given = {"weight": train.weight, "weight_test": test.weight}
     theirs = compete(one_peer, train.X, train.y, test.X, test.y, n_points=300, seed=2, **given)
-    assert found.competitors[1].figures == near(figures(theirs.predictions))
+    assert found.competitors[1].metrics == near(metrics(theirs.predictions))

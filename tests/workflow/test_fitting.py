@@ -8,8 +8,9 @@ from sklearn.metrics import log_loss
 
 from bayesvm import BayesianLinearSVC, BayesianSVC, TableModel, open_table
 from bayesvm.datasets import waveform
-from bayesvm.workflow import fitting
-from bayesvm.workflow.fitting import fit_table, split
+from bayesvm.workflow import splitting
+from bayesvm.workflow.judging import Judged
+from bayesvm.workflow.splitting import split
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +45,7 @@ def test_the_split_is_decided_by_the_seed(path):
 
 
 def test_the_split_is_capped(path, monkeypatch):
-    monkeypatch.setattr(fitting, "MOST_HELD_OUT", 40)
+    monkeypatch.setattr(splitting, "MOST_HELD_OUT", 40)
     _, test = split(open_table(path, "y", columns=["a", "b"]), 0.5, seed=0)
     assert 38 <= len(test) <= 42
 
@@ -59,7 +60,7 @@ def test_no_class_loses_its_only_row(tmp_path):
 
 def test_what_is_held_out_is_neither_learned_nor_changes_the_fit(path):
     """The model is, to the last bit, one that was given only the other rows."""
-    made = fit_table(path, "y", drop=["w"], estimator=BayesianSVC(n_inducing=15, random_state=0))
+    made = TableModel.fit(path, "y", drop=["w"], estimator=BayesianSVC(n_inducing=15, random_state=0))
     table = open_table(path, "y", columns=["a", "b"])
     train, test = split(table, 0.2, seed=0)
     alone = BayesianSVC(n_inducing=15, random_state=0).fit(table.subset(train))
@@ -101,7 +102,7 @@ def test_held_out_rows_that_make_no_sense(path):
 
 
 def test_the_recipe_is_learned_from_the_rows_that_are_learned_from(tmp_path):
-    """A level that only held-out rows have is as new to the model as one in a new table."""
+    """A category that only held-out rows have is as new to the model as one in a new table."""
     rng = np.random.default_rng(0)
     x, y = rng.normal(size=200), rng.choice(["a", "b"], 200)
     path = tmp_path / "t.parquet"
@@ -109,9 +110,9 @@ def test_the_recipe_is_learned_from_the_rows_that_are_learned_from(tmp_path):
     _, test = split(open_table(path, "y", columns=["x"]), 0.2, seed=0)
     kinds = np.where(np.isin(np.arange(200), test), "only here", np.array(["one", "two"] * 100))
     pq.write_table(pa.table({"x": np.where(np.isin(np.arange(200), test), 1e6, x), "kind": kinds, "y": y}), path)
-    with pytest.warns(UserWarning, match="levels that training had not"):
-        made = fit_table(path, "y", estimator=BayesianLinearSVC(random_state=0))
-    assert set(made.recipe.columns[1].levels) == {"one", "two"}
+    with pytest.warns(UserWarning, match="categories not seen in training"):
+        made = TableModel.fit(path, "y", estimator=BayesianLinearSVC(random_state=0))
+    assert set(made.recipe.columns[1].categories) == {"one", "two"}
     assert abs(made.recipe.columns[0].fill) < 1
 
 
@@ -119,16 +120,16 @@ def test_a_model_is_kept_if_its_judging_is_stopped(path, monkeypatch):
     def stopped(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(fitting.Judged, "of", stopped)
+    monkeypatch.setattr(Judged, "of", stopped)
     with pytest.warns(UserWarning, match="stopped before"):
-        made = fit_table(path, "y", drop=["w"], estimator=BayesianLinearSVC(random_state=0))
+        made = TableModel.fit(path, "y", drop=["w"], estimator=BayesianLinearSVC(random_state=0))
     assert made.holdout is None
     assert made.predict(path).shape == (500,)
 
 
 def test_the_estimator_that_is_given_stays_as_it_is(path):
     given = BayesianLinearSVC(random_state=0, verbose=0)
-    fit_table(path, "y", drop=["w"], estimator=given, holdout=0)
+    TableModel.fit(path, "y", drop=["w"], estimator=given, holdout=0)
     assert not hasattr(given, "classes_")
 
 
@@ -137,7 +138,7 @@ def test_very_wide_tables_get_a_mean_field(tmp_path):
     lines = [f"{rng.integers(2)} {rng.integers(1, 3000)}:1 6000:{rng.random():.3f}" for _ in range(60)]
     (tmp_path / "wide.libsvm").write_text("\n".join(lines))
     with pytest.warns(UserWarning, match="only their variances"):
-        made = fit_table(tmp_path / "wide.libsvm", estimator=BayesianLinearSVC(max_iter=3, tol=0, random_state=0))
+        made = TableModel.fit(tmp_path / "wide.libsvm", estimator=BayesianLinearSVC(max_iter=3, tol=0, random_state=0))
     assert made.estimator.covariance == "diagonal"
     assert len(made.holdout.X) == 0  # rows of 6,000 features are not kept
 
@@ -153,20 +154,20 @@ def test_the_card_tells_where_a_model_comes_from(path):
 def test_numbers_are_no_classes(tmp_path):
     pq.write_table(pa.table({"x": np.arange(80.0), "y": np.arange(80)}), tmp_path / "t.parquet")
     with pytest.raises(ValueError, match="the target 'y' has 80 different numbers in 80 rows, like a quantity"):
-        fit_table(tmp_path / "t.parquet", "y")
+        TableModel.fit(tmp_path / "t.parquet", "y")
 
 
 def test_numbers_that_are_names_keep_their_digits(tmp_path):
     lines = [f"{'01234' if i % 2 else '1234'},{i % 5},{'ab'[i % 2]}" for i in range(60)]
     (tmp_path / "t.csv").write_text("\n".join(["zip,x,y", *lines]))
-    made = fit_table(tmp_path / "t.csv", "y", levels=["zip"], estimator=BayesianLinearSVC(random_state=0))
-    assert set(made.recipe.columns[0].levels) == {"01234", "1234"}
+    made = TableModel.fit(tmp_path / "t.csv", "y", categories=["zip"], estimator=BayesianLinearSVC(random_state=0))
+    assert set(made.recipe.columns[0].categories) == {"01234", "1234"}
 
 
 def test_the_most_and_the_least_certain_rows_are_kept(path, monkeypatch):
-    monkeypatch.setattr("bayesvm.workflow.judging.KEPT", 20)
+    monkeypatch.setattr("bayesvm.workflow.judging.MOST_KEPT", 20)
     monkeypatch.setattr("bayesvm.workflow.judging.EXTREME", 5)
-    judged = fit_table(path, "y", drop=["w"], estimator=BayesianLinearSVC(random_state=0), holdout=0.5).holdout
+    judged = TableModel.fit(path, "y", drop=["w"], estimator=BayesianLinearSVC(random_state=0), holdout=0.5).holdout
     order = np.argsort(judged.predictions.doubt, kind="stable")
     assert set(order[:5]) | set(order[-5:]) <= set(judged.sample)
     assert len(judged.sample) <= 20

@@ -50,7 +50,7 @@ def test_saved_and_loaded_it_is_the_same(model, folder):
     np.testing.assert_allclose(said.predictions.epistemic, before.predictions.epistemic, rtol=1e-6, atol=1e-9)
     np.testing.assert_array_equal(said.X, before.X)
     assert said.source == before.source
-    assert described(again)["figures"] == described(model)["figures"]
+    assert described(again)["metrics"] == described(model)["metrics"]
 
 
 def test_files_of_estimators_give_estimators(tmp_path):

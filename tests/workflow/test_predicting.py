@@ -5,13 +5,13 @@ import pyarrow.parquet as pq
 import pytest
 
 from bayesvm.preparation import Recipe, prepared
-from bayesvm.workflow.predicting import Beside
+from bayesvm.workflow.predicting import CopiedColumns
 
 
 def kept(folder, cuts, names=("id",)):
     """What the columns are after they were cut into parts, and the type of each part."""
     with prepared(folder, Recipe.plain(["x"])) as table:
-        beside = Beside(table, names)
+        beside = CopiedColumns(table, names)
         parts = [beside.next(n_rows) for n_rows in cuts]
     assert [len(part["id"]) for part in parts] == list(cuts)
     (kind,) = {str(part["id"].type).split("<")[0] for part in parts}

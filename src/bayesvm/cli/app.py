@@ -42,8 +42,8 @@ app.add_typer(datasets, name="datasets")
 # Typer has click inside or beside it, by its version; either way this is the parent of all wrong usage.
 USAGE: Any = typer.BadParameter.__base__
 STOPPED = 130  # by Ctrl-C
-# What is wrong with data or files is told in one sentence; all else is a mistake of ours, with its traceback.
-TOLD = (ValueError, TypeError, OSError, ImportError, MemoryError, ArithmeticError)
+# What is wrong with data or files is reported in one sentence; all else is a mistake of ours, with its traceback.
+REPORTED = (ValueError, TypeError, OSError, ImportError, MemoryError, ArithmeticError)
 
 
 def show_version(asked: bool) -> None:
@@ -90,7 +90,7 @@ def run(arguments: list[str] | None = None) -> int:
         # Whoever reads our output has enough; typer then exits by itself, with the code of an error.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or Python complains about what it holds back
         return 0
-    except TOLD as error:
+    except REPORTED as error:
         if traced:
             raise
         complain("Error", _sentence(error), "red")

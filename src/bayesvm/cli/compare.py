@@ -6,50 +6,33 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bayesvm.cli import console
-from bayesvm.cli.options import (
-    Columns,
-    CopyTo,
-    Drop,
-    Format,
-    Holdout,
-    Jobs,
-    Json,
-    Levels,
-    Quiet,
-    Seed,
-    Tables,
-    Target,
-    Weight,
-    names,
-    source,
-)
+from bayesvm.cli import console, options
 from bayesvm.estimators import BayesianSVC
-from bayesvm.workflow.words import FIGURES, decimal
+from bayesvm.evaluation.formatting import METRIC_NAMES, decimal
 
 if TYPE_CHECKING:
     from bayesvm.workflow.comparing import Comparison
 
 
 def compare(
-    tables: Tables,
-    target: Target = None,
+    tables: options.Tables,
+    target: options.Target = None,
     test: Annotated[
         str | None,
         typer.Option(help="A table to judge by, instead of rows that are held out.", metavar="TABLE"),
     ] = None,
     rows: Annotated[int, typer.Option(help="Use at most so many rows, a random choice of all.")] = 100_000,
-    weight: Weight = None,
-    columns: Columns = None,
-    drop: Drop = None,
-    levels: Levels = None,
-    holdout: Holdout = 0.2,
-    seed: Seed = 0,
-    jobs: Jobs = None,
-    copy_to: CopyTo = None,
-    kind: Format = "csv",
-    quiet: Quiet = False,
-    json: Json = False,
+    weight: options.Weight = None,
+    columns: options.UsedColumns = None,
+    drop: options.Drop = None,
+    categories: options.Categories = None,
+    holdout: options.Holdout = 0.2,
+    seed: options.Seed = 0,
+    jobs: options.Jobs = None,
+    copy_to: options.CopyTo = None,
+    kind: options.Format = "csv",
+    quiet: options.Quiet = False,
+    json: options.Json = False,
 ) -> None:
     """Train other classifiers on the same rows and columns, and judge all on the same other rows.
 
@@ -68,16 +51,16 @@ def compare(
         if not quiet:
             console.errors.print(f"training {name} …")
 
-    with source(tables, kind) as files:
+    with options.source(tables, kind) as files:
         found = compare_on(
             files,
             target,
             test=test,
             rows=rows,
             weight=weight,
-            columns=names(columns) or None,
-            drop=names(drop),
-            levels=names(levels),
+            columns=options.names(columns) or None,
+            drop=options.names(drop),
+            categories=options.names(categories),
             holdout=holdout,
             estimator=BayesianSVC(random_state=seed, n_jobs=jobs),
             seed=seed,
@@ -85,28 +68,20 @@ def compare(
             begin=begin,
         )
     if json:
-        told = [vars(each) for each in found.competitors]
-        sizes = {"n_train": found.n_train, "n_test": found.n_test}
-        console.as_json({"source": found.source, **sizes, "left_out": found.left_out, "competitors": told})
+        console.as_json(vars(found) | {"competitors": [vars(each) for each in found.competitors]})
     else:
-        _tell(found)
+        _print_result(found)
 
 
-def _tell(found: Comparison) -> None:
+def _print_result(found: Comparison) -> None:
     """One line for each; the best of a column has a star."""
     lines = []
     for each in found.competitors:
-        line = [each.name]
-        for name, figure in each.figures.items():
-            star = "*" if each.name in found.best(name) else " "
-            line.append(f"{decimal(figure.value)}{star}")
-        lines.append([*line, f"{each.seconds:.1f} s", f"{each.n_rows:,}"])
-    heads = [f"{name} " for name in FIGURES.values()]
-    console.table(
-        f"{found.source}: {found.n_test:,} rows; {found.n_train:,} to train with",
-        ["", *heads, "training", "rows"],
-        lines,
-    )
+        stars = {name: "*" if each.name in found.best(name) else " " for name in each.metrics}
+        values = [f"{decimal(metric.value)}{stars[name]}" for name, metric in each.metrics.items()]
+        lines.append([each.name, *values, f"{each.seconds:.1f} s", f"{each.n_rows:,}"])
+    header = ["", *(f"{name} " for name in METRIC_NAMES.values()), "training", "rows"]
+    console.table(f"{found.source}: {found.n_test:,} rows; {found.n_train:,} to train with", header, lines)
     console.say()
     console.say("* the best of its column")
     for name, n_rows in found.limited.items():

@@ -26,11 +26,11 @@ from rich.cells import cell_len
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from bayesvm.evaluation import Figure
+from bayesvm.evaluation import Metric
+from bayesvm.evaluation.formatting import METRIC_NAMES, decimal
 from bayesvm.workflow.predicting import Watch, unwatched
-from bayesvm.workflow.words import FIGURES, decimal
 
-KEPT = "\n\u200c\u200d"  # beside what is printable: ends of lines, and what joins or parts letters and emojis
+PRINTED = "\n\u200c\u200d"  # beside what is printable: ends of lines, and what joins or parts letters and emojis
 
 
 def visible(text: str) -> str:
@@ -43,7 +43,7 @@ def visible(text: str) -> str:
 
 
 def _visible_character(character: str) -> str:
-    if character.isprintable() or character in KEPT or unicodedata.category(character) == "Zs":
+    if character.isprintable() or character in PRINTED or unicodedata.category(character) == "Zs":
         return character
     return character.encode("unicode_escape").decode()
 
@@ -85,15 +85,20 @@ def show_exception(kind: type[BaseException], error: BaseException, where: Trace
 def table(
     title: str, header: Sequence[str], rows: Iterable[Sequence[str]], words: Collection[str] | None = None
 ) -> None:
-    """Columns of text: the first one or ``words`` to the left, numbers to the right. No line is cut or wrapped."""
+    """Columns of text: the first one or ``words`` to the left, numbers to the right. No line is cut or wrapped.
+
+    rich's own tables are cut to the window, or padded beyond it, which every line of a long table would wrap.
+    """
     lines = [list(map(one_line, line)) for line in (header, *rows)]
-    left = [number == 0 if words is None else name in words for number, name in enumerate(header)]
     widths = [max(map(cell_len, column)) for column in zip(*lines, strict=True)]
     if title:
         say(title)
     for number, line in enumerate(lines):
-        gaps = [" " * (width - cell_len(text)) for text, width in zip(line, widths, strict=True)]
-        cells = [text + gap if is_left else gap + text for text, gap, is_left in zip(line, gaps, left, strict=True)]
+        cells = []
+        for place, (text, width) in enumerate(zip(line, widths, strict=True)):
+            pad = " " * (width - cell_len(text))
+            is_left = place == 0 if words is None else header[place] in words
+            cells.append(text + pad if is_left else pad + text)
         results.print("  ".join(cells).rstrip(), style=None if number else "bold")
 
 
@@ -110,9 +115,12 @@ def command(words: Sequence[str], prompt: str) -> None:
     results.print(one_line(prompt + shlex.join(["bayesvm", *words])), style="bold cyan")
 
 
-def figure_rows(figures: Mapping[str, Figure]) -> list[list[str]]:
+def metric_rows(metrics: Mapping[str, Metric]) -> list[list[str]]:
     """Name, value and interval."""
-    return [[FIGURES[name], decimal(f.value), f"{decimal(f.low)} to {decimal(f.high)}"] for name, f in figures.items()]
+    return [
+        [METRIC_NAMES[name], decimal(value), f"{decimal(low)} to {decimal(high)}"]
+        for name, (value, low, high) in metrics.items()
+    ]
 
 
 def as_json(content: Mapping[str, Any]) -> None:
@@ -142,7 +150,7 @@ def binary_output() -> BinaryIO:
 
 
 def _plain(value: Any) -> Any:
-    if isinstance(value, Figure):
+    if isinstance(value, Metric):
         return _plain(value._asdict())
     if isinstance(value, Mapping):
         return {str(name): _plain(item) for name, item in value.items()}

@@ -7,10 +7,9 @@ from typing import Annotated
 
 import typer
 
-from bayesvm.cli import console
-from bayesvm.cli.options import Json, Quiet, Seed, require_writable
+from bayesvm.cli import console, options
 from bayesvm.data.tables.writing import writing_table
-from bayesvm.datasets.catalogue import CATALOGUE, Entry, entry_of, missing_as_null
+from bayesvm.datasets.catalogue import CATALOGUE, CatalogueEntry, entry_of, missing_as_null
 
 LARGE = 100.0  # megabytes, of which people want to know before
 
@@ -30,7 +29,7 @@ def about() -> None:
 
 
 @datasets.command("list")
-def show(json: Json = False) -> None:
+def show(json: options.Json = False) -> None:
     """What there is: rows, columns, classes, target, size of the download, and origin.
 
     Examples:
@@ -40,10 +39,10 @@ def show(json: Json = False) -> None:
         bayesvm datasets list --json
     """
     if json:
-        console.as_json({"datasets": [_told(entry) for entry in CATALOGUE.values()]})
+        console.as_json({"datasets": [_as_json(entry) for entry in CATALOGUE.values()]})
         return
     header = ["name", "rows", "columns", "classes", "target", "download", "origin"]
-    console.table("", header, map(_row, CATALOGUE.values()), words={"name", "target", "download", "origin"})
+    console.table("", header, map(_as_row, CATALOGUE.values()), words={"name", "target", "download", "origin"})
 
 
 @datasets.command("fetch")
@@ -57,8 +56,8 @@ def fetch(
         int | None,
         typer.Option(help="How many; default: all, or 5,000 of generated ones. Fewer than all: a random choice."),
     ] = None,
-    seed: Seed = 0,
-    quiet: Quiet = False,
+    seed: options.Seed = 0,
+    quiet: options.Quiet = False,
 ) -> None:
     """Write one of them to a file.
 
@@ -72,7 +71,7 @@ def fetch(
     """
     entry = entry_of(name)
     path = Path(f"{name}.parquet") if out is None else out
-    require_writable(path)
+    options.require_writable(path)
     if entry.megabytes is not None and entry.megabytes >= LARGE and not quiet:
         console.errors.print(f"{name}: {_download(entry)} to download, unless they are here already")
     written = 0
@@ -85,27 +84,13 @@ def fetch(
         console.next_commands(path, ["fit", str(path), "--target", entry.target])
 
 
-def _row(entry: Entry) -> list[str]:
+def _as_row(entry: CatalogueEntry) -> list[str]:
     n_rows = "any" if entry.generated else f"{entry.n_rows:,}"
-    return [
-        entry.name,
-        n_rows,
-        f"{entry.n_columns}",
-        f"{entry.n_classes}",
-        entry.target,
-        _download(entry),
-        entry.origin,
-    ]
+    sizes = [n_rows, f"{entry.n_columns}", f"{entry.n_classes}"]
+    return [entry.name, *sizes, entry.target, _download(entry), entry.origin]
 
 
-def _download(entry: Entry) -> str:
-    """How much there is to download."""
-    if entry.megabytes is None:
-        return "none"
-    return f"{entry.megabytes:,.0f} MB" if entry.megabytes >= 1 else f"{entry.megabytes:.2g} MB"
-
-
-def _told(entry: Entry) -> dict[str, object]:
+def _as_json(entry: CatalogueEntry) -> dict[str, object]:
     return {
         "name": entry.name,
         "rows": None if entry.generated else entry.n_rows,
@@ -115,3 +100,10 @@ def _told(entry: Entry) -> dict[str, object]:
         "origin": entry.origin,
         "download_megabytes": entry.megabytes,
     }
+
+
+def _download(entry: CatalogueEntry) -> str:
+    """How much there is to download."""
+    if entry.megabytes is None:
+        return "none"
+    return f"{entry.megabytes:,.0f} MB" if entry.megabytes >= 1 else f"{entry.megabytes:.2g} MB"

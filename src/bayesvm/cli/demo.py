@@ -9,13 +9,12 @@ from typing import Annotated
 import numpy as np
 import typer
 
-from bayesvm.cli import console
-from bayesvm.cli.options import Quiet, Seed
+from bayesvm.cli import console, options
 from bayesvm.datasets import people
 from bayesvm.datasets.people import People
-from bayesvm.evaluation import Predictions, figures
+from bayesvm.evaluation import Predictions, metrics
+from bayesvm.evaluation.formatting import METRIC_NAMES, decimal
 from bayesvm.workflow import TableModel
-from bayesvm.workflow.words import FIGURES, decimal
 
 NEW = (1_000, 20_000)  # rows that are predicted, at least and at most: a tenth of those to learn from
 SHOWN = 4  # lines of the predictions
@@ -25,10 +24,10 @@ def demo(
     context: typer.Context,
     rows: Annotated[int, typer.Option(help="To learn from.")] = 200_000,
     out: Annotated[Path, typer.Option("--out", "-o", help="Folder for the files.")] = Path("out/demo"),
-    seed: Seed = 0,
-    quiet: Quiet = False,
+    seed: options.Seed = 0,
+    quiet: options.Quiet = False,
 ) -> None:
-    """Show the whole way on an invented table: fit, evaluate, predict, report, compare.
+    """Show the whole way on a synthetic table: fit, evaluate, predict, report, compare.
 
     The probabilities by which the table was made are known, so there is a limit that nobody can beat.
 
@@ -94,7 +93,7 @@ def _judge(model: TableModel, table: Path, new: Path, truth: People, seed: int) 
     lines = {"nobody can do better than": limit, "BayesianSVC": said, peer.name: outcome.predictions}
     rows = []
     for name, each in lines.items():
-        found = [decimal(figure.value) for figure in figures(each, n_bootstrap=0).values()]
+        found = [decimal(metric.value) for metric in metrics(each, n_bootstrap=0).values()]
         rows.append([name, *found, f"{took[name]:.1f} s" if name in took else ""])
     console.say()
-    console.table(f"on {len(truth.income):,} new rows", ["", *FIGURES.values(), "training"], rows)
+    console.table(f"on {len(truth.income):,} new rows", ["", *METRIC_NAMES.values(), "training"], rows)

@@ -12,30 +12,11 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from bayesvm.cli import console
-from bayesvm.cli.options import (
-    Columns,
-    CopyTo,
-    Drop,
-    Format,
-    Holdout,
-    Jobs,
-    Json,
-    Levels,
-    Quiet,
-    Seed,
-    Tables,
-    Target,
-    Weight,
-    model_file,
-    names,
-    require_writable,
-    source,
-)
+from bayesvm.cli import console, options
 from bayesvm.data.tables.files import Paths, find_files
 from bayesvm.estimators import BayesianLinearSVC, BayesianSVC, stop_on_interrupt
-from bayesvm.evaluation import figures
-from bayesvm.workflow import Judged, TableModel, fit_table
+from bayesvm.evaluation import metrics
+from bayesvm.workflow import TableModel
 from bayesvm.workflow.describing import described
 
 SMALL_MODEL = 2**21  # bytes
@@ -43,17 +24,17 @@ BYTES_A_ROW = 20  # of a file, to guess how many rows it has
 
 
 def fit(
-    tables: Tables,
-    target: Target = None,
+    tables: options.Tables,
+    target: options.Target = None,
     out: Annotated[
         Path | None,
         typer.Option("--out", "-o", help="The model's file; default: the table's name.", show_default=False),
     ] = None,
-    weight: Weight = None,
-    columns: Columns = None,
-    drop: Drop = None,
-    levels: Levels = None,
-    holdout: Holdout = 0.2,
+    weight: options.Weight = None,
+    columns: options.UsedColumns = None,
+    drop: options.Drop = None,
+    categories: options.Categories = None,
+    holdout: options.Holdout = 0.2,
     inducing: Annotated[
         int | None,
         typer.Option(help="Number of inducing points; more are slower, mostly better.", show_default="auto"),
@@ -61,19 +42,19 @@ def fit(
     linear: Annotated[bool, typer.Option("--linear", metavar="", help="The linear model, for many columns.")] = False,
     time_limit: Annotated[float | None, typer.Option(help="Seconds for training.", show_default="none")] = None,
     checkpoint: Annotated[
-        Path | None, typer.Option(help="A file from which the same command goes on if it was killed.")
+        Path | None, typer.Option(help="A file from which the same command resumes if it was killed.")
     ] = None,
-    seed: Seed = 0,
-    jobs: Jobs = None,
-    copy_to: CopyTo = None,
-    kind: Format = "csv",
-    quiet: Quiet = False,
-    json: Json = False,
+    seed: options.Seed = 0,
+    jobs: options.Jobs = None,
+    copy_to: options.CopyTo = None,
+    kind: options.Format = "csv",
+    quiet: options.Quiet = False,
+    json: options.Json = False,
 ) -> None:
     """Learn from a table and write a model.
 
     Text columns are encoded, missing values filled in, and everything else is tuned. A part of the rows is held out
-    for honest figures.
+    for honest metrics.
 
     Examples:
 
@@ -89,19 +70,19 @@ def fit(
     estimator: Any = BayesianLinearSVC(**shared)
     if not linear:
         estimator = BayesianSVC(n_inducing="auto" if inducing is None else inducing, **shared)
-    with source(tables, kind) as files:
-        path = out or model_file(tables)
-        require_writable(path, tables, n_bytes=_about(estimator, files))
+    with options.source(tables, kind) as files:
+        path = out or options.model_file(tables)
+        options.require_writable(path, tables, n_bytes=_estimated_bytes(estimator, files))
         if checkpoint is not None and checkpoint.resolve() == path.resolve():
             raise ValueError(f"{path} cannot be both the model and the checkpoint; give another --checkpoint")
         with stop_on_interrupt():
-            model = fit_table(
+            model = TableModel.fit(
                 files,
                 target,
                 weight=weight,
-                columns=names(columns) or None,
-                drop=names(drop),
-                levels=names(levels),
+                columns=options.names(columns) or None,
+                drop=options.names(drop),
+                categories=options.names(categories),
                 holdout=holdout,
                 estimator=estimator,
                 seed=seed,
@@ -114,15 +95,19 @@ def fit(
     except OSError as error:
         raise _rescued(model, path, checkpoint, error) from error
     if json:
-        console.as_json(summary(model) | {"model": str(path)})
+        known = described(model)
+        same = ("classes", "left_out", "inducing_points", "converged", "interrupted", "judged_on", "metrics")
+        sizes = {"columns": len(model.recipe.groups), "features": len(model.recipe.names)}
+        loss = {"loo_log_loss": known["leave_one_out"]["log_loss"]}
+        console.as_json(known["card"] | {name: known[name] for name in same} | sizes | loss | {"model": str(path)})
     else:
-        _tell(model, path)
+        _print_result(model, path)
     if model.estimator.interrupted_:
         raise typer.Exit(130)
 
 
-def _about(estimator: Any, files: Paths) -> int:
-    """Bytes of a model of such a table: matrices of the weights, and what was said of some rows."""
+def _estimated_bytes(estimator: Any, files: Paths) -> int:
+    """Of a model of such a table: matrices of the weights, and predictions of some rows."""
     rows = sum(file.size for file in find_files(files)[1]) // BYTES_A_ROW
     asked = getattr(estimator, "n_inducing", 0)
     n_weights = min(rows, estimator.max_inducing if asked == "auto" else asked)
@@ -158,32 +143,19 @@ def _saved_in(folder: Path, model: TableModel, name: str) -> Path:
     return holder / name
 
 
-def summary(model: TableModel) -> dict[str, Any]:
-    """The most important of what ``inspect`` tells, as plain values."""
-    known = described(model)
-    same = ("classes", "left_out", "inducing_points", "converged", "interrupted", "judged_on", "figures")
-    return {
-        **known["card"],
-        **{name: known[name] for name in same},
-        "columns": len(model.recipe.groups),
-        "features": len(model.recipe.names),
-        "loo_log_loss": known["leave_one_out"]["log_loss"],
-    }
-
-
-def _tell(model: TableModel, path: Path) -> None:
+def _print_result(model: TableModel, path: Path) -> None:
     estimator, card = model.estimator, model.card
     n_columns, n_features = len(model.recipe.groups), len(model.recipe.names)
     become = "" if n_columns == n_features else f" (they become {n_features} features)"
     console.say(f"{card['n_rows']:,} rows, {n_columns} columns{become}; {card['seconds']:.1f} s")
-    judged = model.holdout or Judged.left_out(estimator)
+    judged = model.judged_by_default
     shares = np.bincount(judged.predictions.y, minlength=len(estimator.classes_)) / judged.predictions.n_rows
     classes = [f"{label} ({share:.0%})" for label, share in zip(estimator.classes_, shares, strict=True)]
     console.say(f"classes: {', '.join(classes[:12])}{', …' if len(classes) > 12 else ''}")
     for name, why in model.recipe.left_out.items():
         console.say(f"left out: {name} ({why})")
     console.say()
-    rows = console.figure_rows(figures(judged.predictions))
+    rows = console.metric_rows(metrics(judged.predictions))
     console.table(judged.source, ["", "value", "95 % interval"], rows)
     console.next_commands(
         path,

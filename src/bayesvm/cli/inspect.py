@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from bayesvm.cli import console
-from bayesvm.cli.options import Json, ModelFile
+from bayesvm.cli import console, options
 from bayesvm.workflow import TableModel
 from bayesvm.workflow.describing import described
 
 MOST_RELEVANT = 10
-MOST_LEVELS = 6  # shown of a column
+CATEGORIES_SHOWN = 6  # shown of a column
 MOST_COLUMNS = 100
 
 
-def inspect(model: ModelFile, json: Json = False) -> None:
-    """Tell what is in a model's file: columns, kernel, tuning, figures, relevance.
+def inspect(model: options.ModelFile, json: options.Json = False) -> None:
+    """Show what is in a model's file: columns, kernel, tuning, metrics, relevance.
 
     Examples:
 
@@ -27,21 +26,21 @@ def inspect(model: ModelFile, json: Json = False) -> None:
     if json:
         console.as_json(known)
         return
-    _tell_origin(known)
-    _tell_columns(known)
-    _tell_model(known)
+    _print_origin(known)
+    _print_columns(known)
+    _print_model(known)
     title = f"{known['judged_on']}" + ("" if "rows)" in known["judged_on"] else f" ({known['judged_rows']:,} rows)")
-    console.table(title, ["", "value", "95 % interval"], console.figure_rows(known["figures"]))
+    console.table(title, ["", "value", "95 % interval"], console.metric_rows(known["metrics"]))
     if known["relevance"] is not None:
         shares = list(known["relevance"].items())
         more = f", the first {MOST_RELEVANT} of {len(shares)}" if len(shares) > MOST_RELEVANT else ""
         rows = [[name, f"{share:.1%}"] for name, share in shares[:MOST_RELEVANT]]
         console.say()
         console.table(f"Relevance (share of a column in the squared distances){more}", ["column", "share"], rows)
-    _tell_tuning(known)
+    _print_tuning(known)
 
 
-def _tell_origin(known: dict[str, Any]) -> None:
+def _print_origin(known: dict[str, Any]) -> None:
     file, card = known["file"], known["card"]
     written = f", written by bayesvm {card['version']} on {card['created'][:10]}" if card else ""
     size = f"{file['bytes'] / 1e6:.1f} MB" if file["bytes"] >= 1e5 else f"{file['bytes'] / 1e3:.1f} kB"
@@ -58,24 +57,26 @@ def _tell_origin(known: dict[str, Any]) -> None:
         console.say(f"an estimator alone, without a table; classes: {', '.join(map(str, known['classes']))}")
 
 
-def _tell_columns(known: dict[str, Any]) -> None:
+def _print_columns(known: dict[str, Any]) -> None:
     console.say()
     rows = []
     for column in known["columns"][:MOST_COLUMNS]:
-        levels = column.get("levels", ())
-        told = ", ".join(levels[:MOST_LEVELS]) + (f", … ({len(levels)} in all)" if len(levels) > MOST_LEVELS else "")
-        told += ", and rare ones together" if column.get("rare_levels") else ""
-        rows.append([column["name"], column["kind"], f"{column['features']}", column["missing"], told])
+        categories = column.get("categories", ())
+        shown = ", ".join(categories[:CATEGORIES_SHOWN]) + (
+            f", … ({len(categories)} in all)" if len(categories) > CATEGORIES_SHOWN else ""
+        )
+        shown += ", and rare ones together" if column.get("rare_categories") else ""
+        rows.append([column["name"], column["kind"], f"{column['features']}", column["missing"], shown])
     if rows:
-        header = ["column", "kind", "features", "if missing", "levels"]
-        console.table("", header, rows, words={"column", "kind", "if missing", "levels"})
+        header = ["column", "kind", "features", "if missing", "categories"]
+        console.table("", header, rows, words={"column", "kind", "if missing", "categories"})
     if (more := len(known["columns"]) - MOST_COLUMNS) > 0:
-        console.say(f"… and {more:,} more columns (--json tells all)")
+        console.say(f"… and {more:,} more columns (--json lists all)")
     for name, why in known["left_out"].items():
         console.say(f"left out: {name} ({why})")
 
 
-def _tell_model(known: dict[str, Any]) -> None:
+def _print_model(known: dict[str, Any]) -> None:
     console.say()
     points = "" if known["inducing_points"] is None else f"{known['inducing_points']:,}"
     stop = "interrupted" if known["interrupted"] else "converged" if known["converged"] else "not converged"
@@ -94,12 +95,12 @@ def _tell_model(known: dict[str, Any]) -> None:
     console.say()
 
 
-def _tell_tuning(known: dict[str, Any]) -> None:
+def _print_tuning(known: dict[str, Any]) -> None:
     tuning = known["tuning"]
     if tuning is None or not tuning["trials"]:
         return
     seconds = sum(trial["seconds"] for trial in tuning["trials"])
     console.say()
-    console.say(f"Tuning: {len(tuning['trials'])} trials in {seconds:.1f} s (--json tells them)")
+    console.say(f"Tuning: {len(tuning['trials'])} trials in {seconds:.1f} s (--json lists them)")
     for line in tuning["chosen"]:
         console.say(line)

@@ -16,6 +16,7 @@ import typer
 
 from bayesvm.atomic import NO_ROOM, try_to_write
 from bayesvm.data.tables.files import COMPRESSIONS, FORMATS, Paths, find_files
+from bayesvm.workflow import TableModel
 
 SUFFIXES = {*FORMATS, *(suffix for ends in COMPRESSIONS.values() for suffix in ends)}
 
@@ -32,12 +33,14 @@ Target = Annotated[
     str | None, typer.Option("--target", "-t", help="Column of the classes.", show_default=False, metavar="NAME")
 ]
 Weight = Annotated[str | None, typer.Option("--weight", help="Column of row weights.", metavar="NAME")]
-Columns = Annotated[str | None, typer.Option("--columns", help="Columns to learn from; default: all.", metavar="A,B")]
+UsedColumns = Annotated[
+    str | None, typer.Option("--columns", help="Columns to learn from; default: all.", metavar="A,B")
+]
 Drop = Annotated[str | None, typer.Option("--drop", help="Columns to leave out.", metavar="A,B")]
-Levels = Annotated[
+Categories = Annotated[
     str | None,
     typer.Option(
-        "--levels", help="Columns whose numbers are names, such as postal codes; also the target.", metavar="A,B"
+        "--categories", help="Columns whose numbers are names, such as postal codes; also the target.", metavar="A,B"
     ),
 ]
 Holdout = Annotated[
@@ -46,7 +49,7 @@ Holdout = Annotated[
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", metavar="", help="No progress.")]
 Json = Annotated[bool, typer.Option("--json", metavar="", help="The result as JSON on stdout.")]
-Seed = Annotated[int, typer.Option("--seed", min=0, help="Decides all that is random.")]
+Seed = Annotated[int, typer.Option("--seed", min=0, help="Controls the randomness.")]
 Jobs = Annotated[
     int | None, typer.Option("--jobs", "-j", min=1, help="Threads; default: all cores.", show_default=False)
 ]
@@ -62,6 +65,19 @@ def names(text: str | None) -> list[str]:
     """Names with commas between them; one that has a comma in it stands in double quotes."""
     found = [] if text is None else next(csv.reader([text], skipinitialspace=True), [])
     return [name.strip() for name in found if name.strip()]
+
+
+def loaded(path: Path, jobs: int | None) -> TableModel:
+    """The model of a file, to predict with so many threads."""
+    model = TableModel.load(path)
+    if jobs is not None:
+        model.estimator.set_params(n_jobs=jobs)
+    return model
+
+
+def name_of(tables: Sequence[str]) -> str:
+    """Of several tables, for people."""
+    return tables[0] if len(tables) == 1 else f"{tables[0]}, …"
 
 
 def model_file(tables: list[str]) -> Path:

@@ -6,15 +6,13 @@ from typing import Annotated
 
 import typer
 
-from bayesvm.cli import console
-from bayesvm.cli.options import CopyTo, Format, Jobs, Json, ModelFile, Quiet, Tables, names, source
-from bayesvm.workflow import TableModel
+from bayesvm.cli import console, options
 from bayesvm.workflow.predicting import predict_table
 
 
 def predict(
-    model: ModelFile,
-    tables: Tables,
+    model: options.ModelFile,
+    tables: options.Tables,
     out: Annotated[
         str, typer.Option("--out", "-o", help="A .parquet, .arrow or .csv file; `-` writes CSV to stdout.")
     ] = "-",
@@ -25,12 +23,12 @@ def predict(
     keep: Annotated[
         str | None, typer.Option(help="Columns to copy beside the predictions, such as an id.", metavar="A,B")
     ] = None,
-    uncertainty: Annotated[bool, typer.Option(metavar="", help="Whether to tell why a row is uncertain.")] = True,
-    jobs: Jobs = None,
-    copy_to: CopyTo = None,
-    kind: Format = "csv",
-    quiet: Quiet = False,
-    json: Json = False,
+    uncertainty: Annotated[bool, typer.Option(metavar="", help="Whether to say why a row is uncertain.")] = True,
+    jobs: options.Jobs = None,
+    copy_to: options.CopyTo = None,
+    kind: options.Format = "csv",
+    quiet: options.Quiet = False,
+    json: options.Json = False,
 ) -> None:
     """Predict new rows: class, probabilities, epistemic and aleatoric part, interval.
 
@@ -45,31 +43,26 @@ def predict(
     """
     if json and out == "-":
         raise typer.BadParameter("--json writes to stdout: give the predictions a file with --out")
-    loaded = TableModel.load(model)
-    if jobs is not None:
-        loaded.estimator.set_params(n_jobs=jobs)
-    verbose = 0 if quiet else 1
+    predictor = options.loaded(model, jobs)
     with (
-        source(tables, kind) as files,
-        loaded.table(files, keep=names(keep), copy_to=copy_to, verbose=verbose) as table,
+        options.source(tables, kind) as files,
+        predictor.table(files, keep=options.names(keep), copy_to=copy_to, verbose=0 if quiet else 1) as table,
         console.rows_bar("predicting", quiet=quiet) as watch,
     ):
         done = predict_table(
-            loaded,
+            predictor,
             table,
             console.binary_output() if out == "-" else out,
             abstain=abstain,
             uncertainty=uncertainty,
-            keep=names(keep),
+            keep=options.names(keep),
             watch=watch,
         )
     if json:
         console.as_json(vars(done) | {"out": out})
     elif not quiet:
-        told = f"{done.n_rows:,} rows predicted"
-        if abstain is not None:
-            open_rows = done.n_rows - done.n_kept
-            told += f", {open_rows:,} ({open_rows / done.n_rows:.1%}) left open"
+        n_open = done.n_rows - done.n_kept
+        left_open = "" if abstain is None else f", {n_open:,} ({n_open / done.n_rows:.1%}) left open"
         stated = "" if not done.n_kept else f"; expected error of the predictions {done.stated_error:.4f}"
         where = "" if out == "-" else f": {out}"
-        console.errors.print(f"{told}{stated}{where}")
+        console.errors.print(f"{done.n_rows:,} rows predicted{left_open}{stated}{where}")

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Iterator
 from math import inf
 from pathlib import Path
 
-from bayesvm.caller import caller_level
+from bayesvm.warn import warn_user
 
 _LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")  # of containers
 REFUSED_FROM, REPORTED_FROM = 1 / 2, 1 / 8  # of the memory
@@ -25,7 +24,7 @@ def require_memory(name: str, n_features: int, n_vectors: int) -> None:
     if needed > REFUSED_FROM * present:
         raise ValueError(f"{about}; half of the {present / 1e9:,.1f} GB here can be used. {remedy}")
     if needed > REPORTED_FROM * present:
-        warnings.warn(f"{about}. {remedy}", UserWarning, stacklevel=caller_level())
+        warn_user(f"{about}. {remedy}")
 
 
 def memory_bytes() -> float:

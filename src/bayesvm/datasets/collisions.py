@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from bayesvm.datasets.remote import RemoteFile, download, find, folders, user_folder
+from bayesvm.datasets.downloads import RemoteFile, download, find, folders, user_folder
 from bayesvm.extras import optional
 
 

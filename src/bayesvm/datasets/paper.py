@@ -9,11 +9,13 @@ from pathlib import Path
 
 import numpy as np
 
-from bayesvm.datasets.remote import RemoteFile, download, find, folders
-from bayesvm.datasets.tables import Table, read_table
+from bayesvm.datasets.downloads import RemoteFile, download, find, folders
+from bayesvm.datasets.tables import FeaturesAndLabels, read_table
 
 
-def fetch_raetsch(name: str, *, data_home: str | Path | None = None, download_if_missing: bool = True) -> Table:
+def fetch_raetsch(
+    name: str, *, data_home: str | Path | None = None, download_if_missing: bool = True
+) -> FeaturesAndLabels:
     """Rows and labels ±1 of one of Rätsch's benchmark sets as the paper used it.
 
     ``name`` is breast_cancer, diabetes, flare, german, heart, splice or waveform. The file is looked for in the folder
@@ -33,7 +35,7 @@ def fetch_raetsch(name: str, *, data_home: str | Path | None = None, download_if
     return table[:, :-1].copy(), table[:, -1].astype(np.int64)
 
 
-def fetch_usps_3v5(*, data_home: str | Path | None = None, download_if_missing: bool = True) -> Table:
+def fetch_usps_3v5(*, data_home: str | Path | None = None, download_if_missing: bool = True) -> FeaturesAndLabels:
     """Handwritten digits of 16 × 16 grey values in [-1, 1]: 3 is +1, 5 is -1.
 
     The first 1214 rows are the official training part. Looked for and downloaded as by ``fetch_raetsch``.
@@ -55,32 +57,23 @@ def _locate(file: RemoteFile, table: str, data_home: str | Path | None, *, downl
     return download(file, data_home, allowed=download_if_missing)
 
 
-def _of_the_authors(name: str, sha256: str, n_bytes: int) -> RemoteFile:
-    return RemoteFile(name, f"{_AUTHORS}/{name}", sha256, n_bytes)
-
-
 _AUTHORS = "https://raw.githubusercontent.com/theogf/BayesianSVM/d00cd735a2193f7ab5dde6d322d951a37a4225ae/data"
-RAETSCH = {
-    "breast_cancer": _of_the_authors(
-        "Processed_BreastCancer.data", "5bfffae8f7803df00e717f81860e71c2f871f38f960f66f14b2799751f6c9ef0", 27_597
-    ),
-    "diabetes": _of_the_authors(
-        "Processed_Diabetis.data", "62682eef145f8fabb96aba5b6cd2594fc3259103c19b825effa20bae8911ace4", 72_969
-    ),
-    "flare": _of_the_authors(
-        "Processed_Flare.data", "85235c5b4800b76a385776f0fdcf086665a68b0d06ada62cccdf8a676a10bb5f", 2_930
-    ),
-    "german": _of_the_authors(
-        "Processed_German.data", "a9f0d55a41e2a27c6cb643f69ab04fb04d7fa2f020f64f56b6046bc75b1d8c62", 229_774
-    ),
-    "heart": _of_the_authors(
-        "Processed_Heart.data", "606c5b7f9108aef5e0725010d8bd458250512ac0ddee70d875976f488ce64583", 41_264
-    ),
-    "splice": _of_the_authors(
-        "Processed_Splice.data", "cdad70b85c742d6740a7f96e91b034592dcca4a0bb4db3b4595825bee8f0cdc3", 366_549
-    ),
-    "waveform": _of_the_authors(
-        "Processed_Waveform.data", "08658b8b87b96345b8f1796b78da52ae0dd279da09e9184b4d7a0f4a433b70b2", 1_215_085
-    ),
+_FILES = {
+    "breast_cancer": ("BreastCancer", "5bfffae8f7803df00e717f81860e71c2f871f38f960f66f14b2799751f6c9ef0", 27_597),
+    "diabetes": ("Diabetis", "62682eef145f8fabb96aba5b6cd2594fc3259103c19b825effa20bae8911ace4", 72_969),
+    "flare": ("Flare", "85235c5b4800b76a385776f0fdcf086665a68b0d06ada62cccdf8a676a10bb5f", 2_930),
+    "german": ("German", "a9f0d55a41e2a27c6cb643f69ab04fb04d7fa2f020f64f56b6046bc75b1d8c62", 229_774),
+    "heart": ("Heart", "606c5b7f9108aef5e0725010d8bd458250512ac0ddee70d875976f488ce64583", 41_264),
+    "splice": ("Splice", "cdad70b85c742d6740a7f96e91b034592dcca4a0bb4db3b4595825bee8f0cdc3", 366_549),
+    "waveform": ("Waveform", "08658b8b87b96345b8f1796b78da52ae0dd279da09e9184b4d7a0f4a433b70b2", 1_215_085),
 }
-USPS = _of_the_authors("USPS.csv", "76d9ff03c0f8bacf2d41beeb1ef3121becebfd9a17c43a02673d85cd337def9e", 2_908_381)
+RAETSCH = {
+    name: RemoteFile(f"Processed_{theirs}.data", f"{_AUTHORS}/Processed_{theirs}.data", sha256, n_bytes)
+    for name, (theirs, sha256, n_bytes) in _FILES.items()
+}
+USPS = RemoteFile(
+    "USPS.csv",
+    f"{_AUTHORS}/USPS.csv",
+    "76d9ff03c0f8bacf2d41beeb1ef3121becebfd9a17c43a02673d85cd337def9e",
+    2_908_381,
+)

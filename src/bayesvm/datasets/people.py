@@ -1,4 +1,4 @@
-"""Datasets: people, an invented table as tables are: text, gaps, an id; and the exact probability at every row."""
+"""Datasets: people, a synthetic table with text, missing values and an id, and the exact probability at every row."""
 
 from __future__ import annotations
 
@@ -9,8 +9,6 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import expit
 
-Floats = npt.NDArray[np.float64]
-
 
 @dataclass(frozen=True)
 class People:
@@ -18,15 +16,15 @@ class People:
 
     columns: dict[str, npt.NDArray[Any]]  # text is None where it is missing, numbers are NaN
     income: npt.NDArray[Any]  # "average" or "high"
-    probability: Floats
+    probability: npt.NDArray[np.float64]
 
 
 def people(n_rows: int, random_state: int | None = None) -> People:
-    """Who earns much: eight columns of numbers, text, yes and no, with gaps, and an id that says nothing.
+    """Who earns much: eight columns of numbers, text, yes and no, with missing values, and an id that says nothing.
 
-    ``occupation`` has frequent and rare levels, and is missing at random. ``commute`` (minutes) is missing for those
-    who work at home, which says something. The class is drawn with a probability that is a function of what the row
-    shows, gaps included: nobody can do better than that probability.
+    ``occupation`` has frequent and rare categories, and is missing at random. ``commute`` (minutes) is missing for
+    those who work at home, which says something. The class is drawn with a probability that is a function of what the
+    row shows, missing values included: nobody can do better than that probability.
 
     >>> from bayesvm.datasets import people
     >>> made = people(1000, random_state=0)

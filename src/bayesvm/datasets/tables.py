@@ -13,10 +13,10 @@ import numpy.typing as npt
 
 from bayesvm.extras import optional
 
-Table = tuple[npt.NDArray[np.float64], npt.NDArray[np.int64]]
+FeaturesAndLabels = tuple[npt.NDArray[np.float64], npt.NDArray[np.int64]]
 
 
-def load_table(name: str) -> Table:
+def load_table(name: str) -> FeaturesAndLabels:
     """Rows and labels of ``$BAYESVM_DATA/name.parquet``; needs pyarrow.
 
     The column ``y`` holds the labels, whole numbers; all other columns are features. Other names, text and tables that
@@ -35,7 +35,7 @@ def load_table(name: str) -> Table:
     return read_table(path)
 
 
-def read_table(path: Path) -> Table:
+def read_table(path: Path) -> FeaturesAndLabels:
     """Rows and labels of a Parquet file, in float64 and int64."""
     table = optional("pyarrow.parquet", "datasets").read_table(path)
     columns = [column for column in table.column_names if column != "y"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from numbers import Number
 from typing import Any
 
@@ -10,9 +9,9 @@ import numpy as np
 from sklearn.utils import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 
-from bayesvm.caller import caller_level
 from bayesvm.data.checks import Locate
 from bayesvm.estimators.labels import ClassEncoder, LabelCounts
+from bayesvm.warn import warn_user
 
 MOST_CLASSES = 500
 MOST_NUMBERS = 200  # that are taken for names of classes,
@@ -48,7 +47,7 @@ def _too_many(labels: np.ndarray, n_rows: int, target: str, *, numbers: bool) ->
             f"{target} has {len(labels):,} different numbers in {n_rows:,} rows, like a quantity. bayesvm is a "
             f"classifier: bin the target (above and below a limit, for example). Up to {MOST_NUMBERS} numbers with "
             f"{ROWS_OF_A_NUMBER} rows each are taken for classes; if more are meant, give them as text: "
-            "y.astype(str), a column of text, or --levels on the command line"
+            "y.astype(str), a column of text, or --categories on the command line"
         )
     return (
         f"{target} has {len(labels):,} different labels in {n_rows:,} rows: is it an identifier? Up to {MOST_CLASSES} "
@@ -59,11 +58,9 @@ def _too_many(labels: np.ndarray, n_rows: int, target: str, *, numbers: bool) ->
 def warn_if_costly(n_classes: int, n_rows: int) -> None:
     """Say so before a fit that takes long because of its many classes."""
     if n_classes > COSTLY_CLASSES:
-        warnings.warn(
+        warn_user(
             f"{n_classes} classes: as many models are trained, each class against the rest, over {n_rows:,} rows; "
             "that takes about as many times as long as two classes. Merge rare classes if that is too long",
-            UserWarning,
-            stacklevel=caller_level(),
         )
 
 

@@ -5,7 +5,6 @@ What is learned is one value, ``fitted_``; scikit-learn's attributes are read fr
 
 from __future__ import annotations
 
-import warnings
 from abc import ABCMeta, abstractmethod
 from copy import copy
 from hashlib import sha256
@@ -16,7 +15,6 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
 
-from bayesvm.caller import caller_level
 from bayesvm.core.heads import Binary, ClassHead, OneVsRest
 from bayesvm.core.likelihoods import noisy
 from bayesvm.core.posterior import Gaussian
@@ -38,6 +36,7 @@ from bayesvm.progress import progress_display
 from bayesvm.storage.checkpoints import CheckpointFile, identity
 from bayesvm.storage.kernels import classes_of
 from bayesvm.storage.models import Model, write_model
+from bayesvm.warn import warn_user
 
 NOISE = 1.0  # variance; .3 and 3 are about as good, and all far better than none where rows are many
 BATCH_SIZE = 4096
@@ -262,7 +261,7 @@ class BaseBayesianSVC(PredictingClassifier, metaclass=ABCMeta):
             )
         else:
             return
-        warnings.warn(message, ConvergenceWarning, stacklevel=caller_level())
+        warn_user(message, ConvergenceWarning)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

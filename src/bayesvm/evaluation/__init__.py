@@ -2,16 +2,16 @@
 
 from bayesvm.evaluation.calibration import Reliability, reliability
 from bayesvm.evaluation.coverage import DoubtHistogram, RiskCoverage, risk_coverage
-from bayesvm.evaluation.figures import Figure, figures
+from bayesvm.evaluation.metrics import Metric, metrics
 from bayesvm.evaluation.predictions import Predictions
 
 __all__ = [
     "DoubtHistogram",
-    "Figure",
+    "Metric",
     "Predictions",
     "Reliability",
     "RiskCoverage",
-    "figures",
+    "metrics",
     "reliability",
     "risk_coverage",
 ]

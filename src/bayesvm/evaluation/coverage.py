@@ -9,9 +9,9 @@ import numpy as np
 from bayesvm.evaluation.predictions import Floats, Predictions
 
 COVERAGES = (1.0, 0.95, 0.9, 0.8, 0.7, 0.5)  # that tables tell of
-MOST_POINTS = 500  # of a curve: more than a picture shows
+POINTS_SHOWN = 500  # of a curve: more than a plot shows
 N_BINS = 2**16  # a power of two, so that a doubt falls into its bin without rounding
-ROUNDING = 1e-9  # of sums of many doubts, relative
+SUM_ROUNDING = 1e-9  # of sums of many doubts, relative
 
 
 class RiskCoverage(NamedTuple):
@@ -59,7 +59,7 @@ def risk_coverage(predictions: Predictions) -> RiskCoverage:
     )
     coverage, risk = kept / kept[-1], wrong / kept
     area = float(risk @ np.diff(coverage, prepend=0.0))
-    shown = np.unique(np.searchsorted(coverage, np.arange(1, MOST_POINTS + 1) / MOST_POINTS))
+    shown = np.unique(np.searchsorted(coverage, np.arange(1, POINTS_SHOWN + 1) / POINTS_SHOWN))
     return RiskCoverage(coverage[shown], risk[shown], (stated / kept)[shown], area)
 
 
@@ -98,7 +98,7 @@ class DoubtHistogram:
         The rows of a bin, which is 1/65,536 wide, are kept or left out together. -1 if no row may be kept, or there is
         none; 1 if all may be.
         """
-        too_much = np.cumsum(self._sums) > rate * np.cumsum(self._weights) * (1 + ROUNDING)
+        too_much = np.cumsum(self._sums) > rate * np.cumsum(self._weights) * (1 + SUM_ROUNDING)
         occupied = np.flatnonzero(self._weights)
         left_out = occupied[too_much[occupied]]
         if len(left_out) == len(occupied):

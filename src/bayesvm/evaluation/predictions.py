@@ -12,7 +12,7 @@ Floats = npt.NDArray[np.float64]
 Numbers = npt.NDArray[np.intp]
 Flags = npt.NDArray[np.bool_]
 
-ROUNDING = 1e-3  # by which probabilities may miss a sum of one: some come from files with few digits
+SUM_TOLERANCE = 1e-3  # by which probabilities may miss a sum of one: some come from files with few digits
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,9 +29,9 @@ class Predictions:
 
     Examples
     --------
-    >>> from bayesvm.evaluation import Predictions, figures
+    >>> from bayesvm.evaluation import Predictions, metrics
     >>> said = Predictions.of(["no", "yes"], ["yes", "no"], [[0.2, 0.8], [0.6, 0.4]])  # classes_, y, predict_proba(X)
-    >>> figures(said, n_bootstrap=0)["error"].value
+    >>> metrics(said, n_bootstrap=0)["error"].value
     0.0
     """
 
@@ -73,7 +73,7 @@ class Predictions:
         checked = {name: _per_row(name, values, len(labels)) for name, values in per_row.items() if values is not None}
         if weight is not None and not checked["weight"].any():
             raise ValueError("all rows have weight zero; there is nothing to judge predictions by")
-        return cls(classes, _numbers(classes, labels), _probabilities(proba), **checked)
+        return cls(classes, class_numbers(classes, labels), _probabilities(proba), **checked)
 
     @property
     def n_rows(self) -> int:
@@ -109,7 +109,7 @@ class Predictions:
         return np.ones(self.n_rows) if self.weight is None else self.weight
 
     def take(self, rows: npt.ArrayLike) -> Self:
-        """The predictions for some rows, told by their numbers or by a mask."""
+        """The predictions for some rows, given by their numbers or by a mask."""
         chosen = np.asarray(rows)
         per_row = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "classes"}
         return replace(self, **{name: values[chosen] for name, values in per_row.items() if values is not None})
@@ -128,8 +128,9 @@ def _require_classes(classes: npt.NDArray[Any]) -> None:
         )
 
 
-def _numbers(classes: npt.NDArray[Any], labels: npt.NDArray[Any]) -> Numbers:
-    """Of each label among the classes."""
+def class_numbers(classes: npt.NDArray[Any], labels: Any) -> Numbers:
+    """The number of each label among the classes."""
+    labels = np.asarray(labels)
     number = {label: k for k, label in enumerate(classes.tolist())}
     numbers = np.fromiter((number.get(label, -1) for label in labels.tolist()), np.intp, len(labels))
     strange = np.flatnonzero(numbers < 0)
@@ -145,7 +146,10 @@ def _numbers(classes: npt.NDArray[Any], labels: npt.NDArray[Any]) -> Numbers:
 
 def _probabilities(proba: Floats) -> Floats:
     # A NaN is not within anything.
-    broken = ~(((proba >= -ROUNDING) & (proba <= 1 + ROUNDING)).all(axis=1) & (abs(proba.sum(axis=1) - 1) <= ROUNDING))
+    broken = ~(
+        ((proba >= -SUM_TOLERANCE) & (proba <= 1 + SUM_TOLERANCE)).all(axis=1)
+        & (abs(proba.sum(axis=1) - 1) <= SUM_TOLERANCE)
+    )
     if broken.any():
         row = int(np.argmax(broken))
         raise ValueError(

@@ -8,7 +8,7 @@ import numpy as np
 
 from bayesvm.export.graph import Graph, Value, concatenated, where
 from bayesvm.preparation import Recipe
-from bayesvm.preparation.columns import LevelColumn, NumberColumn
+from bayesvm.preparation.encoding import CategoryColumn, NumberColumn
 
 
 def features_of(recipe: Recipe, graph: Graph, dtype: np.dtype[Any]) -> Value:
@@ -23,22 +23,22 @@ def _number(column: NumberColumn, graph: Graph, dtype: np.dtype[Any]) -> Value:
     return concatenated([filled, missing.cast(dtype)]) if column.indicator else filled
 
 
-def _levels(column: LevelColumn, graph: Graph, dtype: np.dtype[Any]) -> Value:
-    """Text looked up in a table of features: a row for each level, and a last one for all other text."""
+def _category(column: CategoryColumn, graph: Graph, dtype: np.dtype[Any]) -> Value:
+    """Text looked up in a table of features: a row for each category, and a last one for all other text."""
     given = graph.input(column.name, np.object_, 1)
-    known = len(column.levels)
-    rows = np.eye(known + 1)[:, : known + column.rare]  # others are a level of their own, or none
+    known = len(column.categories)
+    rows = np.eye(known + 1)[:, : known + column.rare]  # others are a category of their own, or none
     if rows.shape[1] == 2:
         rows = rows[:, 1:]
     number = given.apply(
         "LabelEncoder",
         dtype=np.int64,
         domain="ai.onnx.ml",
-        keys_strings=list(column.levels),
+        keys_strings=list(column.categories),
         values_int64s=list(range(known)),
         default_int64=known,
     )
     return graph.constant(rows, dtype).at(number.flat())
 
 
-COLUMNS: dict[type, Any] = {NumberColumn: _number, LevelColumn: _levels}
+COLUMNS: dict[type, Any] = {NumberColumn: _number, CategoryColumn: _category}

@@ -5,7 +5,6 @@ The steps, each a function: open the rows, prepare (scaling, tuning, features), 
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
@@ -13,7 +12,6 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from bayesvm.caller import caller_level
 from bayesvm.core.cavities import Cavities
 from bayesvm.core.heads import Head
 from bayesvm.core.linalg import OUT_OF_RANGE, NotFiniteError, NotPositiveDefiniteError
@@ -29,6 +27,7 @@ from bayesvm.inference.session import Checkpoint, Listeners, NoCheckpoint, Prepa
 from bayesvm.inference.settings import Settings
 from bayesvm.inference.training import Plan, Trained, train
 from bayesvm.inference.tuning_report import Report
+from bayesvm.warn import warn_user
 
 LOO_ROWS = 20_000  # a random choice of so many rows stands for all, beyond that
 FEW_LOO_ROWS = 2_000  # in a fit that somebody asked to stop
@@ -287,18 +286,14 @@ def _naming_the_largest_column(raw: BlockSource, settings: Settings) -> Iterator
 def _warn_of_repetition(found: Repetition) -> None:
     """Warn about copies and about very uneven weights."""
     if found.copied >= SOME_COPIES:
-        warnings.warn(
+        warn_user(
             f"{found.copied:.1%} of the rows are exact copies of other rows. Copies are left out together, so that "
             "leave-one-out does not predict a row from its own copy. If they come from oversampling, give every row "
             "once and use sample_weight or class_weight.",
-            UserWarning,
-            stacklevel=caller_level(),
         )
     effective = found.evenness * found.n_rows
     if effective < max(FEW_EFFECTIVE * found.n_rows, min(100, found.n_rows / 4)):
-        warnings.warn(
+        warn_user(
             f"the weights are so uneven that {found.n_rows:,} rows count as {effective:,.0f} of equal weight; the fit "
             "is as uncertain as one on that many rows. Cap the largest weights, or use fewer of the light rows.",
-            UserWarning,
-            stacklevel=caller_level(),
         )

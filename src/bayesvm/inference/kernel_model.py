@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import copy
 import time
-import warnings
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from bayesvm.caller import caller_level
 from bayesvm.core.cavities import Cavities
 from bayesvm.core.features import InducingFeatures
 from bayesvm.core.gradients import LearnableFeatures
@@ -32,6 +30,7 @@ from bayesvm.inference.settings import Settings
 from bayesvm.inference.training import Plan, Trained
 from bayesvm.inference.tuning import FIRST, MOST_ROWS, Candidates, Entry, Tuner
 from bayesvm.inference.tuning_report import Report, TrialLog
+from bayesvm.warn import warn_user
 
 GROWTH = (300, 1_000)  # numbers of inducing points that "auto" tries one after the other,
 PASS_BUDGET = 2e10  # as long as rows × points² is at most this; the first one always
@@ -178,11 +177,9 @@ class KernelModel:
             return inducing.every_row(source)
         points = inducing.select(source, self.inducing, size, session.rng, kernel, session.head)
         if not isinstance(self.n_inducing, str) and len(points) < self.n_inducing:
-            warnings.warn(
+            warn_user(
                 f"n_inducing={self.n_inducing}, but there are only {len(points)} distinct rows or clusters; "
                 f"{len(points)} inducing points are used.",
-                UserWarning,
-                stacklevel=caller_level(),
             )
         return points
 

@@ -1,4 +1,4 @@
-"""Pictures of fitted models and their predictions, in the manner of scikit-learn's displays: ``bayesvm[plots]``."""
+"""Plots of fitted models and their predictions, in the manner of scikit-learn's displays: ``bayesvm[plots]``."""
 
 from bayesvm.inspection.decision_boundary import DecisionBoundaryDisplay
 from bayesvm.inspection.elbo_trace import ElboTraceDisplay

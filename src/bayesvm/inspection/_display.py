@@ -3,21 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from bayesvm.evaluation.predictions import Floats
 from bayesvm.extras import optional
 
-MOST_POINTS = 2_000  # of a scatter plot: more make a picture slow and its file large, and are no longer seen
+__all__ = ["MOST_POINTS", "Array", "Display", "Floats", "legend_above", "some_of", "without_math"]
+
+Array = npt.NDArray[Any]
+MOST_POINTS = 2_000  # of a scatter plot: more make a plot slow and its file large, and are no longer seen
 
 
 class Display:
-    """A picture that keeps its numbers: ``plot`` draws them, and leaves ``ax_`` and ``figure_``."""
+    """A plot that keeps its numbers: ``plot`` draws them, and leaves ``ax_`` and ``figure_``.
+
+    Displays are dataclasses. What their fields call ``Floats`` or ``Array`` may be given as any sequence.
+    """
 
     ax_: Any
     figure_: Any
+
+    def __post_init__(self) -> None:
+        for each in fields(self):  # type: ignore[arg-type]
+            kind, value = str(each.type).partition(" ")[0], getattr(self, each.name)
+            if kind in {"Floats", "Array"} and value is not None:
+                setattr(self, each.name, np.asarray(value, np.float64 if kind == "Floats" else None))
 
     def _begin(self, ax: Any) -> Any:
         """Axes to draw on: those given, or new ones."""
@@ -47,19 +61,10 @@ def legend_above(ax: Any, handles: Sequence[Any], labels: Sequence[str], notes: 
     where = {"loc": "lower left", "bbox_to_anchor": (0.0, 1.0), "borderaxespad": 0.2}
     look = {"frameon": False, "prop": font, "title_fontproperties": font, "alignment": "left"}
     ax.legend(handles, labels, ncols=n_columns, title="; ".join(notes) or None, **where, **look)
-    plain(*ax.get_legend().get_texts())
+    without_math(*ax.get_legend().get_texts())
 
 
-def plain(*texts: Any) -> None:
+def without_math(*texts: Any) -> None:
     """Names of columns and classes are no formulas, though there be two dollars in them."""
     for text in texts:
         text.set_parse_math(False)
-
-
-def counted(n: int, what: str) -> str:
-    """A number and its noun.
-
-    >>> counted(1, "row"), counted(1200, "row")
-    ('1 row', '1,200 rows')
-    """
-    return f"{n:,} {what}" + ("" if n == 1 else "s")

@@ -51,13 +51,13 @@ def with_columns(X: Any, numbers: Sequence[int], values: Sequence[Any]) -> Any:
 def typical(X: Any, number: int) -> Any:
     """The median of a column of numbers, else the most frequent value."""
     column = column_of(X, number)
-    if is_number(column):
+    if holds_numbers(column):
         return float(np.median(column.astype(float)))
     values, counts = np.unique(column.astype(str), return_counts=True)
     return values[counts.argmax()]
 
 
-def is_number(column: npt.NDArray[Any]) -> bool:
+def holds_numbers(column: npt.NDArray[Any]) -> bool:
     """Whether values are numbers, also those that a data frame holds as objects."""
     if column.dtype == object:
         return all(isinstance(value, int | float | np.number) for value in column.flat)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -10,11 +11,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from bayesvm.evaluation import Predictions
 from bayesvm.inspection._display import Display
-from bayesvm.inspection._fitted import Fitted
+from bayesvm.inspection._pipelines import ModelInPipeline
 
 
 class PredictionDisplay(Display, ABC):
-    """A picture of predictions: from a model and rows, from probabilities, or from ``evaluation.Predictions``."""
+    """A plot of predictions: from a model and rows, from probabilities, or from ``evaluation.Predictions``."""
 
     _of_uncertainty: ClassVar[bool] = False  # whether ``predict_uncertainty`` is needed
 
@@ -34,7 +35,7 @@ class PredictionDisplay(Display, ABC):
         check_is_fitted(estimator)
         split = {}
         if cls._of_uncertainty:
-            fitted = Fitted.of(estimator)
+            fitted = ModelInPipeline.of(estimator)
             found = fitted.model.predict_uncertainty(fitted.prepared(X))
             split = {name: found[name] for name in ("aleatoric", "epistemic")}
         proba = estimator.predict_proba(X)
@@ -56,7 +57,7 @@ class PredictionDisplay(Display, ABC):
         """Draw probabilities of shape (n_rows, n_classes), or those of the second of two classes, and true labels.
 
         ``classes`` are the labels of the columns, sorted; by default those that occur. ``aleatoric`` and ``epistemic``
-        are those of ``predict_uncertainty``, where a picture shows them. Further arguments are those of ``of``.
+        are those of ``predict_uncertainty``, where a plot shows them. Further arguments are those of ``of``.
         """
         split = {"aleatoric": aleatoric, "epistemic": epistemic}
         predictions = Predictions.of(*labelled(y_true, proba, classes), weight=sample_weight, **split)
@@ -83,11 +84,5 @@ def against_the_rest(predictions: Predictions, pos_label: Any) -> Predictions:
         raise ValueError(f"pos_label {pos_label!r} is not a class; the classes are {labels}")
     number = labels.index(pos_label)
     p = predictions.proba[:, number]
-    return Predictions(
-        np.array([False, True]),
-        (predictions.y == number).astype(np.intp),
-        np.column_stack([1 - p, p]),
-        predictions.weight,
-        predictions.aleatoric,
-        predictions.epistemic,
-    )
+    y, proba = (predictions.y == number).astype(np.intp), np.column_stack([1 - p, p])
+    return replace(predictions, classes=np.array([False, True]), y=y, proba=proba)

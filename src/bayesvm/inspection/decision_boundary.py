@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from bayesvm.evaluation.formatting import counted
+from bayesvm.evaluation.predictions import class_numbers
 from bayesvm.extras import optional
-from bayesvm.inspection import _colours as colours
-from bayesvm.inspection._display import MOST_POINTS, Display, counted, legend_above, plain, some_of
-from bayesvm.inspection._fitted import Fitted, column_number
+from bayesvm.inspection import colours
+from bayesvm.inspection._display import MOST_POINTS, Array, Display, Floats, legend_above, some_of, without_math
 from bayesvm.inspection._frames import as_rows, column_of, rows_of, typical, with_columns
+from bayesvm.inspection._pipelines import ModelInPipeline, column_number
 
 PAD = 0.08  # of the range of the data, on all sides
 STRONGEST = 0.6  # opacity where the model knows
@@ -20,6 +23,7 @@ WEAKEST = 0.06  # and where it does not
 UNKNOWN = 0.5  # share of the greatest entropy at which an epistemic part is as good as not knowing at all
 
 
+@dataclass(eq=False, repr=False)
 class DecisionBoundaryDisplay(Display):
     """Class probabilities over two features, shaded, and fading where more data would change them.
 
@@ -59,36 +63,19 @@ class DecisionBoundaryDisplay(Display):
     (30, 30, 2)
     """
 
-    points_: Any
-    margin_: Any
-    inducing_: Any
-
-    def __init__(
-        self,
-        x: npt.ArrayLike,
-        y: npt.ArrayLike,
-        proba: npt.ArrayLike,
-        epistemic: npt.ArrayLike,
-        classes: npt.ArrayLike,
-        *,
-        latent: npt.ArrayLike | None = None,
-        points: npt.ArrayLike | None = None,
-        codes: npt.ArrayLike | None = None,
-        inducing: npt.ArrayLike | None = None,
-        feature_names: Sequence[str] = ("column 0", "column 1"),
-        n_held: int = 0,
-        n_rows: int | None = None,
-    ) -> None:
-        self.x, self.y = np.asarray(x, np.float64), np.asarray(y, np.float64)
-        self.proba, self.epistemic = np.asarray(proba, np.float64), np.asarray(epistemic, np.float64)
-        self.classes = np.asarray(classes)
-        self.latent = None if latent is None else np.asarray(latent, np.float64)
-        self.points = None if points is None else np.asarray(points, np.float64)
-        self.codes = None if codes is None else np.asarray(codes)
-        self.inducing = None if inducing is None else np.asarray(inducing, np.float64)
-        self.feature_names = tuple(map(str, feature_names))
-        self.n_held = n_held
-        self.n_rows = n_rows
+    x: Floats
+    y: Floats
+    proba: Floats
+    epistemic: Floats
+    classes: Array
+    _: KW_ONLY
+    latent: Floats | None = None
+    points: Floats | None = None
+    codes: Array | None = None
+    inducing: Floats | None = None
+    feature_names: Sequence[str] = ("column 0", "column 1")
+    n_held: int = 0
+    n_rows: int | None = None
 
     @classmethod
     def from_estimator(
@@ -116,7 +103,7 @@ class DecisionBoundaryDisplay(Display):
         grid_resolution : int
             Steps along either feature.
         """
-        fitted, X = Fitted.of(estimator), as_rows(X)
+        fitted, X = ModelInPipeline.of(estimator), as_rows(X)
         names = fitted.names(X, feature_names)
         if features is None and X.shape[1] != 2:
             raise ValueError(
@@ -126,7 +113,7 @@ class DecisionBoundaryDisplay(Display):
         columns = [column_number(feature, names) for feature in ((0, 1) if features is None else features)]
         if len(set(columns)) != 2 or len(columns) != 2:
             raise ValueError(f"features must be two different columns, got {features!r}")
-        codes = None if y is None else fitted.codes(y)
+        codes = None if y is None else class_numbers(fitted.model.classes_, y)
         if codes is not None and len(codes) != X.shape[0]:
             raise ValueError(f"y has {len(codes)} labels for {X.shape[0]} rows")
         data = np.column_stack([column_of(X, column).astype(float) for column in columns])
@@ -168,11 +155,11 @@ class DecisionBoundaryDisplay(Display):
         how = {"extent": edges, "origin": "lower", "aspect": "auto", "interpolation": "bilinear", "zorder": 0}
         self.image_ = ax.imshow(self._shades(), **(how | kwargs))
         self.boundary_ = self._contour(ax, self._advantage(), [0.0], linewidths=1.6)
-        self.margin_ = None
+        self.margin_: Any = None
         if margin and self.latent is not None:
             self.margin_ = self._contour(ax, [self.latent], [-1.0, 1.0], linewidths=0.9, linestyles="dashed", alpha=0.7)
         self._draw_points(ax)
-        self.inducing_ = None
+        self.inducing_: Any = None
         if inducing and self.inducing is not None:
             open_marker = {"marker": "o", "markerfacecolor": "none", "markersize": 6, "linestyle": "", "zorder": 4}
             (self.inducing_,) = ax.plot(
@@ -183,7 +170,7 @@ class DecisionBoundaryDisplay(Display):
                 label="inducing points",
             )
         ax.set(xlim=edges[:2], ylim=edges[2:], xlabel=self.feature_names[0], ylabel=self.feature_names[1])
-        plain(ax.xaxis.label, ax.yaxis.label)
+        without_math(ax.xaxis.label, ax.yaxis.label)
         if key:
             self._explain(ax)
         return self
@@ -218,7 +205,7 @@ class DecisionBoundaryDisplay(Display):
         return drawn or None
 
     def _draw_points(self, ax: Any) -> None:
-        self.points_ = None
+        self.points_: Any = None
         if self.points is None or self.codes is None:
             return
         edge = optional("matplotlib", "plots").rcParams["axes.facecolor"]
@@ -248,7 +235,7 @@ class DecisionBoundaryDisplay(Display):
             bar = self.figure_.colorbar(scale, ax=ax)
             bar.solids.set_alpha(STRONGEST)
             bar.set_label(f"P(y = {self.classes[1]}); paler: less known")
-            plain(bar.ax.yaxis.label)
+            without_math(bar.ax.yaxis.label)
 
 
 def _between_two() -> Any:
@@ -277,7 +264,7 @@ def _plane(X: Any, columns: Sequence[int], across: npt.NDArray[np.float64], alon
     return with_columns(row, [*columns, *rest], [*pairs, *(typical(X, column) for column in rest)])
 
 
-def _inducing_points(fitted: Fitted, columns: Sequence[int]) -> npt.NDArray[np.float64] | None:
+def _inducing_points(fitted: ModelInPipeline, columns: Sequence[int]) -> npt.NDArray[np.float64] | None:
     """Their coordinates; after steps that cannot be undone, none."""
     points = getattr(fitted.model, "inducing_points_", None)
     if points is None or (fitted.before is not None and not hasattr(fitted.before, "inverse_transform")):

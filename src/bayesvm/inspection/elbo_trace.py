@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from bayesvm.inspection import _colours as colours
-from bayesvm.inspection._display import Display
-from bayesvm.inspection._fitted import Fitted
-
-ALL_LEFT_OUT = 20_000  # up to so many rows ``loo_indices_`` has all of them
+from bayesvm.inspection import colours
+from bayesvm.inspection._display import Display, Floats
+from bayesvm.inspection._pipelines import ModelInPipeline
 
 
+@dataclass(eq=False, repr=False)
 class ElboTraceDisplay(Display):
     """The evidence lower bound after each update.
 
@@ -39,9 +38,9 @@ class ElboTraceDisplay(Display):
     'ELBO per row (nats)'
     """
 
-    def __init__(self, elbo: npt.ArrayLike, *, n_rows: float | None = None) -> None:
-        self.elbo = np.asarray(elbo, np.float64)
-        self.n_rows = n_rows
+    elbo: Floats
+    _: KW_ONLY
+    n_rows: float | None = None
 
     @classmethod
     def from_estimator(
@@ -49,12 +48,10 @@ class ElboTraceDisplay(Display):
     ) -> ElboTraceDisplay:
         """Draw ``elbo_trace_`` of a fitted model or a pipeline that ends in one.
 
-        ``n_rows`` is the number of rows of the fit (their weight), for the bound of one row. A model that learned from
-        fewer than 20,000 knows it.
+        ``n_rows`` is the number of rows of the fit (their weight), for the bound of one row; by default ``n_samples_``.
         """
-        model = Fitted.of(estimator).model
-        if n_rows is None and len(left_out := getattr(model, "loo_indices_", ())) < ALL_LEFT_OUT:
-            n_rows = len(left_out) or None
+        model = ModelInPipeline.of(estimator).model
+        n_rows = getattr(model, "n_samples_", None) if n_rows is None else n_rows
         return cls(model.elbo_trace_, n_rows=n_rows).plot(ax=ax, **kwargs)
 
     def plot(self, ax: Any = None, **kwargs: Any) -> ElboTraceDisplay:

@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from bayesvm.inspection import _colours as colours
-from bayesvm.inspection._display import Display, counted, plain, some_of
-from bayesvm.inspection._fitted import Fitted, column_number
-from bayesvm.inspection._frames import as_rows, column_of, is_number, rows_of, with_columns
+from bayesvm.evaluation.formatting import counted
+from bayesvm.inspection import colours
+from bayesvm.inspection._display import Array, Display, Floats, some_of, without_math
+from bayesvm.inspection._frames import as_rows, column_of, holds_numbers, rows_of, with_columns
+from bayesvm.inspection._pipelines import ModelInPipeline, column_number
 
 FEW_VALUES = 12  # a column with no more distinct values is asked for each of them
-MOST_LEVELS = 20
+MOST_SETTINGS = 20
 OUTER = (1, 99)  # percentiles between which a number is moved
 BAND = (0.025, 0.975)
 
 
+@dataclass(eq=False, repr=False)
 class PartialDependenceDisplay(Display):
     """Mean probability of a class over some rows while a feature of all of them is moved, with a 95 % credible band.
 
@@ -54,26 +56,16 @@ class PartialDependenceDisplay(Display):
     True
     """
 
-    def __init__(
-        self,
-        values: npt.ArrayLike,
-        mean: npt.ArrayLike,
-        lower: npt.ArrayLike,
-        upper: npt.ArrayLike,
-        *,
-        labels: Sequence[str] | None = None,
-        deciles: npt.ArrayLike | None = None,
-        feature_name: str = "feature",
-        target: Any = None,
-        n_rows: int | None = None,
-    ) -> None:
-        self.values = np.asarray(values)
-        self.mean, self.lower, self.upper = (np.asarray(part, np.float64) for part in (mean, lower, upper))
-        self.labels = None if labels is None else [str(label) for label in labels]
-        self.deciles = None if deciles is None else np.asarray(deciles, np.float64)
-        self.feature_name = feature_name
-        self.target = target
-        self.n_rows = n_rows
+    values: Array
+    mean: Floats
+    lower: Floats
+    upper: Floats
+    _: KW_ONLY
+    labels: Sequence[str] | None = None
+    deciles: Floats | None = None
+    feature_name: str = "feature"
+    target: Any = None
+    n_rows: int | None = None
 
     @classmethod
     def from_estimator(
@@ -101,7 +93,7 @@ class PartialDependenceDisplay(Display):
         X : array or data frame
             Rows whose other features stay as they are.
         feature : str, int or list of them
-            A column by its name or number, or several that move together, such as the levels of a category.
+            A column by its name or number, or several that move together, such as the one-hot columns of a category.
         values : array of shape (g,), or (g, k) for k columns that move together
             Settings; by default all distinct ones if they are few, else ``n_values`` between the percentiles 1 and 99.
         labels : sequence of str or None
@@ -117,7 +109,7 @@ class PartialDependenceDisplay(Display):
         n_draws : int
             From the posterior, for the band.
         """
-        fitted, X = Fitted.of(estimator), as_rows(X)
+        fitted, X = ModelInPipeline.of(estimator), as_rows(X)
         names = fitted.names(X, feature_names)
         number = fitted.class_number(target)
         several = isinstance(feature, list | tuple | np.ndarray | range)
@@ -126,17 +118,11 @@ class PartialDependenceDisplay(Display):
             raise ValueError("feature is empty: give the name or number of a column, or several")
         settings, labels = _settings(X, columns, names, values, labels, n_values)
         rows = rows_of(X, some_of(X.shape[0], max_rows, random_state))
-        found = []
-        for setting in settings:
-            moved = with_columns(rows, columns, list(setting))
-            stated = estimator.predict_proba(moved)[:, number].mean()
-            draws = fitted.model.sample_proba(fitted.prepared(moved), n_draws, random_state)[:, :, number]
-            low, high = np.quantile(draws.mean(axis=1), BAND)
-            found.append((stated, min(low, stated), max(high, stated)))
+        found = partial_dependence(estimator, rows, columns, settings, n_draws, random_state)
         numeric = labels is None and len(columns) == 1
         return cls(
             settings[:, 0] if len(columns) == 1 else settings,
-            *np.transpose(found),
+            *(part[:, number] for part in found),
             labels=labels,
             deciles=np.quantile(column_of(X, columns[0]).astype(float), np.arange(1, 10) / 10) if numeric else None,
             feature_name=feature_name or ", ".join(names[column] for column in columns[:3]),
@@ -170,13 +156,33 @@ class PartialDependenceDisplay(Display):
             )
         over = "" if self.n_rows is None else f", mean of {counted(self.n_rows, 'row')}"
         ax.set(xlabel=self.feature_name, ylabel=f"P(y = {self.target}){over}")
-        plain(ax.xaxis.label, ax.yaxis.label)
+        without_math(ax.xaxis.label, ax.yaxis.label)
         return self
+
+
+def moved_rows(X: Any, columns: Sequence[int], settings: Array) -> Iterator[Any]:
+    """The rows X with some columns at each setting in turn."""
+    for setting in settings:
+        yield with_columns(X, columns, list(setting))
+
+
+def partial_dependence(
+    estimator: Any, X: Any, columns: Sequence[int], settings: Array, n_draws: int, random_state: int
+) -> tuple[Floats, Floats, Floats]:
+    """Mean probabilities over the rows X at each setting, and their band, each of shape (settings, classes)."""
+    fitted = ModelInPipeline.of(estimator)
+    means, draws = [], []
+    for moved in moved_rows(X, columns, settings):
+        means.append(estimator.predict_proba(moved).mean(axis=0))
+        draws.append(fitted.model.sample_proba(fitted.prepared(moved), n_draws, random_state).mean(axis=1))
+    mean = np.array(means)
+    low, high = np.quantile(draws, BAND, axis=1)
+    return mean, np.minimum(low, mean), np.maximum(high, mean)
 
 
 def _settings(
     X: Any, columns: Sequence[int], names: Sequence[str], values: Any, labels: Sequence[str] | None, n_values: int
-) -> tuple[npt.NDArray[Any], list[str] | None]:
+) -> tuple[Array, list[str] | None]:
     """What the columns are set to, a row each, and the names of these settings where they are no numbers."""
     if values is None:
         settings, named = _found(X, columns, names, n_values)
@@ -189,35 +195,33 @@ def _settings(
                 f"values must have a row for each setting and {counted(len(columns), 'column')}, "
                 f"got shape {np.shape(values)}"
             )
-        if labels is None and (len(columns) > 1 or not is_number(settings)):
+        if labels is None and (len(columns) > 1 or not holds_numbers(settings)):
             labels = [_named(setting, columns, names) for setting in settings]
     if labels is not None and len(labels) != len(settings):
         raise ValueError(f"labels has {len(labels)} names for {len(settings)} settings")
     return settings, None if labels is None else [str(label) for label in labels]
 
 
-def _found(
-    X: Any, columns: Sequence[int], names: Sequence[str], n_values: int
-) -> tuple[npt.NDArray[Any], list[str] | None]:
+def _found(X: Any, columns: Sequence[int], names: Sequence[str], n_values: int) -> tuple[Array, list[str] | None]:
     """Settings that occur in X; of a number with many values, an even grid."""
     if len(columns) == 1:
         column = column_of(X, columns[0])
-        distinct = np.unique(column.astype(float) if is_number(column) else column.astype(str))
-        if is_number(column):
+        distinct = np.unique(column.astype(float) if holds_numbers(column) else column.astype(str))
+        if holds_numbers(column):
             low, high = np.percentile(column.astype(float), OUTER)
             return (distinct if len(distinct) <= FEW_VALUES else np.linspace(low, high, n_values))[:, None], None
         settings = distinct[:, None]
     else:
         settings = np.unique(np.column_stack([column_of(X, column) for column in columns]), axis=0)[::-1]
-    if len(settings) > MOST_LEVELS:
+    if len(settings) > MOST_SETTINGS:
         raise ValueError(
             f"{', '.join(names[column] for column in columns[:3])}: {len(settings)} distinct settings occur in X, more "
-            f"than {MOST_LEVELS}; say which ones in values"
+            f"than {MOST_SETTINGS}; say which ones in values"
         )
     return settings, [_named(setting, columns, names) for setting in settings]
 
 
-def _named(setting: npt.NDArray[Any], columns: Sequence[int], names: Sequence[str]) -> str:
+def _named(setting: Array, columns: Sequence[int], names: Sequence[str]) -> str:
     """A setting in words: of columns of zeros and ones, those that are one."""
     if len(columns) == 1:
         return str(setting[0])

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 import numpy as np
-import numpy.typing as npt
 
 from bayesvm.evaluation import Predictions
-from bayesvm.inspection import _colours as colours
-from bayesvm.inspection._display import plain
+from bayesvm.inspection import colours
+from bayesvm.inspection._display import Floats, without_math
 from bayesvm.inspection._predicted import PredictionDisplay, against_the_rest
 
 
+@dataclass(eq=False, repr=False)
 class ProbabilityHistogramDisplay(PredictionDisplay):
     """How often which probability is stated: of two classes that of the second, for the rows of either class.
 
@@ -49,19 +50,13 @@ class ProbabilityHistogramDisplay(PredictionDisplay):
     (['no', 'yes'], array([0. , 0.1, 0.2, 0.3, 0.4]))
     """
 
-    def __init__(
-        self,
-        shares: npt.ArrayLike,
-        edges: npt.ArrayLike,
-        labels: Sequence[str],
-        counts: Sequence[int],
-        *,
-        what: str = "the class",
-        grouped_by: str = "truth",
-    ) -> None:
-        self.shares, self.edges = np.asarray(shares, np.float64), np.asarray(edges, np.float64)
-        self.labels, self.counts = list(map(str, labels)), list(map(int, counts))
-        self.what, self.grouped_by = what, grouped_by
+    shares: Floats
+    edges: Floats
+    labels: Sequence[str]
+    counts: Sequence[int]
+    _: KW_ONLY
+    what: str = "the class"
+    grouped_by: str = "truth"
 
     @classmethod
     def of(
@@ -81,7 +76,7 @@ class ProbabilityHistogramDisplay(PredictionDisplay):
         edges = np.linspace(0, 1, n_bins + 1)
         weight = predictions.weight_or_ones
         heights = [np.histogram(stated[group == k], edges, weights=weight[group == k])[0] for k in range(2)]
-        shares = [height / max(height.sum(), np.finfo(float).tiny) for height in heights]
+        shares = np.array([height / max(height.sum(), np.finfo(float).tiny) for height in heights])
         counts = np.bincount(group[weight > 0], minlength=2).tolist()
         return cls(shares, edges, labels, counts, what=what, grouped_by=grouped_by).plot(ax=ax, **kwargs)
 
@@ -95,7 +90,7 @@ class ProbabilityHistogramDisplay(PredictionDisplay):
             named = f"{label} ({count:,})"
             self.steps_.append(ax.stairs(share, self.edges, color=colour, linewidth=1.4, label=named))
         ax.set(xlim=(0, 1), xlabel=f"stated probability of {self.what}", ylabel="share of the rows")
-        plain(ax.xaxis.label)
+        without_math(ax.xaxis.label)
         ax.set_ylim(bottom=0)
-        plain(*ax.legend(title=f"{self.grouped_by} (rows)", fontsize="small", loc="best").get_texts())
+        without_math(*ax.legend(title=f"{self.grouped_by} (rows)", fontsize="small", loc="best").get_texts())
         return self

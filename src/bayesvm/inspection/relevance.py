@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from bayesvm.inspection import _colours as colours
-from bayesvm.inspection._display import Display, counted
-from bayesvm.inspection._fitted import Fitted
+from bayesvm.evaluation.formatting import counted
+from bayesvm.inspection import colours
+from bayesvm.inspection._display import Array, Display, Floats
+from bayesvm.inspection._pipelines import ModelInPipeline
 
 
+@dataclass(eq=False, repr=False)
 class RelevanceDisplay(Display):
     """Share of every feature in the squared distances that the kernel sees, as bars, the largest on top.
 
@@ -24,7 +26,7 @@ class RelevanceDisplay(Display):
         Of the features.
     learned : bool
         Whether there is a length-scale for every feature. With one for all, the shares tell of spread only, and the
-        picture says so.
+        plot says so.
 
     Attributes
     ----------
@@ -45,10 +47,10 @@ class RelevanceDisplay(Display):
     6
     """
 
-    def __init__(self, relevance: npt.ArrayLike, names: Sequence[str], *, learned: bool = True) -> None:
-        self.relevance = np.asarray(relevance, np.float64)
-        self.names = [str(name) for name in names]
-        self.learned = learned
+    relevance: Floats
+    names: Sequence[str]
+    _: KW_ONLY
+    learned: bool = True
 
     @classmethod
     def from_estimator(
@@ -73,7 +75,7 @@ class RelevanceDisplay(Display):
         top : int
             Bars; the other features get one together.
         """
-        fitted = Fitted.of(estimator)
+        fitted = ModelInPipeline.of(estimator)
         relevance = getattr(fitted.model, "relevance_", None)
         if relevance is None:
             raise ValueError(
@@ -107,9 +109,7 @@ class RelevanceDisplay(Display):
         return self
 
 
-def added_up(
-    relevance: npt.NDArray[Any], names: Sequence[str], groups: Mapping[str, Sequence[int]]
-) -> tuple[npt.NDArray[Any], list[str]]:
+def added_up(relevance: Array, names: Sequence[str], groups: Mapping[str, Sequence[int]]) -> tuple[Array, list[str]]:
     """Shares of groups of columns, each in the place of its first column.
 
     >>> added_up(np.array([0.5, 0.2, 0.3]), ["age", "red", "blue"], {"colour": [1, 2]})

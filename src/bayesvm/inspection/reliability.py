@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 import numpy as np
-import numpy.typing as npt
 
 from bayesvm.evaluation import Predictions, reliability
-from bayesvm.inspection import _colours as colours
-from bayesvm.inspection._display import counted, plain
+from bayesvm.evaluation.formatting import counted
+from bayesvm.inspection import colours
+from bayesvm.inspection._display import Array, Floats, without_math
 from bayesvm.inspection._predicted import PredictionDisplay, against_the_rest
 
 BARS = 25  # of the strip of counts
@@ -17,6 +18,7 @@ STRIP = (-0.24, -0.05)  # where it lies, below the share of zero
 PERFECT = "perfect"
 
 
+@dataclass(eq=False, repr=False)
 class ReliabilityDisplay(PredictionDisplay):
     """Stated probabilities against the share that came true, in groups of equal numbers of rows, with 95 % intervals.
 
@@ -47,20 +49,13 @@ class ReliabilityDisplay(PredictionDisplay):
     True
     """
 
-    def __init__(
-        self,
-        stated: npt.ArrayLike,
-        observed: npt.ArrayLike,
-        low: npt.ArrayLike,
-        high: npt.ArrayLike,
-        *,
-        counts: npt.ArrayLike | None = None,
-        what: str = "the class",
-    ) -> None:
-        self.stated, self.observed = np.asarray(stated, np.float64), np.asarray(observed, np.float64)
-        self.low, self.high = np.asarray(low, np.float64), np.asarray(high, np.float64)
-        self.counts = None if counts is None else np.asarray(counts)
-        self.what = what
+    stated: Floats
+    observed: Floats
+    low: Floats
+    high: Floats
+    _: KW_ONLY
+    counts: Array | None = None
+    what: str = "the class"
 
     @classmethod
     def of(
@@ -85,19 +80,14 @@ class ReliabilityDisplay(PredictionDisplay):
         if PERFECT not in ax.get_legend_handles_labels()[1]:
             ax.plot([0, 1], [0, 1], color=colours.ink(), alpha=colours.FAINT, linewidth=1, zorder=1, label=PERFECT)
         number = len(ax.get_legend_handles_labels()[1]) - 1  # of this curve on these axes
-        style = {
-            "color": colours.series(number),
-            "marker": "o",
-            "markersize": 4.5,
-            "linewidth": 1,
-            "zorder": 3,
-        } | kwargs
+        look = {"marker": "o", "markersize": 4.5, "linewidth": 1, "zorder": 3}
+        style = {"color": colours.series(number)} | look | kwargs
         self.intervals_ = ax.vlines(
             self.stated, self.low, self.high, colors=style["color"], alpha=0.55, linewidth=2, zorder=2
         )
         (self.line_,) = ax.plot(self.stated, self.observed, label=name or "observed, 95 % interval", **style)
         ax.set(xlim=(-0.02, 1.02), xlabel=f"stated probability of {self.what}", ylabel="observed share")
-        plain(ax.xaxis.label)
+        without_math(ax.xaxis.label)
         ax.set_yticks(np.arange(0, 1.01, 0.2))
         self.strip_ = None
         if strip and self.counts is not None:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, Self
 
-import numpy as np
-import numpy.typing as npt
-
 from bayesvm.evaluation import Predictions, risk_coverage
-from bayesvm.inspection import _colours as colours
+from bayesvm.inspection import colours
+from bayesvm.inspection._display import Floats
 from bayesvm.inspection._predicted import PredictionDisplay
 
 
+@dataclass(eq=False, repr=False)
 class RiskCoverageDisplay(PredictionDisplay):
     """The error among the rows that are answered, if the most doubtful ones are not; and the error that was stated.
 
@@ -41,10 +41,10 @@ class RiskCoverageDisplay(PredictionDisplay):
     0.25 0.25
     """
 
-    def __init__(self, coverage: npt.ArrayLike, risk: npt.ArrayLike, stated: npt.ArrayLike, area: float) -> None:
-        self.coverage, self.risk = np.asarray(coverage, np.float64), np.asarray(risk, np.float64)
-        self.stated = np.asarray(stated, np.float64)
-        self.area = float(area)
+    coverage: Floats
+    risk: Floats
+    stated: Floats
+    area: float
 
     @classmethod
     def of(cls, predictions: Predictions, *, ax: Any = None, **kwargs: Any) -> Self:

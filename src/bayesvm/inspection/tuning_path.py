@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
 from itertools import groupby
 from typing import Any
 
 import numpy as np
 
 from bayesvm.extras import optional
-from bayesvm.inspection import _colours as colours
+from bayesvm.inspection import colours
 from bayesvm.inspection._display import Display
-from bayesvm.inspection._fitted import Fitted
+from bayesvm.inspection._pipelines import ModelInPipeline
 
 
+@dataclass(eq=False, repr=False)
 class TuningPathDisplay(Display):
     """Leave-one-out log loss of the trials of tuning, in order: coloured by kernel, shaped by scaling.
 
@@ -44,24 +46,21 @@ class TuningPathDisplay(Display):
     'fit'
     """
 
-    def __init__(self, trials: Sequence[Any], *, kept: int | None = None) -> None:
-        self.trials = list(trials)
-        self.kept = kept
+    trials: Sequence[Any]
+    _: KW_ONLY
+    kept: int | None = None
 
     @classmethod
     def from_estimator(cls, estimator: Any, *, ax: Any = None, **kwargs: Any) -> TuningPathDisplay:
         """Draw ``tuning_report_`` of a fitted ``BayesianSVC`` or a pipeline that ends in one."""
-        model = Fitted.of(estimator).model
+        model = ModelInPipeline.of(estimator).model
         report = getattr(model, "tuning_report_", None)
         if report is None or not report.trials:
             raise ValueError(
                 f"this {type(model).__name__} has no tuning report: a BayesianSVC has one unless tune=None, "
                 "and a BayesianLinearSVC learns its prior variance without one"
             )
-        fits = [i for i, trial in enumerate(report.trials) if trial.what == "fit"]
-        same = [i for i in fits if report.trials[i].n_inducing == len(model.inducing_points_)]
-        kept = (same or fits)[-1] if fits else None
-        return cls(report.trials, kept=kept).plot(ax=ax, **kwargs)
+        return cls(report.trials, kept=report.kept).plot(ax=ax, **kwargs)
 
     @property
     def chosen(self) -> list[int]:

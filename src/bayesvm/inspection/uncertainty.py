@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
-import numpy as np
-import numpy.typing as npt
-
 from bayesvm.evaluation import Predictions
-from bayesvm.inspection import _colours as colours
-from bayesvm.inspection._display import MOST_POINTS, counted, legend_above, some_of
+from bayesvm.evaluation.formatting import counted
+from bayesvm.inspection import colours
+from bayesvm.inspection._display import MOST_POINTS, Array, Floats, legend_above, some_of
 from bayesvm.inspection._predicted import PredictionDisplay
 
 
+@dataclass(eq=False, repr=False)
 class UncertaintyDisplay(PredictionDisplay):
     """The epistemic part of every row's uncertainty, which more data would remove, against the aleatoric one.
 
@@ -44,9 +44,9 @@ class UncertaintyDisplay(PredictionDisplay):
 
     _of_uncertainty: ClassVar[bool] = True
 
-    def __init__(self, aleatoric: npt.ArrayLike, epistemic: npt.ArrayLike, correct: npt.ArrayLike) -> None:
-        self.aleatoric, self.epistemic = np.asarray(aleatoric, np.float64), np.asarray(epistemic, np.float64)
-        self.correct = np.asarray(correct, bool)
+    aleatoric: Floats
+    epistemic: Floats
+    correct: Array
 
     @classmethod
     def of(cls, predictions: Predictions, *, ax: Any = None, **kwargs: Any) -> Self:
@@ -62,21 +62,18 @@ class UncertaintyDisplay(PredictionDisplay):
         ax = self._begin(ax)
         shown = some_of(len(self.correct), max_points)
         parts = []
-        for right, label, look in (
+        for right, name, look in (
             (True, "right", {"marker": "o", "s": 12, "alpha": 0.45, "linewidths": 0, "color": colours.series(0)}),
             (False, "wrong", {"marker": "x", "s": 22, "alpha": 0.9, "linewidths": 1.1, "color": colours.series(1)}),
         ):
             rows = shown[self.correct[shown] == right]
-            number = int((self.correct == right).sum())
-            parts.append(
-                ax.scatter(self.aleatoric[rows], self.epistemic[rows], **(look | kwargs), label=f"{label} ({number:,})")
-            )
+            label = f"{name} ({(self.correct == right).sum():,})"
+            parts.append(ax.scatter(self.aleatoric[rows], self.epistemic[rows], **(look | kwargs), label=label))
         self.right_, self.wrong_ = parts
         ax.set(xlabel="aleatoric: the classes overlap (nats)", ylabel="epistemic: more data would tell (nats)")
         ax.set_xlim(left=0)
         ax.set_ylim(bottom=0)
-        notes = (
-            [f"drawn: {len(shown):,} of {counted(len(self.correct), 'row')}"] if len(shown) < len(self.correct) else []
-        )
+        all_rows = counted(len(self.correct), "row")
+        notes = [f"drawn: {len(shown):,} of {all_rows}"] if len(shown) < len(self.correct) else []
         legend_above(ax, parts, [part.get_label() for part in parts], notes)
         return self

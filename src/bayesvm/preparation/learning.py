@@ -1,13 +1,11 @@
-"""Preparation: a recipe learned from some rows: what kind a column is, which levels count, what is left out."""
+"""Preparation: a recipe learned from some rows: what kind a column is, which categories count, what is left out."""
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Collection, Sequence
 from typing import Any
 
 import numpy as np
-from sklearn.preprocessing import OneHotEncoder
 
 from bayesvm.data.blocks import random_rows
 from bayesvm.data.checks import is_number
@@ -15,15 +13,16 @@ from bayesvm.data.tables.column_reading import numbers_of
 from bayesvm.data.tables.files import SourceFile
 from bayesvm.data.tables.schemas import EXACT_IN_FLOAT32, PANDAS_INDEX, TEXT_EXAMPLE, is_text
 from bayesvm.extras import optional
-from bayesvm.preparation.columns import MISSING, RARE, Column, LevelColumn, NumberColumn, texts_of
+from bayesvm.preparation.encoding import MISSING, RARE, CategoryColumn, Column, NumberColumn, texts_of
 from bayesvm.preparation.opening import Opened
 from bayesvm.preparation.recipe import Recipe
+from bayesvm.warn import warn_user
 
 SAMPLE = 200_000  # rows that a recipe is learned from
-MOST_LEVELS = 50  # of a column; the others are rare
-RARE_SHARE, RARE_ROWS = 500, 5  # a level is rare if it has fewer rows than one in 500, or than 5
+MOST_CATEGORIES = 50  # of a column; the others are rare
+RARE_SHARE, RARE_ROWS = 500, 5  # a category is rare if it has fewer rows than one in 500, or than 5
 MISTAKES = 0.2  # share of the distinct texts, below which they seem to be mistakes in a column of numbers
-FEW_LEVELS = 50  # with which text is never taken for an identifier
+FEW_TEXTS = 50  # distinct ones, with which text is never taken for an identifier
 
 
 def learn(
@@ -32,28 +31,29 @@ def learn(
     *,
     columns: Sequence[str] | None = None,
     drop: Collection[str] = (),
-    levels: Collection[str] = (),
+    categories: Collection[str] = (),
     random_state: int = 0,
 ) -> Recipe:
     """The recipe for all columns but the ``special`` ones (target and weight).
 
-    ``columns`` names those to use, ``drop`` those to leave out, ``levels`` those whose numbers are names of levels.
+    ``columns`` names those to use, ``drop`` those to leave out, ``categories`` those whose numbers are names.
     """
     file, schema = opened.schemas[0]
-    opened.require_columns([*special, *(columns or ()), *drop, *levels])
+    opened.require_columns([*special, *(columns or ()), *drop, *categories])
     names = [
         n
         for n in dict.fromkeys(columns or schema.names)
         if n not in {*special, *drop} and not PANDAS_INDEX.fullmatch(n)
     ]
     opened.require_same_columns([*names, *special])
-    kinds = {name: "levels" if name in levels else _kind(opened, name) for name in names}
+    kinds = {name: "category" if name in categories else _kind(opened, name) for name in names}
     sample = _sample(opened, names, random_state) if names else []
     left_out = dict.fromkeys(drop, "as asked for")
     found: list[Column] = []
     for name in names:
         chunks = [chunk.column(name) for chunk in sample]
-        made = _levels(name, chunks, asked=name in levels) if kinds[name] == "levels" else _number(name, chunks)
+        is_category = kinds[name] == "category"
+        made = _category(name, chunks, asked=name in categories) if is_category else _number(name, chunks)
         if isinstance(made, str):
             left_out[name] = made
         else:
@@ -61,18 +61,13 @@ def learn(
     if not found:
         reasons = "; ".join(f"{name}: {why}" for name, why in list(left_out.items())[:12])
         raise ValueError(f"no column of {file} is left to learn from ({reasons})")
-    single = all(
-        str(each.field(name).type) in EXACT_IN_FLOAT32 for _, each in opened.schemas for name in _numbers_in(found)
-    )
+    numbers = [column.name for column in found if isinstance(column, NumberColumn)]
+    single = all(str(each.field(name).type) in EXACT_IN_FLOAT32 for _, each in opened.schemas for name in numbers)
     return Recipe(tuple(found), left_out, single=single)
 
 
-def _numbers_in(columns: Sequence[Column]) -> list[str]:
-    return [column.name for column in columns if isinstance(column, NumberColumn)]
-
-
 def _kind(opened: Opened, name: str) -> str:
-    """Whether it holds a number or levels, the same in all files."""
+    """Whether it holds a number or a category, the same in all files."""
     kinds = {file: _kind_of(file, schema.field(name)) for file, schema in opened.schemas}
     known = {kind for kind in kinds.values() if kind != "nothing"}
     if len(known) > 1:
@@ -91,7 +86,7 @@ def _kind_of(file: SourceFile, field: Any) -> str:
     if types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind) or types.is_decimal(kind):
         return "number"
     if types.is_dictionary(kind) or is_text(kind):
-        return "levels"
+        return "category"
     if types.is_temporal(kind):
         what, remedy = f"dates or times ({kind})", "write numbers, such as the hour, the weekday or days since a date"
     elif types.is_nested(kind):
@@ -131,29 +126,28 @@ def _number(name: str, chunks: Sequence[Any]) -> Column | str:
     return NumberColumn(name, float(np.median(held)), bool(missing.any()))
 
 
-def _levels(name: str, chunks: Sequence[Any], *, asked: bool) -> Column | str:
+def _category(name: str, chunks: Sequence[Any], *, asked: bool) -> Column | str:
     """The column, or why it is left out."""
     texts = np.concatenate([np.array(texts_of(chunk).to_pylist(), object) for chunk in chunks])
     distinct, counts = np.unique(texts, return_counts=True)
-    told = "" if asked else _told_of_numbers(distinct)
+    doubt = "" if asked else _doubt_about_numbers(distinct)
     if len(distinct) == 1:
         return f"the same value in all rows ({distinct[0]})"
-    if len(distinct) > max(FEW_LEVELS, len(texts) // 2):
-        return f"nearly every row has its own text ({len(distinct):,} in {len(texts):,} rows): an identifier?{told}"
-    if told:
-        warnings.warn(f"column {name!r} is taken for names of levels{told}", UserWarning, stacklevel=2)
+    if len(distinct) > max(FEW_TEXTS, len(texts) // 2):
+        return f"nearly every row has its own text ({len(distinct):,} in {len(texts):,} rows): an identifier?{doubt}"
+    if doubt:
+        warn_user(f"column {name!r} is taken for categories{doubt}")
     few = int(np.clip(len(texts) // RARE_SHARE, min(RARE_ROWS, counts.max()), counts.max()))
-    # scikit-learn counts the rare ones together as one more.
-    encoder = OneHotEncoder(min_frequency=few, max_categories=MOST_LEVELS + 1).fit(texts[:, None])
-    rare = encoder.infrequent_categories_[0]
-    frequent = np.isin(distinct, [] if rare is None else rare, invert=True)
+    frequent = counts >= few
+    if frequent.sum() > MOST_CATEGORIES:
+        frequent[np.argsort(counts, kind="stable")[:-MOST_CATEGORIES]] = False
     order = np.argsort(-counts[frequent], kind="stable")
-    kept = tuple(str(level) for level in distinct[frequent][order] if level != RARE)
-    return LevelColumn(name, kept, rare is not None or RARE in distinct)
+    kept = tuple(str(category) for category in distinct[frequent][order] if category != RARE)
+    return CategoryColumn(name, kept, not frequent.all() or RARE in distinct)
 
 
-def _told_of_numbers(distinct: Any) -> str:
-    """That most of the texts are numbers, if they are: then the others are mistakes, or another sign for a gap."""
+def _doubt_about_numbers(distinct: Any) -> str:
+    """That most of the texts are numbers, if they are: then the others are mistakes, or stand for a missing value."""
     others = [text for text in distinct if text != MISSING and not is_number(text)]
     if not others or len(others) > MISTAKES * len(distinct):
         return ""

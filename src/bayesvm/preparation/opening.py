@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from os import PathLike
@@ -28,8 +27,9 @@ from bayesvm.data.tables.schemas import (
     some_names,
     target_dtype,
 )
-from bayesvm.preparation.columns import LevelColumn
+from bayesvm.preparation.encoding import CategoryColumn
 from bayesvm.preparation.recipe import Recipe
+from bayesvm.warn import warn_user
 
 
 @dataclass(frozen=True)
@@ -53,11 +53,11 @@ class Opened:
             raise ValueError(no_column(file, schema, unknown))
 
     def if_there(self, weight: str | None) -> str | None:
-        """The name of the weights, unless there are none, which is told."""
+        """The name of the weights, unless there are none, which is reported."""
         file, schema = self.schemas[0]
         if weight is None or weight in schema.names:
             return weight
-        warnings.warn(f"{file} has no weights {weight!r}: all of its rows count alike", UserWarning, stacklevel=2)
+        warn_user(f"{file} has no weights {weight!r}: all of its rows count alike")
         return None
 
     def table(
@@ -75,16 +75,15 @@ class Opened:
                 + (f"; not known to the model: {some_names(extra)}" if extra else "")
             )
         self.require_same_columns([*recipe.needed, *special])
-        numbers = [column.name for column in recipe.columns if not isinstance(column, LevelColumn)]
+        numbers = [column.name for column in recipe.columns if not isinstance(column, CategoryColumn)]
         for each, columns in self.schemas:
             for name in [*numbers, *([weight] if weight else [])]:
                 _require_no_text(each, columns.field(name), "weights" if name == weight else "the model's column")
                 require_numbers(each, columns.field(name))
-        dtype = (
-            None if target is None else target_dtype((each, columns.field(target)) for each, columns in self.schemas)
-        )
-        if text_labels and dtype is not None:
-            dtype = np.dtype(str)
+        dtype = None
+        if target is not None:
+            dtype = target_dtype((each, columns.field(target)) for each, columns in self.schemas)
+            dtype = np.dtype(str) if text_labels else dtype
         names = recipe.names
         return Table(self.rows, EncodedColumns(names, len(names), recipe.dtype, target, weight, dtype, recipe=recipe))
 
@@ -153,7 +152,7 @@ def prepared(
     if keep is None:
         keep = text_names(files[0]) if kind == "CSV" else ()
     exact = [] if target is None else [target]
-    texts = [column.name for column in recipe.columns if isinstance(column, LevelColumn)]
+    texts = [column.name for column in recipe.columns if isinstance(column, CategoryColumn)]
     texts += [name for name in keep if name not in {*recipe.needed, *exact, weight}]
     texts += exact if text_labels else []
     opened = open_files(
@@ -165,9 +164,7 @@ def prepared(
         copy_to=copy_to,
         verbose=verbose,
     )
-    file, schema = opened.schemas[0]
-    if unknown := [name for name in keep if name not in schema.names]:
-        raise ValueError(no_column(file, schema, unknown))
+    opened.require_columns(keep)
     return opened.table(recipe, target, opened.if_there(weight), text_labels=text_labels)
 
 
@@ -180,7 +177,7 @@ def _require_no_text(file: SourceFile, field: Any, what: str) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class EncodedColumns(ArrowColumns):
-    """What ArrowColumns are for tables of numbers: every row that is read goes through the recipe."""
+    """Columns of any kind: every row that is read goes through the recipe, whose features are the names."""
 
     recipe: Recipe
 
@@ -188,13 +185,8 @@ class EncodedColumns(ArrowColumns):
         return [*(self.recipe.needed if features else ()), *super().needed(features=False, targets=targets)]
 
     def features(self, chunks: Sequence[Any], locate: Locate) -> Any:
-        X = np.empty((sum(batch.num_rows for batch in chunks), self.n_features), self.dtype)
-        first, strange = 0, set()
-        for batch in chunks:
-            strange |= self.recipe.encode(batch, X[first : first + batch.num_rows])
-            first += batch.num_rows
+        X = self.recipe.encoded(chunks)
         require_usable(X, self.names, locate)
-        self.recipe.warn(strange)
         return X
 
     def with_features(self, names: tuple[str, ...]) -> Self:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -12,8 +11,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from bayesvm.preparation.columns import COLUMN, Column, NumberColumn, column_from
+from bayesvm.preparation.encoding import COLUMN, Column, NumberColumn, column_from, column_state
 from bayesvm.schema import each, either, flag, nothing, record, size, text
+from bayesvm.warn import warn_user
 
 # In files, for D features.
 RECIPE = record(
@@ -70,30 +70,23 @@ class Recipe:
         """The columns that a table must have."""
         return [column.name for column in self.columns]
 
-    def encode(self, batch: Any, out: npt.NDArray[Any]) -> set[str]:
-        """Fill the features of a record batch; names of columns with values that training had not."""
-        return {column.name for column, span in self._spans if column.encode(batch.column(column.name), out[:, span])}
-
-    def encoded(self, table: Any) -> npt.NDArray[Any]:
-        """The features of an Arrow table in memory."""
-        X = np.empty((table.num_rows, len(self.names)), self.dtype)
-        first, strange = 0, set()
-        for batch in table.to_batches():
-            strange |= self.encode(batch, X[first : first + batch.num_rows])
+    def encoded(self, batches: Sequence[Any]) -> npt.NDArray[Any]:
+        """The features of record batches one after the other; values not seen in training are reported."""
+        X = np.empty((sum(batch.num_rows for batch in batches), len(self.names)), self.dtype)
+        first, unseen = 0, set[str]()
+        for batch in batches:
+            rows = X[first : first + batch.num_rows]
+            unseen |= {c.name for c, span in self._spans if c.encode(batch.column(c.name), rows[:, span])}
             first += batch.num_rows
-        self.warn(strange)
-        return X
-
-    def warn(self, strange: set[str]) -> None:
-        """Say what is done about values that training had not."""
         for column in self.columns:
-            if column.name in strange:
+            if column.name in unseen:
                 what = (
                     f"missing values, and none were missing in training; they count as {column.fill:g}, the median"
                     if isinstance(column, NumberColumn)
-                    else f"levels that training had not; they count as {column.unknown}"
+                    else f"categories not seen in training; they count as {column.unknown}"
                 )
-                warnings.warn(f"column {column.name!r} has {what}", UserWarning, stacklevel=2)
+                warn_user(f"column {column.name!r} has {what}")
+        return X
 
     def decoded(self, X: npt.NDArray[Any]) -> dict[str, list[Any]]:
         """Features back to the values of the columns; None where a value is missing."""
@@ -104,7 +97,7 @@ class Recipe:
     def state(self) -> dict[str, Any]:
         """As plain values, for files."""
         return {
-            "columns": [column.state() for column in self.columns],
+            "columns": list(map(column_state, self.columns)),
             "left_out": dict(self.left_out),
             "numbered": self.numbered,
             "single": self.single,

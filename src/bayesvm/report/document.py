@@ -1,4 +1,4 @@
-"""Report: the document: sections and pictures put together, and written."""
+"""Report: the document: sections and plots put together, and written."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ from typing import Any
 import numpy as np
 
 from bayesvm.atomic import write_whole
+from bayesvm.evaluation import formatting
+from bayesvm.evaluation.formatting import counted
 from bayesvm.extras import optional
-from bayesvm.report import dependence, pictures, sections
-from bayesvm.report.columns import TOP, background, bars, movement, relevance
-from bayesvm.report.words import counted, short
+from bayesvm.report import plots, sections
+from bayesvm.report.influence import TOP, background, bars, dependence, movement, relevance
 from bayesvm.workflow import Judged, TableModel
 
 MOST_DEPENDENCES = 6
@@ -36,7 +37,7 @@ def write_report(model: TableModel, out: str | PathLike[str], test: Judged | Non
     target = Path(os.path.realpath(out))  # through a symbolic link, as open() would write
     if not target.parent.is_dir():
         raise FileNotFoundError(f"the folder {target.parent} does not exist; make it first, or write somewhere else")
-    judged = test or model.holdout or Judged.left_out(model.estimator)
+    judged = test or model.judged_by_default
     page = _rendered(_content(model, judged, given=test is not None))
     write_whole(out, page.encode())
     return Path(out)
@@ -57,11 +58,12 @@ def _content(model: TableModel, judged: Judged, *, given: bool) -> dict[str, Any
         "left_out": not given and model.holdout is None,
         "quality": sections.quality(said),
         "binary": len(said.classes) == 2,
-        "second": short(said.classes[-1], 40),
+        "second": formatting.shortened(said.classes[-1], 40),
         "confusion": sections.confusion(said),
         "coverage": sections.coverage(said),
-        "tuning": sections.tuning(estimator),
-        "pictures": pictures.of_predictions(said) | pictures.of_training(estimator, model.card.get("n_train")),
+        "estimator": estimator,
+        "tuning": getattr(estimator, "tuning_report_", None),
+        "plots": plots.of_predictions(said) | plots.of_training(estimator, model.card.get("n_train")),
         "matter": said_of_columns,
         "rows": sections.rows(model, judged, said_of_columns["ranked"]),
     }
@@ -94,12 +96,12 @@ def _columns(model: TableModel, judged: Judged) -> dict[str, Any]:
         "ranked": ranked,
         "background": {"rows": len(X), "points": not len(judged.X)},
         "movement": bars("movement", title, axis, (ranked[:TOP], moves[largest])),
-        "dependence": dependence.pictures(model, ranked[:MOST_DEPENDENCES], X, values),
+        "dependence": dependence(model, ranked[:MOST_DEPENDENCES], X, values),
     }
 
 
 def _rendered(content: dict[str, Any]) -> str:
-    """Names and values of a table may be anything: all of them are escaped; pictures are not."""
+    """Names and values of a table may be anything: all of them are escaped; plots are not."""
     jinja = optional("jinja2", "cli")
     environment = jinja.Environment(
         loader=jinja.PackageLoader("bayesvm.report"),
@@ -107,5 +109,9 @@ def _rendered(content: dict[str, Any]) -> str:
         undefined=jinja.StrictUndefined,
         lstrip_blocks=True,
     )
+    names = ("cell", "decimal", "percent", "probability", "rough_percent", "shortened")
+    environment.filters |= {name: getattr(formatting, name) for name in names}
+    environment.filters["thousands"] = "{:,}".format
+    environment.globals["metric_names"] = formatting.METRIC_NAMES
     page: str = environment.get_template("report.html").render(content)
     return re.sub(r"\n\s*\n", "\n", page)

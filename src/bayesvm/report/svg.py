@@ -10,7 +10,7 @@ from html import escape
 from typing import Any
 
 from bayesvm.extras import optional
-from bayesvm.inspection._colours import CLASSES
+from bayesvm.inspection.colours import CLASSES
 
 TAG = re.compile(r"<[^>]+>")
 INK = "#010203"  # stands for the colour of text, which only the page knows
@@ -56,7 +56,7 @@ def drawn(name: str, label: str, draw: Callable[[Any], Any], size: tuple[float, 
 
 
 def inlined(svg: str, name: str, label: str) -> str:
-    """A stand-alone SVG as part of a page, on which other pictures have names as well."""
+    """A stand-alone SVG as part of a page, on which other plots have names as well."""
     box = re.search(r'viewBox="([^"]*)"', svg)
     content = svg[svg.index(">", svg.index("<svg")) + 1 :]
     content = re.sub(r"<!--.*?-->|<metadata>.*?</metadata>|<style.*?</style>", "", content, flags=re.DOTALL)
@@ -68,10 +68,10 @@ def inlined(svg: str, name: str, label: str) -> str:
     return opening + content.strip()
 
 
-def _tag(text: str, picture: str, used: set[str]) -> str:
-    """Names that are used, and by this picture only; the page's font and colours; no more digits than are seen."""
-    text = re.sub(r' id="([^"]*)"', lambda m: f' id="{picture}-{m[1]}"' if m[1] in used else "", text)
-    text = re.sub(r'(url\(#|href="#)', rf"\1{picture}-", text).replace("xlink:href", "href")
+def _tag(text: str, plot: str, used: set[str]) -> str:
+    """Names that are used, and by this plot only; the page's font and colours; no more digits than are seen."""
+    text = re.sub(r' id="([^"]*)"', lambda m: f' id="{plot}-{m[1]}"' if m[1] in used else "", text)
+    text = re.sub(r'(url\(#|href="#)', rf"\1{plot}-", text).replace("xlink:href", "href")
     text = re.sub(r"font: (?:[\w.]+ )*?([\d.]+)px [^;\"]*", r"font-size: \1px", text)
     text = re.sub(r"font-family: [^;\"]*;? ?", "", text)
     text = re.sub(r"(?<![\w.#-])-?\d+\.\d{2,}(?![\w.])", _rounded, text)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import sys
 import time
-import warnings
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
@@ -20,7 +19,6 @@ import numpy as np
 
 from bayesvm import persistence
 from bayesvm.atomic import remove_unfinished, try_to_write
-from bayesvm.caller import caller_level
 from bayesvm.core.posterior import NaturalParameters
 from bayesvm.core.statistics import Statistics
 from bayesvm.inference.coordinate_ascent import AscentState
@@ -44,6 +42,7 @@ from bayesvm.storage.states import (
     scaler_from,
     scaler_state,
 )
+from bayesvm.warn import warn_user
 
 KIND = "checkpoint"
 ANY_VALUE = {"n_jobs", "verbose", "time_limit"}  # parameters that do not change the result, or only how far it gets
@@ -126,10 +125,8 @@ class CheckpointFile:
             persistence.write(self.path, KIND, self.content)
         except OSError as error:
             if not self.warned:
-                warnings.warn(
+                warn_user(
                     f"the fit continues without its checkpoint: {error.strerror or error}",
-                    UserWarning,
-                    stacklevel=caller_level(),
                 )
             self.warned = True
         self.written = time.monotonic()

@@ -6,7 +6,7 @@ from typing import Any
 
 
 def upgraded(state: dict[str, Any]) -> dict[str, Any]:
-    """The same model in today's structure. What was not kept then is None: the number of rows, the kept trial.
+    """The same model in today's structure. The number of rows, which was not stored then, is None.
 
     Members of the old state that are missing or malformed lead to an error, or to a state that its schema refuses.
     """
@@ -38,7 +38,7 @@ def upgraded(state: dict[str, Any]) -> dict[str, Any]:
             "left_out": [dict(zip(("mean", "variance", "y", "weight"), state["leave_one_out"], strict=True))],
             "left_out_rows": attributes.get("loo_indices_"),
             "n_samples": None,
-            "report": None if tuning is None else {"climb": []} | tuning | {"kept": None},
+            "report": None if tuning is None else {"climb": []} | tuning | {"kept": _kept(state)},
         },
         "beside": state.get("beside"),
     }
@@ -58,6 +58,13 @@ def _member(state: dict[str, Any]) -> dict[str, Any]:
     if [machine["label"] for machine in machines] != wanted:
         raise ValueError(f"state.machines must have the labels {wanted}")
     return {"features": features, "functions": functions, "weight": 1.0, "region": None, "parent": None, "link": None}
+
+
+def _kept(state: dict[str, Any]) -> int | None:
+    """The last whole fit with as many inducing points as the model has."""
+    points, trials = len(state["features"]["inducing_points"]), state["tuning"]["trials"]
+    fits = [i for i, trial in enumerate(trials) if trial["what"] == "fit" and trial["n_inducing"] == points]
+    return fits[-1] if fits else None
 
 
 def _scale(parameters: dict[str, Any], tuning: dict[str, Any] | None) -> Any:

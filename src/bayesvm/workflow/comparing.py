@@ -15,13 +15,13 @@ from bayesvm.data.blocks import RowNumbers, random_rows
 from bayesvm.data.tables import Batch, Table
 from bayesvm.data.tables.files import Paths, find_files
 from bayesvm.estimators import BayesianSVC
-from bayesvm.evaluation import Figure, Predictions, figures
-from bayesvm.evaluation.peers import PEERS, Outcome, compete
+from bayesvm.evaluation import Metric, Predictions, metrics
+from bayesvm.evaluation.peers import PEERS, compete
 from bayesvm.preparation import prepared
-from bayesvm.workflow.fitting import opened, require_share, split
+from bayesvm.workflow.splitting import opened, require_share, split
 
-MOST_VALUES = 2e8  # of sparse rows, which the peers need as they are: dense
-POINTS = 300  # of Nystroem, where our model has no inducing points
+MOST_DENSE_VALUES = 2e8  # of sparse rows, which the peers need as they are: dense
+NYSTROEM_POINTS = 300  # of Nystroem, where our model has no inducing points
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Competitor:
     """A classifier, how good it is on the test rows, and what it cost."""
 
     name: str
-    figures: dict[str, Figure]
+    metrics: dict[str, Metric]
     seconds: float  # of training
     n_rows: int  # trained with
 
@@ -49,11 +49,11 @@ class Comparison:
         """Those that were given fewer rows than the others, with that number."""
         return {each.name: each.n_rows for each in self.competitors if each.n_rows < self.n_train}
 
-    def best(self, figure: str) -> set[str]:
-        """Names of the best by a figure; larger is better for the area under the curve only."""
-        values = {each.name: each.figures[figure].value for each in self.competitors}
-        told = {name: round(value if figure != "auc" else -value, 4) for name, value in values.items()}
-        return {name for name, value in told.items() if value == min(told.values())}
+    def best(self, metric: str) -> set[str]:
+        """Names of the best by a metric; larger is better for the area under the curve only."""
+        values = {each.name: each.metrics[metric].value for each in self.competitors}
+        rounded = {name: round(value if metric != "auc" else -value, 4) for name, value in values.items()}
+        return {name for name, value in rounded.items() if value == min(rounded.values())}
 
 
 def compare_on(
@@ -65,7 +65,7 @@ def compare_on(
     weight: str | None = None,
     columns: Sequence[str] | None = None,
     drop: Collection[str] = (),
-    levels: Collection[str] = (),
+    categories: Collection[str] = (),
     holdout: float = 0.2,
     estimator: Any = None,
     seed: int = 0,
@@ -75,8 +75,8 @@ def compare_on(
 ) -> Comparison:
     """Train our model and its peers on one part of a table, and judge them on the other, or on a test table.
 
-    At most ``rows`` rows, a random choice, are used, because the peers hold them in memory. ``begin`` hears the name
-    of each before its training. The other parameters are those of ``fit_table``.
+    At most ``rows`` rows, a random choice, are used, because the peers hold them in memory. ``begin`` is
+    called with the name of each before its training. The other parameters are those of ``TableModel.fit``.
     """
     if test is None:
         require_share(holdout)
@@ -87,22 +87,22 @@ def compare_on(
     estimator = BayesianSVC(random_state=seed) if estimator is None else clone(estimator)
     estimator.set_params(verbose=verbose)
     opening: dict[str, Any] = {"copy_to": copy_to, "verbose": verbose}
-    unprepared = opened(source, target, weight, columns, drop, levels, opening)
+    unprepared = opened(source, target, weight, columns, drop, categories, opening)
     with unprepared.labelled as labelled:
         some = _some_rows(labelled.n_rows, rows, seed)
         if test is None:
             learned, judging = (some[part] for part in split(labelled.subset(some), holdout, seed) if part is not None)
             recipe, table = unprepared.prepared(learned, seed)
             train, judge = _in_memory(table.subset(learned)), _in_memory(table.subset(judging))
-            told = f"held out: {len(judging) / len(some):.0%} of {unprepared.names[0]}"
+            name = f"held out: {len(judging) / len(some):.0%} of {unprepared.names[0]}"
         else:
             recipe, table = unprepared.prepared(some, seed)
-            with prepared(test, recipe, target, weight, text_labels=target in levels, **opening) as other:
+            with prepared(test, recipe, target, weight, text_labels=target in categories, **opening) as other:
                 judged = other.subset(_some_rows(other.n_rows, rows, seed))
                 train, judge = _in_memory(table.subset(some)), _in_memory(judged)
-            told = find_files(test)[1][0].path.name
+            name = find_files(test)[1][0].path.name
     found = tuple(_competitors(estimator, train, judge, seed, begin))
-    return Comparison(found, len(train.X), len(judge.X), told, recipe.left_out)
+    return Comparison(found, len(train.X), len(judge.X), name, recipe.left_out)
 
 
 def _some_rows(n_rows: int, most: int, seed: int) -> RowNumbers:
@@ -113,7 +113,7 @@ def _in_memory(table: Table) -> Batch:
     rows = table.rows(np.arange(table.n_rows))
     if not table.sparse:
         return rows
-    if table.n_rows * table.n_features > MOST_VALUES:
+    if table.n_rows * table.n_features > MOST_DENSE_VALUES:
         raise ValueError(
             f"{table.n_rows:,} rows of {table.n_features:,} features are too many for the peers, which need them "
             "dense; compare on fewer rows"
@@ -132,8 +132,8 @@ def _competitors(
     if estimator.interrupted_:
         raise KeyboardInterrupt
     said = Predictions.of(estimator.classes_, judge.y, estimator.predict_proba(judge.X), weight=judge.weight)
-    yield _judged(name, Outcome(said, seconds, len(train.X)))
-    n_points = len(getattr(estimator, "inducing_points_", range(POINTS)))
+    yield Competitor(name, metrics(said), seconds, len(train.X))
+    n_points = len(getattr(estimator, "inducing_points_", range(NYSTROEM_POINTS)))
     for peer in PEERS.values():
         begin(peer.name)
         outcome = compete(
@@ -147,8 +147,4 @@ def _competitors(
             weight=train.weight,
             weight_test=judge.weight,
         )
-        yield _judged(peer.name, outcome)
-
-
-def _judged(name: str, outcome: Outcome) -> Competitor:
-    return Competitor(name, figures(outcome.predictions), outcome.seconds, outcome.n_rows)
+        yield Competitor(peer.name, metrics(outcome.predictions), outcome.seconds, outcome.n_rows)

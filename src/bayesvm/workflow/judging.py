@@ -14,18 +14,18 @@ from bayesvm.evaluation import Predictions
 from bayesvm.schema import array, either, nothing, record, satisfying, text
 
 EXTREME = 10  # rows kept of the most and of the least certain ones,
-KEPT = 400  # and in all, the others at random
+MOST_KEPT = 400  # and in all, the others at random
 WIDEST_KEPT = 5_000  # features of a row; wider ones are not kept, since nobody would look at them
 
 # In files: C classes, D features, R rows, S of them kept.
-OF_ROWS = array("f", "R", least=0.0)
+OF_PREDICTIONS = ("y", "proba", "weight", "aleatoric", "epistemic")
 JUDGED = record(
     {
         "y": satisfying(
             array("iu", "R", least=0), "numbers of classes", lambda found, sizes: found.max(initial=0) < sizes["C"]
         ),
         "proba": array("f", "R", "C", least=0.0),
-        "weight": either(nothing, OF_ROWS),
+        "weight": either(nothing, array("f", "R", least=0.0)),
         "aleatoric": either(nothing, array("f", "R")),
         "epistemic": either(nothing, array("f", "R")),
         "rows": array("iu", "S", least=0),
@@ -79,32 +79,15 @@ class Judged:
         return cls(predictions, *_no_rows(estimator.n_features_in_), "leave-one-out on the training rows")
 
     def state(self) -> dict[str, Any]:
-        """As plain values, for files."""
-        said = self.predictions
-        return {
-            "y": said.y,
-            "proba": said.proba,
-            "weight": said.weight,
-            "aleatoric": said.aleatoric,
-            "epistemic": said.epistemic,
-            "sample": self.sample,
-            "X": self.X,
-            "rows": self.rows,
-            "source": self.source,
-        }
+        """As plain values, for files; the classes are those of the estimator."""
+        rows = {name: getattr(self, name) for name in ("sample", "X", "rows", "source")}
+        return {name: getattr(self.predictions, name) for name in OF_PREDICTIONS} | rows
 
     @classmethod
     def from_state(cls, state: dict[str, Any], classes: npt.NDArray[Any]) -> Judged:
         """What ``state`` gave."""
-        said = Predictions(
-            classes,
-            state["y"],
-            state["proba"],
-            state["weight"],
-            state["aleatoric"],
-            state["epistemic"],
-        )
-        return cls(said, state["sample"], state["X"], state["rows"], state["source"])
+        predictions = Predictions(classes, *(state[name] for name in OF_PREDICTIONS))
+        return cls(predictions, state["sample"], state["X"], state["rows"], state["source"])
 
 
 def _no_rows(n_features: int) -> tuple[RowNumbers, npt.NDArray[Any], RowNumbers]:
@@ -116,5 +99,5 @@ def _to_keep(predictions: Predictions) -> RowNumbers:
     order = np.argsort(predictions.doubt, kind="stable")
     extreme = np.concatenate([order[:EXTREME], order[-EXTREME:]])
     n_rows = predictions.n_rows
-    some = random_rows(n_rows, min(KEPT - len(extreme), n_rows), np.random.default_rng(0))
+    some = random_rows(n_rows, min(MOST_KEPT - len(extreme), n_rows), np.random.default_rng(0))
     return np.union1d(extreme, some)

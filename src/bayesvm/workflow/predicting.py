@@ -51,7 +51,7 @@ def predict_table(
         raise ValueError(f"abstain is a rate of errors between 0 and 1; got {abstain}")
     if isinstance(out, str | PathLike) and table.is_made_of(out):
         raise ValueError(f"{out} is a file of the table itself; write the predictions to another one")
-    others = Beside(table, keep)
+    others = CopiedColumns(table, keep)
     done = kept = 0
     stated = 0.0
     with _writing(out) as append, closing(model.estimator.predictions(table, uncertainty=uncertainty)) as parts:
@@ -63,14 +63,16 @@ def predict_table(
             beside = others.next(n_rows)
             if twice := sorted(set(beside) & set(part)):
                 raise ValueError(f"column {twice[0]!r} cannot be kept: predictions have a column of that name, too")
-            append(beside | part | {"prediction": _where(certain, part["prediction"])})
+            if not certain.all():
+                part["prediction"] = optional("pyarrow", "tables").array(part["prediction"], mask=~certain)
+            append(beside | part)
             done, kept, stated = done + n_rows, kept + int(certain.sum()), stated + float(doubt[certain].sum())
             watch(done, table.n_rows)
     return Predicted(done, kept, stated / kept if kept else np.nan)
 
 
-class Beside:
-    """Columns that are copied as they are, cut as somebody else cuts the rows."""
+class CopiedColumns:
+    """Columns that are copied beside the predictions, in parts of as many rows as these have."""
 
     def __init__(self, table: Table, names: Sequence[str]) -> None:
         self._names, self._batches = list(names), table.columns(names) if names else iter(())
@@ -98,10 +100,6 @@ def _most_doubt(model: TableModel, table: Table, rate: float) -> float:
         for part in parts:
             histogram.add(_doubt(part))
     return histogram.threshold(rate)
-
-
-def _where(certain: np.ndarray, values: np.ndarray) -> Any:
-    return values if certain.all() else optional("pyarrow", "tables").array(values, mask=~certain)
 
 
 @contextmanager

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from os import PathLike
@@ -12,8 +11,8 @@ from typing import Any, BinaryIO
 import numpy.typing as npt
 
 from bayesvm.atomic import naming, replacing
-from bayesvm.caller import caller_level
 from bayesvm.extras import optional
+from bayesvm.warn import warn_user
 
 FORMULA = r"^[=+\-@\t\r]."  # how a cell begins that spreadsheet programs run
 NUMBER = r"^[+-]?[0-9.,]+([eE][+-]?[0-9]+)?$"
@@ -79,11 +78,9 @@ def _warned_of_formula(batch: Any) -> bool:
         begins = compute.match_substring_regex(values, FORMULA)
         found = values.filter(compute.and_not(begins, compute.match_substring_regex(values, NUMBER)))
         if len(found):
-            warnings.warn(
+            warn_user(
                 f"column {name!r} contains {found[0].as_py()!r}, which a spreadsheet program would run as a formula; "
                 "import the column as text, or write .parquet",
-                UserWarning,
-                stacklevel=caller_level(),
             )
             return True
     return False

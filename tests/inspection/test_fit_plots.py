@@ -1,4 +1,4 @@
-"""Pictures of how a model was fitted: the ELBO, tuning, relevance."""
+"""Plots of how a model was fitted: the ELBO, tuning, relevance."""
 
 from types import SimpleNamespace
 

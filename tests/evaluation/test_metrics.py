@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import accuracy_score, brier_score_loss, log_loss, roc_auc_score
 
-from bayesvm.evaluation import Figure, Predictions, figures
+from bayesvm.evaluation import Metric, Predictions, metrics
 from tests.evaluation.problems import calibrated, tied, weights
 
 NAMES = ["error", "brier", "log_loss", "auc", "calibration_error"]
@@ -26,7 +26,7 @@ def by_scikit_learn(said, rows=slice(None)):
 
 
 def values(said, **how):
-    return {name: figure.value for name, figure in figures(said, n_bootstrap=0, **how).items()}
+    return {name: metric.value for name, metric in metrics(said, n_bootstrap=0, **how).items()}
 
 
 @pytest.mark.parametrize("n_classes", [2, 4])
@@ -73,7 +73,7 @@ def test_intervals_are_those_of_resampled_rows(n_classes, weight):
     assert by_definition(said, slice(None)) == pytest.approx(by_scikit_learn(said))
     rng = np.random.default_rng(5)
     resamples = [by_definition(said, rng.integers(said.n_rows, size=said.n_rows)) for _ in range(2000)]
-    found = figures(said, n_bootstrap=2000)
+    found = metrics(said, n_bootstrap=2000)
     for name in NAMES[:4]:
         drawn = [one[name] for one in resamples]
         noise = 0.3 * np.std(drawn)  # an end of an interval is known to 0.06 of a deviation, and a long tail to less
@@ -82,12 +82,12 @@ def test_intervals_are_those_of_resampled_rows(n_classes, weight):
 
 def test_intervals_hold_the_truth_about_as_often_as_they_say():
     def truth(name):
-        return figures(calibrated(200_000, seed=99), n_bootstrap=0)[name].value
+        return metrics(calibrated(200_000, seed=99), n_bootstrap=0)[name].value
 
     truths = {name: truth(name) for name in NAMES[:4]}
     hits = dict.fromkeys(truths, 0)
     for seed in range(100):
-        found = figures(calibrated(300, seed=seed), n_bootstrap=100)
+        found = metrics(calibrated(300, seed=seed), n_bootstrap=100)
         for name, value in truths.items():
             hits[name] += found[name].low <= value <= found[name].high
     assert all(88 <= hit <= 99 for hit in hits.values()), hits
@@ -95,9 +95,9 @@ def test_intervals_hold_the_truth_about_as_often_as_they_say():
 
 def test_the_same_seed_gives_the_same_intervals_and_another_one_others():
     said = calibrated(100)
-    assert figures(said) == figures(said)
-    assert figures(said, random_state=1) != figures(said)
-    assert figures(said, random_state=np.random.default_rng(0)) == figures(said)
+    assert metrics(said) == metrics(said)
+    assert metrics(said, random_state=1) != metrics(said)
+    assert metrics(said, random_state=np.random.default_rng(0)) == metrics(said)
 
 
 def test_the_order_of_the_rows_does_not_matter():
@@ -108,8 +108,8 @@ def test_the_order_of_the_rows_does_not_matter():
 def test_weights_count_by_their_ratios_only():
     said = calibrated(200, weight=weights(200))
     scaled = Predictions.of([0, 1], said.y, said.proba, weight=1e6 * said.weight)
-    for name, figure in figures(said).items():
-        assert figures(scaled)[name] == pytest.approx(figure, rel=1e-6), name
+    for name, metric in metrics(said).items():
+        assert metrics(scaled)[name] == pytest.approx(metric, rel=1e-6), name
 
 
 def test_certainty_that_was_wrong_costs_as_much_as_in_scikit_learn():
@@ -123,11 +123,11 @@ def test_certainty_that_was_wrong_costs_as_much_as_in_scikit_learn():
 @pytest.mark.parametrize("n_rows", [1, 40])
 def test_one_class_alone_has_no_area_under_the_curve(n_rows):
     said = Predictions.of([0, 1, 2], np.ones(n_rows, int), np.tile([0.2, 0.5, 0.3], (n_rows, 1)))
-    found = figures(said)
+    found = metrics(said)
     assert np.isnan(found["auc"]).all()
     assert found["log_loss"] == pytest.approx((np.log(2),) * 3)
     assert found["brier"] == pytest.approx((0.38,) * 3)
-    two = figures(Predictions.of([0, 1], [1], [[0.5, 0.5]]))
+    two = metrics(Predictions.of([0, 1], [1], [[0.5, 0.5]]))
     assert np.isnan(two["auc"]).all()
 
 
@@ -135,18 +135,18 @@ def test_a_class_that_is_not_there_takes_no_part_in_the_area():
     said = calibrated(200, 4)
     said = said.take(said.y != 2)
     each = [roc_auc_score(said.y == k, said.proba[:, k]) for k in (0, 1, 3)]
-    assert figures(said)["auc"].value == pytest.approx(np.mean(each))
+    assert metrics(said)["auc"].value == pytest.approx(np.mean(each))
 
 
 def test_resamples_without_the_rare_class_are_left_out():
     rng = np.random.default_rng(0)
     p = rng.random(30)
-    area = figures(Predictions.of([0, 1], np.arange(30) == 12, np.column_stack([1 - p, p])))["auc"]
+    area = metrics(Predictions.of([0, 1], np.arange(30) == 12, np.column_stack([1 - p, p])))["auc"]
     assert 0 <= area.low <= area.value <= area.high <= 1
 
 
 def test_equal_probabilities_rank_nothing():
-    found = figures(Predictions.of([0, 1], np.arange(60) % 2, np.full((60, 2), 0.5)))
+    found = metrics(Predictions.of([0, 1], np.arange(60) % 2, np.full((60, 2), 0.5)))
     assert found["auc"] == pytest.approx((0.5, 0.5, 0.5))
     assert found["brier"] == pytest.approx((0.25, 0.25, 0.25))
 
@@ -154,29 +154,29 @@ def test_equal_probabilities_rank_nothing():
 def test_no_error_in_few_rows_is_no_proof_of_none():
     sure = Predictions.of([0, 1], np.arange(20) % 2, np.eye(2)[np.arange(20) % 2] * 0.8 + 0.1)
     z2 = 1.959963984540054**2
-    assert figures(sure)["error"] == pytest.approx((0, 0, z2 / (20 + z2)))
+    assert metrics(sure)["error"] == pytest.approx((0, 0, z2 / (20 + z2)))
     wrong = Predictions.of([0, 1], 1 - sure.y, sure.proba)
-    assert figures(wrong)["error"] == pytest.approx((1, 20 / (20 + z2), 1))
+    assert metrics(wrong)["error"] == pytest.approx((1, 20 / (20 + z2), 1))
 
 
 def test_without_resamples_there_is_no_interval():
-    found = figures(calibrated(50), n_bootstrap=0)
-    assert all(np.isnan([figure.low, figure.high]).all() for figure in found.values())
-    assert isinstance(found["error"], Figure)
+    found = metrics(calibrated(50), n_bootstrap=0)
+    assert all(np.isnan([metric.low, metric.high]).all() for metric in found.values())
+    assert isinstance(found["error"], Metric)
     with pytest.raises(ValueError, match="n_bootstrap must not be negative; got -1"):
-        figures(calibrated(50), n_bootstrap=-1)
+        metrics(calibrated(50), n_bootstrap=-1)
 
 
 def test_no_error_in_weighted_rows_counts_those_that_carry_the_weight():
     """Nine rows of weight 1 and one of weight 9 are worth 18 ** 2 / (9 + 81) = 3.6 rows."""
     said = Predictions.of([0, 1], [0, 1] * 5, [[0.9, 0.1], [0.1, 0.9]] * 5, weight=[9] + [1] * 9)
     z2 = 1.959963984540054**2
-    assert figures(said)["error"] == pytest.approx((0, 0, z2 / (3.6 + z2)))
+    assert metrics(said)["error"] == pytest.approx((0, 0, z2 / (3.6 + z2)))
 
 
 def test_many_rows_are_resampled_less_often(monkeypatch):
-    monkeypatch.setattr(sys.modules[Figure.__module__], "MOST_CELLS", 100)
+    monkeypatch.setattr(sys.modules[Metric.__module__], "MOST_CELLS", 100)
     two, four = calibrated(100), calibrated(26, 4)
-    assert figures(two) == figures(two, n_bootstrap=1000)
-    assert figures(calibrated(101)) == figures(calibrated(101), n_bootstrap=200)
-    assert figures(four) == figures(four, n_bootstrap=200)
+    assert metrics(two) == metrics(two, n_bootstrap=1000)
+    assert metrics(calibrated(101)) == metrics(calibrated(101), n_bootstrap=200)
+    assert metrics(four) == metrics(four, n_bootstrap=200)

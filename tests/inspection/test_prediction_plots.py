@@ -1,4 +1,4 @@
-"""Pictures of predictions: what they draw is what scikit-learn and plain counting find."""
+"""Plots of predictions: what they draw is what scikit-learn and plain counting find."""
 
 import numpy as np
 import pytest
@@ -17,7 +17,7 @@ from bayesvm.inspection import (
     ReliabilityDisplay,
     RiskCoverageDisplay,
     UncertaintyDisplay,
-    _colours,
+    colours,
 )
 
 RNG = np.random.default_rng(0)
@@ -55,7 +55,7 @@ def numbers(display):
 
 
 @pytest.mark.parametrize("display", FOUR)
-def test_three_ways_to_the_same_picture(display, model, new, ax):
+def test_three_ways_to_the_same_plot(display, model, new, ax):
     p, found = model.predict_proba(new.X), model.predict_uncertainty(new.X)
     split = {name: found[name] for name in ("aleatoric", "epistemic")}
     weight = RNG.random(500)
@@ -104,7 +104,7 @@ def test_two_models_on_the_same_axes(ax):
     assert second.strip_ is None
     assert ax.get_ylim()[0] < -0.2  # the first one's strip is still there
     drawn = {line.get_label(): line.get_color() for line in ax.get_lines()}
-    assert (drawn["ours"], drawn["theirs"]) == (_colours.series(0), _colours.series(1))
+    assert (drawn["ours"], drawn["theirs"]) == (colours.series(0), colours.series(1))
 
 
 def test_reliability_of_many_classes(of_flowers):

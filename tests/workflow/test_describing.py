@@ -7,8 +7,11 @@ import pytest
 
 from bayesvm import BayesianLinearSVC, BayesianSVC
 from bayesvm.core import kernels
-from bayesvm.evaluation import Predictions, figures
-from bayesvm.workflow import words
+from bayesvm.evaluation import Predictions, metrics
+from bayesvm.evaluation.formatting import METRIC_NAMES
+from bayesvm.preparation import Recipe
+from bayesvm.workflow import TableModel
+from bayesvm.workflow.describing import SCALING_DESCRIPTIONS, describe_kernel, describe_scaling, described
 
 
 def estimator(scale, *trials):
@@ -27,8 +30,7 @@ def estimator(scale, *trials):
     ],
 )
 def test_the_scaling_is_that_of_the_fit_and_not_of_the_last_trial(tuned, expected):
-    assert words.scaling_of(tuned) == expected
-    assert words.scaling(tuned) == words.SCALINGS[expected]
+    assert describe_scaling(tuned) == SCALING_DESCRIPTIONS[expected]
 
 
 @pytest.mark.parametrize(
@@ -44,20 +46,20 @@ def test_the_scaling_is_that_of_the_fit_and_not_of_the_last_trial(tuned, expecte
     ],
 )
 def test_kernels_in_words(kernel, expected):
-    assert words.kernel(SimpleNamespace(kernel_=kernel)).startswith(expected)
-    both = words.kernel(SimpleNamespace(kernel_=kernel + kernels.Constant()))
+    assert describe_kernel(SimpleNamespace(kernel_=kernel)).startswith(expected)
+    both = describe_kernel(SimpleNamespace(kernel_=kernel + kernels.Constant()))
     assert both.startswith(f"sum of: {expected}")
     assert "; constant, variance 1" in both
 
 
 @pytest.mark.parametrize("made", [BayesianSVC(n_inducing=9, tune=None), BayesianLinearSVC()])
-def test_every_model_can_be_told(made):
+def test_every_model_can_be_described(made):
     X = np.random.default_rng(0).normal(size=(60, 2))
-    model = made.fit(X, X[:, 0] > 0)
-    assert words.scaling(model) == words.SCALINGS["standard"]
-    assert words.link(model)
-    assert words.kernel(model).startswith("none: linear" if "Linear" in type(made).__name__ else "RBF")
+    known = described(TableModel(made.fit(X, X[:, 0] > 0), Recipe.plain(["a", "b"])))
+    assert known["scaling"] == SCALING_DESCRIPTIONS["standard"]
+    assert known["link"]
+    assert known["kernel"].startswith("none: linear" if "Linear" in type(made).__name__ else "RBF")
 
 
-def test_every_figure_has_a_name():
-    assert list(words.FIGURES) == list(figures(Predictions.of([0, 1], [0, 1], [[0.5, 0.5]] * 2), n_bootstrap=0))
+def test_every_metric_has_a_name():
+    assert list(METRIC_NAMES) == list(metrics(Predictions.of([0, 1], [0, 1], [[0.5, 0.5]] * 2), n_bootstrap=0))

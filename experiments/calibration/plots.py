@@ -1,4 +1,4 @@
-"""Calibration: the pictures of the page, as SVG, the same bytes for the same numbers."""
+"""Calibration: the plots of the page, as SVG, the same bytes for the same numbers."""
 
 import re
 

@@ -1,15 +1,16 @@
-"""Report: pictures of predictions and of training."""
+"""Report: plots of predictions and of training."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.metrics import precision_recall_curve, roc_auc_score, roc_curve
 
 from bayesvm.evaluation import Predictions
+from bayesvm.evaluation.formatting import shortened
 from bayesvm.inspection import (
     ElboTraceDisplay,
     ProbabilityHistogramDisplay,
@@ -18,71 +19,55 @@ from bayesvm.inspection import (
     TuningPathDisplay,
     UncertaintyDisplay,
 )
-from bayesvm.inspection._colours import CLASSES
+from bayesvm.inspection.colours import CLASSES
 from bayesvm.report.svg import INK, drawn
-from bayesvm.report.words import short
 
 MOST_CURVES = 10
-MOST_POINTS = 200  # of a curve,
+POINTS_OF_CURVE = 200  # of a curve,
 MOST_DOTS = 600  # and of a scatter plot: more cannot be told apart, but make the file heavy
 LEAST_GAIN = 0.002  # of an axis of the ELBO, relative
 MANY_TIMES = 20  # between values that need an axis of logarithms
 LONGEST = 16  # letters of a label
-FEW = 6  # curves that a legend inside the picture has room for
+FEW = 6  # curves that a legend inside the plot has room for
 
 
 def of_predictions(predictions: Predictions) -> dict[str, str]:
     """Those that probabilities and true classes are enough for."""
-    labels = np.array([short(label, LONGEST) for label in predictions.classes], object)
+    labels = np.array([shortened(label, LONGEST) for label in predictions.classes], object)
     predictions = replace(predictions.counted(), classes=labels)
-    found = {
-        "reliability": drawn(
-            "reliability",
-            "Reliability diagram: observed shares against stated probabilities, with the number of rows",
-            lambda ax: _reliability(ax, predictions),
-            (5.0, 4.2),
-        ),
-        "histogram": drawn(
-            "histogram",
-            "Histogram of the stated probabilities by true class",
-            lambda ax: _histogram(ax, predictions),
-        ),
-        "coverage": drawn(
-            "coverage",
+    title = "Reliability diagram: observed shares against stated probabilities, with the number of rows"
+    found: dict[str, tuple[Any, ...]] = {
+        "reliability": (title, lambda ax: _reliability(ax, predictions), (5.0, 4.2)),
+        "histogram": ("Histogram of the stated probabilities by true class", lambda ax: _histogram(ax, predictions)),
+        "coverage": (
             "Error among the rows that are answered, against their share",
             lambda ax: RiskCoverageDisplay.of(predictions, ax=ax),
         ),
     }
     if curves := list(_one_against_the_rest(predictions)):
         size = (5.0, 3.9 if len(curves) <= FEW else 5.0)
-        found["roc"] = drawn("roc", "ROC curves", lambda ax: _roc(ax, curves), size)
-        found["precision"] = drawn("precision", "Precision-recall curves", lambda ax: _precision(ax, curves), size)
+        found["roc"] = ("ROC curves", lambda ax: _roc(ax, curves), size)
+        found["precision"] = ("Precision-recall curves", lambda ax: _precision(ax, curves), size)
     if predictions.aleatoric is not None and predictions.epistemic is not None:
-        found["uncertainty"] = drawn(
-            "uncertainty",
+        found["uncertainty"] = (
             "Epistemic against aleatoric uncertainty of the rows",
             lambda ax: UncertaintyDisplay.of(predictions, ax=ax, max_points=MOST_DOTS),
         )
-    return found
+    return {name: drawn(name, *how) for name, how in found.items()}
 
 
 def of_training(estimator: Any, n_rows: float | None) -> dict[str, str]:
-    """What was tried, and how the fit went on."""
-    found = {}
+    """What was tried, and how the fit went."""
+    found: dict[str, tuple[Any, ...]] = {}
     report = getattr(estimator, "tuning_report_", None)
     if report is not None and report.trials:
-        found["tuning"] = drawn(
-            "tuning",
-            "Leave-one-out log loss of everything that was tried",
-            lambda ax: _tuning(ax, estimator),
-            (5.0, 5.0),
-        )
+        title = "Leave-one-out log loss of everything that was tried"
+        found["tuning"] = (title, lambda ax: _tuning(ax, estimator), (5.0, 5.0))
     if report is not None and report.climb:
-        found["climb"] = drawn("climb", "Parameters of the kernel, step by step", lambda ax: _climb(ax, estimator))
+        found["climb"] = ("Parameters of the kernel, step by step", lambda ax: _climb(ax, estimator))
     if len(estimator.elbo_trace_) > 1:
-        title = "Evidence lower bound after each update"
-        found["elbo"] = drawn("elbo", title, lambda ax: _elbo(ax, estimator, n_rows))
-    return found
+        found["elbo"] = ("Evidence lower bound after each update", lambda ax: _elbo(ax, estimator, n_rows))
+    return {name: drawn(name, *how) for name, how in found.items()}
 
 
 def _reliability(ax: Any, predictions: Predictions) -> None:
@@ -97,48 +82,48 @@ def _histogram(ax: Any, predictions: Predictions) -> None:
     ax.legend(title=None, ncols=len(display.labels), loc="upper center")
 
 
-class _Curve:
-    """One class against the rest: the scores and truths of the rows."""
+class _Curve(NamedTuple):
+    """One class against the rest: the truths and scores of the rows, and the look of the curve."""
 
-    def __init__(self, label: str, number: int, predictions: Predictions) -> None:
-        self.label = label
-        self.true, self.score = predictions.y == number, predictions.proba[:, number]
-        self.weight = predictions.weight
-
-    def look(self, number: int) -> dict[str, Any]:
-        return {"color": CLASSES[number % len(CLASSES)], "linestyle": ["solid", (0, (4, 1.5))][number // len(CLASSES)]}
+    label: str
+    true: Any
+    score: Any
+    weight: Any
+    look: dict[str, Any]
 
 
 def _one_against_the_rest(predictions: Predictions) -> Iterator[_Curve]:
     """Of two classes the second only; of more, the most frequent ones. Classes that are not there have no curve."""
     count = np.bincount(predictions.y, minlength=len(predictions.classes))
     numbers = [1] if len(count) == 2 else sorted(np.argsort(-count, kind="stable")[:MOST_CURVES].tolist())
-    for number in numbers:
-        if 0 < count[number] < predictions.n_rows:
-            yield _Curve(predictions.classes[number], number, predictions)
+    there = [number for number in numbers if 0 < count[number] < predictions.n_rows]
+    for i, k in enumerate(there):
+        style = "solid" if i < len(CLASSES) else (0, (4, 1.5))
+        look = {"color": CLASSES[i % len(CLASSES)], "linestyle": style}
+        yield _Curve(predictions.classes[k], predictions.y == k, predictions.proba[:, k], predictions.weight, look)
 
 
 def _roc(ax: Any, curves: list[_Curve]) -> None:
     ax.plot([0, 1], [0, 1], color=INK, alpha=0.45, linewidth=1)
-    for number, curve in enumerate(curves):
-        wrong, right, _ = roc_curve(curve.true, curve.score, sample_weight=curve.weight)
+    for curve in curves:
+        false_positive, recall, _ = roc_curve(curve.true, curve.score, sample_weight=curve.weight)
         area = roc_auc_score(curve.true, curve.score, sample_weight=curve.weight)
-        shown = thinned(wrong, right)
-        ax.plot(wrong[shown], right[shown], label=f"{curve.label}: area {area:.3f}", **curve.look(number))
-    ax.set(xlabel="share of the others that are called so too", ylabel="share of the class that is found")
+        shown = thinned(false_positive, recall)
+        ax.plot(false_positive[shown], recall[shown], label=f"{curve.label}: area {area:.3f}", **curve.look)
+    ax.set(xlabel="false positive rate", ylabel="true positive rate (recall)")
     _explain(ax, len(curves), "lower right")
 
 
 def _precision(ax: Any, curves: list[_Curve]) -> None:
-    for number, curve in enumerate(curves):
-        right, found, _ = precision_recall_curve(curve.true, curve.score, sample_weight=curve.weight)
-        shown = thinned(found, right)
+    for curve in curves:
+        precision, recall, _ = precision_recall_curve(curve.true, curve.score, sample_weight=curve.weight)
+        shown = thinned(recall, precision)
         common = float(np.average(curve.true, weights=curve.weight))
-        ax.plot(found[shown], right[shown], label=f"{curve.label}: {100 * common:.0f} % of rows", **curve.look(number))
+        ax.plot(recall[shown], precision[shown], label=f"{curve.label}: {100 * common:.0f} % of rows", **curve.look)
         if len(curves) == 1:
             ax.axhline(common, color=INK, alpha=0.45, linewidth=1)
     ax.set_ylim(0, 1.04)
-    ax.set(xlabel="share of the class that is found (recall)", ylabel="right when it is said (precision)")
+    ax.set(xlabel="recall", ylabel="precision")
     _explain(ax, len(curves), "lower left")
 
 
@@ -153,7 +138,7 @@ def _explain(ax: Any, n_curves: int, place: str) -> None:
 def thinned(x: Any, y: Any) -> Any:
     """Numbers of points that are about as far from each other along a curve."""
     way = np.concatenate([[0.0], np.cumsum(np.hypot(np.diff(x), np.diff(y)))])
-    return np.unique(np.searchsorted(way, np.linspace(0, way[-1], MOST_POINTS)).clip(max=len(way) - 1))
+    return np.unique(np.searchsorted(way, np.linspace(0, way[-1], POINTS_OF_CURVE)).clip(max=len(way) - 1))
 
 
 def _tuning(ax: Any, estimator: Any) -> None:

@@ -14,15 +14,15 @@ import pytest
 
 from bayesvm.datasets import (
     collisions,
+    downloads,
     fetch_higgs,
     fetch_raetsch,
     fetch_susy,
     fetch_usps_3v5,
     load_rows,
     paper,
-    remote,
 )
-from bayesvm.datasets.remote import RemoteFile
+from bayesvm.datasets.downloads import RemoteFile
 
 pooch = pytest.importorskip("pooch")
 pytest.importorskip("tqdm")
@@ -70,7 +70,7 @@ class Handler(BaseHTTPRequestHandler):
 def server(monkeypatch):
     monkeypatch.delenv("BAYESVM_DATA", raising=False)
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-    monkeypatch.setattr(remote, "_RETRIES", 0)
+    monkeypatch.setattr(downloads, "_RETRIES", 0)
     with Server() as server:
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
@@ -183,7 +183,7 @@ def test_a_download_that_stops_in_the_middle_leaves_nothing(server, heart, tmp_p
 
 
 def test_a_server_in_trouble_is_asked_again(server, heart, monkeypatch, tmp_path):
-    monkeypatch.setattr(remote, "_RETRIES", 2)
+    monkeypatch.setattr(downloads, "_RETRIES", 2)
     monkeypatch.setattr("time.sleep", lambda seconds: None)
     server.failures = 2
     assert fetch_raetsch("heart", data_home=tmp_path)[0].shape == (2, 2)

@@ -1,4 +1,4 @@
-"""Evaluation: the figures of predictions, with intervals that say how far to trust them."""
+"""Evaluation: the metrics of predictions, with intervals that say how far to trust them."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ RESAMPLES, FEWER_RESAMPLES = 1_000, 200
 MOST_CELLS = 50_000  # rows times probabilities of each, to be resampled so often in about two seconds
 
 
-class Figure(NamedTuple):
-    """A figure, ``value``, with its 95 % bootstrap interval, ``low`` to ``high``: what other rows might have shown."""
+class Metric(NamedTuple):
+    """A metric, ``value``, with its 95 % bootstrap interval, ``low`` to ``high``: what other rows might have shown."""
 
     value: float
     low: float
     high: float
 
 
-def figures(
+def metrics(
     predictions: Predictions, *, n_bootstrap: int | None = None, random_state: int | np.random.Generator | None = 0
-) -> dict[str, Figure]:
+) -> dict[str, Metric]:
     """How good the predictions are; smaller is better, except for the area under the curve.
 
     - ``error``: share of rows whose most probable class is not the true one.
@@ -50,18 +50,19 @@ def figures(
         n_bootstrap = RESAMPLES if judge.n_rows * judge.n_ranked <= MOST_CELLS else FEWER_RESAMPLES
     value = judge(np.ones(judge.n_rows))
     rng = np.random.default_rng(random_state)
-    drawn = [judge(_times_drawn(judge.n_rows, rng)) for _ in range(n_bootstrap)]
+    n = judge.n_rows
+    drawn = [judge(np.bincount(rng.integers(n, size=n), minlength=n).astype(np.float64)) for _ in range(n_bootstrap)]
     intervals = {name: _quantiles([one[name] for one in drawn]) for name in value}
     # The end of the interval that comes from the calibration error of the other kind: see _Judge.
     _, most = intervals.pop("calibration_error_at_most")
     intervals["calibration_error"] = (intervals["calibration_error"][0], most)
     if n_bootstrap and (predictions.correct.all() or not predictions.correct.any()):
         intervals["error"] = judge.wilson(value["error"])
-    return {name: Figure(value[name], *interval) for name, interval in intervals.items()}
+    return {name: Metric(value[name], *interval) for name, interval in intervals.items()}
 
 
 class _Judge:
-    """The figures of predictions whose rows are drawn so many times each; what can be prepared, is."""
+    """The metrics of predictions whose rows are drawn so many times each; what can be prepared, is."""
 
     def __init__(self, predictions: Predictions) -> None:
         self.n_rows = predictions.n_rows
@@ -128,13 +129,8 @@ class _Ranked:
         return float(won / pairs) if pairs > 0 else np.nan
 
 
-def _times_drawn(n_rows: int, rng: np.random.Generator) -> Floats:
-    """How often each row is drawn, in as many draws as there are rows."""
-    return np.bincount(rng.integers(n_rows, size=n_rows), minlength=n_rows).astype(np.float64)
-
-
 def _quantiles(values: list[float]) -> tuple[float, float]:
-    """Those of 2.5 and 97.5 %, of the resamples that have the figure."""
+    """Those of 2.5 and 97.5 %, of the resamples that have the metric."""
     known = [value for value in values if not np.isnan(value)]
     if not known:
         return np.nan, np.nan

@@ -8,12 +8,11 @@ from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted
 
 
 @dataclass(frozen=True)
-class Fitted:
+class ModelInPipeline:
     """``estimator`` as it was given, the bayesvm ``model`` at its end, and the steps ``before`` it, if any."""
 
     estimator: Any
@@ -21,7 +20,7 @@ class Fitted:
     before: Any
 
     @classmethod
-    def of(cls, estimator: Any) -> Fitted:
+    def of(cls, estimator: Any) -> ModelInPipeline:
         """Checked: it is fitted, and a model of bayesvm or a pipeline that ends in one."""
         steps = getattr(estimator, "steps", None)
         model = estimator if steps is None else steps[-1][1]
@@ -47,15 +46,6 @@ class Fitted:
             wrong = "is needed with more than two classes" if label is None else f"{label!r} is not a class"
             raise ValueError(f"{called} {wrong}: the classes are {classes.tolist()}")
         return found[0]
-
-    def codes(self, y: Any) -> npt.NDArray[np.intp]:
-        """The number of each row's class."""
-        numbers = {label: k for k, label in enumerate(self.model.classes_.tolist())}
-        labels = np.asarray(y).tolist()
-        unknown = sorted({str(label) for label in labels if label not in numbers})
-        if unknown:
-            raise ValueError(f"y has labels that the model does not know: {unknown[:5]}; it knows {list(numbers)}")
-        return np.array([numbers[label] for label in labels], np.intp)
 
     def names(self, X: Any, given: Sequence[str] | None) -> list[str]:
         """Of the columns of X: those given, those of the fit or of the data frame, or numbers."""

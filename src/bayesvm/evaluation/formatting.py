@@ -1,0 +1,107 @@
+"""Evaluation: numbers, names and lists as plots, reports and the command line show them to people."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+METRIC_NAMES = {
+    "error": "error",
+    "brier": "Brier score",
+    "log_loss": "log loss",
+    "auc": "AUC",
+    "calibration_error": "calibration error",
+}
+
+
+def decimal(value: float) -> str:
+    """Four decimals, or a dash for NaN.
+
+    >>> decimal(0.12345), decimal(float("nan"))
+    ('0.1235', '–')
+    """
+    return "–" if math.isnan(value) else f"{value:.4f}"
+
+
+def percent(share: float) -> str:
+    """Three digits, without trailing zeros.
+
+    >>> percent(1.0), percent(0.95), percent(0.9517)
+    ('100%', '95%', '95.2%')
+    """
+    return f"{100 * share:.3g}%"
+
+
+def rough_percent(share: float) -> str:
+    """A whole number, with a decimal where that matters.
+
+    >>> rough_percent(0.314), rough_percent(0.012), rough_percent(0.0)
+    ('31 %', '1.2 %', '0 %')
+    """
+    return f"{100 * share:.1f} %" if 0 < share < 0.1 else f"{100 * share:.0f} %"
+
+
+def probability(value: float) -> str:
+    """Three decimals; what is not certain does not look so.
+
+    >>> probability(0.5), probability(0.99996), probability(1e-9), probability(1.0)
+    ('0.500', '> 0.999', '< 0.001', '1.000')
+    """
+    if 0 < value < 0.0005:
+        return "< 0.001"
+    return "> 0.999" if 0.9995 <= value < 1 else f"{value:.3f}"
+
+
+def counted(n: int, noun: str) -> str:
+    """A number and its noun.
+
+    >>> counted(1, "row"), counted(1200, "row"), counted(2, "category")
+    ('1 row', '1,200 rows', '2 categories')
+    """
+    plural = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
+    return f"{n:,} {noun if n == 1 else plural}"
+
+
+def duration(seconds: float) -> str:
+    """Of a fit.
+
+    >>> duration(4.72), duration(754), duration(9000)
+    ('4.7 s', '12 min 34 s', '2 h 30 min')
+    """
+    if seconds < 60:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes} min {rest} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
+
+
+def cell(value: Any) -> str:
+    """A value of a table.
+
+    >>> cell(None), cell(0.1 + 0.2), cell(28700.0), cell("red"), cell(1e9)
+    ('missing', '0.3', '28700', 'red', '1000000000')
+    """
+    if value is None:
+        return "missing"
+    if isinstance(value, float):
+        return f"{value:.0f}" if value.is_integer() and abs(value) < 1e15 else f"{value:.6g}"
+    return str(value)
+
+
+def shortened(text: Any, most: int = 28) -> str:
+    """At most so many letters.
+
+    >>> shortened("a" * 30, 5)
+    'aaaa…'
+    """
+    whole = str(text)
+    return whole if len(whole) <= most else whole[: most - 1] + "…"
+
+
+def listed(names: Sequence[Any], most: int) -> str:
+    """The first names of a list that may be long.
+
+    >>> listed(["a", "b", "c"], 2), listed(["a"], 2)
+    ('a, b and 1 more', 'a')
+    """
+    return ", ".join(map(str, names[:most])) + (f" and {len(names) - most:,} more" if len(names) > most else "")
