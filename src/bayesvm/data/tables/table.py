@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from os import PathLike
-from types import TracebackType
 from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
+from bayesvm.data.blocks import RowNumbers
 from bayesvm.data.tables.arrow_parts import arrow_parts
 from bayesvm.data.tables.column_reading import Batch, TableColumns, cast_to
 from bayesvm.data.tables.csv_copy import copy_csv, csv_schemas
 from bayesvm.data.tables.files import Paths, find_files
 from bayesvm.data.tables.libsvm_copy import LibsvmPart, copy_libsvm
-from bayesvm.data.tables.rows import FileRows, RowNumbers, copying
+from bayesvm.data.tables.rows import FileRows, copying
 from bayesvm.data.tables.schemas import choose_columns, common_schema, some_names
 
 
@@ -223,9 +223,7 @@ class Table:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def __len__(self) -> int:
