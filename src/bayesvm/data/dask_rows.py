@@ -115,7 +115,7 @@ class EncodedDaskTable:
         encoder, dtype = _node(self.encoder), self.table.columns.dtype
         order, wanted = self._by_partition(numbers)
         found = _computed([_node(chosen_rows)(encoder, dtype, which, *part) for part, which in wanted])
-        rows = stacked(found, len(numbers))
+        rows: Block = stacked(found, len(numbers))
         return rows if (np.diff(numbers) > 0).all() else taken(rows, np.argsort(order))
 
     def given(self, numbers: RowNumbers) -> RowNumbers:
