@@ -240,3 +240,33 @@ def test_other_collections_are_refused():
 def test_labels_that_change_between_passes_are_noticed():
     with pytest.raises(ValueError, match="was not there when the labels were read first"):
         source_of(A, B, encoder=ClassEncoder(np.array(["no", "perhaps"])))
+
+
+class Largest:
+    """What another task might want to know of its targets before it scales them."""
+
+    def __init__(self, y, weight, locate):
+        self.value = np.abs(y).max(initial=0.0)
+        if self.value > 100:
+            raise ValueError(f"{locate(int(np.abs(y).argmax()))}: too large")
+
+    def __iadd__(self, other):
+        self.value = max(self.value, other.value)
+        return self
+
+
+class Halved:
+    """An encoder of real targets."""
+
+    def __call__(self, y, weight):
+        return y / 2, weight
+
+
+def test_the_caller_says_what_targets_mean():
+    table = DaskTable.of(A, da.from_array(X[:, 0], chunks=13))
+    rows, largest = table.survey(Largest)
+    assert largest.value == np.abs(X[:, 0]).max()
+    encoded = EncodedDaskTable(table, rows, Halved())
+    np.testing.assert_array_equal(encoded.fetch(np.array([50, 3])).y, X[[50, 3], 0] / 2)
+    with pytest.raises(ValueError, match=r"partition 2, row 4 of it \(row 30 of the table\): too large"):
+        DaskTable.of(A, changed(X[:, 0], 30, -101.0)).survey(Largest)

@@ -97,11 +97,6 @@ def test_a_reader_that_is_never_used_starts_nothing():
     assert threads() == []
 
 
-def test_depth_must_be_positive():
-    with pytest.raises(ValueError, match="depth is 0"):
-        next(read_ahead(iter([1]), 0))
-
-
 def test_a_reader_left_open_does_not_keep_the_program_from_ending():
     code = "from bayesvm.data.read_ahead import read_ahead\nitems = read_ahead(iter(range(10)))\nnext(items)"
     assert subprocess.run([sys.executable, "-c", code], timeout=60, check=False).returncode == 0  # noqa: S603

@@ -4,10 +4,10 @@ from collections import Counter
 
 import numpy as np
 import pytest
+from bayesvm.core.leave_one_out import effective_rows
 from scipy import sparse
 from sklearn.datasets import load_iris
 
-from bayesvm.core.leave_one_out import effective_rows
 from bayesvm.data import blocks
 from bayesvm.data.memory import MemorySource
 from bayesvm.data.repetition import group_weights, merged, repetition
@@ -125,3 +125,13 @@ def test_a_weighted_mean_varies_as_one_of_so_many_equal_rows():
     weight = np.exp(rng.normal(size=60))
     means = rng.normal(size=(40_000, 60)) @ weight / weight.sum()
     assert 1 / means.var() == pytest.approx(effective_rows(weight), rel=0.05)
+
+
+def test_rows_with_other_real_targets_are_no_copies():
+    """Targets are numbers: 0.25 and 0.75 are as different as classes are, and -0 is 0."""
+    y = np.concatenate([np.full(N, 0.25), np.full(N, 0.75), np.full(N, 0.25)])
+    rows = MemorySource(np.tile(SMOOTH, (3, 1)), y, None, ColumnScaler(), Workers(1), 64)
+    np.testing.assert_array_equal(group_weights(rows, rows), np.repeat([2.0, 1.0, 2.0], N))
+    assert merged(rows).n_rows == 2 * N
+    zeros = MemorySource(np.tile(SMOOTH, (2, 1)), np.repeat([0.0, -0.0], N), None, ColumnScaler(), Workers(1), 64)
+    assert merged(zeros).n_rows == N

@@ -10,7 +10,7 @@ import pytest
 
 import bayesvm
 from bayesvm import BayesianLinearSVC, TableModel
-from bayesvm.data.tables.rows import FileRows
+from bayesvm.data.tables.arrow_parts import FilePart
 from bayesvm.datasets import people
 from bayesvm.evaluation import DoubtHistogram
 from bayesvm.workflow import Judged
@@ -182,8 +182,8 @@ def test_what_is_no_table_is_told(model):
 
 def test_rows_are_read_once_to_be_judged(model, folder, monkeypatch):
     reads = []
-    chunks = FileRows.chunks
-    monkeypatch.setattr(FileRows, "chunks", lambda self, *a: reads.append(a) or chunks(self, *a))
+    read = FilePart.read
+    monkeypatch.setattr(FilePart, "read", lambda self, *a: reads.append(a) or read(self, *a))
     model.judged(folder / "new.parquet")
     assert len(reads) == 1
 

@@ -20,6 +20,7 @@ from bayesvm.core.workspace import Workspace
 from bayesvm.data.scaling import ColumnMoments, Scaler
 
 Result = TypeVar("Result")
+Rows = TypeVar("Rows", bound=tuple[Any, Any, Any])
 Work = Callable[[Iterable[Block], Workspace], Result]
 RowNumbers = npt.NDArray[np.intp]
 
@@ -106,9 +107,11 @@ class HeldRows(BlockSource, Protocol):
         """All rows as one block."""
 
 
-def taken(block: Block, which: Any) -> Block:
-    """Some rows of a block."""
-    return Block(block.X[which], block.y[which], None if block.weight is None else block.weight[which])
+def taken(rows: Rows, which: Any) -> Rows:
+    """Some rows of a block or a batch: of ``(X, y, weight)``, each None if it is not there."""
+    make: Any = type(rows)
+    chosen: Rows = make(*(None if part is None else part[which] for part in rows))
+    return chosen
 
 
 def at_most(source: BlockSource, n_rows: int, rng: np.random.Generator) -> HeldRows:

@@ -115,7 +115,7 @@ class EncodedDaskTable:
         encoder, dtype = _node(self.encoder), self.table.columns.dtype
         order, wanted = self._by_partition(numbers)
         found = _computed([_node(chosen_rows)(encoder, dtype, which, *part) for part, which in wanted])
-        rows = stacked(found, len(numbers))
+        rows: Block = stacked(found, len(numbers))
         return rows if (np.diff(numbers) > 0).all() else taken(rows, np.argsort(order))
 
     def given(self, numbers: RowNumbers) -> RowNumbers:
@@ -197,34 +197,32 @@ def _cut_alike(name: str, given: Any, X: Any) -> list[Any]:
     if given is None:
         return [None] * X.npartitions
     sizes = _sizes(X)
-    if not is_dask(given):
-        if sizes is None:
-            raise ValueError(
-                f"{name} lies in memory, but how many rows each partition of X has is not known, so it cannot be cut "
-                f"to match; give {name} as a Dask collection, or an X with known chunks: "
-                "X.compute_chunk_sizes(), X.to_dask_array(lengths=True)"
-            )
-        _require_length(name, np.shape(given)[0], X)
-        return _delayed_parts(optional("dask.array", "dask").from_array(_vector(name, np.asarray(given)), (sizes,)))
-    _require_collection(name, given)
-    given, own = _vector(name, given), _sizes(given)
+    if is_dask(given):
+        _require_collection(name, given)
+    elif sizes is None:
+        raise ValueError(
+            f"{name} lies in memory, but how many rows each partition of X has is not known, so it cannot be cut "
+            f"to match; give {name} as a Dask collection, or an X with known chunks: "
+            "X.compute_chunk_sizes(), X.to_dask_array(lengths=True)"
+        )
+    else:
+        values = np.asarray(given)
+        cuts = (sizes, *values.shape[1:]) if len(values) == sum(sizes) else -1
+        given = optional("dask.array", "dask").from_array(values, cuts)
+    width = 1 if given.ndim == 1 else len(given.columns) if is_frame(given) else given.shape[1]
+    if given.ndim > 2 or width != 1:
+        raise ValueError(f"{name} must be one column, got {width} columns")
+    own = _sizes(given)
     if own is not None and sizes is not None:
-        _require_length(name, sum(own), X)
-        given = given if own == sizes else given.rechunk((sizes, *given.chunks[1:]))
+        if sum(own) != sum(sizes):
+            raise ValueError(f"X has {sum(sizes)} rows and {name} has {sum(own)}; give each row one")
+        given = given.rechunk((sizes, *given.chunks[1:]))
     elif given.npartitions != X.npartitions:
         raise ValueError(
             f"X has {X.npartitions} partitions and {name} has {given.npartitions}, and their sizes are not known, so "
             "they cannot be matched; compute_chunk_sizes() of both arrays, or repartition the data frames alike"
         )
     return _delayed_parts(given)
-
-
-def _vector(name: str, given: Any) -> Any:
-    """It may also be a table of one column."""
-    width = 1 if given.ndim == 1 else len(given.columns) if is_frame(given) else given.shape[1]
-    if given.ndim > 2 or width != 1:
-        raise ValueError(f"{name} must be one column, got {width} columns")
-    return given if given.ndim == 1 or is_frame(given) or is_dask(given) else given.ravel()
 
 
 def _require_collection(name: str, given: Any) -> None:
@@ -235,17 +233,10 @@ def _require_collection(name: str, given: Any) -> None:
         )
 
 
-def _require_length(name: str, length: int, X: Any) -> None:
-    if length != X.shape[0]:
-        raise ValueError(f"X has {X.shape[0]} rows and {name} has {length}; give each row one")
-
-
 def _sizes(given: Any) -> tuple[int, ...] | None:
     """The numbers of rows in the parts of an array, if known."""
-    if not hasattr(type(given), "chunks") or np.isnan(given.chunks[0]).any():
-        return None
-    sizes: tuple[int, ...] = given.chunks[0]
-    return sizes
+    known = hasattr(type(given), "chunks") and not np.isnan(given.chunks[0]).any()
+    return tuple(given.chunks[0]) if known else None
 
 
 def _delayed_parts(given: Any) -> list[Any]:

@@ -15,7 +15,7 @@ from scipy import sparse
 from bayesvm.core.latent import Block
 from bayesvm.core.linalg import Array
 from bayesvm.core.workspace import Workspace
-from bayesvm.data.blocks import RowNumbers, Work, random_rows, rounded_sum, stripe_rows
+from bayesvm.data.blocks import RowNumbers, Rows, Work, random_rows, rounded_sum, stripe_rows
 from bayesvm.data.scaling import ColumnMoments, ColumnScaler, Scaler
 from bayesvm.data.workers import Workers
 
@@ -147,24 +147,23 @@ class MemorySource:
         )
 
 
-def stacked(blocks: Iterable[Block], n_rows: int) -> Block:
-    """Blocks, ``n_rows`` together, as one; dense rows are copied once, to where they stay."""
-    X: Any = None
+def stacked(parts: Iterable[Rows], n_rows: int) -> Rows:
+    """Blocks or batches, ``n_rows`` together, as one; dense rows are copied once, to where they stay."""
     matrices: list[Any] = []
-    ys: list[npt.NDArray[Any]] = []
-    weights: list[Array] = []
+    vectors: list[tuple[Any, Any]] = []
+    X: Any = None
+    make: Any = None
     filled = 0
-    for block in blocks:
-        stop = filled + len(block.y)
-        if sparse.issparse(block.X):
-            matrices.append(block.X)
+    for part in parts:
+        some, y, weight = part
+        if sparse.issparse(some):
+            matrices.append(some)
         else:
-            X = np.empty((n_rows, block.X.shape[1]), block.X.dtype) if X is None else X
-            X[filled:stop] = block.X
-        ys.append(block.y)
-        if block.weight is not None:
-            weights.append(block.weight)
-        filled = stop
-    if X is None:
-        X = sparse.vstack(matrices, format="csr")
-    return Block(X, np.concatenate(ys), np.concatenate(weights) if weights else None)
+            X = np.empty((n_rows, some.shape[1]), some.dtype) if X is None else X
+            X[filled : filled + len(some)] = some
+            filled += len(some)
+        vectors.append((y, weight))
+        make = type(part)
+    ys, weights = (None if each[0] is None else np.concatenate(each) for each in zip(*vectors, strict=True))
+    rows: Rows = make(sparse.vstack(matrices, format="csr") if X is None else X, ys, weights)
+    return rows

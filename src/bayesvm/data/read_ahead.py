@@ -24,8 +24,6 @@ def read_ahead(items: Iterator[T], depth: int = 2) -> Generator[T, None, None]:
     An error comes out in its place among the items. When the reader stops early, the thread ends after the item that it
     is fetching, and ``items`` is closed.
     """
-    if depth < 1:
-        raise ValueError(f"depth is {depth}, but must be 1 or more")
     fetched: SimpleQueue[T | _End] = SimpleQueue()
     free = Semaphore(depth)
     stopped = False

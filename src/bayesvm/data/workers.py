@@ -10,7 +10,6 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from queue import Empty, SimpleQueue
-from types import TracebackType
 from typing import Self, TypeVar
 
 import numpy as np
@@ -57,9 +56,7 @@ class Workers:
             self._pool = ThreadPoolExecutor(self.n_jobs, thread_name_prefix="bayesvm")
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._pool is not None:
             self._pool.shutdown(wait=True, cancel_futures=True)
             self._pool = None

@@ -24,25 +24,24 @@ COSTLY_CLASSES = 50  # from where on a fit says what it is about to do
 def require_few_classes(labels: np.ndarray, n_rows: int, target: str) -> None:
     """Require labels without fractions, few enough to be classes."""
     check_classification_targets(np.repeat(labels, 2))  # labels that are all distinct would look like numbers
-    numbers = _are_numbers(labels)
-    if len(labels) > (MOST_NUMBERS if numbers else MOST_CLASSES):
-        raise ValueError(_too_many(labels, n_rows, target, numbers=numbers))
+    if len(labels) > (MOST_NUMBERS if _are_numbers(labels) else MOST_CLASSES):
+        raise ValueError(_too_many(labels, n_rows, target))
 
 
 def require_classes(labels: np.ndarray, n_rows: int, target: str) -> None:
     """The different labels of all rows are classes, neither a quantity nor an identifier."""
     require_few_classes(labels, n_rows, target)
-    numbers = _are_numbers(labels)
-    if len(labels) > FEW_CLASSES and n_rows < len(labels) * (ROWS_OF_A_NUMBER if numbers else ROWS_OF_A_CLASS):
-        raise ValueError(_too_many(labels, n_rows, target, numbers=numbers))
+    rows_each = ROWS_OF_A_NUMBER if _are_numbers(labels) else ROWS_OF_A_CLASS
+    if len(labels) > FEW_CLASSES and n_rows < len(labels) * rows_each:
+        raise ValueError(_too_many(labels, n_rows, target))
 
 
 def _are_numbers(labels: np.ndarray) -> bool:
     return len(labels) > 0 and isinstance(labels.tolist()[0], Number)
 
 
-def _too_many(labels: np.ndarray, n_rows: int, target: str, *, numbers: bool) -> str:
-    if numbers:
+def _too_many(labels: np.ndarray, n_rows: int, target: str) -> str:
+    if _are_numbers(labels):
         return (
             f"{target} has {len(labels):,} different numbers in {n_rows:,} rows, like a quantity. bayesvm is a "
             f"classifier: bin the target (above and below a limit, for example). Up to {MOST_NUMBERS} numbers with "

@@ -30,7 +30,6 @@ class TrainingRows(Protocol):
     @property
     def totals(self) -> np.ndarray:
         """The weight of every class."""
-        ...
 
     @property
     def n_rows(self) -> int: ...
@@ -40,15 +39,12 @@ class TrainingRows(Protocol):
 
     def source(self, workers: Workers, rows_per_block: int, rng: np.random.Generator) -> BlockSource:
         """The rows as blocks, not scaled."""
-        ...
 
     def given(self, numbers: RowNumbers) -> RowNumbers:
         """What rows of the source are called in the user's table."""
-        ...
 
     def fingerprint(self) -> dict[str, Any]:
         """Plain values that tell these rows apart from others."""
-        ...
 
 
 @dataclass(frozen=True)

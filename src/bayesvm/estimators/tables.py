@@ -13,9 +13,10 @@ from bayesvm.data.memory import MemorySource
 from bayesvm.data.scaling import ColumnScaler
 from bayesvm.data.streams import StreamSource, encoded
 from bayesvm.data.tables import Table
+from bayesvm.data.targets import TargetEncoder
 from bayesvm.data.workers import Workers
 from bayesvm.estimators._classes import count_labels, encoder_for, require_classes, require_few_classes
-from bayesvm.estimators.labels import ClassEncoder, LabelCounts
+from bayesvm.estimators.labels import LabelCounts
 
 
 @dataclass(frozen=True)
@@ -23,13 +24,10 @@ class TableRows:
     """Rows in files, whose labels were read once."""
 
     table: Table
-    encoder: ClassEncoder
+    encoder: TargetEncoder
+    classes: np.ndarray
     totals: np.ndarray  # the weight of every class
     kept: RowNumbers | None = None  # rows whose weight is not zero, unless that is all of them
-
-    @property
-    def classes(self) -> np.ndarray:
-        return self.encoder.classes
 
     @property
     def n_rows(self) -> int:
@@ -68,7 +66,8 @@ def table_rows(estimator: Any, table: Table) -> TableRows:
         estimator.feature_names_in_ = np.array(table.names, object)
     elif hasattr(estimator, "feature_names_in_"):
         del estimator.feature_names_in_
-    return TableRows(table, encoder, totals, np.delete(np.arange(table.n_rows), left_out) if len(left_out) else None)
+    kept = np.delete(np.arange(table.n_rows), left_out) if len(left_out) else None
+    return TableRows(table, encoder, encoder.classes, totals, kept)
 
 
 def label_counts(table: Table) -> tuple[LabelCounts, RowNumbers]:

@@ -12,7 +12,7 @@ from bayesvm.evaluation.coverage import COVERAGES
 from bayesvm.preparation import Recipe
 from bayesvm.preparation.encoding import CategoryColumn, Column
 from bayesvm.workflow import Judged, TableModel
-from bayesvm.workflow.describing import describe_kernel, describe_scaling
+from bayesvm.workflow.describing import SCALING_DESCRIPTIONS, describe_kernel
 from bayesvm.workflow.judging import EXTREME
 
 MOST_FILES = 5
@@ -57,7 +57,7 @@ def _model(estimator: Any) -> list[tuple[str, str]]:
         rows.append(("kernel", describe_kernel(estimator)))
     else:
         rows.append(("model", "linear Bayesian support vector machine: each feature has a weight"))
-    rows.append(("scaling", describe_scaling(estimator)))
+    rows.append(("scaling", SCALING_DESCRIPTIONS[estimator.scale_]))
     updates = formatting.counted(int(estimator.n_iter_), "update")
     end = "until nothing more was to be gained" if estimator.converged_ else "then the budget was used up"
     return [*rows, ("fit", f"{updates}, {'then it was interrupted' if estimator.interrupted_ else end}")]

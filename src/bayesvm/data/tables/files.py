@@ -12,16 +12,10 @@ from typing import Self
 Paths = str | PathLike[str] | Sequence[str | PathLike[str]]
 
 FORMATS = {
-    ".parquet": "Parquet",
-    ".pq": "Parquet",
-    ".arrow": "Arrow",
-    ".feather": "Arrow",
-    ".ipc": "Arrow",
-    ".csv": "CSV",
-    ".tsv": "CSV",
-    ".libsvm": "LIBSVM",
-    ".svmlight": "LIBSVM",
-    ".svm": "LIBSVM",
+    **dict.fromkeys((".parquet", ".pq"), "Parquet"),
+    **dict.fromkeys((".arrow", ".feather", ".ipc"), "Arrow"),
+    **dict.fromkeys((".csv", ".tsv"), "CSV"),
+    **dict.fromkeys((".libsvm", ".svmlight", ".svm"), "LIBSVM"),
 }
 COMPRESSIONS = {"CSV": {".gz", ".bz2", ".zst", ".lz4"}, "LIBSVM": {".gz", ".bz2"}}
 
@@ -61,16 +55,13 @@ class SourceFile:
 def find_files(source: Paths) -> tuple[str, list[SourceFile]]:
     """The files of a table, and the format that they share."""
     paths = _paths(source)
-    formats = {path: _format(path) for path in paths}
-    first = paths[0]
-    for path, name in formats.items():
-        if name != formats[first]:
-            raise ValueError(
-                f"{first} is {formats[first]}, but {path} is {name}; a table is made of files of one format"
-            )
+    kind, first = _format(paths[0]), paths[0]
+    for path in paths:
+        if (other := _format(path)) != kind:
+            raise ValueError(f"{first} is {kind}, but {path} is {other}; a table is made of files of one format")
     files = [_existing(path) for path in paths]
     _require_each_once(paths)
-    return formats[first], files
+    return kind, files
 
 
 def _require_each_once(paths: Sequence[Path]) -> None:

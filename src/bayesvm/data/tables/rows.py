@@ -14,14 +14,12 @@ from typing import Any
 from zlib import crc32
 
 import numpy as np
-import numpy.typing as npt
 
+from bayesvm.data.blocks import RowNumbers
 from bayesvm.data.checks import Locate
 from bayesvm.data.tables.arrow_parts import Part
 from bayesvm.data.tables.files import SourceFile
 from bayesvm.data.tables.working_copy import WorkingCopy
-
-RowNumbers = npt.NDArray[np.intp]
 
 _VALUES_AT_ONCE = 2**21  # read from a file; the rows are as many as that allows, so that wide tables fit, too
 MOST_ROWS_AT_ONCE = 2**16
@@ -99,11 +97,11 @@ class FileRows:
         """The file and the row in it: ``"b.parquet, row 17"``."""
         if not 0 <= row < self.n_rows:
             raise IndexError(f"there is no row {row}; the table has the rows 0 to {self.n_rows - 1}")
-        number = self.given(row)
+        number = self._given(row)
         part = int(np.searchsorted(self._starts, number, side="right")) - 1
         return f"{self.parts[part].file}, row {number - self._starts[part]}"
 
-    def given(self, row: int) -> int:
+    def _given(self, row: int) -> int:
         """The number of a row among all rows of the files."""
         return int(row if self.kept is None else self.kept[row])
 
@@ -112,7 +110,7 @@ class FileRows:
 
         def place(row: int) -> str:
             number = int(rows[row])
-            return self.where(number) + (f" (row {self.given(number)} of all)" if len(self.parts) > 1 else "")
+            return self.where(number) + (f" (row {self._given(number)} of all)" if len(self.parts) > 1 else "")
 
         return place
 

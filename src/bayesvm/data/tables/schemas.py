@@ -48,7 +48,7 @@ def choose_columns(
         names = [name for name in schema.names if name not in special and not PANDAS_INDEX.fullmatch(name)]
     else:
         names = list(columns)
-    require_distinct(names + special, "among columns, target and weight, a column may stand once, but not so")
+    require_distinct(names + special, "columns, target and weight list a column more than once:")
     missing = [name for name in [*names, *special] if name not in schema.names]
     if missing:
         raise ValueError(no_column(file, schema, missing))

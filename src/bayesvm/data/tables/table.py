@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from os import PathLike
-from types import TracebackType
 from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
-from scipy import sparse
 
+from bayesvm.data.blocks import RowNumbers, taken
+from bayesvm.data.memory import stacked
 from bayesvm.data.tables.arrow_parts import arrow_parts
 from bayesvm.data.tables.column_reading import Batch, TableColumns, cast_to
 from bayesvm.data.tables.csv_copy import copy_csv, csv_schemas
 from bayesvm.data.tables.files import Paths, find_files
 from bayesvm.data.tables.libsvm_copy import LibsvmPart, copy_libsvm
-from bayesvm.data.tables.rows import FileRows, RowNumbers, copying
+from bayesvm.data.tables.rows import FileRows, copying
 from bayesvm.data.tables.schemas import choose_columns, common_schema, some_names
 
 
@@ -146,24 +146,16 @@ class Table:
         rising = rising if order is None else rising[order]
         if len(rising) == 0 or rising[0] < 0 or rising[-1] >= self.n_rows or (np.diff(rising) == 0).any():
             raise IndexError(f"rows are asked for by distinct numbers, at least one, of 0 to {self.n_rows - 1}")
-        X: Any = [] if self.sparse else np.empty((len(rising), self.n_features), self.dtype)
-        ys: list[Any] = []
-        weights: list[Any] = []
-        for first, chunk in self._rows.chunks(self._columns.needed(features=True, targets=True), rising):
-            begin, end = np.searchsorted(rising, (first, first + chunk.num_rows))
-            if begin < end:
-                chosen = rising[begin:end]
-                found = self._columns.batch([chunk.take(chosen - first)], self._rows.locate(chosen), targets=True)
-                if self.sparse:
-                    X.append(found.X)
-                else:
-                    X[slice(begin, end) if order is None else order[begin:end]] = found.X
-                ys.append(found.y)
-                weights.append(found.weight)
-        back: Any = slice(None) if order is None else np.argsort(order)
-        y = None if ys[0] is None else np.concatenate(ys)[back]
-        weight = None if weights[0] is None else np.concatenate(weights)[back]
-        return Batch(sparse.vstack(X, format="csr")[back] if self.sparse else X, y, weight)
+
+        def found() -> Iterator[Batch]:
+            for first, chunk in self._rows.chunks(self._columns.needed(features=True, targets=True), rising):
+                begin, end = np.searchsorted(rising, (first, first + chunk.num_rows))
+                if begin < end:
+                    chosen = rising[begin:end]
+                    yield self._columns.batch([chunk.take(chosen - first)], self._rows.locate(chosen), targets=True)
+
+        batch = stacked(found(), len(rising))
+        return batch if order is None else taken(batch, np.argsort(order))
 
     def columns(self, names: Sequence[str]) -> Iterator[Any]:
         """Columns as the files have them, in record batches of the same types; features, or any others."""
@@ -223,9 +215,7 @@ class Table:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def __len__(self) -> int:

@@ -11,11 +11,14 @@ from typing import Any, BinaryIO
 import numpy.typing as npt
 
 from bayesvm.atomic import naming, replacing
+from bayesvm.data.tables.files import FORMATS
 from bayesvm.extras import optional
 from bayesvm.warn import warn_user
 
 FORMULA = r"^[=+\-@\t\r]."  # how a cell begins that spreadsheet programs run
 NUMBER = r"^[+-]?[0-9.,]+([eE][+-]?[0-9]+)?$"
+
+WRITTEN = {suffix: kind for suffix, kind in FORMATS.items() if kind != "LIBSVM" and suffix != ".tsv"}
 
 Part = Mapping[str, npt.NDArray[Any]]
 
@@ -46,7 +49,9 @@ def writing_table(path: str | PathLike[str]) -> Iterator[Callable[[Part], None]]
                 writer.close()
                 writer = None
         finally:
-            _closed(writer)
+            if writer is not None:
+                with suppress(OSError):  # a full disk refuses the last bytes of a file that will be removed anyway
+                    writer.close()
 
 
 class CsvWriter:
@@ -87,23 +92,15 @@ def _warned_of_formula(batch: Any) -> bool:
 
 
 def _writer(target: Path) -> Callable[[str, Any], Any]:
-    writers: dict[str, Callable[[str, Any], Any]] = {
-        ".parquet": lambda path, schema: optional("pyarrow.parquet", "tables").ParquetWriter(path, schema),
-        ".arrow": lambda path, schema: optional("pyarrow.ipc", "tables").new_file(path, schema),
-        ".feather": lambda path, schema: optional("pyarrow.ipc", "tables").new_file(path, schema),
-        ".csv": CsvWriter,
-    }
-    writers |= {".pq": writers[".parquet"], ".ipc": writers[".arrow"]}
-    suffix = target.suffix.lower()
-    if suffix not in writers:
-        raise ValueError(f"{target.name}: the name must end in one of {', '.join(writers)}")
+    kind = WRITTEN.get(target.suffix.lower())
+    if kind is None:
+        raise ValueError(f"{target.name}: the name must end in one of {', '.join(WRITTEN)}")
     if not target.parent.is_dir():
         raise FileNotFoundError(f"the folder {target.parent} does not exist; make it first")
-    return writers[suffix]
-
-
-def _closed(writer: Any) -> None:
-    """Give the file back, even if a full disk refuses the last bytes of a file that will be removed anyway."""
-    if writer is not None:
-        with suppress(OSError):
-            writer.close()
+    if kind == "CSV":
+        return CsvWriter
+    parquet = kind == "Parquet"
+    writer: Callable[[str, Any], Any] = (
+        optional("pyarrow.parquet", "tables").ParquetWriter if parquet else optional("pyarrow.ipc", "tables").new_file
+    )
+    return writer
