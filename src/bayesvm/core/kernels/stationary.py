@@ -51,7 +51,7 @@ class Stationary(Kernel):
 
     @abstractmethod
     def profile(self, squared: Any) -> tuple[Any, Any]:
-        """``f(d²)`` and ``-2 f'(d²)`` for an array of d², written with NumPy functions.
+        """``f(d²)`` and ``-2 f'(d²)`` for an array of d², which is not to be changed, written with NumPy functions.
 
         Where d² = 0 the second may be infinite, as there it is multiplied by a difference of zero.
         """
@@ -77,7 +77,8 @@ class Stationary(Kernel):
         ``∂/∂log ℓ_j = Σ A (x_j - z_j)²/ℓ_j²``, ``∂/∂log σ² = Σ adjoint k``, ``∂/∂z_m = Σ_i A_im (x_i - z_m)/ℓ²``.
         """
         variance, distances = float(positive("variance", self.variance)), self._distances(Z, np.float64)
-        squared = np.maximum(distances(X, Workspace()), 0.0)
+        squared = distances.clamp(distances(X, Workspace()))
+        squared.flags.writeable = False
         with np.errstate(divide="ignore", invalid="ignore"):
             value, slope = self.profile(squared)
         value, slope = variance * value, np.where(squared < COINCIDENT, 0.0, variance * slope)
@@ -138,7 +139,7 @@ class StationaryAgainst:
 
     def __call__(self, X: Array, workspace: Workspace, /) -> Array:
         result = self.distances(X, workspace)
-        n_rows = max(1, PANEL_BYTES // (result.itemsize * result.shape[1]))
+        n_rows = max(1, PANEL_BYTES // max(1, result.itemsize * result.shape[1]))
         scratch = workspace.empty((self.formula.n_scratch, min(n_rows, len(X)), result.shape[1]), result.dtype)
         for start in range(0, len(result), n_rows):
             panel = result[start : start + n_rows]
