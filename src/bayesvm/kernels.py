@@ -18,16 +18,5 @@ from bayesvm.core.kernels import (
     Sum,
 )
 
-__all__ = [
-    "RBF",
-    "Constant",
-    "Kernel",
-    "Linear",
-    "LogNormal",
-    "Matern",
-    "Parameter",
-    "RationalQuadratic",
-    "SharedLogNormal",
-    "Stationary",
-    "Sum",
-]
+__all__ = ["RBF", "Constant", "Kernel", "Linear", "LogNormal", "Matern", "Parameter", "RationalQuadratic"]
+__all__ += ["SharedLogNormal", "Stationary", "Sum"]

@@ -68,16 +68,6 @@ def test_single_precision_is_close_and_picklable(kernel, definition):
 
 
 @every_kernel
-def test_every_kernel_can_be_had_without_an_offset(kernel, definition):
-    offset = 2.0 if isinstance(kernel, RBF) else 0.7  # of an RBF it is the variance
-    expected = oracles.kernel_matrix(definition, A, B) - offset
-    for dtype, tolerance in ((np.float64, 1e-12), (np.float32, 3e-6)):
-        found = kernel.minus_offset(offset, B, dtype)(A.astype(dtype), Workspace())
-        assert found.dtype == dtype
-        np.testing.assert_allclose(found, expected, atol=tolerance)
-
-
-@every_kernel
 def test_clone_and_parameters_round_trip(kernel, definition):
     copy = clone(kernel)
     assert copy == kernel

@@ -293,8 +293,8 @@ class Polynomial(Kernel):
     ("kernel", "message"),
     [
         (Polynomial() + Constant(), "kernel of type Polynomial has no ONNX form; derive it from"),
-        (Bessel(2.0), "Bessel.profile uses kve, which has no ONNX form; write it with absolute, add"),
-        (Branching(2.0), "Branching.profile uses what is no ufunc, which has no ONNX form; write it with absolute"),
+        (Bessel(2.0), "Bessel.profile uses kve, which has no ONNX form; write it with .*: absolute, add"),
+        (Branching(2.0), "Branching.profile uses a branch or what is no ufunc, which has no ONNX form"),
     ],
     ids=["no distances", "an unknown ufunc", "no ufunc"],
 )

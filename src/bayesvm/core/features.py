@@ -14,7 +14,7 @@ from typing import Protocol, Self
 import numpy as np
 import numpy.typing as npt
 
-from bayesvm.core.kernels import CrossKernel, Kernel, KernelGradient, Recorded, added
+from bayesvm.core.kernels.kernel import CrossKernel, Kernel, KernelGradient, Recorded, added
 from bayesvm.core.linalg import Array, cholesky, inverse_transposed
 from bayesvm.core.products import times_upper
 from bayesvm.core.workspace import Workspace

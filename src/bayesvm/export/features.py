@@ -135,10 +135,11 @@ def _stationary(kernel: Stationary, points: Array, rows: Value) -> Value:
     against: Any = kernel.against(points)
     for call in against.formula.calls:
         if call.function not in UFUNCS:
-            name = call.function.__name__ if isinstance(call.function, np.ufunc) else "what is no ufunc"
+            name = call.function.__name__ if isinstance(call.function, np.ufunc) else "a branch or what is no ufunc"
+            known = ", ".join(sorted(ufunc.__name__ for ufunc in UFUNCS))
             raise TypeError(
-                f"{type(kernel).__name__}.profile uses {name}, which has no ONNX form; write it with "
-                f"{', '.join(sorted(ufunc.__name__ for ufunc in UFUNCS))} of NumPy, and with operators"
+                f"{type(kernel).__name__}.profile uses {name}, which has no ONNX form; write it with operators and "
+                f"with these functions of NumPy: {known}"
             )
     value: Value = against.formula.of(_affine(against.distances, rows))
     return value

@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from bayesvm.core.kernels import RBF, VARIANCE, Constant, Kernel, Linear, Matern, RationalQuadratic, Sum
+from bayesvm.core.kernels import RBF, Constant, Kernel, Linear, Matern, RationalQuadratic, Sum
+from bayesvm.core.kernels.parameters import VARIANCE
 from bayesvm.schema import (
     Schema,
     Sizes,

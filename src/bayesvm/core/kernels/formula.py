@@ -32,7 +32,7 @@ class Symbol(NDArrayOperatorsMixin):
         self.calls, self.number = calls, len(calls)
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
-        if method != "__call__" or options or ufunc.nout != 1:
+        if method != "__call__" or options or ufunc.nout != 1 or ufunc.signature is not None:
             return NotImplemented
         given = tuple(x.number if isinstance(x, Symbol) else float(x) for x in inputs)
         if ufunc is np.power and isinstance(given[1], float) and given[1] in POWERS:

@@ -84,12 +84,12 @@ class Kernel(ABC):
         """``Σ adjoint_i ∂k(x_i, x_i)`` by the logarithms of the parameters (D15)."""
 
     def offset(self, matrix: Array) -> float:
-        """A number near all of ``k(Z, Z)``, for kernels with an accurate ``minus_offset``; else zero (D3)."""
+        """A number near all of ``k(Z, Z)``, for kernels that have ``minus_offset``; zero if there is none (D3)."""
         return 0.0
 
     def minus_offset(self, offset: float, Z: Array, dtype: npt.DTypeLike) -> CrossKernel:
-        """``k(·, Z) - offset``; a kernel with an offset of its own gives it an error relative to that difference."""
-        return MinusOffset(self.against(Z, dtype), offset)
+        """``k(·, Z) - offset`` with an error relative to that difference."""
+        raise NotImplementedError(f"{type(self).__name__} has no offset")
 
     @property
     def length_scales(self) -> Any:
@@ -217,19 +217,6 @@ class Kernel(ABC):
             if not (name.endswith("_bounds") and value == usual[name].default)
         )
         return f"{type(self).__name__}({values})"
-
-
-@dataclass(frozen=True)
-class MinusOffset:
-    """``k(·, Z) - offset``, by subtraction."""
-
-    cross: CrossKernel
-    offset: float
-
-    def __call__(self, X: Array, workspace: Workspace, /) -> Array:
-        result = self.cross(X, workspace)
-        result -= self.offset
-        return result
 
 
 class Sum(Kernel):

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from bayesvm.core.kernels.distances import AffineDistances
 from bayesvm.core.kernels.formula import Call, Formula, formula, traced, without_factor
 from bayesvm.core.kernels.kernel import ByParameter, CrossKernel, Kernel, KernelGradient, Recorded
-from bayesvm.core.kernels.parameters import LENGTH_SCALE, VARIANCE, Bounds, positive
+from bayesvm.core.kernels.parameters import LENGTH_SCALE, VARIANCE, Bounds, checked_bounds, positive
 from bayesvm.core.linalg import Array
 from bayesvm.core.workspace import Workspace
 
@@ -51,7 +51,7 @@ class Stationary(Kernel):
 
     @abstractmethod
     def profile(self, squared: Any) -> tuple[Any, Any]:
-        """``f(d²)`` and ``-2 f'(d²)`` for an array of d², written with NumPy functions.
+        """``f(d²)`` and ``-2 f'(d²)`` for an array of d², which is not to be changed, written with NumPy functions.
 
         Where d² = 0 the second may be infinite, as there it is multiplied by a difference of zero.
         """
@@ -77,10 +77,12 @@ class Stationary(Kernel):
         ``∂/∂log ℓ_j = Σ A (x_j - z_j)²/ℓ_j²``, ``∂/∂log σ² = Σ adjoint k``, ``∂/∂z_m = Σ_i A_im (x_i - z_m)/ℓ²``.
         """
         variance, distances = float(positive("variance", self.variance)), self._distances(Z, np.float64)
-        squared = np.maximum(distances(X, Workspace()), 0.0)
+        squared = distances.clamp(distances(X, Workspace()))
+        squared.flags.writeable = False
         with np.errstate(divide="ignore", invalid="ignore"):
             value, slope = self.profile(squared)
-        value, slope = variance * value, np.where(squared < COINCIDENT, 0.0, variance * slope)
+        value, slope = variance * value, variance * slope
+        np.copyto(slope, 0.0, where=squared < COINCIDENT)
 
         def pull(adjoint: Array) -> KernelGradient:
             A, rows, points = adjoint * slope, distances.scaled(X), distances.points
@@ -101,7 +103,10 @@ class Stationary(Kernel):
     def _by_shape(self, squared: Array, adjoint: Array) -> ByParameter:
         """``Σ adjoint ∂k/∂log p`` of the parameters p that the profile has, by central differences of it."""
         found = {}
-        for name in {parameter.name for parameter in self.learned()} - Stationary.parameters.keys():
+        for name, declared in self.parameters.items():
+            bounds = checked_bounds(name, getattr(self, f"{name}_bounds", declared.bounds))
+            if name in Stationary.parameters or bounds is None:
+                continue
             up, down = copy.copy(self), copy.copy(self)
             setattr(up, name, getattr(self, name) * np.exp(STEP))
             setattr(down, name, getattr(self, name) * np.exp(-STEP))
@@ -138,7 +143,8 @@ class StationaryAgainst:
 
     def __call__(self, X: Array, workspace: Workspace, /) -> Array:
         result = self.distances(X, workspace)
-        n_rows = max(1, PANEL_BYTES // (result.itemsize * result.shape[1]))
+        n_rows = PANEL_BYTES // max(1, result.itemsize * result.shape[1])
+        n_rows = max(1, len(X) if len(self.formula.calls) == 1 else n_rows)  # panels do not help a single call
         scratch = workspace.empty((self.formula.n_scratch, min(n_rows, len(X)), result.shape[1]), result.dtype)
         for start in range(0, len(result), n_rows):
             panel = result[start : start + n_rows]
