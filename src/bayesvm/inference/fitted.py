@@ -14,6 +14,7 @@ from bayesvm.core.heads import Head
 from bayesvm.core.likelihoods import Likelihood
 from bayesvm.core.linalg import Array
 from bayesvm.core.members import Member, MemberMoments, MemberViews
+from bayesvm.data.blas import threads_for_matrices
 from bayesvm.data.blocks import RowNumbers
 from bayesvm.data.scaling import Scaler
 from bayesvm.inference.tuning_report import Report
@@ -67,7 +68,8 @@ class Fitted:
 
     def views_in(self, dtype: npt.DTypeLike) -> MemberViews:
         """The same in another precision."""
-        return MemberViews.of(self.members, self.link, MANY_ROWS, dtype)
+        with threads_for_matrices(max(member.features.n_weights for member in self.members)):
+            return MemberViews.of(self.members, self.link, MANY_ROWS, dtype)
 
     @property
     def links(self) -> list[Any]:

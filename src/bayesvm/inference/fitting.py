@@ -239,7 +239,7 @@ def calibrated(
     """The last step: fit the link to leave-one-out marginals, and put all that was learned into one value."""
     trained = candidate.trained
     functions = tuple(replace(function, prior=None) for function in trained.functions)
-    return Fitted(
+    fitted = Fitted(
         head=session.head,
         likelihood=session.settings.likelihood,
         scale=prepared.scale,
@@ -254,6 +254,8 @@ def calibrated(
         n_samples=n_samples,
         report=prepared.report,
     )
+    _ = fitted.views  # a posterior that cannot predict is an error of the fit
+    return fitted
 
 
 def fitted_link(head: Head, name: str, left_out: Cavities) -> Any:

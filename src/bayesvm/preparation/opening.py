@@ -115,7 +115,7 @@ def open_files(
             return chosen or name in exact or name == weight
 
         with copying(kind, files, copy_to, verbose) as copy:
-            remedy = "; or name it in levels (--levels) when you fit, which reads it as text"
+            remedy = "; or name it in categories (--categories) when you fit, which reads it as text"
             copied, schemas = copy_csv(csv_schemas(files), copy, wanted, exact, texts, remedy)
             rows = FileRows(kind, files, copied, copy)
     else:

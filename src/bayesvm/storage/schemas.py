@@ -1,6 +1,6 @@
 """Storage: what the states of models and checkpoints must look like.
 
-Letters: C classes, K latent functions, D features, M weights of a member, N rows left out, S members, Q knots of a
+Letters: C classes, K latent functions, D features, M weights of a member, N rows left out, Q knots of a
 quantile scaler, L limits of a region.
 """
 
@@ -161,7 +161,7 @@ def members(kind: str) -> Schema:
         weights = [member["weight"] for member in found]
         return sum(weights) > 0 and all(parent is None or 0 <= parent < number for number, parent in parents)
 
-    return satisfying(each(own_sizes, "S"), "members with some weight and earlier parents", parents_come_first)
+    return satisfying(each(own_sizes), "members with some weight and earlier parents", parents_come_first)
 
 
 TRIAL = record(
