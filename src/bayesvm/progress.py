@@ -16,7 +16,7 @@ from bayesvm.inference.tuning_report import HEADER, Trial
 OFTEN = 1.0  # seconds between two updates that are told
 
 
-class ProgressDisplay:
+class ProgressDisplay(NullDisplay):
     """What is going on: shown to nobody here, and to people by those that inherit from it."""
 
     often = OFTEN  # seconds between two times that the rows of a pass are told
@@ -99,7 +99,7 @@ class Bar(ProgressDisplay):
 
 
 @contextmanager
-def progress_display(verbose: float) -> Iterator[ProgressDisplay | NullDisplay]:
+def progress_display(verbose: float) -> Iterator[NullDisplay]:
     """What a fit should tell about its progress."""
     if not verbose:
         yield NullDisplay()

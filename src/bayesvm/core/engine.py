@@ -2,15 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-import numpy.typing as npt
-
 from bayesvm.core.cavities import block_cavities, group_cavities
-from bayesvm.core.features import Features
 from bayesvm.core.gradients import block_elbo_gradient, block_loss, block_loss_gradient
-from bayesvm.core.latent import LatentFunction, View
-from bayesvm.core.posterior import Coordinates
+from bayesvm.core.latent import View
 from bayesvm.core.statistics import block_gradient, block_statistics, block_transfer
 
 
@@ -29,17 +23,8 @@ class NumpyEngine:
     elbo_gradient = staticmethod(block_elbo_gradient)
     loss = staticmethod(block_loss)
     loss_gradient = staticmethod(block_loss_gradient)
-
-    def view(
-        self,
-        features: Features,
-        functions: Sequence[LatentFunction],
-        n_rows: int,
-        dtype: npt.DTypeLike,
-        parent: View | None = None,
-    ) -> tuple[View, list[Coordinates]]:
-        """Functions as blocks see them, and the coordinates in which sums over blocks are."""
-        return View.of(features, functions, n_rows, dtype, parent)
+    view = staticmethod(View.of)
+    adjoint_view = staticmethod(View.for_adjoints)
 
 
 NUMPY = NumpyEngine()

@@ -62,7 +62,6 @@ def block_elbo_gradient(
     *,
     features: LearnableFeatures,
     view: View,
-    posteriors: Sequence[Gaussian],
     head: Targets,
     likelihood: Likelihood,
 ) -> FeatureGradient:
@@ -73,11 +72,11 @@ def block_elbo_gradient(
         record = features.recorded(block.X)
         phi_bar, variance_bar = np.zeros_like(record.phi), np.zeros(len(block.y))
         marginals = view.marginals_of(block.X, record.phi, record.prior_variance, workspace)
-        for target, q, at in zip(view.targets, posteriors, marginals, strict=True):
+        for target, where, at in zip(view.targets, view.coordinates, marginals, strict=True):
             site = sites_at(block, at, head.target(block.y, target), likelihood)
             by_mean = site.linear - site.precision * (at.mean - at.prior_mean)
             by_variance = -0.5 * site.precision
-            phi_bar += pull_marginals(q, record.phi, by_mean, by_variance, _if_residual(record, by_variance))
+            phi_bar += pull_marginals(where.mean, at, by_mean, by_variance, _if_residual(record, by_variance))
             variance_bar += by_variance
         return record.pull(phi_bar, variance_bar)
 
@@ -120,7 +119,6 @@ def block_loss_gradient(
     head: Targets,
     likelihood: Likelihood,
     link: FittedLink,
-    posteriors: Sequence[Gaussian],
     responses: Sequence[Response] | None,
 ) -> FeatureGradient:
     """The derivative of the leave-one-out loss by the features, link and sites held (D17).
@@ -136,8 +134,8 @@ def block_loss_gradient(
         left = _left_out(block, record, before, final, head, likelihood, workspace)
         _, pulled = _pulled(block, left, link)
         for i, (row, (by_mean, by_explained, by_residual)) in enumerate(zip(left, pulled, strict=True)):
-            residual = _if_residual(record, by_residual)
-            phi_bar += pull_marginals(posteriors[i], record.phi, by_mean, by_explained, residual)
+            residual, mean = _if_residual(record, by_residual), final.coordinates[i].mean
+            phi_bar += pull_marginals(mean, row.at, by_mean, by_explained, residual)
             variance_bar += by_residual
             if responses is not None:
                 linear, precision = responses[i]

@@ -61,6 +61,13 @@ class LatentFunction:
         return replace(self, posterior=posterior)
 
 
+def full(function: LatentFunction) -> Gaussian:
+    """The q of a function that has a full covariance."""
+    if not isinstance(function.posterior, Gaussian):
+        raise TypeError("this posterior has a diagonal covariance; steps need a full one")
+    return function.posterior
+
+
 class Marginals(NamedTuple):
     """One function at the rows of a block: ``N(mean, explained + residual)``, and the features it came from."""
 
@@ -70,6 +77,7 @@ class Marginals(NamedTuple):
     explained: Array  # t = phiᵀ S phi
     residual: Array  # r
     inherited: Array | float = 0.0  # the explained variance of a parent
+    spread: Array | None = None  # Phi S, where an adjoint follows
 
     @property
     def variance(self) -> Array:
@@ -123,6 +131,13 @@ class View:
         targets = tuple(function.target for function in functions)
         return cls(prepared, targets, tuple(function.offset for function in functions), rounded, parent), where
 
+    @classmethod
+    def for_adjoints(cls, features: Features, functions: Sequence[LatentFunction], parent: View | None = None) -> Self:
+        """The view in double precision whose marginals ``pull_marginals`` can go back through."""
+        where = [full(function).adjoint_coordinates() for function in functions]
+        targets, offsets = zip(*((function.target, function.offset) for function in functions), strict=True)
+        return cls(features.prepared(None, np.float64), targets, offsets, tuple(where), parent)
+
     def marginals(self, X: Array, workspace: Workspace) -> Iterator[Marginals]:
         """One function after the other; arrays are valid until the next."""
         phi, prior_variance = self.features(X, workspace)
@@ -137,19 +152,18 @@ class View:
             np.maximum(prior_variance - np.einsum("ij,ij->i", shared, shared), 0.0, out=residual)
         inherited = self._inherited(X, workspace)
         for target, offset, at in zip(self.targets, self.offsets, self.coordinates, strict=True):
-            phi, scratch = shared, workspace.empty(shared.shape, shared.dtype)
+            phi, spread = shared, None
             if at.basis is not None:
                 phi = np.matmul(shared, at.basis, out=workspace.empty(shared.shape, shared.dtype))
             above, unsure = inherited.get(target, (0.0, 0.0))
             prior_mean = offset + above
             mean = prior_mean + (phi @ at.mean).astype(np.float64)
-            if at.spread.ndim == 2:
-                times_upper(phi, at.spread, out=scratch)
-                explained = np.einsum("ij,ij->i", scratch, scratch)
+            if at.for_adjoint:
+                spread = phi @ at.spread
+                explained = np.einsum("ij,ij->i", spread, phi)
             else:
-                explained = np.square(phi, out=scratch) @ at.spread
-            workspace.release(scratch)
-            yield Marginals(phi, prior_mean, mean, explained.astype(np.float64), residual, unsure)
+                explained = _explained(phi, at.spread, workspace)
+            yield Marginals(phi, prior_mean, mean, explained.astype(np.float64), residual, unsure, spread)
             if phi is not shared:
                 workspace.release(phi)
 
@@ -172,10 +186,27 @@ class View:
         return Moments(*map(np.concatenate, zip(*parts, strict=True)))
 
 
-def pull_marginals(q: Gaussian, phi: Array, by_mean: Array, by_explained: Array, by_residual: Array | None) -> Array:
-    """``phī = m̄ mu + 2 t̄ S phi - 2 r̄ phi``: the adjoint of ``View.marginals_of`` (D16); without r̄ there is no r."""
-    phi_bar: Array = np.outer(by_mean, q.mean)
-    phi_bar += 2 * by_explained[:, None] * (phi @ q.covariance)
+def _explained(phi: Array, spread: Array, workspace: Workspace) -> Array:
+    """``phiᵀ S phi`` of every row (D4)."""
+    scratch = workspace.empty(phi.shape, phi.dtype)
+    if spread.ndim == 2:
+        times_upper(phi, spread, out=scratch)
+        explained: Array = np.einsum("ij,ij->i", scratch, scratch)
+    else:
+        explained = np.square(phi, out=scratch) @ spread
+    workspace.release(scratch)
+    return explained
+
+
+def pull_marginals(mean: Array, at: Marginals, by_mean: Array, by_explained: Array, by_residual: Array | None) -> Array:
+    """``phī = m̄ mu + 2 t̄ S phi - 2 r̄ phi``: the adjoint of ``View.marginals_of`` (D16); without r̄ there is no r.
+
+    ``mean`` is mu. The view must be one for adjoints.
+    """
+    if at.spread is None:
+        raise TypeError("these marginals were not made for adjoints")
+    phi_bar: Array = np.outer(by_mean, mean)
+    phi_bar += 2 * by_explained[:, None] * at.spread
     if by_residual is not None:
-        phi_bar -= 2 * by_residual[:, None] * phi
+        phi_bar -= 2 * by_residual[:, None] * at.phi
     return phi_bar

@@ -6,7 +6,7 @@ for linear models so wide that an M×M matrix is out of the question.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
@@ -22,17 +22,19 @@ class Coordinates:
     """A basis of the weights in which a block sees the posterior.
 
     With ``phi' = basisᵀ phi`` the posterior has mean ``mean``, and ``phiᵀ S phi`` is
-    ``Σ_j spread_j phi'_j²`` for a vector ``spread``, ``|phi'ᵀ spread|²`` for a matrix, upper triangular (D4).
+    ``Σ_j spread_j phi'_j²`` for a vector ``spread``, ``|phi'ᵀ spread|²`` for a matrix, upper triangular (D4). Adjoints
+    need ``S phi``: for them the spread is S itself.
     """
 
     basis: Array | None
     mean: Array
     spread: Array
+    for_adjoint: bool = False
 
     def astype(self, dtype: npt.DTypeLike) -> Coordinates:
         """In the precision of blocks."""
         basis = None if self.basis is None else self.basis.astype(dtype)
-        return Coordinates(basis, self.mean.astype(dtype), self.spread.astype(dtype))
+        return replace(self, basis=basis, mean=self.mean.astype(dtype), spread=self.spread.astype(dtype))
 
 
 class Posterior(Protocol):
@@ -108,6 +110,10 @@ class Gaussian:
         gap = other.factor.T @ (self.mean - other.mean)
         log_det = 2 * np.log(np.diag(self.factor) / np.diag(other.factor)).sum()
         return float(0.5 * (trace + gap @ gap - len(gap) + log_det))
+
+    def adjoint_coordinates(self) -> Coordinates:
+        """The weights' own, with the covariance in full."""
+        return Coordinates(None, self.mean, self.covariance, for_adjoint=True)
 
     def coordinates(self, n_rows: int) -> Coordinates:
         """The eigenvectors of P when many rows follow, so that a row's variance costs O(M) (D4).

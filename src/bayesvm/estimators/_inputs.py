@@ -8,7 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from bayesvm.core.latent import Block
-from bayesvm.data.blocks import BlockSource, RowNumbers, checksum, rows_to_hold, taken
+from bayesvm.data.blocks import RowNumbers, checksum, rows_to_hold, taken
 from bayesvm.data.dask_rows import is_dask
 from bayesvm.data.memory import MemorySource
 from bayesvm.data.scaling import ColumnScaler
@@ -19,10 +19,11 @@ from bayesvm.estimators._dask import dask_rows
 from bayesvm.estimators.labels import LabelCounts
 from bayesvm.estimators.tables import table_rows
 from bayesvm.estimators.validation import row_weights, training_data
+from bayesvm.inference.session import TrainingRows
 
 
-class TrainingRows(Protocol):
-    """Checked rows whose classes are known."""
+class LabelledRows(TrainingRows, Protocol):
+    """Checked rows whose classes are known; y has the number of each row's class."""
 
     @property
     def classes(self) -> np.ndarray: ...
@@ -30,21 +31,11 @@ class TrainingRows(Protocol):
     @property
     def totals(self) -> np.ndarray:
         """The weight of every class."""
-
-    @property
-    def n_rows(self) -> int: ...
-
-    @property
-    def n_features(self) -> int: ...
-
-    def source(self, workers: Workers, rows_per_block: int, rng: np.random.Generator) -> BlockSource:
-        """The rows as blocks, not scaled."""
-
-    def given(self, numbers: RowNumbers) -> RowNumbers:
-        """What rows of the source are called in the user's table."""
+        ...
 
     def fingerprint(self) -> dict[str, Any]:
         """Plain values that tell these rows apart from others."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -81,7 +72,7 @@ class ArrayRows:
         }
 
 
-def training_rows(estimator: Any, X: Any, y: Any, sample_weight: Any) -> TrainingRows:
+def training_rows(estimator: Any, X: Any, y: Any, sample_weight: Any) -> LabelledRows:
     """What ``fit`` was given, checked."""
     if is_dask(X):
         return dask_rows(estimator, X, y, sample_weight)
@@ -101,7 +92,7 @@ def training_rows(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Trainin
     return ArrayRows(*rows, encoder.classes, totals, kept)
 
 
-def stream_rows(estimator: Any, X: Any, y: Any, sample_weight: Any, *, first: bool) -> TrainingRows:
+def stream_rows(estimator: Any, X: Any, y: Any, sample_weight: Any, *, first: bool) -> LabelledRows:
     """What ``partial_fit`` was given, checked; the classes are those that the estimator knows."""
     if is_dask(X) or isinstance(X, Table):
         raise TypeError(

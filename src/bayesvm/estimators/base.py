@@ -22,7 +22,7 @@ from bayesvm.data.blocks import rounded_sum
 from bayesvm.data.capacity import require_memory
 from bayesvm.estimators._attributes import FittedAttribute
 from bayesvm.estimators._classes import warn_if_costly
-from bayesvm.estimators._inputs import TrainingRows, stream_rows, training_rows
+from bayesvm.estimators._inputs import LabelledRows, stream_rows, training_rows
 from bayesvm.estimators._predicting import PredictingClassifier, class_head, jobs
 from bayesvm.estimators.held_out import HeldOut
 from bayesvm.estimators.parameters import COMMON, check_parameters, learning_rate
@@ -199,7 +199,7 @@ class BaseBayesianSVC(PredictingClassifier, metaclass=ABCMeta):
             column_names=None if names is None else tuple(names),
         )
 
-    def _require_memory(self, rows: TrainingRows, model: Any, settings: Settings) -> None:
+    def _require_memory(self, rows: LabelledRows, model: Any, settings: Settings) -> None:
         require_memory(type(self).__name__, rows.n_features, model.wide_vectors(rows.n_rows, settings))
 
     def _can_continue(self, classes: np.ndarray) -> bool:
@@ -269,7 +269,7 @@ class BaseBayesianSVC(PredictingClassifier, metaclass=ABCMeta):
         return tags
 
 
-def _head(rows: TrainingRows) -> ClassHead:
+def _head(rows: LabelledRows) -> ClassHead:
     """What is predicted: one function for two classes, one for each of more; with their base rates."""
     share = rounded_sum(rows.totals) + 0.5
     rates = tuple((share / share.sum()).tolist())

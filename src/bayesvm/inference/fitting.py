@@ -23,7 +23,7 @@ from bayesvm.data.repetition import Repetition, group_weights, repetition
 from bayesvm.data.stopping import Stopped
 from bayesvm.inference.fitted import Fitted, Training
 from bayesvm.inference.problem import Problem
-from bayesvm.inference.session import Checkpoint, Listeners, NoCheckpoint, Prepared, Session, TrainingRows, working
+from bayesvm.inference.session import Listeners, NoCheckpoint, Prepared, Session, TrainingRows, working
 from bayesvm.inference.settings import Settings
 from bayesvm.inference.training import Plan, Trained, train
 from bayesvm.inference.tuning_report import Report
@@ -83,7 +83,7 @@ def fit(
     head: Head,
     rows: TrainingRows,
     listeners: Listeners,
-    checkpoint: Checkpoint | None = None,
+    checkpoint: NoCheckpoint | None = None,
     start: Fitted | None = None,
 ) -> Fitted:
     """Learn from rows: pure, apart from what listeners are notified of and what the checkpoint keeps.
@@ -136,7 +136,7 @@ def _opened(
     head: Head,
     rows: TrainingRows,
     listeners: Listeners,
-    checkpoint: Checkpoint,
+    checkpoint: NoCheckpoint,
 ) -> Iterator[tuple[BlockSource, Session]]:
     """Step 1: the rows as a source of blocks, not yet scaled, and what works on them."""
     shape = rows.n_rows, rows.n_features

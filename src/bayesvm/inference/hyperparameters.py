@@ -20,7 +20,7 @@ from bayesvm.core.cavities import effective_rows
 from bayesvm.core.features import FeatureGradient
 from bayesvm.core.gradients import LearnableFeatures, Response
 from bayesvm.core.heads import Head
-from bayesvm.core.latent import LatentFunction
+from bayesvm.core.latent import LatentFunction, full
 from bayesvm.core.likelihoods import Likelihood
 from bayesvm.core.linalg import Array, JitterWarning, NotFiniteError, NotPositiveDefiniteError
 from bayesvm.core.posterior import Gaussian, NaturalParameters
@@ -29,10 +29,9 @@ from bayesvm.data.stopping import Stopped
 from bayesvm.inference import coordinate_ascent
 from bayesvm.inference.coordinate_ascent import AscentState
 from bayesvm.inference.families import Family
-from bayesvm.inference.problem import Problem, full
+from bayesvm.inference.problem import Problem
 
 UNKNOWN_CONTRACTION = 0.9
-OWN_COORDINATES = 0  # rows, so few that the weights' own coordinates are the cheapest
 FIRST_UPDATES, UPDATES = 15, 6  # at most, from a cold start and from the sites of a neighbour
 GOOD_ENOUGH = 1e-4  # nats of ELBO per row that an update may still promise
 SINGLE_FROM = 50_000  # features in all, rows times points
@@ -135,27 +134,23 @@ def loss_gradient(rows: Rows, here: Judgement) -> FeatureGradient:
     problem, final = here.problem, here.functions
     known = {
         "features": here.features,
-        "before": problem.view(here.before, OWN_COORDINATES, np.float64)[0],
-        "final": problem.view(final, OWN_COORDINATES, np.float64)[0],
+        "before": problem.adjoint_view(here.before),
+        "final": problem.adjoint_view(final),
         "link": here.link,
         **problem.task,
     }
     sums = rows.source.reduce(partial(problem.engine.loss, **known))
-    posteriors = [full(function) for function in final]
-    pairs = zip(posteriors, sums.by_mean, sums.by_covariance, strict=True)
-    responses = [Response.of(q, by_mean, by_covariance) for q, by_mean, by_covariance in pairs]
-    work = partial(problem.engine.loss_gradient, posteriors=posteriors, responses=responses, **known)
-    return rows.source.reduce(work)
+    triples = zip(map(full, final), sums.by_mean, sums.by_covariance, strict=True)
+    responses = [Response.of(q, by_mean, by_covariance) for q, by_mean, by_covariance in triples]
+    return rows.source.reduce(partial(problem.engine.loss_gradient, responses=responses, **known))
 
 
 def elbo_gradient(
     problem: Problem, source: BlockSource, features: LearnableFeatures, functions: Sequence[LatentFunction]
 ) -> FeatureGradient:
     """Sums over rows of the derivative of the ELBO at fixed q, which at the best q is the total one (D16)."""
-    view, _ = problem.view(functions, OWN_COORDINATES, np.float64)
-    posteriors = [full(function) for function in functions]
-    work = partial(problem.engine.elbo_gradient, features=features, view=view, posteriors=posteriors, **problem.task)
-    return source.reduce(work)
+    view = problem.adjoint_view(functions)
+    return source.reduce(partial(problem.engine.elbo_gradient, features=features, view=view, **problem.task))
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from bayesvm.core.cavities import Cavities
 from bayesvm.core.engine import NUMPY, NumpyEngine
 from bayesvm.core.features import Features
 from bayesvm.core.heads import Head
-from bayesvm.core.latent import LatentFunction, View
+from bayesvm.core.latent import LatentFunction, View, full
 from bayesvm.core.likelihoods import Likelihood
 from bayesvm.core.linalg import OUT_OF_RANGE, NotFiniteError
 from bayesvm.core.posterior import Coordinates, Gaussian, NaturalParameters
@@ -48,6 +48,10 @@ class Problem:
     ) -> tuple[View, list[Coordinates]]:
         """Functions as blocks see them in a pass over about so many rows, and the coordinates of its sums."""
         return self.engine.view(self.features, functions, n_rows, dtype or self.dtype, self.parent)
+
+    def adjoint_view(self, functions: Sequence[LatentFunction]) -> View:
+        """Functions as gradients see them."""
+        return self.engine.adjoint_view(self.features, functions, self.parent)
 
     def start(self, offsets: Sequence[float] | None = None) -> list[LatentFunction]:
         """The head's functions at the prior."""
@@ -90,13 +94,6 @@ def _evaluated(problem: Problem, function: LatentFunction, sums: Statistics, whe
     prior = function.prior or Gaussian.prior(problem.features.n_weights)
     elbo = checked(scale * sums.bound - full(function).divergence_from(prior))
     return Evaluation(function, elbo, sums.target(where, scale, prior.natural))
-
-
-def full(function: LatentFunction) -> Gaussian:
-    """The q of a function that has a full covariance."""
-    if not isinstance(function.posterior, Gaussian):
-        raise TypeError("this posterior has a diagonal covariance; steps need a full one")
-    return function.posterior
 
 
 def checked(elbo: float) -> float:

@@ -22,7 +22,7 @@ from bayesvm.data.workers import Workers, quiet_overflow
 from bayesvm.inference.problem import Problem
 from bayesvm.inference.settings import Settings
 from bayesvm.inference.training import Callback, Plan, Progress
-from bayesvm.inference.training_state import Clock, Memory, NoMemory
+from bayesvm.inference.training_state import Clock, NoMemory
 from bayesvm.inference.tuning_report import Report, Trial
 
 # The fits of this thread that may be asked to stop; None where nobody would ask.
@@ -47,28 +47,20 @@ class TrainingRows(Protocol):
         ...
 
 
-class Display(Protocol):
-    """Where people see how far a fit is."""
-
-    def phase(self, name: str) -> None: ...
-
-    def update(self, progress: Progress) -> None: ...
-
-    def rows(self, done: int, n_rows: int) -> None: ...
-
-    def trial(self, trial: Trial) -> None: ...
-
-
 class NullDisplay:
-    """Shows nothing, in no time."""
+    """Where people see how far a fit is; this one shows nothing, in no time."""
 
-    def phase(self, name: str) -> None: ...
+    def phase(self, name: str) -> None:
+        """The next thing begins."""
 
-    def update(self, progress: Progress) -> None: ...
+    def update(self, progress: Progress) -> None:
+        """One more update of the posterior."""
 
-    def rows(self, done: int, n_rows: int) -> None: ...
+    def rows(self, done: int, n_rows: int) -> None:
+        """So many rows of a pass are done."""
 
-    def trial(self, trial: Trial) -> None: ...
+    def trial(self, trial: Trial) -> None:
+        """One more trial of tuning."""
 
 
 class HeldOutRows(Protocol):
@@ -83,7 +75,7 @@ class HeldOutRows(Protocol):
 class Listeners:
     """Who is notified of a fit's progress."""
 
-    display: Display = field(default_factory=NullDisplay)
+    display: NullDisplay = field(default_factory=NullDisplay)
     callback: Callback | None = None
     held_out: HeldOutRows | None = None
 
@@ -111,47 +103,26 @@ class Prepared:
     grows: bool = False  # whether more inducing points may pay
 
 
-class Checkpoint(Protocol):
-    """Keeps what a fit has reached, for a run that may be killed."""
+class NoCheckpoint:
+    """Keeps what a fit has reached, for a run that may be killed; this one keeps nothing."""
 
     def seed(self, drawn: int) -> int:
         """The seed of the run that began, which may be the one that was drawn now."""
-        ...
+        return drawn
 
     def recall_prepared(self, n_features: int, n_functions: int) -> tuple[Prepared, Any] | None:
         """What was prepared, and the state of the random generator after that, if it was reached."""
-        ...
-
-    def keep_prepared(self, prepared: Prepared, rng: Any) -> None:
-        """Keep both."""
-        ...
-
-    def training(self, name: str, plan: Plan, sizes: dict[str, int]) -> Memory:
-        """A memory for a training of that name, with so many weights M, functions K and rows R."""
-        ...
-
-    def freeze(self) -> None:
-        """Keep nothing more: what follows is no part of the whole fit."""
-        ...
-
-
-class NoCheckpoint:
-    """Keeps nothing."""
-
-    def seed(self, drawn: int) -> int:
-        return drawn
-
-    def recall_prepared(self, n_features: int, n_functions: int) -> None:
         return None
 
     def keep_prepared(self, prepared: Prepared, rng: Any) -> None:
-        """Does nothing."""
+        """Keep both."""
 
-    def training(self, name: str, plan: Plan, sizes: dict[str, int]) -> Memory:
+    def training(self, name: str, plan: Plan, sizes: dict[str, int]) -> NoMemory:
+        """A memory for a training of that name, with so many weights M, functions K and rows R."""
         return NoMemory()
 
     def freeze(self) -> None:
-        """Nothing was kept before."""
+        """Keep nothing more: what follows is no part of the whole fit."""
 
 
 @dataclass(frozen=True)
@@ -164,12 +135,12 @@ class Session:
     rng: np.random.Generator
     listeners: Listeners
     clock: Clock
-    checkpoint: Checkpoint
+    checkpoint: NoCheckpoint
     repetition: Repetition
     dtype: Any  # of numbers in blocks
 
     @property
-    def display(self) -> Display:
+    def display(self) -> NullDisplay:
         """What people see."""
         return self.listeners.display
 

@@ -22,7 +22,7 @@ from bayesvm.inference import coordinate_ascent, mean_field, stochastic
 from bayesvm.inference.coordinate_ascent import AscentState
 from bayesvm.inference.learning_rates import LearningRate
 from bayesvm.inference.problem import Problem
-from bayesvm.inference.training_state import Clock, Epoch, Memory, NoMemory, TrainingState
+from bayesvm.inference.training_state import Clock, Epoch, NoMemory, TrainingState
 
 FIRST_SUBSET = 16  # rows per weight in the smallest subset, but
 SMALLEST_SUBSET, LARGEST_FIRST_SUBSET = 2_048, 16_384
@@ -84,7 +84,7 @@ class Log:
     n_rows: int
     plan: Plan
     callback: Callback | None
-    memory: Memory
+    memory: NoMemory
     rows: int = 0
     trace: list[float] = field(default_factory=list)
     latest: Callable[[], TrainingState] | None = None
@@ -146,7 +146,7 @@ def train(
     functions: Sequence[LatentFunction],
     rng: np.random.Generator,
     callback: Callback | None = None,
-    memory: Memory | None = None,
+    memory: NoMemory | None = None,
 ) -> Trained:
     """Fit a full covariance for every function, from the start or from a state that is remembered."""
     log = Log(source.n_rows, plan, callback, memory or NoMemory())
@@ -183,7 +183,7 @@ def train_mean_field(
     plan: Plan,
     targets: Sequence[int],
     callback: Callback | None = None,
-    memory: Memory | None = None,
+    memory: NoMemory | None = None,
 ) -> Trained:
     """Fit a diagonal covariance for every target, one after the other.
 

@@ -6,7 +6,7 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -93,24 +93,12 @@ class TrainingState:
         return replace(self, phase="batch", rng=rng.bit_generator.state, subset_rows=0)
 
 
-class Memory(Protocol):
-    """Keeps the state of a training that may be killed."""
+class NoMemory:
+    """Keeps the state of a training that may be killed; this one keeps nothing."""
 
     def recall(self) -> TrainingState | None:
         """The state that an earlier run reached."""
-        ...
-
-    def keep(self, state: Callable[[], TrainingState], *, now: bool = False) -> None:
-        """The present state; asked for only when it is time to keep it."""
-        ...
-
-
-class NoMemory:
-    """Keeps nothing."""
-
-    def recall(self) -> TrainingState | None:
-        """Nothing."""
         return None
 
     def keep(self, state: Callable[[], TrainingState], *, now: bool = False) -> None:
-        """Does nothing."""
+        """The present state; asked for only when it is time to keep it."""

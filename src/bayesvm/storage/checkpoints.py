@@ -24,10 +24,10 @@ from bayesvm.core.statistics import Statistics
 from bayesvm.inference.coordinate_ascent import AscentState
 from bayesvm.inference.learning_rates import RunningAverages
 from bayesvm.inference.problem import Evaluation
-from bayesvm.inference.session import Prepared
+from bayesvm.inference.session import NoCheckpoint, Prepared
 from bayesvm.inference.stochastic import StochasticState
 from bayesvm.inference.training import Plan
-from bayesvm.inference.training_state import Epoch, TrainingState
+from bayesvm.inference.training_state import Epoch, NoMemory, TrainingState
 from bayesvm.inference.tuning_report import Trial
 from bayesvm.schema import Schema, Sizes
 from bayesvm.storage.schemas import CHECKPOINT, MEAN_FIELD, PREPARED, training_state
@@ -49,7 +49,7 @@ ANY_VALUE = {"n_jobs", "verbose", "time_limit"}  # parameters that do not change
 
 
 @dataclass
-class CheckpointFile:
+class CheckpointFile(NoCheckpoint):
     """Plain states by name in one file, written every so many seconds.
 
     ``trusted`` are the classes of the kernels that the fit was given, which may be imported.
@@ -132,7 +132,6 @@ class CheckpointFile:
         self.written = time.monotonic()
 
     def recall_prepared(self, n_features: int, n_functions: int) -> tuple[Prepared, Any] | None:
-        """What was prepared, and the state of the random generator after that, if it was reached."""
         state = self.recall("prepared", PREPARED, {"D": n_features, "K": n_functions})
         if state is None:
             return None
@@ -150,7 +149,6 @@ class CheckpointFile:
             return prepared, state["rng"]
 
     def keep_prepared(self, prepared: Prepared, rng: Any) -> None:
-        """Keep both."""
         report, chosen = prepared.report, prepared.chosen
         self.keep(
             "prepared",
@@ -167,13 +165,12 @@ class CheckpointFile:
         )
 
     def training(self, name: str, plan: Plan, sizes: dict[str, int]) -> TrainingMemory:
-        """A memory for a training of that name, with so many weights M, functions K and rows R."""
         schema = MEAN_FIELD if name == "mean field" else training_state(plan.learning_rate)
         return TrainingMemory(self, name, schema, sizes)
 
 
 @dataclass(frozen=True)
-class TrainingMemory:
+class TrainingMemory(NoMemory):
     """The state of one training, in a checkpoint."""
 
     checkpoint: CheckpointFile
@@ -182,13 +179,11 @@ class TrainingMemory:
     sizes: Sizes
 
     def recall(self) -> TrainingState | None:
-        """The state that an earlier run reached."""
         state = self.checkpoint.recall(self.name, self.schema, self.sizes)
         with self.checkpoint.building():
             return None if state is None else _training_from(state)
 
     def keep(self, state: Callable[[], TrainingState], *, now: bool = False) -> None:
-        """The present state; asked for only when it is time to keep it."""
         self.checkpoint.keep(self.name, lambda: _training_state(state()), now=now)
 
 

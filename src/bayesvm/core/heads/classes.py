@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import entr
 
-from bayesvm.core.heads.contract import OutOfSample
+from bayesvm.core.heads.contract import Head
 from bayesvm.core.linalg import Array
 from bayesvm.core.links import PLAIN_LINKS, Codes
 from bayesvm.core.members import MemberMoments, mixed
@@ -18,7 +18,7 @@ from bayesvm.core.members import MemberMoments, mixed
 RARE_ROWS = 50  # of the rarest class that a sample should have
 
 
-class ClassHead(ABC):
+class ClassHead(Head):
     """y is the number of a class. ``rates`` are base rates: what is known of a row without its X."""
 
     rates: tuple[float, ...]
@@ -36,26 +36,6 @@ class ClassHead(ABC):
     def parameters(self) -> dict[str, Any]:
         """What it was made with."""
         return {"rates": list(self.rates)}
-
-    @abstractmethod
-    def target(self, y: Codes, number: int) -> Array:
-        """The values, for every row, that latent function ``number`` is trained on."""
-
-    @abstractmethod
-    def named_link(self, name: str) -> Any:
-        """A link without parameters of its own."""
-
-    @abstractmethod
-    def fit_link(self, rows: OutOfSample) -> Any:
-        """The link with few parameters that suits these rows best."""
-
-    @abstractmethod
-    def refine_link(self, link: Any, rows: OutOfSample) -> Any:
-        """A link with more parameters, where there are rows enough to learn them."""
-
-    @abstractmethod
-    def prior_means(self, prior_variance: float, link: Any = None) -> list[float]:
-        """Prior means for which a row far from all data gets the base rates (D11)."""
 
     def strata(self, y: Codes) -> npt.NDArray[np.intp]:
         """The classes."""

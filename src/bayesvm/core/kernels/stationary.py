@@ -19,6 +19,7 @@ from bayesvm.core.workspace import Workspace
 
 PANEL_BYTES = 2**18  # of a matrix, that all calls of a profile are done to while the processor's cache has them
 STEP = 6e-6  # of a logarithm, for central differences: errors of rounding and of the step are alike
+UNIT = 1e-12  # by which f(0) may differ from one
 COINCIDENT = 1e-13  # d² below which a row is the point itself but for rounding
 
 
@@ -53,11 +54,17 @@ class Stationary(Kernel):
     def profile(self, squared: Any) -> tuple[Any, Any]:
         """``f(d²)`` and ``-2 f'(d²)`` for an array of d², which is not to be changed, written with NumPy functions.
 
-        Where d² = 0 the second may be infinite, as there it is multiplied by a difference of zero.
+        ``f(0)`` must be 1, so that the variance is one. There the second may be infinite, as it is multiplied by a
+        difference of zero.
         """
 
     def against(self, Z: Array, dtype: npt.DTypeLike = np.float64) -> CrossKernel:
         variance, intercept = float(positive("variance", self.variance)), 0.0
+        if abs(at_zero := float(self._value(np.zeros(1))[0]) - 1) > UNIT:
+            name = type(self).__name__
+            raise ValueError(
+                f"{name}.profile must be 1 at a distance of zero, where it is {at_zero + 1:g}; divide by it"
+            )
         calls = traced(lambda squared: self.profile(squared)[0]) or [Call(self._untraced, (0,), 1)]
         factor, calls = without_factor(calls)
         smooth = [call.function for call in calls] == [np.exp]
@@ -69,7 +76,7 @@ class Stationary(Kernel):
         return StationaryAgainst(distances, formula(calls), clamped=not smooth)
 
     def diagonal(self, X: Array) -> Array:
-        return np.full(len(X), float(positive("variance", self.variance)) * self._value(np.zeros(1))[0])
+        return np.full(len(X), float(positive("variance", self.variance)))
 
     def recorded(self, X: Array, Z: Array) -> Recorded:
         """With ``A = adjoint · slope``, ``slope = -2 σ² f'(d²)`` (D15):
@@ -97,8 +104,9 @@ class Stationary(Kernel):
         return Recorded(value, pull)
 
     def pull_diagonal(self, X: Array, adjoint: Array) -> ByParameter:
-        parameters = {"length_scale": np.zeros(X.shape[1]), "variance": np.array([adjoint @ self.diagonal(X)])}
-        return parameters | self._by_shape(np.zeros(1), np.array([adjoint.sum()]))
+        zeros = {name: np.zeros(1) for name in self.parameters}
+        along = {"length_scale": np.zeros(X.shape[1]), "variance": np.array([adjoint @ self.diagonal(X)])}
+        return zeros | along
 
     def _by_shape(self, squared: Array, adjoint: Array) -> ByParameter:
         """``Σ adjoint ∂k/∂log p`` of the parameters p that the profile has, by central differences of it."""
