@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from importlib import import_module
+from inspect import isabstract
 from typing import Any
 
 import numpy as np
 
-from bayesvm.core.kernels import RBF, Constant, Kernel, Linear, Matern, RationalQuadratic, Sum
+from bayesvm.core import kernels
+from bayesvm.core.kernels import Kernel, Sum
 from bayesvm.core.kernels.parameters import VARIANCE
 from bayesvm.schema import (
     Schema,
@@ -33,7 +35,12 @@ from bayesvm.schema import (
     value,
 )
 
-KERNELS: dict[str, type[Kernel]] = {cls.__name__: cls for cls in (RBF, Matern, RationalQuadratic, Linear, Constant)}
+# Those of bayesvm, which files name by their class; sums have a form of their own.
+KERNELS: dict[str, type[Kernel]] = {
+    name: cls
+    for name, cls in vars(kernels).items()
+    if isinstance(cls, type) and issubclass(cls, Kernel) and not (cls is Sum or isabstract(cls))
+}
 
 TINY = float(np.finfo(np.float64).smallest_subnormal)
 BOUNDS = either(one_of("fixed"), items(bound, bound), array("fiu", 2, least=TINY, infinite=True))
@@ -41,9 +48,10 @@ PER_FEATURE = either(positive, array("fiu", None, least=TINY), each(positive))
 PARAMETER = either(nothing, flag, text, real, array("fiub", None, infinite=True), each(real))  # of a user's kernel
 
 
-def _one_kernel(cls: type[Kernel], fixed: dict[str, Schema]) -> Schema:
+def _one_kernel(cls: type[Kernel]) -> Schema:
     learnable = {name: PER_FEATURE if p.per_feature else positive for name, p in cls.parameters.items()}
     bounds = dict.fromkeys((f"{name}_bounds" for name in learnable), BOUNDS)
+    fixed = {name: one_of(*values) for name, values in cls.choices.items()}
     return record({"name": one_of(cls.__name__), "parameters": record(learnable | fixed, bounds)})
 
 
@@ -64,7 +72,7 @@ KERNEL = either(
         "a sum with one weight for each of its kernels",
         lambda found, _: len(found["sum"]) == len(found["weights"]) > 0,
     ),
-    *(_one_kernel(cls, {"nu": one_of(0.5, 1.5, 2.5)} if cls is Matern else {}) for cls in KERNELS.values()),
+    *map(_one_kernel, KERNELS.values()),
 )
 
 

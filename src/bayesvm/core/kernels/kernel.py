@@ -66,6 +66,7 @@ class Kernel(ABC):
     """
 
     parameters: ClassVar[Mapping[str, Parameter]] = {}
+    choices: ClassVar[Mapping[str, tuple[Any, ...]]] = {}  # other parameters, and the values they may have
 
     @abstractmethod
     def against(self, Z: Array, dtype: npt.DTypeLike = np.float64) -> CrossKernel:

@@ -22,6 +22,8 @@ class Matern(Stationary):
         As those of ``RBF``.
     """
 
+    choices = {"nu": (0.5, 1.5, 2.5)}  # noqa: RUF012  (never changed)
+
     def __init__(
         self,
         length_scale: float | npt.ArrayLike = 1.0,
@@ -34,7 +36,7 @@ class Matern(Stationary):
         self.nu = nu
 
     def profile(self, squared: Any) -> tuple[Any, Any]:
-        if self.nu not in (0.5, 1.5, 2.5):
+        if self.nu not in self.choices["nu"]:
             raise ValueError(f"nu must be 0.5, 1.5 or 2.5, got {self.nu!r}")
         a = np.sqrt(2 * self.nu * squared)
         decay = np.exp(-a)
