@@ -7,9 +7,11 @@ Letters in shapes, such as ``M``, stand for one number throughout a state; ``siz
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import fields
 from math import isfinite
 from numbers import Integral, Real
-from typing import Any
+from types import NoneType, UnionType
+from typing import Any, get_args, get_origin, get_type_hints
 
 import numpy as np
 
@@ -190,3 +192,23 @@ def satisfying(schema: Schema, expected: str, fits: Callable[[Any, Sizes], bool]
             raise MismatchError(path, found, expected)
 
     return check
+
+
+def fields_of(cls: type, letter: str | None = None) -> dict[str, Schema]:
+    """A schema for every field of a dataclass of plain values; tuples of any length have as many as the letter says."""
+    hints = get_type_hints(cls)
+    return {field.name: _plain(hints[field.name], letter) for field in fields(cls)}
+
+
+def _plain(hint: Any, letter: str | None) -> Schema:
+    single: dict[Any, Schema] = {float: number, int: whole, str: text, bool: flag, NoneType: nothing}
+    if hint in single:
+        return single[hint]
+    parts = get_args(hint)
+    if get_origin(hint) is UnionType:
+        return either(*(_plain(part, letter) for part in parts))
+    if get_origin(hint) is tuple:
+        if parts[-1] is Ellipsis:
+            return each(_plain(parts[0], letter), letter)
+        return items(*(_plain(part, letter) for part in parts))
+    raise TypeError(f"a field of the type {hint} has no schema")

@@ -32,15 +32,16 @@ from bayesvm.inference.tuning_report import Trial
 from bayesvm.schema import Schema, Sizes
 from bayesvm.storage.schemas import CHECKPOINT, MEAN_FIELD, PREPARED, training_state
 from bayesvm.storage.states import (
+    SCALERS,
     features_from,
     features_state,
     function_from,
     function_state,
+    named_from,
+    named_state,
     plain,
     report_from,
     report_state,
-    scaler_from,
-    scaler_state,
 )
 from bayesvm.warn import warn_user
 
@@ -139,7 +140,7 @@ class CheckpointFile(NoCheckpoint):
             report, chosen = state["report"], state["chosen"]
             prepared = Prepared(
                 state["scale"],
-                scaler_from(state["scaler"]),
+                named_from(state["scaler"], SCALERS),
                 features_from(state["features"], self.trusted),
                 tuple(map(function_from, state["functions"])),
                 None if report is None else report_from(report),
@@ -154,7 +155,7 @@ class CheckpointFile(NoCheckpoint):
             "prepared",
             lambda: {
                 "scale": prepared.scale,
-                "scaler": scaler_state(prepared.scaler),
+                "scaler": named_state(prepared.scaler),
                 "features": features_state(prepared.features),
                 "functions": [function_state(function) for function in prepared.functions],
                 "report": None if report is None else report_state(report),

@@ -45,7 +45,7 @@ def write_model(path: str | PathLike[str], model: Model, schema: Schema = anythi
         "fitted": fitted_state(model.fitted),
         "beside": model.beside,
     }
-    check_model(model.kind, model.parameters, state, schema)
+    check_model(model.parameters, state, schema)
     persistence.write(path, model.kind, state)
 
 
@@ -64,7 +64,7 @@ def read_model(
         with persistence.building(Path(path)):
             if version == 1:
                 state = upgraded(state)
-            check_model(kind, parameters_of[kind], state, schema)
+            check_model(parameters_of[kind], state, schema)
             return _model(kind, state, trusted)
     except UntrustedKernelError as error:
         raise UntrustedKernelError(f"{path}: {error}") from None
@@ -75,6 +75,9 @@ def _model(kind: str, state: dict[str, Any], trusted: Iterable[Any]) -> Model:
     trusted = list(trusted)
     with threads_for_matrices(_largest_matrix(state["fitted"])):
         fitted = fitted_from(state["fitted"], trusted)
+    fitted.head.require(fitted.left_out_y, state["classes"])
+    if not {type(link) for link in [fitted.link, *fitted.links]} <= set(fitted.head.links):
+        raise ValueError(f"{type(fitted.link).__name__} is no link of {type(fitted.head).__name__}")
     parameters = {name: from_plain(value, trusted) for name, value in state["parameters"].items()}
     names, beside = state["feature_names"], state.get("beside")
     return Model(kind, parameters, state["classes"], int(state["n_features"]), names, fitted, beside)

@@ -6,14 +6,17 @@ quantile scaler, L limits of a region.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from numbers import Integral
 from typing import Any
 
 import numpy as np
 
+from bayesvm.core.links import Normalised
+from bayesvm.inference.fitted import Training
 from bayesvm.inference.inducing import HOW
 from bayesvm.inference.learning_rates import AdaptiveRate, LearningRate, RobbinsMonro
+from bayesvm.inference.tuning_report import Trial
 from bayesvm.schema import (
     Schema,
     Sizes,
@@ -22,6 +25,7 @@ from bayesvm.schema import (
     below,
     each,
     either,
+    fields_of,
     flag,
     items,
     nothing,
@@ -37,6 +41,7 @@ from bayesvm.schema import (
     whole,
 )
 from bayesvm.storage.kernels import KERNEL
+from bayesvm.storage.states import HEADS, LIKELIHOODS, LINKS
 
 TINY = float(np.finfo(np.float64).smallest_subnormal)
 NUMBERS = either(number, array("fiub", None), array("fiub", None, None), each(number), each(each(number)))
@@ -72,8 +77,8 @@ CLASSES = satisfying(
 )
 
 SCALER = either(
-    record({"centre": nothing, "scale": nothing}, {"name": one_of("ColumnScaler")}),
-    record({"centre": array("f", "D"), "scale": array("f", "D", least=TINY)}, {"name": one_of("ColumnScaler")}),
+    record({"name": one_of("ColumnScaler"), "centre": nothing, "scale": nothing}),
+    record({"name": one_of("ColumnScaler"), "centre": array("f", "D"), "scale": array("f", "D", least=TINY)}),
     satisfying(
         record(
             {
@@ -94,8 +99,8 @@ def _rises(starts: Any) -> bool:
     return bool((np.diff(starts.astype(np.int64)) > 0).all())
 
 
-FEATURES: dict[str, Schema] = {
-    "BayesianSVC": record(
+FEATURES = either(
+    record(
         {
             "kernel": KERNEL,
             "inducing_points": array("f", "M", "D"),
@@ -104,12 +109,12 @@ FEATURES: dict[str, Schema] = {
             "offset": number,
         }
     ),
-    "BayesianLinearSVC": satisfying(
+    satisfying(
         record({"root": either(VECTOR, MATRIX), "intercept": flag}),
         "a weight for every column and the intercept",
         lambda found, sizes: sizes["M"] == sizes.setdefault("D", sizes["M"] - found["intercept"]) + found["intercept"],
     ),
-}
+)
 NATURAL = record({"linear": VECTOR, "precision": MATRIX})
 MOMENTS = record({"mean": VECTOR, "variance": array("f", "M", least=0.0)})
 FUNCTION = {"target": whole, "offset": number}
@@ -120,61 +125,41 @@ LIMITS = array("f", "L", infinite=True)
 REGION = record({"directions": array("f", "L", "D"), "lower": LIMITS, "upper": LIMITS})
 
 
-def _one_link(name: str, parameters: dict[str, Schema]) -> Schema:
-    return record({"name": one_of(name), "parameters": record(parameters)})
+def named(known: Mapping[str, type], letter: str | None = None) -> Schema:
+    """One of these dataclasses of plain values."""
+    return either(*(record({"name": one_of(name)} | fields_of(cls, letter)) for name, cls in known.items()))
 
 
-BINARY_LINK = either(
-    _one_link("Probit", {"scale": number, "bias": number}),
-    _one_link("TwoProbits", {"scale": items(number, number), "bias": items(number, number), "share": number}),
-    _one_link("Paper", {}),
-    _one_link("Hinge", {}),
-)
-MANY_LINK = either(
-    _one_link("Softmax", {"scale": number, "bias": each(number, "C")}), record({"normalised": BINARY_LINK})
-)
+PLAIN_LINK = named({name: cls for name, cls in LINKS.items() if cls is not Normalised}, "K")
+LINK = either(PLAIN_LINK, record({"name": one_of("Normalised"), "binary": PLAIN_LINK}))
 
 
-def link(found: Any, path: str, sizes: Sizes) -> None:
-    """That of two classes, or that of more."""
-    (BINARY_LINK if sizes["K"] == 1 else MANY_LINK)(found, path, sizes)
-
-
-def members(kind: str) -> Schema:
-    """At least one; each has weights and limits of its own number, and a parent among those before it."""
-    member = record(
-        {
-            "features": FEATURES[kind],
-            "functions": FITTED_FUNCTIONS,
-            "weight": satisfying(number, "a weight from 0", lambda found, _: found >= 0),
-            "region": either(nothing, REGION),
-            "parent": either(nothing, whole),
-            "link": either(nothing, link),
-        }
+def own_sizes(member: Schema) -> Schema:
+    """A member, whose numbers of weights and limits are its own."""
+    return lambda found, path, sizes: member(
+        found, path, {letter: length for letter, length in sizes.items() if letter not in "ML"}
     )
 
-    def own_sizes(found: Any, path: str, sizes: Sizes) -> None:
-        member(found, path, {letter: size for letter, size in sizes.items() if letter not in "ML"})
 
-    def parents_come_first(found: Any, _: Sizes) -> bool:
-        parents = [(number, member["parent"]) for number, member in enumerate(found)]
-        weights = [member["weight"] for member in found]
-        return sum(weights) > 0 and all(parent is None or 0 <= parent < number for number, parent in parents)
-
-    return satisfying(each(own_sizes), "members with some weight and earlier parents", parents_come_first)
+def _parents_come_first(found: Any, _: Sizes) -> bool:
+    parents = [(number, member["parent"]) for number, member in enumerate(found)]
+    weights = [member["weight"] for member in found]
+    return sum(weights) > 0 and all(parent is None or 0 <= parent < number for number, parent in parents)
 
 
-TRIAL = record(
+MEMBER = record(
     {
-        "what": text,
-        "scale": either(nothing, text),
-        "kernel": text,
-        "n_rows": whole,
-        "n_inducing": whole,
-        "loo": real,
-        "seconds": number,
+        "features": FEATURES,
+        "functions": FITTED_FUNCTIONS,
+        "weight": satisfying(number, "a weight from 0", lambda found, _: found >= 0),
+        "region": either(nothing, REGION),
+        "parent": either(nothing, whole),
+        "link": either(nothing, LINK),
     }
 )
+MEMBERS = satisfying(each(own_sizes(MEMBER)), "members with some weight and earlier parents", _parents_come_first)
+
+TRIAL = record(fields_of(Trial) | {"loo": real})
 REPORT = satisfying(
     record(
         {
@@ -192,22 +177,23 @@ LEFT_OUT = record(
     {
         "mean": array("f", "N", "K"),
         "variance": array("f", "N", "K", least=0.0),
-        "y": satisfying(
-            array("iu", "N", least=0), "numbers of classes", lambda found, sizes: found.max(initial=0) < sizes["C"]
-        ),
+        "y": array("iuf", "N"),
         "weight": array("f", "N", least=0.0),
     }
 )
-TRAINING = record({"elbo": number, "trace": array("f", None), "passes": number, "converged": flag, "interrupted": flag})
-HEAD = satisfying(
-    record({"name": one_of("Binary", "OneVsRest"), "rates": each(number, "K")}),
-    "a head for that number of classes",
-    lambda found, sizes: (found["name"] == "Binary") == (sizes["K"] == 1) and all(0 < r < 1 for r in found["rates"]),
-)
-LIKELIHOOD = record(
+FITTED = record(
     {
-        "name": one_of("ExactHinge", "AugmentedHinge"),
-        "noise": satisfying(number, "a variance from 0", lambda found, _: found >= 0),
+        "head": named(HEADS, "K"),
+        "likelihood": satisfying(named(LIKELIHOODS), "one with noise from 0", lambda found, _: found["noise"] >= 0),
+        "scale": either(nothing, text),
+        "scaler": SCALER,
+        "members": MEMBERS,
+        "link": LINK,
+        "training": record(fields_of(Training) | {"trace": array("f", None)}),
+        "left_out": satisfying(each(LEFT_OUT), "at least one", lambda found, _: len(found) > 0),
+        "left_out_rows": either(nothing, array("iu", "N", least=0)),
+        "n_samples": either(nothing, whole),
+        "report": either(nothing, REPORT),
     }
 )
 
@@ -289,7 +275,7 @@ PREPARED = record(
     {
         "scale": either(nothing, text),
         "scaler": SCALER,
-        "features": either(*FEATURES.values()),
+        "features": FEATURES,
         "functions": either(items(), FUNCTIONS),
         "report": either(nothing, REPORT),
         "chosen": either(nothing, TRIAL),
@@ -300,39 +286,19 @@ PREPARED = record(
 CHECKPOINT = record({}, {"seed": whole, "identity": record({}, others=plain)}, others=anything)
 
 
-def check_model(kind: str, parameters: Iterable[str], state: Any, beside: Schema) -> None:
-    """Raise ``ValueError`` unless this is the state of such a model with such parameters."""
-    sizes: Sizes = {}
-    record({"classes": CLASSES, "n_features": size("D")}, others=anything)(state, "state", sizes)
-    sizes["K"] = 1 if sizes["C"] == 2 else sizes["C"]
-    fitted = record(
-        {
-            "head": HEAD,
-            "likelihood": LIKELIHOOD,
-            "scale": either(nothing, text),
-            "scaler": SCALER,
-            "members": members(kind),
-            "link": link,
-            "training": TRAINING,
-            "left_out": satisfying(
-                each(LEFT_OUT), "one, or one for every member that predicts", lambda found, _: len(found) > 0
-            ),
-            "left_out_rows": either(nothing, array("iu", "N", least=0)),
-            "n_samples": either(nothing, whole),
-            "report": either(nothing, REPORT),
-        }
-    )
+def check_model(parameters: Iterable[str], state: Any, beside: Schema) -> None:
+    """Raise ``ValueError`` unless this is the state of a model with such parameters."""
     whole_state = record(
         {
             "parameters": record({}, {name: PARAMETERS.get(name, ONE_VALUE) for name in parameters}),
             "classes": CLASSES,
             "n_features": size("D"),
             "feature_names": either(nothing, array("UO", "D")),
-            "fitted": satisfying(fitted, "a model whose left-out rows fit its members", _left_out_fit),
+            "fitted": satisfying(FITTED, "a model whose left-out rows fit its members", _left_out_fit),
         },
         {"beside": either(nothing, beside)},
     )
-    whole_state(state, "state", sizes)
+    whole_state(state, "state", {})
 
 
 def _left_out_fit(found: Any, _: Sizes) -> bool:

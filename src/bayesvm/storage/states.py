@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import is_dataclass
 from typing import Any
 
 import numpy as np
 
-from bayesvm.core import links
+from bayesvm.core import heads, likelihoods
 from bayesvm.core.cavities import Cavities
 from bayesvm.core.features import InducingFeatures, LinearFeatures
-from bayesvm.core.heads import Binary, OneVsRest
 from bayesvm.core.kernels import Kernel
 from bayesvm.core.latent import LatentFunction
-from bayesvm.core.likelihoods import AugmentedHinge, ExactHinge
 from bayesvm.core.members import Member, Region
 from bayesvm.core.posterior import DiagonalGaussian, Gaussian, NaturalParameters
 from bayesvm.data.quantiles import QuantileScaler
@@ -22,9 +21,12 @@ from bayesvm.inference.fitted import Fitted, Training
 from bayesvm.inference.tuning_report import Report, Trial
 from bayesvm.storage.kernels import kernel_from, kernel_state
 
-HEADS = {cls.__name__: cls for cls in (Binary, OneVsRest)}
-LIKELIHOODS = {cls.__name__: cls for cls in (ExactHinge, AugmentedHinge)}
-LINKS = {cls.__name__: cls for cls in (links.Probit, links.TwoProbits, links.Paper, links.Hinge, links.Softmax)}
+# What files name: whatever the packages of core export.
+HEADS: dict[str, Any] = {name: cls for name, cls in vars(heads).items() if is_dataclass(cls)}
+LIKELIHOODS: dict[str, Any] = {
+    name: cls for name, cls in vars(likelihoods).items() if hasattr(cls, "full_steps_are_safe")
+}
+LINKS: dict[str, Any] = {cls.__name__: cls for head in HEADS.values() for cls in head.links}
 SCALERS = {cls.__name__: cls for cls in (ColumnScaler, QuantileScaler)}
 Trusted = Iterable[Any]
 
@@ -54,12 +56,12 @@ def from_plain(value: Any, trusted: Trusted = ()) -> Any:
 def fitted_state(fitted: Fitted) -> dict[str, Any]:
     """A fitted model."""
     return {
-        "head": {"name": type(fitted.head).__name__} | fitted.head.parameters(),
-        "likelihood": {"name": type(fitted.likelihood).__name__, "noise": fitted.likelihood.noise},
+        "head": named_state(fitted.head),
+        "likelihood": named_state(fitted.likelihood),
         "scale": fitted.scale,
-        "scaler": scaler_state(fitted.scaler),
+        "scaler": named_state(fitted.scaler),
         "members": [member_state(member) for member in fitted.members],
-        "link": link_state(fitted.link),
+        "link": named_state(fitted.link),
         "training": vars(fitted.training) | {"trace": np.array(fitted.training.trace)},
         "left_out": [dict(zip(("mean", "variance", "y", "weight"), left[:4], strict=True)) for left in fitted.left_out],
         "left_out_rows": fitted.left_out_rows,
@@ -70,14 +72,14 @@ def fitted_state(fitted: Fitted) -> dict[str, Any]:
 
 def fitted_from(state: dict[str, Any], trusted: Trusted = ()) -> Fitted:
     """The model of a state that fits its schema."""
-    head, likelihood, training = state["head"], state["likelihood"], state["training"]
+    training = state["training"]
     return Fitted(
-        head=HEADS[head["name"]](**{name: tuple(value) for name, value in head.items() if name != "name"}),
-        likelihood=LIKELIHOODS[likelihood["name"]](likelihood["noise"]),
+        head=named_from(state["head"], HEADS),
+        likelihood=named_from(state["likelihood"], LIKELIHOODS),
         scale=state["scale"],
-        scaler=scaler_from(state["scaler"]),
+        scaler=named_from(state["scaler"], SCALERS),
         members=tuple(member_from(member, trusted, f"members[{i}]") for i, member in enumerate(state["members"])),
-        link=link_from(state["link"]),
+        link=named_from(state["link"], LINKS),
         training=Training(**training | {"trace": tuple(training["trace"].tolist())}),
         left_out=tuple(Cavities(**left) for left in state["left_out"]),
         left_out_rows=state["left_out_rows"],
@@ -95,7 +97,7 @@ def member_state(member: Member) -> dict[str, Any]:
         "weight": member.weight,
         "region": region,
         "parent": member.parent,
-        "link": None if member.link is None else link_state(member.link),
+        "link": None if member.link is None else named_state(member.link),
     }
 
 
@@ -107,7 +109,7 @@ def member_from(state: dict[str, Any], trusted: Trusted = (), where: str = "memb
         state["weight"],
         None if state["region"] is None else Region(**state["region"]),
         state["parent"],
-        None if state["link"] is None else link_from(state["link"]),
+        None if state["link"] is None else named_from(state["link"], LINKS),
     )
 
 
@@ -154,29 +156,24 @@ def _full(natural: dict[str, Any]) -> Gaussian:
     return Gaussian.from_natural(NaturalParameters(**natural))
 
 
-def scaler_state(scaler: Any) -> dict[str, Any]:
-    """A scaling."""
-    return {"name": type(scaler).__name__} | dict(vars(scaler))
+def named_state(value: Any) -> dict[str, Any]:
+    """A dataclass of plain values, or of others like it, by the name of its class."""
+    state = {name: named_state(field) if is_dataclass(field) else field for name, field in vars(value).items()}
+    return {"name": type(value).__name__} | state
 
 
-def scaler_from(state: dict[str, Any]) -> Any:
-    """The scaling."""
-    fields = dict(state)
-    return SCALERS[fields.pop("name", "ColumnScaler")](**fields)  # the first files had but one kind
-
-
-def link_state(link: Any) -> dict[str, Any]:
-    """A link."""
-    if isinstance(link, links.Normalised):
-        return {"normalised": link_state(link.binary)}
-    return {"name": type(link).__name__, "parameters": dict(vars(link))}
-
-
-def link_from(state: dict[str, Any]) -> Any:
-    """The link."""
-    if "normalised" in state:
-        return links.Normalised(link_from(state["normalised"]))
-    return LINKS[state["name"]](**state["parameters"])
+def named_from(state: dict[str, Any], known: dict[str, Any]) -> Any:
+    """The dataclass of that name; lists become tuples, of which it is made."""
+    values = {
+        name: named_from(value, known)
+        if isinstance(value, dict)
+        else tuple(value)
+        if isinstance(value, list)
+        else value
+        for name, value in state.items()
+        if name != "name"
+    }
+    return known[state["name"]](**values)
 
 
 def report_state(report: Report) -> dict[str, Any]:

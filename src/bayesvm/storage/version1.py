@@ -25,9 +25,9 @@ def upgraded(state: dict[str, Any]) -> dict[str, Any]:
                 "noise": attributes.get("noise_", 0.0),
             },
             "scale": _scale(parameters, tuning),
-            "scaler": state["scaler"],
+            "scaler": {"name": "ColumnScaler"} | state["scaler"],  # the first files had but one kind
             "members": [_member(state)],
-            "link": state["link"],
+            "link": _link(state["link"]),
             "training": {
                 "elbo": attributes["elbo_"],
                 "trace": attributes["elbo_trace_"],
@@ -73,3 +73,9 @@ def _scale(parameters: dict[str, Any], tuning: dict[str, Any] | None) -> Any:
     if fits:
         return fits[-1]["scale"]
     return "standard" if parameters["scale"] == "auto" else parameters["scale"]
+
+
+def _link(state: dict[str, Any]) -> dict[str, Any]:
+    if "normalised" in state:
+        return {"name": "Normalised", "binary": _link(state["normalised"])}
+    return {"name": state["name"], **state["parameters"]}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from scipy.special import entr, ndtr, ndtri
@@ -13,7 +14,18 @@ from bayesvm.core.heads.classes import ClassHead
 from bayesvm.core.heads.contract import OutOfSample
 from bayesvm.core.latent_expectations import LatentExpectations
 from bayesvm.core.linalg import Array
-from bayesvm.core.links import PLAIN_LINKS, BinaryLink, Codes, Probit, TwoProbits, fit_probit, fit_two_probits, signs
+from bayesvm.core.links import (
+    PLAIN_LINKS,
+    BinaryLink,
+    Codes,
+    Hinge,
+    Paper,
+    Probit,
+    TwoProbits,
+    fit_probit,
+    fit_two_probits,
+    signs,
+)
 from bayesvm.core.members import MemberMoments, mixed_moments
 
 TWO_PROBITS_FROM = 2_000  # rows; with fewer, two probits follow noise
@@ -25,6 +37,7 @@ class Binary(ClassHead):
     """y is 0 or 1; f is above zero where 1 is more probable."""
 
     rates: tuple[float]  # the share of ones
+    links: ClassVar = (Probit, TwoProbits, Paper, Hinge)
 
     def target(self, y: Codes, number: int) -> Array:
         return signs(y)

@@ -33,9 +33,16 @@ class ClassHead(Head):
         """Two, or as many as there are functions."""
         return max(2, self.n_functions)
 
-    def parameters(self) -> dict[str, Any]:
-        """What it was made with."""
-        return {"rates": list(self.rates)}
+    def __post_init__(self) -> None:
+        if not all(0 < rate < 1 for rate in self.rates):
+            raise ValueError(f"base rates must lie between 0 and 1, got {self.rates}")
+
+    def require(self, y: npt.NDArray[Any], labels: npt.NDArray[Any] | None) -> None:
+        """Codes below the number of classes, and a label for each class."""
+        if labels is None or len(labels) != self.n_classes:
+            raise ValueError(f"{type(self).__name__} needs {self.n_classes} labels, one for every class")
+        if y.dtype.kind not in "iu" or not 0 <= y.min(initial=0) <= y.max(initial=0) < self.n_classes:
+            raise ValueError(f"y must be numbers of {self.n_classes} classes")
 
     def strata(self, y: Codes) -> npt.NDArray[np.intp]:
         """The classes."""

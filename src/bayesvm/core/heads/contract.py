@@ -6,7 +6,7 @@ and in the links that it fits.
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -67,7 +67,9 @@ class ClassLink(Link, Protocol):
 
 
 class Head(Targets, Protocol):
-    """One kind of prediction."""
+    """One kind of prediction. A head is a dataclass of plain values, by which files keep it."""
+
+    links: ClassVar[tuple[type, ...]]  # that it may have
 
     @property
     def n_functions(self) -> int:
@@ -98,8 +100,8 @@ class Head(Targets, Protocol):
         """How many random rows a sample needs to have some of every stratum."""
         ...
 
-    def parameters(self) -> dict[str, Any]:
-        """What it was made with, as plain values, for files."""
+    def require(self, y: npt.NDArray[Any], labels: npt.NDArray[Any] | None) -> None:
+        """Raise ``ValueError`` unless this can be predicted, with these labels for its outcomes if it has any."""
         ...
 
     def mixed_losses(self, parts: Any, y: npt.NDArray[Any]) -> Array:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from scipy.special import entr, log_softmax, ndtri
@@ -22,6 +23,12 @@ class OneVsRest(ClassHead):
     """y is the number of a class; function k is above zero where class k is likely."""
 
     rates: tuple[float, ...]  # the share of every class
+    links: ClassVar = (Softmax, Normalised)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if len(self.rates) < 3:
+            raise ValueError(f"one against the rest needs three classes or more, got {len(self.rates)} base rates")
 
     def target(self, y: Codes, number: int) -> Array:
         return np.where(y == number, 1.0, -1.0)

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from bayesvm.core.likelihoods.augmented_hinge import AugmentedHinge
-from bayesvm.core.likelihoods.contract import Likelihood, LocalUpdate
+from bayesvm.core.likelihoods.contract import Likelihood
 from bayesvm.core.likelihoods.exact_hinge import ExactHinge
 
 _BOUNDS: dict[str, Callable[[float], Likelihood]] = {"exact": ExactHinge, "augmented": AugmentedHinge}
@@ -15,4 +15,4 @@ def noisy(bound: str, noise: float) -> Likelihood:
     return _BOUNDS[bound](noise)
 
 
-__all__ = ["LIKELIHOODS", "AugmentedHinge", "ExactHinge", "Likelihood", "LocalUpdate", "noisy"]
+__all__ = ["LIKELIHOODS", "AugmentedHinge", "ExactHinge", "Likelihood", "noisy"]

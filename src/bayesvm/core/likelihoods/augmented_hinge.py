@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -17,7 +18,7 @@ class AugmentedHinge:
     """``B = -(1 - y m) - √c``, ``c = (1 - y m)² + v``; full steps never lower the ELBO."""
 
     noise: float = 0.0  # τ² of D22
-    full_steps_are_safe: bool = True
+    full_steps_are_safe: ClassVar[bool] = True
 
     def update(self, m: Array, v: Array, y: Array) -> LocalUpdate:
         e = 1 - y * m

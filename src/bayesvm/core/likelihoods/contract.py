@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 from bayesvm.core.linalg import Array
 
@@ -23,9 +23,6 @@ class Likelihood(Protocol):
     @property
     def noise(self) -> float: ...
 
-    @property
-    def full_steps_are_safe(self) -> bool:
-        """Whether a step with ρ = 1 never lowers the ELBO."""
-        ...
+    full_steps_are_safe: ClassVar[bool]  # whether a step with ρ = 1 never lowers the ELBO
 
     def update(self, m: Array, v: Array, y: Array) -> LocalUpdate: ...

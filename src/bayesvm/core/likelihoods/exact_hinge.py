@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from scipy.special import ndtr
@@ -18,7 +19,7 @@ class ExactHinge:
     """``B = E[-2 max(0, 1 - y f)]``, with no bound in between; steps need a guard."""
 
     noise: float = 0.0  # τ² of D22
-    full_steps_are_safe: bool = False
+    full_steps_are_safe: ClassVar[bool] = False
 
     def update(self, m: Array, v: Array, y: Array) -> LocalUpdate:
         e = 1 - y * m
