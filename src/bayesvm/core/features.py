@@ -99,22 +99,16 @@ class InducingFeatures:
         return len(self.inducing_points)
 
     def prepared(self, basis: Array | None, dtype: npt.DTypeLike) -> PreparedFeatures:
-        whitening = self.whitening if basis is None else self.whitening @ basis
-        if self.offset and np.dtype(dtype) == np.float32:
-            whitening = np.vstack([whitening, self.offset * whitening.sum(axis=0)])
-        return self.with_prepared(whitening.astype(dtype))
+        """In single precision a kernel with an offset is split into that and the rest (D3).
 
-    def with_prepared(self, whitening: Array) -> PreparedFeatures:
-        """The map that was prepared before, from its matrix; for models read from files.
-
-        If there is a row more than points, it is the features of the kernel's offset: the kernel is split into that
-        and the rest, so that what all points share does not drown what tells them apart (D3).
+        So what all points share does not drown what tells them apart.
         """
-        Z, dtype = self.inducing_points, whitening.dtype
-        if len(whitening) == len(Z):
-            return _PreparedInducing(self.kernel, self.kernel.against(Z, dtype), whitening, None)
-        cross = self.kernel.minus_offset(self.offset, Z, dtype)
-        return _PreparedInducing(self.kernel, cross, whitening[:-1], whitening[-1])
+        kernel, Z = self.kernel, self.inducing_points
+        whitening = self.whitening if basis is None else self.whitening @ basis
+        if not (self.offset and np.dtype(dtype) == np.float32):
+            return _PreparedInducing(kernel, kernel.against(Z, dtype), whitening.astype(dtype), None)
+        shared = (self.offset * whitening.sum(axis=0)).astype(dtype)
+        return _PreparedInducing(kernel, kernel.minus_offset(self.offset, Z, dtype), whitening.astype(dtype), shared)
 
     def recorded(self, X: Array) -> RecordedFeatures:
         rows = np.asarray(X, np.float64)
@@ -155,10 +149,6 @@ class LinearFeatures:
         rotated = self.root[:, None] * basis if self.root.ndim == 1 else self.root @ basis
         return _PreparedLinear(rotated.astype(dtype), self.intercept)
 
-    def with_prepared(self, root: Array) -> PreparedFeatures:
-        """The map that was prepared before, from its matrix; for models read from files."""
-        return _PreparedLinear(root, self.intercept)
-
     def recorded(self, X: Array) -> RecordedFeatures:
         phi, _ = self.prepared(None, np.float64)(X, Workspace())
         return _RecordedLinear(phi)
@@ -182,11 +172,6 @@ class _PreparedInducing:
     def triangular(self) -> bool:
         """Whether the features are in their own basis."""
         return not np.tril(self.whitening, -1).any()
-
-    @property
-    def matrix(self) -> Array:
-        """What ``with_prepared`` makes this of."""
-        return self.whitening if self.shared is None else np.vstack([self.whitening, self.shared])
 
     def __call__(self, X: Array, workspace: Workspace, /) -> tuple[Array, Array | None]:
         kernel_matrix = self.cross(X, workspace)

@@ -54,18 +54,6 @@ class FittedLink(Link, Protocol):
         ...
 
 
-class ClassLink(Link, Protocol):
-    """A link whose predictions are probabilities of classes."""
-
-    def decision(self, m: Array, v: Array) -> Array:
-        """Ordered like the probabilities: a vector for two classes, a column for each of more."""
-        ...
-
-    def probabilities(self, m: Array, v: Array) -> Array:
-        """A column for each class."""
-        ...
-
-
 class Head(Targets, Protocol):
     """One kind of prediction. A head is a dataclass of plain values, by which files keep it."""
 

@@ -90,7 +90,7 @@ class Kernel(ABC):
 
     def minus_offset(self, offset: float, Z: Array, dtype: npt.DTypeLike) -> CrossKernel:
         """``k(·, Z) - offset`` with an error relative to that difference."""
-        raise NotImplementedError(f"{type(self).__name__} has no offset")
+        raise TypeError(f"{type(self).__name__} has no offset")
 
     @property
     def length_scales(self) -> Any:
