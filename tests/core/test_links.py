@@ -9,7 +9,6 @@ from bayesvm.core.links import (
     PLAIN_LINKS,
     Normalised,
     Probit,
-    Softmax,
     TwoProbits,
     fit_probit,
     fit_softmax,
