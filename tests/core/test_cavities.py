@@ -68,7 +68,7 @@ class Dense:
             if with_parent:
                 prior_mean = prior_mean + parent_marginals(number)[0]
             m, t, r = oracles.marginals(phi, residual, prior_mean, q.mean, q.covariance)
-            local = EXACT.update(m, t + r, np.where(CODES == number, 1.0, -1.0))
+            local = EXACT.update(m, t + r, np.where(number == CODES, 1.0, -1.0))
             w, gamma = omega * local.precision, omega * (local.linear - local.precision * prior_mean)
             self.sites.append((w, gamma))
             self.prior_means.append(prior_mean)
