@@ -194,6 +194,13 @@ def test_a_group_of_one_row_is_that_row_at_the_floor_too(precision):
     np.testing.assert_allclose(explained, 1 / share, rtol=1e-9)
 
 
+def test_a_group_of_copies_is_one_row_of_their_weight():
+    spread, w, gamma, centred = np.array([[0.6, 0.3]]), np.array([0.5]), np.array([0.7]), np.array([0.4])
+    copies = without_group(np.repeat(spread, 3, axis=0), *(np.repeat(each, 3) for each in (centred, w, gamma)))
+    for found, expected in zip(copies, without_group(spread, centred, 3 * w, 3 * gamma), strict=True):
+        np.testing.assert_allclose(found, np.repeat(expected, 3))
+
+
 def test_a_group_that_gave_more_than_all_of_the_precision_has_the_floor_for_eigenvalue():
     """By the eigenvalues of I - TW, of which some are negative here."""
     spread, w, gamma, centred = rng.standard_normal((5, 3)), rng.uniform(0.1, 1, 5), *rng.standard_normal((2, 5))
@@ -221,8 +228,9 @@ WAVES = waveform(150, random_state=0)
 def test_groups_left_out_are_refits_without_them():
     """Three near-copies of every row leave together.
 
-    Sites stay as they are while a refit would move them, so the two agree to a few percent of the spread of f, no
-    more. A row that leaves alone stays as well predicted by its copies as by itself.
+    The sites of other rows stay as they are while a refit moves them a little, so the two do not agree exactly: means
+    were within .003 of the deviation of f on average, as for single rows. A row that leaves alone is still predicted by
+    its copies.
     """
     times = 3
     X = np.repeat(WAVES.X, times, axis=0) + 0.05 * rng.standard_normal((150 * times, WAVES.X.shape[1]))
@@ -239,9 +247,10 @@ def test_groups_left_out_are_refits_without_them():
         other, refit = trained(X[keep], y[keep])
         refits.append(other.view(refit.functions, 0)[0].moments([Block(X[~keep], y[~keep], None)], Workspace()))
     mean, variance = (np.concatenate(column)[:, 0] for column in zip(*refits, strict=True))
-    assert np.corrcoef(together.mean[rows, 0], mean)[0, 1] > 0.999
+    assert np.corrcoef(together.mean[rows, 0], mean)[0, 1] > 0.9999
+    assert np.abs(together.mean[rows, 0] - mean).mean() < 0.01 * mean.std()
     assert np.abs(together.mean[rows, 0] - mean).mean() < 0.1 * np.abs(alone.mean[rows, 0] - mean).mean()
-    np.testing.assert_allclose(together.variance[rows, 0], variance, rtol=0.2, atol=0.02)
+    np.testing.assert_allclose(together.variance[rows, 0], variance, rtol=0.1, atol=0.005)
 
 
 # ---- the adjoint ----
