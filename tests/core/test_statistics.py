@@ -187,14 +187,6 @@ def test_sites_moved_to_other_features_and_prior_means_against_loops(likelihood,
         assert each.weight == pytest.approx(N if weight is None else omega.sum())
 
 
-@every_bound
-def test_how_rows_are_cut_does_not_matter_to_sites_that_move(likelihood):
-    (whole,) = transferred(ONE, likelihood, OTHER, [0.3], cuts=())
-    (cut,) = transferred(ONE, likelihood, OTHER, [0.3], cuts=(1, 7, 30))
-    for name in ("curvature", "linear", "weight"):
-        np.testing.assert_allclose(getattr(cut, name), getattr(whole, name), rtol=1e-12, atol=1e-12)
-
-
 def test_linear_kernel_with_spanning_points_is_the_linear_model():
     """Any D points that span the space make k(x,z) = xᵀz exact; the two posteriors must then agree."""
     fixed = {"tune": None, "scale": None, "inference": "batch", "tol": 1e-12, "max_iter": 500}
