@@ -33,6 +33,19 @@ def elbo(bound, K_zz, K_xz, k_xx, y, mu_u, S_u, weight=None):
     return total - kl
 
 
+def features(kernel, points, X, jitter=1e-10):
+    """``phi(x) = L^-1 k(Z,x)`` of every row, and the residual ``k(x,x) - |phi|²`` (D3)."""
+    K = kernel(points)
+    L = np.linalg.cholesky(K + jitter * np.mean(np.diag(K)) * np.eye(len(K)))
+    phi = np.linalg.solve(L, kernel(points, X)).T
+    return phi, np.array([kernel(row[None], row[None])[0, 0] - p @ p for row, p in zip(X, phi, strict=True)])
+
+
+def marginals(phi, residual, prior_mean, mean, covariance):
+    """Mean, explained variance and residual of f at every row, by one quadratic form each (D4)."""
+    return prior_mean + phi @ mean, np.array([row @ covariance @ row for row in phi]), residual
+
+
 def augmented_bound(m, v, y):
     return -(1 - y * m) - np.sqrt((1 - y * m) ** 2 + v)
 

@@ -1,4 +1,4 @@
-"""Links against quadrature; calibration against a generic optimiser; offsets against their definition (D11)."""
+"""Links against quadrature; calibration against a generic optimiser (D11)."""
 
 import numpy as np
 import pytest
@@ -9,9 +9,7 @@ from bayesvm.core.links import (
     PLAIN_LINKS,
     Normalised,
     Probit,
-    Softmax,
     TwoProbits,
-    base_rate_offsets,
     fit_probit,
     fit_softmax,
     fit_two_probits,
@@ -155,19 +153,7 @@ def test_separable_rows_leave_the_calibration_finite():
     assert 0.5 < found.scale < 20
 
 
-@pytest.mark.parametrize("link", [None, Probit(1.8, -0.3)])
-def test_far_away_the_probability_is_the_base_rate(link):
-    (c,) = base_rate_offsets(np.array([0.04]), 4.0, link)
-    assert ndtr((link or Probit()).score(c, 4.0)) == pytest.approx(0.04)
-
-
-def test_far_away_the_probabilities_are_the_base_rates():
-    link, rates = Softmax(2.0, (0.1, -0.4, 0.2, 0.0)), np.array([0.1, 0.2, 0.3, 0.4])
-    c = np.array([base_rate_offsets(rates, 4.0, link)])
-    np.testing.assert_allclose(softmax(link.logits(c, np.full((1, 4), 4.0)), axis=1)[0], rates)
-
-
 def test_normalised_links_are_shares():
     m, v = rng.standard_normal((5, 3)), rng.random((5, 3))
     p = ndtr(PLAIN_LINKS["probit"].score(m, v))
-    np.testing.assert_allclose(softmax(Normalised(Probit()).logits(m, v), axis=1), p / p.sum(axis=1, keepdims=True))
+    np.testing.assert_allclose(Normalised(Probit()).probabilities(m, v), p / p.sum(axis=1, keepdims=True))

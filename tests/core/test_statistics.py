@@ -8,9 +8,11 @@ import pytest
 
 from bayesvm import BayesianLinearSVC, BayesianSVC
 from bayesvm.core.features import InducingFeatures, LinearFeatures
+from bayesvm.core.heads import OneVsRest
+from bayesvm.core.latent import Block, LatentFunction, View
 from bayesvm.core.likelihoods import LIKELIHOODS
 from bayesvm.core.posterior import DiagonalGaussian, Gaussian, NaturalParameters
-from bayesvm.core.statistics import Block, Machine, View, block_gradient, block_statistics, block_transfer
+from bayesvm.core.statistics import block_gradient, block_statistics, block_transfer
 from bayesvm.core.workspace import Workspace
 from bayesvm.kernels import RBF, Linear, Matern
 from tests import oracles
@@ -24,8 +26,9 @@ A = rng.standard_normal((M, M))
 Q = Gaussian.from_natural(NaturalParameters(np.eye(M) + A @ A.T, rng.standard_normal(M)))
 FEATURES = InducingFeatures.build(RBF(1.5, 2.0), Z)
 C = 0.4
-ONE = [Machine(1, C, Q)]
+ONE = [LatentFunction(1, C, Q)]
 PRIOR = Gaussian.prior(M)
+HEAD = OneVsRest((0.3, 0.4, 0.3))  # whose second function sees the rows of class 1 as +1
 
 every_bound = pytest.mark.parametrize("likelihood", LIKELIHOODS.values(), ids=LIKELIHOODS)
 both_coordinates = pytest.mark.parametrize("n_rows", [1, 10_000], ids=["dense", "diagonal"])
@@ -34,20 +37,7 @@ both_coordinates = pytest.mark.parametrize("n_rows", [1, 10_000], ids=["dense", 
 def sums(view, likelihood, cuts=(), weight=omega):
     edges = [0, *cuts, N]
     blocks = [Block(X[a:b], codes[a:b], weight[a:b]) for a, b in pairwise(edges)]
-    return block_statistics(blocks, Workspace(), view=view, likelihood=likelihood).each[0]
-
-
-@both_coordinates
-def test_marginals_are_those_of_the_unwhitened_model(n_rows):
-    view, _ = View.of(FEATURES, ONE, n_rows, np.float64)
-    (at,) = view.marginals(X, Workspace())
-    K, k = RBF(1.5, 2.0)(Z), RBF(1.5, 2.0)(X, Z)
-    L = np.linalg.cholesky(K)
-    mu_u, S_u = L @ Q.mean, L @ Q.covariance @ L.T
-    a = np.linalg.solve(K, k.T).T
-    np.testing.assert_allclose(at.mean, C + a @ mu_u, atol=1e-6)
-    np.testing.assert_allclose(at.residual, 2.0 - np.sum(a * k, 1), atol=1e-6)
-    np.testing.assert_allclose(at.explained, np.einsum("ij,jk,ik->i", a, S_u, a), atol=1e-6)
+    return block_statistics(blocks, Workspace(), view=view, head=HEAD, likelihood=likelihood).each[0]
 
 
 @every_bound
@@ -88,7 +78,11 @@ def test_a_weight_of_two_is_the_row_twice(likelihood):
     times = rng.integers(0, 3, N)
     weighted = sums(view, likelihood, weight=times.astype(float))
     repeated = block_statistics(
-        [Block(np.repeat(X, times, 0), np.repeat(codes, times), None)], Workspace(), view=view, likelihood=likelihood
+        [Block(np.repeat(X, times, 0), np.repeat(codes, times), None)],
+        Workspace(),
+        view=view,
+        head=HEAD,
+        likelihood=likelihood,
     ).each[0]
     for name in ("bound", "curvature", "linear", "weight"):
         np.testing.assert_allclose(getattr(weighted, name), getattr(repeated, name), rtol=1e-10, atol=1e-10)
@@ -100,8 +94,10 @@ def test_mean_field_gradient_against_finite_differences(likelihood):
     mean, deviation = rng.standard_normal(4), rng.random(4) + 0.3
 
     def gradient_sums(q):
-        view, _ = View.of(features, [Machine(1, 0.0, q)], N, np.float64)
-        return block_gradient([Block(X, codes, omega)], Workspace(), view=view, likelihood=likelihood).each[0]
+        view, _ = View.of(features, [LatentFunction(1, 0.0, q)], N, np.float64)
+        return block_gradient([Block(X, codes, omega)], Workspace(), view=view, head=HEAD, likelihood=likelihood).each[
+            0
+        ]
 
     def elbo(parameters):
         q = DiagonalGaussian(parameters[:4], parameters[4:] ** 2)
@@ -116,15 +112,15 @@ def test_mean_field_gradient_against_finite_differences(likelihood):
 
 @every_bound
 @both_coordinates
-def test_machines_that_share_features_do_not_disturb_each_other(likelihood, n_rows):
+def test_functions_that_share_features_do_not_disturb_each_other(likelihood, n_rows):
     other = Gaussian.from_natural(NaturalParameters(2 * np.eye(M), rng.standard_normal(M)))
-    machines = [Machine(0, -0.3, other), *ONE, Machine(2, 0.0, PRIOR)]
-    view, where = View.of(FEATURES, machines, n_rows, np.float64)
+    functions = [LatentFunction(0, -0.3, other), *ONE, LatentFunction(2, 0.0, PRIOR)]
+    view, where = View.of(FEATURES, functions, n_rows, np.float64)
     blocks = [Block(X[:25], codes[:25], omega[:25]), Block(X[25:], codes[25:], omega[25:])]
-    together = block_statistics(blocks, Workspace(), view=view, likelihood=likelihood)
-    for machine, at, found in zip(machines, where, together.each, strict=True):
-        alone, (there,) = View.of(FEATURES, [machine], n_rows, np.float64)
-        expected = block_statistics(blocks, Workspace(), view=alone, likelihood=likelihood).each[0]
+    together = block_statistics(blocks, Workspace(), view=view, head=HEAD, likelihood=likelihood)
+    for function, at, found in zip(functions, where, together.each, strict=True):
+        alone, (there,) = View.of(FEATURES, [function], n_rows, np.float64)
+        expected = block_statistics(blocks, Workspace(), view=alone, head=HEAD, likelihood=likelihood).each[0]
         np.testing.assert_allclose(found.bound, expected.bound)
         for a, b in zip(
             vars(found.target(at, 1.0, PRIOR.natural)).values(),
@@ -137,14 +133,15 @@ def test_machines_that_share_features_do_not_disturb_each_other(likelihood, n_ro
 OTHER = InducingFeatures.build(Matern([0.7, 1.5, 3.0], 0.5), rng.standard_normal((9, D)))
 
 
-def transferred(machines, likelihood, features, offsets, n_rows=1, cuts=(15,), weight=omega):
-    view, _ = View.of(FEATURES, machines, n_rows, np.float64)
+def transferred(functions, likelihood, features, offsets, n_rows=1, cuts=(15,), weight=omega):
+    view, _ = View.of(FEATURES, functions, n_rows, np.float64)
     parts = [slice(a, b) for a, b in pairwise([0, *cuts, N])]
     blocks = [Block(X[part], codes[part], None if weight is None else weight[part]) for part in parts]
     return block_transfer(
         blocks,
         Workspace(),
         view=view,
+        head=HEAD,
         likelihood=likelihood,
         features=features.prepared(None, np.float64),
         width=features.n_weights,
@@ -155,12 +152,12 @@ def transferred(machines, likelihood, features, offsets, n_rows=1, cuts=(15,), w
 @every_bound
 def test_at_the_optimum_the_sites_of_the_rows_make_the_same_posterior_again(likelihood):
     """The start that they give is the optimum, and no pass is lost by moving."""
-    view = lambda q: View.of(FEATURES, [Machine(1, C, q)], 1, np.float64)
+    view = lambda q: View.of(FEATURES, [LatentFunction(1, C, q)], 1, np.float64)
     q = PRIOR
     for _ in range(300):
         at, (where,) = view(q)
         q = q.moved(sums(at, likelihood).target(where, 1.0, PRIOR.natural), 0.5)
-    (found,) = transferred([Machine(1, C, q)], likelihood, FEATURES, [C])
+    (found,) = transferred([LatentFunction(1, C, q)], likelihood, FEATURES, [C])
     assert found.weight == pytest.approx(omega.sum())
     np.testing.assert_allclose(np.eye(M) + found.curvature, q.natural.precision, rtol=1e-6, atol=1e-6)
     np.testing.assert_allclose(found.linear, q.natural.linear, rtol=1e-6, atol=1e-6)
@@ -171,31 +168,23 @@ def test_at_the_optimum_the_sites_of_the_rows_make_the_same_posterior_again(like
 @pytest.mark.parametrize("weight", [omega, None], ids=["weights", "no weights"])
 def test_sites_moved_to_other_features_and_prior_means_against_loops(likelihood, n_rows, weight):
     other_q = Gaussian.from_natural(NaturalParameters(2 * np.eye(M), rng.standard_normal(M)))
-    machines, offsets = [Machine(0, -0.3, other_q), *ONE, Machine(2, 0.0, PRIOR)], (1.5, -0.7, 0.2)
-    found = transferred(machines, likelihood, OTHER, offsets, n_rows, weight=weight)
+    functions, offsets = [LatentFunction(0, -0.3, other_q), *ONE, LatentFunction(2, 0.0, PRIOR)], (1.5, -0.7, 0.2)
+    found = transferred(functions, likelihood, OTHER, offsets, n_rows, weight=weight)
     old = np.linalg.solve(np.linalg.cholesky(FEATURES.kernel(Z)), FEATURES.kernel(Z, X)).T
     points = OTHER.inducing_points
     new = np.linalg.solve(np.linalg.cholesky(OTHER.kernel(points)), OTHER.kernel(points, X)).T
-    for machine, offset, each in zip(machines, offsets, found, strict=True):
-        q, curvature, linear = machine.posterior, np.zeros((9, 9)), np.zeros(9)
+    for function, offset, each in zip(functions, offsets, found, strict=True):
+        q, curvature, linear = function.posterior, np.zeros((9, 9)), np.zeros(9)
         for i in range(N):
-            m = machine.offset + old[i] @ q.mean
+            m = function.offset + old[i] @ q.mean
             v = old[i] @ q.covariance @ old[i] + 2.0 - old[i] @ old[i]
-            site = likelihood.update(m, v, 1.0 if codes[i] == machine.label else -1.0)
+            site = likelihood.update(m, v, 1.0 if codes[i] == function.target else -1.0)
             row_weight = 1.0 if weight is None else weight[i]
             curvature += row_weight * site.precision * np.outer(new[i], new[i])
             linear += row_weight * (site.linear - site.precision * offset) * new[i]
         np.testing.assert_allclose(each.curvature, curvature, atol=1e-6)
         np.testing.assert_allclose(each.linear, linear, atol=1e-6)
         assert each.weight == pytest.approx(N if weight is None else omega.sum())
-
-
-@every_bound
-def test_how_rows_are_cut_does_not_matter_to_sites_that_move(likelihood):
-    (whole,) = transferred(ONE, likelihood, OTHER, [0.3], cuts=())
-    (cut,) = transferred(ONE, likelihood, OTHER, [0.3], cuts=(1, 7, 30))
-    for name in ("curvature", "linear", "weight"):
-        np.testing.assert_allclose(getattr(cut, name), getattr(whole, name), rtol=1e-12, atol=1e-12)
 
 
 def test_linear_kernel_with_spanning_points_is_the_linear_model():

@@ -1,4 +1,4 @@
-"""Arrays of an workspace never overlap while they are lent, and their memory is used again afterwards."""
+"""Arrays of a workspace never overlap while they are lent, and their memory is used again afterwards."""
 
 import numpy as np
 

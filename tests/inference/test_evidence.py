@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from bayesvm import BayesianSVC
+from bayesvm.core.heads import Binary
 from bayesvm.core.likelihoods import LIKELIHOODS
 from bayesvm.data.memory import MemorySource
 from bayesvm.data.scaling import ColumnScaler
@@ -23,7 +24,7 @@ POINTS = X[:15]
 
 def some_rows(bound="exact", workers=None):
     source = MemorySource(X, Y, None, ColumnScaler(), workers or Workers(1), 60)
-    return Rows(source, LIKELIHOODS[bound], (1,), (0.0,))
+    return Rows(source, Binary((0.5,)), LIKELIHOODS[bound], (0.0,))
 
 
 def climbed(family, rows=None, updates=10, batch_size=None, seed=0):

@@ -5,10 +5,12 @@ import pytest
 from scipy import stats
 
 from bayesvm.core.features import InducingFeatures, LinearFeatures
-from bayesvm.core.gradients import Learner, block_elbo_gradient
+from bayesvm.core.gradients import block_elbo_gradient
+from bayesvm.core.heads import Binary
+from bayesvm.core.latent import Block, LatentFunction, View
 from bayesvm.core.likelihoods import LIKELIHOODS
 from bayesvm.core.posterior import Gaussian, NaturalParameters
-from bayesvm.core.statistics import Block, Machine, View, block_statistics
+from bayesvm.core.statistics import block_statistics
 from bayesvm.core.workspace import Workspace
 from bayesvm.inference.families import KernelFamily, LinearFamily
 from bayesvm.kernels import RBF, Constant, Linear, Matern, Sum
@@ -54,14 +56,16 @@ def test_the_gradient_is_that_of_an_objective_by_the_vector(family):
     A = np.random.default_rng(2).standard_normal((width, width))
     q = Gaussian.from_natural(NaturalParameters(np.eye(width) + A @ A.T, A[0]))
 
+    how = {"head": Binary((0.5,)), "likelihood": likelihood}
+
+    def view_at(x):
+        return View.of(family.features(x), [LatentFunction(0, 0.2, q)], 0, np.float64)[0]
+
     def elbo(x):
-        view, _ = View.of(family.features(x), [Machine(1, 0.2, q)], 1, np.float64)
-        return block_statistics([block], Workspace(), view=view, likelihood=likelihood).each[0].bound
+        return block_statistics([block], Workspace(), view=view_at(x), **how).each[0].bound
 
     features = family.features(x)
-    total = block_elbo_gradient(
-        [block], Workspace(), features=features, machines=[Learner(1, 0.2, q, q)], likelihood=likelihood
-    )
+    total = block_elbo_gradient([block], Workspace(), features=features, view=view_at(x), posteriors=[q], **how)
     found = family.gradient(features, total)
     assert found.shape == x.shape
     np.testing.assert_allclose(found, numerical_gradient(elbo, x), rtol=1e-4, atol=1e-4)

@@ -8,9 +8,10 @@ from scipy.special import log_ndtr
 
 from bayesvm import BayesianLinearSVC, BayesianSVC
 from bayesvm.core.features import InducingFeatures, LinearFeatures
+from bayesvm.core.heads import Binary, OneVsRest
 from bayesvm.core.likelihoods import LIKELIHOODS
 from bayesvm.core.linalg import NotFiniteError, NotPositiveDefiniteError
-from bayesvm.core.links import calibrated, fit_probit
+from bayesvm.core.links import fit_probit
 from bayesvm.data.memory import MemorySource
 from bayesvm.data.scaling import ColumnScaler
 from bayesvm.data.workers import Workers
@@ -31,10 +32,10 @@ HOW = {"tune": None, "scale": None, "inference": "batch", "tol": 1e-9, "max_iter
 
 
 def some_rows(y=TWO, weight=None, offsets=None, n_rows=N, bound="exact", workers=None):
-    labels = (1,) if y.max() == 1 else tuple(range(y.max() + 1))
+    head = Binary((0.5,)) if y.max() == 1 else OneVsRest((0.3, 0.3, 0.4))
     kept = None if weight is None else weight[:n_rows]
     source = MemorySource(X[:n_rows], y[:n_rows], kept, ColumnScaler(), workers or Workers(1), 60)
-    return Rows(source, LIKELIHOODS[bound], labels, offsets or (0.0,) * len(labels))
+    return Rows(source, head, LIKELIHOODS[bound], offsets or (0.0,) * head.n_functions)
 
 
 def objective(found, family, rows):
@@ -55,8 +56,8 @@ def test_a_judgement_says_what_a_whole_fit_says(y, weight, bound):
     # The augmented bound is slow to converge, and judgements do not wait for it.
     loss, nats, share = {"exact": (0.002, 0.002, 0.03), "augmented": (0.02, 0.05, 0.2)}[bound]
     assert found.loo == pytest.approx(model.loo_log_loss_, abs=loss)
-    assert found.elbo == pytest.approx(model.elbo_, abs=nats * N * len(rows.labels))
-    assert found.link.scale == pytest.approx(calibrated(model._cavities).scale, rel=0.1)
+    assert found.elbo == pytest.approx(model.elbo_, abs=nats * N * rows.head.n_functions)
+    assert found.link.scale == pytest.approx(rows.head.fit_link(model.fitted_.left_out[0]).scale, rel=0.1)
     assert np.average(found.losses, weights=weight) == pytest.approx(found.loo)
     np.testing.assert_allclose(np.exp(-found.losses), model.loo_proba_[np.arange(N), y], atol=share)
 
@@ -115,7 +116,7 @@ def test_a_start_may_come_from_fewer_rows_and_have_other_prior_means():
     features = InducingFeatures.build(RBF(5.0, 3.0), POINTS[:20])
     rows = some_rows(offsets=(-0.5,))
     warm, cold = judge(rows, features, small), judge(rows, features)
-    assert [task.offset for task in warm.tasks] == [-0.5]
+    assert [function.offset for function in warm.functions] == [-0.5]
     assert warm.loo == pytest.approx(cold.loo, abs=0.002)
 
 
@@ -123,11 +124,11 @@ def test_sites_of_a_part_of_the_rows_are_scaled_up_to_all():
     rows, half = some_rows(), some_rows(n_rows=150)
     found = judge(rows, InducingFeatures.build(KERNEL, POINTS))
     features = InducingFeatures.build(RBF(5.0, 3.0), POINTS[:7])
-    (task,), (scaled,) = (
-        moved(replace(found.model, total_weight=weight), found.tasks, half.source, features, [0.0])
+    (function,), (scaled,) = (
+        moved(replace(found.problem, total_weight=weight), found.functions, half.source, features, [0.0])
         for weight in (150.0, 300.0)
     )
-    P, h = task.posterior.natural.precision - np.eye(7), task.posterior.natural.linear
+    P, h = function.posterior.natural.precision - np.eye(7), function.posterior.natural.linear
     np.testing.assert_allclose(scaled.posterior.natural.precision, np.eye(7) + 2 * P, rtol=1e-9)
     np.testing.assert_allclose(scaled.posterior.natural.linear, 2 * h, rtol=1e-9)
 
@@ -142,8 +143,8 @@ def test_at_the_best_q_the_gradient_of_the_elbo_is_that_of_the_fitted_elbo(kerne
     fitted = lambda theta: BayesianSVC(kernel.at(theta), inducing=POINTS, **HOW).fit(X, y)
     theta = kernel.log_parameters()
     model, rows = fitted(theta), some_rows(y)
-    total = elbo_gradient(rows.source, model._features, model._machines, rows.likelihood)
-    found, _ = model._features.gradient(total)
+    features, functions = model.fitted_.member.features, model.fitted_.member.functions
+    found, _ = features.gradient(elbo_gradient(rows.problem(features), rows.source, features, functions))
     direction = np.random.default_rng(0).standard_normal((2, len(theta)))
     for d in direction:
         truth = (fitted(theta + 1e-3 * d).elbo_ - fitted(theta - 1e-3 * d).elbo_) / 2e-3
@@ -265,6 +266,6 @@ def test_the_same_bits_whatever_the_number_of_threads():
 def test_rows_that_are_all_alike_have_the_base_rate_of_the_others():
     y = np.arange(10) % 2
     source = MemorySource(np.zeros((10, 2)), y, None, ColumnScaler(), Workers(1), 60)
-    rows = Rows(source, LIKELIHOODS["exact"], (1,), (0.0,))
+    rows = Rows(source, Binary((0.5,)), LIKELIHOODS["exact"], (0.0,))
     found = search(rows, KernelFamily(RBF(1.0, 1.0), np.zeros((1, 2))), None, 20)
     assert found.best.loo == pytest.approx(-np.log(4 / 9), abs=0.05)

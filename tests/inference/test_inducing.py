@@ -8,6 +8,7 @@ from sklearn.cluster import KMeans
 from sklearn.mixture import GaussianMixture
 from threadpoolctl import threadpool_limits
 
+from bayesvm.core.heads import Binary
 from bayesvm.core.kernels import RBF, Constant, Linear, Matern, Sum
 from bayesvm.data.memory import MemorySource
 from bayesvm.data.scaling import ColumnScaler
@@ -24,8 +25,8 @@ def source(rows, weight=None):
     return MemorySource(rows, np.ones(len(rows), np.int32), weight, ColumnScaler(), Workers(1), 100)
 
 
-def pick(a_source, how, n, seed=0, kernel=RBF()):  # noqa: B008
-    return inducing.select(a_source, how, n, np.random.default_rng(seed), kernel)
+def pick(a_source, how, n, seed=0, kernel=RBF(), head=None):  # noqa: B008
+    return inducing.select(a_source, how, n, np.random.default_rng(seed), kernel, head)
 
 
 def squared_distances(A, B):
@@ -270,7 +271,9 @@ def test_components_of_rows_too_light_to_be_taken_stay_at_their_centres():
     assert squared_distances(points, rows).min(axis=1).max() < 1
 
 
-# ---- within classes ----
+# ---- within strata ----
+
+HEAD = Binary((0.1,))  # whose strata are the classes
 
 
 def two_classes(n, sizes=(0.9, 0.1)):
@@ -282,25 +285,28 @@ def two_classes(n, sizes=(0.9, 0.1)):
 
 def test_many_rows_have_clusters_within_classes():
     many = two_classes(20_000)
-    points = pick(many, "kmeans", 40)
+    points = pick(many, "kmeans", 40, head=HEAD)
     assert points.shape == (40, 3)
-    exchanged = pick(replace(many, y=rng.permutation(many.y)), "kmeans", 40)
-    assert not np.array_equal(points, exchanged)
+    exchanged = replace(many, y=rng.permutation(many.y))
+    assert not np.array_equal(points, pick(exchanged, "kmeans", 40, head=HEAD))
+    np.testing.assert_array_equal(pick(many, "kmeans", 40), pick(exchanged, "kmeans", 40))  # nobody says what y means
 
 
 def test_few_rows_keep_their_labels_to_themselves():
     few = two_classes(19_999)
-    np.testing.assert_array_equal(pick(few, "kmeans", 40), pick(replace(few, y=1 - few.y[::-1]), "kmeans", 40))
+    exchanged = replace(few, y=1 - few.y[::-1])
+    np.testing.assert_array_equal(pick(few, "kmeans", 40, head=HEAD), pick(exchanged, "kmeans", 40, head=HEAD))
 
 
-def test_a_class_has_points_by_the_root_of_its_weight():
+def test_a_stratum_has_points_by_the_root_of_its_weight():
     rows = around(np.array([[0.0, 0.0], [50.0, 50.0]]), (900, 100), 1.0)
-    centres = inducing.class_centres(rows, np.ones(1000), np.repeat([0, 1], (900, 100)), 40, np.random.default_rng(0))
+    stratum = np.repeat([0, 1], (900, 100))
+    centres = inducing.stratified_centres(rows, np.ones(1000), stratum, 40, np.random.default_rng(0))
     assert (centres[:, 0] > 25).sum() == 10
 
 
 @pytest.mark.parametrize("n_points", [1, 2, 5, 103, 105])
-def test_small_classes_give_what_they_have(n_points):
-    label = np.repeat([0, 3, 7], (100, 5, 1))
-    points = inducing.class_centres(X[:106], np.ones(106), label, n_points, np.random.default_rng(0))
+def test_small_strata_give_what_they_have(n_points):
+    stratum = np.repeat([0, 3, 7], (100, 5, 1))
+    points = inducing.stratified_centres(X[:106], np.ones(106), stratum, n_points, np.random.default_rng(0))
     assert len(np.unique(points, axis=0)) == n_points

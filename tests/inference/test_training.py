@@ -5,8 +5,8 @@ import pytest
 
 from bayesvm import BayesianLinearSVC, BayesianSVC
 from bayesvm.core.features import InducingFeatures
+from bayesvm.core.heads import Binary
 from bayesvm.core.likelihoods import LIKELIHOODS
-from bayesvm.core.posterior import Gaussian
 from bayesvm.core.workspace import Workspace
 from bayesvm.data.memory import MemorySource
 from bayesvm.data.scaling import ColumnScaler
@@ -14,7 +14,7 @@ from bayesvm.data.workers import Workers
 from bayesvm.datasets import waveform
 from bayesvm.inference import training
 from bayesvm.inference.learning_rates import AdaptiveRate, FixedRate, RobbinsMonro
-from bayesvm.inference.objective import Model, Task, evaluate
+from bayesvm.inference.problem import Problem, evaluate
 from bayesvm.inference.training import Plan, train
 from bayesvm.inference.training_state import NoMemory, TrainingState
 from bayesvm.kernels import RBF
@@ -23,14 +23,13 @@ from tests import oracles
 DATA = waveform(3000, random_state=0)
 CODES = (DATA.y == 1).astype(np.int32)
 POINTS = DATA.X[:20]
-PRIOR = Gaussian.prior(20)
-TASKS = [Task(1, 0.0, PRIOR, PRIOR)]
 KERNEL = RBF(5.0, 4.0)
 
 
-def problem(bound, n_rows=3000, dtype=np.float64, kernel=KERNEL):
+def given(bound, n_rows=3000, dtype=np.float64, kernel=KERNEL):
     source = MemorySource(DATA.X[:n_rows], CODES[:n_rows], None, ColumnScaler(), Workers(1), 512)
-    return Model(InducingFeatures.build(kernel, POINTS, dtype), LIKELIHOODS[bound], dtype, float(n_rows)), source
+    features = InducingFeatures.build(kernel, POINTS, dtype)
+    return Problem(features, Binary((0.5,)), LIKELIHOODS[bound], dtype, float(n_rows)), source
 
 
 def plan(inference="batch", **changes):
@@ -40,17 +39,17 @@ def plan(inference="batch", **changes):
     )
 
 
-def elbo_at(model, source, q):
-    return evaluate(model, source, [TASKS[0].at(q)])[0].elbo
+def elbo_at(problem, source, q):
+    return evaluate(problem, source, [problem.start()[0].at(q)])[0].elbo
 
 
 def posterior(result):
-    return result.machines[0].posterior
+    return result.functions[0].posterior
 
 
 def run(bound, *, n_rows=3000, dtype=np.float64, kernel=KERNEL, callback=None, **how):
-    model, source = problem(bound, n_rows, dtype, kernel)
-    return model, source, train(model, source, plan(**how), TASKS, np.random.default_rng(0), callback)
+    problem, source = given(bound, n_rows, dtype, kernel)
+    return problem, source, train(problem, source, plan(**how), problem.start(), np.random.default_rng(0), callback)
 
 
 every_bound = pytest.mark.parametrize("bound", LIKELIHOODS)
@@ -67,16 +66,16 @@ def test_elbo_never_falls(bound):
 @every_bound
 def test_optimum_is_stationary(bound):
     """A random change of q in any direction does not raise the ELBO."""
-    model, source, result = run(bound)
+    problem, source, result = run(bound)
     q, rng = posterior(result), np.random.default_rng(3)
-    best = elbo_at(model, source, q)
+    best = elbo_at(problem, source, q)
     for _ in range(10):
         A = rng.standard_normal(q.natural.precision.shape) * 0.01
         natural = type(q.natural)(
             q.factor @ (np.eye(len(A)) + A + A.T) @ q.factor.T,
             q.natural.linear + q.factor @ (0.01 * rng.standard_normal(len(A))),
         )
-        assert elbo_at(model, source, type(q).from_natural(natural)) < best
+        assert elbo_at(problem, source, type(q).from_natural(natural)) < best
 
 
 def test_exact_bound_survives_a_kernel_on_which_undamped_steps_oscillate():
@@ -88,24 +87,23 @@ def test_exact_bound_survives_a_kernel_on_which_undamped_steps_oscillate():
 @every_bound
 @pytest.mark.parametrize("rate", [AdaptiveRate(), RobbinsMonro(), FixedRate(0.05)])
 def test_minibatches_alone_come_near_the_batch_optimum(bound, rate):
-    model, source, batch = run(bound)
+    problem, source, batch = run(bound)
     how = plan("stochastic", learning_rate=rate, max_passes=40, tol=0.0)
     rng = np.random.default_rng(1)
     log = training.Log(source.n_rows, how, None, NoMemory())
-    (task,) = training.minibatch_epochs(
-        model, source, how, TrainingState.start("stochastic", TASKS, [0.9], rng), rng, log
-    ).tasks
+    start = TrainingState.start("stochastic", problem.start(), [0.9], rng)
+    (function,) = training.minibatch_epochs(problem, source, how, start, rng, log).functions
     # The augmented bound needs some 200 full updates; 40 epochs of damped ones do not get all the way.
     allowed = {"exact": 3e-4, "augmented": 0.06}[bound]
-    assert elbo_at(model, source, task.posterior) > batch.elbo - allowed * 3000
+    assert elbo_at(problem, source, function.posterior) > batch.elbo - allowed * 3000
 
 
 @every_bound
 def test_stochastic_and_growing_subsets_end_at_the_batch_optimum(bound, monkeypatch):
     monkeypatch.setattr(training, "SMALLEST_SUBSET", 200)
-    model, source, batch = run(bound)
+    problem, source, batch = run(bound)
     for inference in ("stochastic", "auto"):
-        other = train(model, source, plan(inference), TASKS, np.random.default_rng(0))
+        other = train(problem, source, plan(inference), problem.start(), np.random.default_rng(0))
         assert other.converged
         np.testing.assert_allclose(posterior(other).mean, posterior(batch).mean, atol=2e-3)
 
@@ -122,10 +120,10 @@ def test_growing_subsets_need_few_passes(monkeypatch):
 @pytest.mark.parametrize("tol", [1e-3, 1e-4, 1e-6])
 def test_stop_rule_keeps_its_promise(bound, tol):
     """What is still missing from the ELBO per row, after stopping, is below tol, times three."""
-    model, source, loose = run(bound, tol=tol)
+    problem, source, loose = run(bound, tol=tol)
     _, _, tight = run(bound, tol=1e-13)
     assert loose.converged
-    assert tight.elbo - elbo_at(model, source, posterior(loose)) < 3 * tol * 3000
+    assert tight.elbo - elbo_at(problem, source, posterior(loose)) < 3 * tol * 3000
 
 
 def test_budget_is_counted_in_passes():
@@ -142,8 +140,8 @@ def test_budget_is_counted_in_passes():
 def test_single_precision_is_close_to_double():
     means = []
     for dtype in (np.float64, np.float32):
-        model, _, result = run("exact", dtype=dtype, max_passes=20, tol=0.0)
-        phi, _ = model.features.prepared(None, np.float64)(DATA.X, Workspace())
+        problem, _, result = run("exact", dtype=dtype, max_passes=20, tol=0.0)
+        phi, _ = problem.features.prepared(None, np.float64)(DATA.X, Workspace())
         means.append(phi @ posterior(result).mean)
     assert np.abs(means[0] - means[1]).max() < 1e-4
     assert np.abs(means[0]).max() > 1

@@ -148,14 +148,16 @@ def without_group(spread: Array, centred: Array, w: Array, gamma: Array) -> tupl
     """``m₋ - c`` and ``t₋`` of a group's rows after all their sites are removed from q (D24).
 
     With ``T = B Bᵀ``, B the ``spread``, and W = diag(w): ``m₋ - c = (I - TW)^-1 (m - c - Tγ)``,
-    ``t₋ = diag (I - TW)^-1 T``. The singular values s of ``W^½ B`` give both for groups of any size:
-    ``(I - TW)^-1 = I + B V s/(1-s²) Uᵀ W^½``. Where the group gave nearly all of the precision, 1 - s² has a floor.
+    ``t₋ = diag (I - TW)^-1 T``. The singular values s of ``W^½ B = U s Vᵀ`` give both for groups of any size:
+    ``(I - TW)^-1 = I + B V s/(1-s²) Uᵀ W^½``. Where the group gave nearly all of the precision, 1 - s² has a floor,
+    and with it the eigenvalues of I - TW.
     """
     root = np.sqrt(w)
     U, s, Vt = np.linalg.svd(root[:, None] * spread, full_matrices=False)
-    share = np.maximum(1 - s**2, SMALLEST_SHARE)
+    held = np.minimum(s**2, 1 - SMALLEST_SHARE)
+    grown = held / (1 - held)
     alone = centred - spread @ (spread.T @ gamma)
     along = spread @ Vt.T  # B V
-    mean = alone + along @ (s / share * (U.T @ (root * alone)))
-    explained = np.einsum("ij,ij->i", spread, spread) + along**2 @ (s**2 / share)
+    mean = alone + along @ (grown / np.maximum(s, np.finfo(s.dtype).tiny) * (U.T @ (root * alone)))
+    explained = np.einsum("ij,ij->i", spread, spread) + along**2 @ grown
     return mean, explained

@@ -118,7 +118,7 @@ def mixed(parts: Sequence[MemberMoments], of: Callable[[MemberMoments], Array]) 
     total = np.zeros((n_rows, *values[0].shape[1:]))
     for part, value in zip(parts, values, strict=True):
         share = np.ones(len(value)) if part.share is None else part.share
-        total[slice(None) if part.rows is None else part.rows] += (share * value.T).T
+        total[_rows(part)] += (share * value.T).T
     return total
 
 
@@ -127,5 +127,10 @@ def mixed_moments(parts: Sequence[MemberMoments]) -> Moments:
     if len(parts) == 1 and parts[0].rows is None:
         return Moments(parts[0].mean, parts[0].variance)
     mean = mixed(parts, lambda part: part.mean)
-    square = mixed(parts, lambda part: part.variance + part.mean**2)
-    return Moments(mean, np.maximum(square - mean**2, 0.0))
+    # Squares of differences, not differences of squares, which lose a small variance to rounding.
+    variance = mixed(parts, lambda part: part.variance + (part.mean - mean[_rows(part)]) ** 2)
+    return Moments(mean, variance)
+
+
+def _rows(part: MemberMoments) -> Any:
+    return slice(None) if part.rows is None else part.rows

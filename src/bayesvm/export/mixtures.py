@@ -49,8 +49,7 @@ def mixed_moments(parts: Parts) -> tuple[Value, Value]:
     mean = parts.mixed(lambda member, _: member.mean)
     if parts.alone:
         return mean, parts.members[0].variance
-    square = parts.mixed(lambda member, _: member.variance + member.mean * member.mean)
-    return mean, maximum(square - mean * mean, 0.0)
+    return mean, parts.mixed(lambda member, _: member.variance + (member.mean - mean) * (member.mean - mean))
 
 
 def mixed_uncertainty(parts: Parts, logs: Value, n_classes: int) -> dict[str, Value]:

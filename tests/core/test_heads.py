@@ -1,0 +1,333 @@
+"""Contract of every head (D11, D25). A head that is added to core/heads needs an entry in ``ENTRIES``."""
+
+import importlib
+import inspect
+import pickle
+import pkgutil
+from dataclasses import dataclass, field
+
+import numpy as np
+import pytest
+from scipy.special import entr, softmax
+from scipy.stats import norm
+
+from bayesvm.core import heads
+from bayesvm.core.cavities import Cavities
+from bayesvm.core.heads import Binary, OneVsRest
+from bayesvm.core.heads.classes import RARE_ROWS
+from bayesvm.core.links import PLAIN_LINKS, Probit, TwoProbits
+from bayesvm.core.members import MemberMoments, mixed_moments
+from tests.oracles import numerical_gradient
+
+N = 600
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A head, and rows whose y depend on marginals of f in a way that no plain link describes."""
+
+    head: object
+    draw: object  # y of marginals (m, v), at random
+    links: tuple = field(default=())  # by name, for ``named_link``
+
+    def rows(self, n_rows=N, seed=0):
+        generator = np.random.default_rng(seed)
+        m = 2 * generator.standard_normal((n_rows, self.head.n_functions))
+        v = generator.uniform(0.1, 2, m.shape)
+        return Cavities(m, v, self.draw(m, v, generator), generator.uniform(0.2, 2, n_rows))
+
+
+def binary_draw(m, v, generator):
+    p = norm.cdf((0.4 * m[:, 0] - 0.5) / np.sqrt(1 + 0.16 * v[:, 0]))
+    return (generator.random(len(m)) < p).astype(int)
+
+
+def classes_draw(m, v, generator):
+    p = softmax(0.7 * m / np.sqrt(1 + v) + np.array([0.8, 0.0, -0.8]), axis=1)
+    return (generator.random((len(m), 1)) > np.cumsum(p, axis=1)).sum(axis=1).clip(max=2)
+
+
+ENTRIES = {
+    Binary: Entry(Binary((0.07,)), binary_draw, tuple(PLAIN_LINKS)),
+    OneVsRest: Entry(OneVsRest((0.1, 0.6, 0.3)), classes_draw, tuple(PLAIN_LINKS)),
+}
+every_head = pytest.mark.parametrize("entry", ENTRIES.values(), ids=lambda entry: type(entry.head).__name__)
+
+
+def heads_in(modules):
+    """What can be a head: classes with targets and links that somebody could make."""
+    found = {c for module in modules for _, c in inspect.getmembers(module, inspect.isclass)}
+    return {
+        c
+        for c in found
+        if hasattr(c, "target")
+        and hasattr(c, "fit_link")
+        and not inspect.isabstract(c)
+        and not getattr(c, "_is_protocol", False)
+    }
+
+
+def modules_of(package):
+    names = [info.name for info in pkgutil.iter_modules(package.__path__)]
+    return [importlib.import_module(f"{package.__name__}.{name}") for name in names]
+
+
+def test_every_head_in_the_package_is_under_contract():
+    assert heads_in(modules_of(heads)) == set(ENTRIES)
+
+
+def test_a_head_without_an_entry_would_be_seen():
+    class Module:
+        class Ordinal:
+            target = fit_link = None
+
+    assert heads_in([*modules_of(heads), Module]) - set(ENTRIES) == {Module.Ordinal}
+
+
+# ---- targets ----
+
+
+@every_head
+def test_targets_are_one_number_for_every_row_and_function(entry):
+    y = entry.rows().y
+    columns = [entry.head.target(y, number) for number in range(entry.head.n_functions)]
+    assert all(column.shape == y.shape and column.dtype == np.float64 for column in columns)
+    # They say all that y says: rows with other targets have another y, and the other way round.
+    targets = np.column_stack(columns)
+    for value in np.unique(y):
+        assert len(np.unique(targets[y == value], axis=0)) == 1
+    assert len(np.unique(targets, axis=0)) == len(np.unique(y))
+
+
+def test_targets_of_classes_are_plus_one_for_the_class():
+    np.testing.assert_array_equal(Binary((0.5,)).target(np.array([0, 1, 1]), 0), [-1, 1, 1])
+    three = OneVsRest((0.2, 0.3, 0.5))
+    np.testing.assert_array_equal(three.target(np.array([0, 1, 2]), 2), [-1, -1, 1])
+
+
+# ---- links ----
+
+
+@every_head
+def test_a_fitted_link_lowers_the_loss_and_a_refined_one_does_not_raise_it(entry):
+    rows, fresh = entry.rows(5_000), entry.rows(5_000, seed=1)
+    link = entry.head.fit_link(rows)
+    refined = entry.head.refine_link(link, rows)
+
+    def loss(link, rows):
+        return np.average(link.row_losses(rows.mean, rows.variance, rows.y), weights=rows.weight)
+
+    for plain in map(entry.head.named_link, entry.links):
+        assert loss(link, rows) < loss(plain, rows) - 0.01
+        assert loss(link, fresh) < loss(plain, fresh) - 0.01
+    assert loss(refined, rows) <= loss(link, rows) + 1e-4
+    assert loss(refined, fresh) <= loss(link, fresh) + 0.002
+
+
+@every_head
+def test_a_fitted_link_does_not_depend_on_the_unit_of_weights_nor_on_rows_of_no_weight(entry):
+    rows = entry.rows()
+    link = entry.head.fit_link(rows)
+    heavy = entry.head.fit_link(rows._replace(weight=100 * rows.weight))
+    lied = rows.take(np.arange(N))
+    more = Cavities.joined([rows, lied._replace(y=(lied.y + 1) % (lied.y.max() + 1), weight=np.zeros(N))])
+    for other in (heavy, entry.head.fit_link(more)):
+        np.testing.assert_allclose(
+            other.probabilities(rows.mean, rows.variance), link.probabilities(rows.mean, rows.variance), atol=1e-4
+        )
+
+
+@every_head
+def test_the_loss_is_the_sum_over_rows_and_has_the_derivatives_that_it_says(entry):
+    rows = entry.rows(40)
+    m, v, y, weight = rows.mean, rows.variance, rows.y, rows.weight
+    link = entry.head.fit_link(entry.rows())
+    loss, by_mean, by_variance = link.loss(m, v, y, weight)
+    assert loss == pytest.approx(weight @ link.row_losses(m, v, y))
+    expected = -weight @ np.log(link.probabilities(m, v)[np.arange(40), y])
+    assert loss == pytest.approx(expected)
+    np.testing.assert_allclose(
+        by_mean, numerical_gradient(lambda m: link.loss(m, v, y, weight)[0], m), rtol=1e-5, atol=1e-7
+    )
+    np.testing.assert_allclose(
+        by_variance, numerical_gradient(lambda v: link.loss(m, v, y, weight)[0], v), rtol=1e-5, atol=1e-7
+    )
+
+
+@every_head
+def test_probabilities_add_up_to_one_and_decisions_have_their_order(entry):
+    rows, head = entry.rows(), entry.head
+    for link in (head.fit_link(rows), *map(head.named_link, entry.links)):
+        part = [MemberMoments(rows.mean, rows.variance, link)]
+        p, scores = head.probabilities(part), head.decision(part)
+        assert p.shape == (N, head.n_classes)
+        np.testing.assert_allclose(p.sum(axis=1), 1)
+        most = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
+        clear = np.sort(p, axis=1)[:, -1] > np.sort(p, axis=1)[:, -2] + 1e-9
+        np.testing.assert_array_equal(most[clear], p.argmax(axis=1)[clear])
+        losses = link.row_losses(rows.mean, rows.variance, rows.y)
+        np.testing.assert_allclose(losses, -np.log(p[np.arange(N), rows.y]), atol=1e-12)
+
+
+@every_head
+def test_only_links_with_fitted_parameters_are_calibrated(entry):
+    rows = entry.rows()
+    link = entry.head.fit_link(rows)
+    assert entry.head.is_calibrated(link)
+    assert entry.head.is_calibrated(entry.head.refine_link(link, rows))
+    assert not any(entry.head.is_calibrated(entry.head.named_link(name)) for name in entry.links)
+
+
+def test_few_rows_have_one_probit_and_many_have_two():
+    entry = ENTRIES[Binary]
+    for n_rows, same in ((500, True), (4_000, False)):
+        rows = entry.rows(n_rows)._replace(weight=np.ones(n_rows))
+        link = entry.head.fit_link(rows)
+        refined = entry.head.refine_link(link, rows)
+        assert isinstance(refined, TwoProbits)
+        assert (refined.scale == (link.scale, link.scale)) == same
+
+
+# ---- far from all data ----
+
+
+@every_head
+@pytest.mark.parametrize("variance", [0.3, 4.0, 100.0])
+def test_far_from_all_data_predictions_are_the_base_rates(entry, variance):
+    head = entry.head
+    rates = np.array(head.rates) if head.n_functions > 1 else np.array([1 - head.rates[0], head.rates[0]])
+    fitted = head.fit_link(entry.rows())
+    for link in (None, fitted):
+        c = np.array([head.prior_means(variance, link)])
+        known = link or head.named_link("probit")
+        p = known.probabilities(c, np.full(c.shape, variance))[0]
+        if link is None and head.n_functions > 1:
+            # One against the rest: every class alone has its rate, before they are divided by their sum.
+            p = norm.cdf(c[0] / np.sqrt(1 + variance))
+        np.testing.assert_allclose(p, rates, rtol=1e-6)
+
+
+# ---- samples ----
+
+
+@every_head
+def test_strata_are_those_of_y(entry):
+    y = entry.rows().y
+    strata = entry.head.strata(y)
+    assert strata.dtype == np.intp
+    np.testing.assert_array_equal(np.unique(strata, return_inverse=True)[1], np.unique(y, return_inverse=True)[1])
+
+
+@every_head
+def test_a_sample_of_the_rows_needed_has_some_of_the_rarest_class(entry):
+    head = entry.head
+    y = np.zeros(100_000, int)
+    y[: 1_000 * (head.n_classes - 1)] = 1 + np.arange(1_000 * (head.n_classes - 1)) % (head.n_classes - 1)
+    needed = head.rows_needed(y, 100)
+    assert needed == pytest.approx(RARE_ROWS / 0.01, rel=1e-6)
+    drawn = np.random.default_rng(0).choice(y, needed, replace=False)
+    assert np.bincount(drawn, minlength=head.n_classes).min() > RARE_ROWS / 2
+    assert head.rows_needed(np.arange(100) % head.n_classes, 5_000) == 5_000
+
+
+# ---- files ----
+
+
+@every_head
+def test_a_head_is_what_its_parameters_make(entry):
+    again = type(entry.head)(**{name: tuple(value) for name, value in entry.head.parameters().items()})
+    assert again == entry.head
+    assert pickle.loads(pickle.dumps(entry.head)) == entry.head  # noqa: S301
+
+
+# ---- uncertainty ----
+
+
+def mixture(entry, n_rows=200):
+    """Three members, one of them on half of the rows."""
+    rows = [entry.rows(n_rows, seed) for seed in range(3)]
+    some = np.arange(0, n_rows, 2)
+    share = [np.full(n_rows, 0.6), np.full(n_rows, 0.4), np.full(len(some), 0.2)]
+    share[0][some], share[1][some] = 0.5, 0.3
+    link = entry.head.fit_link(rows[0])
+    return link, [
+        MemberMoments(rows[0].mean, rows[0].variance, link, np.arange(n_rows), share[0]),
+        MemberMoments(rows[1].mean, rows[1].variance, link, np.arange(n_rows), share[1]),
+        MemberMoments(rows[2].mean[some], rows[2].variance[some], link, some, share[2]),
+    ]
+
+
+@every_head
+def test_uncertainty_of_a_mixture_is_divided_into_its_parts(entry):
+    link, parts = mixture(entry)
+    found = entry.head.uncertainty_of([link])(parts)
+    p = entry.head.probabilities(parts)
+    np.testing.assert_allclose(found["total"], entr(p).sum(axis=1))
+    np.testing.assert_allclose(found["total"], found["aleatoric"] + found["epistemic"])
+    assert (found["aleatoric"] >= 0).all()
+    assert (found["epistemic"] >= -1e-12).all()
+    # The aleatoric part is the members' own, so what they disagree about is epistemic.
+    alone = [entry.head.uncertainty_of([link])([MemberMoments(each.mean, each.variance, link)]) for each in parts]
+    own = np.zeros(200)
+    for part, each in zip(parts, alone, strict=True):
+        own[part.rows] += part.share * each["aleatoric"]
+    np.testing.assert_allclose(found["aleatoric"], np.minimum(own, found["total"]))
+
+
+@every_head
+def test_disagreement_between_members_is_epistemic(entry):
+    """Two members that know f, each as sure as the other, of which one moves away from the other."""
+    head, n = entry.head, entry.head.n_functions
+    link, known = head.fit_link(entry.rows()), np.full((1, n), 1e-12)
+    first = np.zeros((1, n))
+    first[0, 0] = 3.0
+    gaps = []
+    for other in (first, 0.5 * first, -first):
+        parts = [MemberMoments(m, known, link, np.array([0]), np.array([0.5])) for m in (first, other)]
+        found = head.uncertainty_of([link])(parts)
+        entropies = [entr(link.probabilities(m, known)).sum() for m in (first, other)]
+        assert found["aleatoric"].item() == pytest.approx(np.mean(entropies), abs=1e-5)
+        gaps.append(found["epistemic"].item())
+    assert gaps[0] == pytest.approx(0, abs=1e-5)
+    assert gaps[0] < gaps[1] < gaps[2]
+
+
+@every_head
+def test_more_is_epistemic_where_f_is_less_known(entry):
+    head, link = entry.head, entry.head.fit_link(entry.rows())
+    m = entry.rows(50).mean
+    share = []
+    for v in (1e-10, 0.5, 5.0):
+        found = head.uncertainty_of([link])([MemberMoments(m, np.full(m.shape, v), link)])
+        np.testing.assert_allclose(found["total"], found["aleatoric"] + found["epistemic"])
+        share.append(np.mean(found["epistemic"] / found["total"]))
+    assert share[0] == pytest.approx(0, abs=1e-4)
+    assert share[0] < share[1] < share[2]
+
+
+@pytest.mark.parametrize(
+    "link", [*PLAIN_LINKS.values(), Probit(0.4, -1.0), TwoProbits((2.0, 0.3), (0.1, -0.4), 0.3)], ids=repr
+)
+def test_the_interval_contains_the_probability(link):
+    head, rows = Binary((0.5,)), ENTRIES[Binary].rows(200)
+    _, parts = mixture(ENTRIES[Binary])
+    for given in ([MemberMoments(rows.mean, rows.variance, link)], [part._replace(link=link) for part in parts]):
+        found, p = head.uncertainty_of([link])(given), head.probabilities(given)[:, 1]
+        assert (found["lower"] <= p).all()
+        assert (p <= found["upper"]).all()
+        assert (found["lower"] < found["upper"]).all()
+
+
+def test_the_interval_has_95_per_cent_of_f():
+    """Of one member, and of several that agree; beyond that it follows the moments of f over all of them."""
+    head, link = Binary((0.5,)), Probit(1.0, 0.0)
+    m, v = np.array([[0.3], [-1.0]]), np.array([[0.5], [2.0]])
+    draws = m + np.sqrt(v) * np.random.default_rng(0).standard_normal((2, 200_000))
+    low, high = np.quantile(norm.cdf(draws), [0.025, 0.975], axis=1)
+    one = [MemberMoments(m, v, link)]
+    two = [MemberMoments(m, v, link, np.arange(2), np.full(2, share)) for share in (0.3, 0.7)]
+    for parts in (one, two):
+        found = head.uncertainty_of([link])(parts)
+        np.testing.assert_allclose(found["lower"], low, atol=0.005)
+        np.testing.assert_allclose(found["upper"], high, atol=0.005)
+        assert (mixed_moments(parts).variance > 0).all()
