@@ -39,9 +39,19 @@ def view(posteriors, features=FEATURES, n_rows=0):
     return NUMPY.view(features, functions, n_rows, np.float64, None)[0]
 
 
+def adjoint_view(posteriors):
+    functions = [LatentFunction(k, 0.1 * k, q) for k, q in enumerate(posteriors)]
+    return NUMPY.adjoint_view(FEATURES, functions)
+
+
 FINAL, BEFORE = posteriors(1), posteriors(2)
 BOTH = {"before": view(BEFORE), "final": view(FINAL)}
-LOSS = {"features": FEATURES, "link": Softmax(1.2, (0.1, 0.0, -0.1)), **BOTH}
+LOSS = {
+    "features": FEATURES,
+    "link": Softmax(1.2, (0.1, 0.0, -0.1)),
+    "before": adjoint_view(BEFORE),
+    "final": adjoint_view(FINAL),
+}
 MEAN_FIELD = [
     DiagonalGaussian(*pair) for pair in zip(rng.standard_normal((3, 4)), rng.uniform(0.1, 1, (3, 4)), strict=True)
 ]
@@ -53,9 +63,9 @@ GIVEN = {  # what each function must know
     "transfer": {"view": view(FINAL), **MOVED},
     "mean_field_gradient": {"view": view(MEAN_FIELD, WIDE)},
     "cavities": BOTH,
-    "elbo_gradient": {"features": FEATURES, "view": view(FINAL), "posteriors": FINAL},
+    "elbo_gradient": {"features": FEATURES, "view": adjoint_view(FINAL)},
     "loss": LOSS,
-    "loss_gradient": {**LOSS, "posteriors": FINAL, "responses": RESPONSES},
+    "loss_gradient": {**LOSS, "responses": RESPONSES},
 }
 every_function = pytest.mark.parametrize("name", GIVEN)
 
@@ -86,7 +96,7 @@ def assert_same(one, other, **tolerance):
 
 def test_every_function_of_the_engine_is_tried_here():
     functions = {name for name, value in vars(NumpyEngine).items() if isinstance(value, staticmethod)}
-    assert functions == {*GIVEN, "group_cavities"}
+    assert functions == {*GIVEN, "group_cavities", "view", "adjoint_view"}
 
 
 @every_function

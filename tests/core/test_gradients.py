@@ -11,7 +11,8 @@ from bayesvm.core.features import InducingFeatures, LinearFeatures
 from bayesvm.core.gradients import Response, block_elbo_gradient, block_loss, block_loss_gradient
 from bayesvm.core.heads import Binary, OneVsRest
 from bayesvm.core.latent import Block, LatentFunction, View
-from bayesvm.core.likelihoods import LIKELIHOODS, LocalUpdate
+from bayesvm.core.likelihoods import LIKELIHOODS
+from bayesvm.core.likelihoods.contract import LocalUpdate
 from bayesvm.core.links import Probit, Softmax
 from bayesvm.core.posterior import Gaussian, NaturalParameters
 from bayesvm.core.workspace import Workspace
@@ -68,7 +69,7 @@ def signs(y, label):
 def view(features, offsets, posteriors):
     """Functions in the weights' own coordinates."""
     functions = [LatentFunction(i, c, q) for i, (c, q) in enumerate(zip(offsets, posteriors, strict=True))]
-    return View.of(features, functions, 0, np.float64)[0]
+    return View.for_adjoints(features, functions)
 
 
 def in_blocks(y, weight=OMEGA, cuts=(20,)):
@@ -151,7 +152,7 @@ def dense_loss(model, y, offsets, posteriors, held, link, weight):
 def test_elbo_by_kernel_parameters_and_points(y, head, labels, offsets, link, bound):
     posteriors = some_posteriors(1, M, len(labels))
     features = InducingFeatures.build(KERNEL, Z)
-    how = {"view": view(features, offsets, posteriors), "posteriors": posteriors, "head": head, "likelihood": bound}
+    how = {"view": view(features, offsets, posteriors), "head": head, "likelihood": bound}
     sums = block_elbo_gradient(in_blocks(y), Workspace(), features=features, **how)
     by_theta, by_points = features.gradient(sums)
     elbo = lambda theta, points: dense_bound(
@@ -165,7 +166,7 @@ def test_elbo_by_kernel_parameters_and_points(y, head, labels, offsets, link, bo
 @every_bound
 def test_elbo_by_prior_variances_of_the_linear_model(y, head, labels, offsets, link, bound):
     posteriors = some_posteriors(1, D + 1, len(labels))
-    how = {"view": view(LINEAR, offsets, posteriors), "posteriors": posteriors, "head": head, "likelihood": bound}
+    how = {"view": view(LINEAR, offsets, posteriors), "head": head, "likelihood": bound}
     sums = block_elbo_gradient(in_blocks(y), Workspace(), features=LINEAR, **how)
     elbo = lambda theta: dense_bound(linear_model(theta), y, labels, offsets, posteriors, bound, OMEGA)
     truth = numerical_gradient(elbo, 2 * np.log(ROOT[:D]))
@@ -184,7 +185,7 @@ def test_points_on_top_of_rows_and_of_each_other_nearly_have_the_jitter_in_their
         return dense_bound((phi, k_xx), y, labels, offsets, [q], LIKELIHOODS["exact"], OMEGA)
 
     features = InducingFeatures.build(kernel, points, np.float32)
-    how = {"view": view(features, offsets, [q]), "posteriors": [q], "head": head, "likelihood": LIKELIHOODS["exact"]}
+    how = {"view": view(features, offsets, [q]), "head": head, "likelihood": LIKELIHOODS["exact"]}
     sums = block_elbo_gradient(in_blocks(y), Workspace(), features=features, **how)
     by_theta, by_points = features.gradient(sums)
     theta = kernel.log_parameters()
@@ -223,7 +224,7 @@ def test_loss_by_kernel_parameters_and_points(y, head, labels, offsets, link, we
         Response.of(q, by_mean, by_covariance)
         for q, by_mean, by_covariance in zip(fixed, sums.by_mean, sums.by_covariance, strict=True)
     ]
-    how |= {"posteriors": fixed, "responses": responses if follow else None}
+    how |= {"responses": responses if follow else None}
     total = block_loss_gradient(in_blocks(y, weight), Workspace(), **how)
     by_theta, by_points = features.gradient(total)
     np.testing.assert_allclose(by_theta, numerical_gradient(lambda t: loss(t, Z), THETA), rtol=1e-4, atol=1e-4)
@@ -243,7 +244,7 @@ def test_loss_by_prior_variances_of_the_linear_model(y, head, labels, offsets, l
     how = loss_of(LINEAR, offsets, before, posteriors, head) | {"link": link}
     sums = block_loss(in_blocks(y), Workspace(), **how)
     responses = list(map(Response.of, posteriors, sums.by_mean, sums.by_covariance))
-    how |= {"posteriors": posteriors, "responses": responses}
+    how |= {"responses": responses}
     found = LINEAR.gradient(block_loss_gradient(in_blocks(y), Workspace(), **how))
     np.testing.assert_allclose(found, numerical_gradient(loss, theta), rtol=1e-5, atol=1e-6)
 
@@ -289,14 +290,12 @@ def test_how_rows_are_cut_into_blocks_does_not_matter(y, head, labels, offsets, 
     width, n = features.n_weights, len(labels)
     posteriors, before = some_posteriors(1, width, n), some_posteriors(2, width, n)
     how = loss_of(features, offsets, before, posteriors, head)
-    at_q = {"features": features, "head": head, "likelihood": Damped(), "posteriors": posteriors, "view": how["final"]}
+    at_q = {"features": features, "head": head, "likelihood": Damped(), "view": how["final"]}
     whole, cut = in_blocks(y, cuts=()), in_blocks(y, cuts=(1, 7, 30))
     responses = [Response(q.mean, q.covariance) for q in before]
     works = [
         lambda blocks: all_numbers(block_elbo_gradient(blocks, Workspace(), **at_q)),
-        lambda blocks: all_numbers(
-            block_loss_gradient(blocks, Workspace(), **how, link=link, posteriors=posteriors, responses=responses)
-        ),
+        lambda blocks: all_numbers(block_loss_gradient(blocks, Workspace(), **how, link=link, responses=responses)),
         lambda blocks: (
             (s := block_loss(blocks, Workspace(), **how, link=link)) and [s.loss, *s.by_mean, *s.by_covariance]
         ),
@@ -311,7 +310,7 @@ def test_a_weight_of_two_is_the_row_twice_for_the_elbo(y, head, labels, offsets,
     times = rng.integers(1, 4, N)
     repeated = [Block(np.repeat(X, times, 0), np.repeat(y, times), None)]
     posteriors, features = some_posteriors(1, M, len(labels)), InducingFeatures.build(KERNEL, Z)
-    how = {"features": features, "posteriors": posteriors, "head": head, "likelihood": Damped()}
+    how = {"features": features, "head": head, "likelihood": Damped()}
     how["view"] = view(features, offsets, posteriors)
     weighted, twice = (
         block_elbo_gradient(blocks, Workspace(), **how) for blocks in (in_blocks(y, times.astype(float)), repeated)

@@ -5,7 +5,7 @@ import pytest
 
 from bayesvm.core.features import InducingFeatures, LinearFeatures
 from bayesvm.core.heads import Binary
-from bayesvm.core.latent import Block, LatentFunction, View, pull_marginals
+from bayesvm.core.latent import Block, LatentFunction, Marginals, View, pull_marginals
 from bayesvm.core.likelihoods import LIKELIHOODS
 from bayesvm.core.posterior import DiagonalGaussian, Gaussian, NaturalParameters
 from bayesvm.core.workspace import Workspace
@@ -152,7 +152,8 @@ def test_the_adjoint_of_the_marginals_against_finite_differences(residual):
         )
         return by_mean @ mean + by_explained @ explained + residual * by_residual @ left
 
-    found = pull_marginals(q, phi, by_mean, by_explained, by_residual if residual else None)
+    at = Marginals(phi, 0.0, phi @ q.mean, np.zeros(4), np.zeros(4), spread=phi @ q.covariance)
+    found = pull_marginals(q.mean, at, by_mean, by_explained, by_residual if residual else None)
     np.testing.assert_allclose(found, oracles.numerical_gradient(objective, phi), rtol=1e-6, atol=1e-6)
 
 

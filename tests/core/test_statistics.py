@@ -207,6 +207,3 @@ def test_features_of_a_flat_kernel_keep_their_digits_in_single_precision():
         for offset in (0.0, 9.0)
     }
     assert errors[9.0] < 0.05 * errors[0.0]
-    prepared = features.prepared(None, np.float32)
-    again = features.with_prepared(prepared.matrix)
-    np.testing.assert_array_equal(again(rows, Workspace())[0], prepared(rows, Workspace())[0])
