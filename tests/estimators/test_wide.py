@@ -62,7 +62,8 @@ def test_the_estimate_is_of_the_right_size(name, n_features):
     model = MODELS[name]()
     X, y = wide(n_features)
     measured = peak_bytes(lambda: model.fit(X, y))
-    estimated = 8 * n_features * model._wide_vectors(X.shape[0])
+    vectors = model._model(n_features).wide_vectors(X.shape[0], model._settings(model))
+    estimated = 8 * n_features * vectors
     assert 1 / 3 < measured / estimated < 3
 
 
