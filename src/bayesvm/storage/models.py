@@ -75,6 +75,7 @@ def _model(kind: str, state: dict[str, Any], trusted: Iterable[Any]) -> Model:
     trusted = list(trusted)
     with threads_for_matrices(_largest_matrix(state["fitted"])):
         fitted = fitted_from(state["fitted"], trusted)
+        _ = fitted.views  # what cannot predict is an error of the file, not of the first prediction
     parameters = {name: from_plain(value, trusted) for name, value in state["parameters"].items()}
     names, beside = state["feature_names"], state.get("beside")
     return Model(kind, parameters, state["classes"], int(state["n_features"]), names, fitted, beside)
