@@ -1,5 +1,6 @@
 """Models with several members, put together from small fitted ones as committees and local models will be."""
 
+from copy import copy
 from dataclasses import replace
 
 import numpy as np
@@ -34,6 +35,6 @@ def local_models(models):
 
 def with_fitted(model, fitted):
     """The same estimator with another fitted value."""
-    other = type(model)(**model.get_params())
-    vars(other).update(vars(model) | {"fitted_": fitted})
+    other = copy(model)
+    other.fitted_ = fitted
     return other
