@@ -42,6 +42,12 @@ NOISE = 1.0  # variance; .3 and 3 are about as good, and all far better than non
 BATCH_SIZE = 4096
 
 
+def _error(fitted: Fitted) -> float:
+    """Share of the rows left out whose class is not the most probable one."""
+    wrong = class_head(fitted).probabilities(fitted.left_out_moments).argmax(axis=1) != fitted.left_out_y
+    return float(np.average(wrong, weights=fitted.left_out_weight))
+
+
 class BaseBayesianSVC(PredictingClassifier, metaclass=ABCMeta):
     """A classifier that learns by ``inference.fitting``; subclasses say what its features are."""
 
@@ -55,25 +61,15 @@ class BaseBayesianSVC(PredictingClassifier, metaclass=ABCMeta):
     converged_ = FittedAttribute(lambda fitted: fitted.training.converged)
     interrupted_ = FittedAttribute(lambda fitted: fitted.training.interrupted)
     noise_ = FittedAttribute(lambda fitted: fitted.likelihood.noise)
+    scale_ = FittedAttribute(lambda fitted: fitted.scale, may_be_none=True)
     n_samples_ = FittedAttribute(lambda fitted: fitted.n_samples)
     loo_proba_ = FittedAttribute(lambda fitted: class_head(fitted).probabilities(fitted.left_out_moments))
     loo_indices_ = FittedAttribute(lambda fitted: fitted.left_out_rows)
+    loo_error_ = FittedAttribute(_error)
     loo_log_loss_ = FittedAttribute(lambda fitted: fitted.left_out_loss)
     calibration_scale_ = FittedAttribute(lambda fitted: _parameter(fitted, "scale"))
     calibration_bias_ = FittedAttribute(lambda fitted: _parameter(fitted, "bias"))
     calibration_share_ = FittedAttribute(lambda fitted: getattr(fitted.link, "share", None))
-
-    @property
-    def scale_(self) -> str | None:
-        """The name of the scaling that was used; None for none."""
-        return self.fitted_.scale
-
-    @property
-    def loo_error_(self) -> float:
-        """Share of the rows left out whose class is not the most probable one."""
-        fitted = self.fitted_
-        wrong = self.loo_proba_.argmax(axis=1) != fitted.left_out_y
-        return float(np.average(wrong, weights=fitted.left_out_weight))
 
     @abstractmethod
     def _model(self, n_features: int) -> Any:
