@@ -10,7 +10,6 @@ from sklearn.datasets import load_breast_cancer
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import PolynomialFeatures
-from sklearn.utils import estimator_checks
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from bayesvm import BayesianLinearSVC, BayesianSVC
@@ -19,9 +18,10 @@ from bayesvm.kernels import RBF, Constant
 X, y = load_breast_cancer(return_X_y=True)
 
 
-# The link is fitted to rows left out: there a weight of two is one row, and equal rows of a discrete table are two.
+# The only checks that are expected to fail, and only with the calibrated link: it is fitted to rows left out, and
+# tuning minimises their loss. There a row of weight two is one row, while two equal rows of a table are two.
 CALIBRATED = {
-    f"check_sample_weight_equivalence_on_{kind}_data": "the link is fitted to rows left out"
+    f"check_sample_weight_equivalence_on_{kind}_data": "a row is left out with all its weight, for tuning and the link"
     for kind in ("dense", "sparse")
 }
 
@@ -29,6 +29,7 @@ CALIBRATED = {
 @pytest.mark.filterwarnings("ignore:the weights are so uneven", "ignore:.*exact copies")
 @parametrize_with_checks(
     [
+        BayesianSVC(),
         BayesianSVC(tune=None),
         BayesianSVC(tune=None, link="probit"),
         BayesianLinearSVC(),
@@ -39,22 +40,6 @@ CALIBRATED = {
 )
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
-
-
-@pytest.mark.parametrize(
-    "check",
-    [
-        estimator_checks.check_classifiers_train,
-        estimator_checks.check_fit_idempotent,
-        estimator_checks.check_fit2d_1feature,
-        estimator_checks.check_sample_weights_not_an_array,
-        estimator_checks.check_dict_unchanged,
-        estimator_checks.check_estimators_pickle,
-    ],
-    ids=lambda check: check.__name__,
-)
-def test_scikit_learn_checks_of_what_tuning_touches(check):
-    check("BayesianSVC", BayesianSVC(max_inducing=30, random_state=0))
 
 
 def test_grid_search_reaches_kernel_parameters():
