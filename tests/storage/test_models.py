@@ -123,6 +123,20 @@ def test_sampled_probabilities_of_a_committee_go_through_the_links_of_its_member
     np.testing.assert_allclose(draws.mean(axis=0), model.predict_proba(NEW[:6]), atol=0.02 if y is TWO else 0.06)
 
 
+def test_a_row_in_no_region_is_an_error_and_not_nan():
+    model = local_models(kernel_models(TWO))
+    parent, left, right, _ = model.fitted_.members
+    gap = replace(left, region=replace(left.region, upper=left.region.upper - 0.5))
+    fitted = replace(model.fitted_, members=(parent, gap, right), left_out=model.fitted_.left_out[:2])
+    along = model.fitted_.scaler(NEW)[:, 0]
+    lost = (along > -0.3) & (along <= 0.2)
+    model = with_fitted(model, fitted)
+    assert np.isfinite(model.predict_proba(NEW[~lost])).all()
+    for say in (model.predict, model.predict_uncertainty, model.sample_latent):
+        with pytest.raises(ValueError, match=f"{lost.sum()} rows lie in no region"):
+            say(NEW)
+
+
 def test_what_could_not_be_loaded_is_not_saved(tmp_path):
     model = local_models(kernel_models(TWO))
     members = model.fitted_.members
