@@ -40,6 +40,7 @@ from bayesvm.warn import warn_user
 
 NOISE = 1.0  # variance; .3 and 3 are about as good, and all far better than none where rows are many
 BATCH_SIZE = 4096
+STORED = {"n_features_in_", "feature_names_in_", "classes_", "fitted_"}  # all that a fit assigns
 
 
 def _error(fitted: Fitted) -> float:
@@ -204,7 +205,7 @@ class BaseBayesianSVC(PredictingClassifier, metaclass=ABCMeta):
         return full and list(classes) == list(self.classes_)
 
     def _store(self, outline: Any, classes: np.ndarray, fitted: Fitted) -> None:
-        """All that a fit assigns."""
+        """Assign what was learned, the names in ``STORED``, and nothing else."""
         self.n_features_in_ = outline.n_features_in_
         if hasattr(outline, "feature_names_in_"):
             self.feature_names_in_ = outline.feature_names_in_
@@ -227,6 +228,9 @@ class BaseBayesianSVC(PredictingClassifier, metaclass=ABCMeta):
                 f"a {kind} cannot be saved, because load would not know it; save the estimator it is based on"
             )
         check_parameters(self, self._parameter_checks)  # or nobody could load it
+        for name in vars(self):
+            if name.endswith("_") and not name.startswith("_") and name not in STORED:
+                warn_user(f"{name} is not a fitted attribute of {kind} and is not saved")
         names = getattr(self, "feature_names_in_", None)
         return Model(self._kind, self.get_params(deep=False), self.classes_, self.n_features_in_, names, self.fitted_)
 
