@@ -245,6 +245,16 @@ def test_no_warning_of_a_good_fit_and_its_predictions(tmp_path):
     assert warned(whole) == []
 
 
+def test_what_is_not_saved(model, tmp_path):
+    estimator = kernel().fit(X, Y)
+    estimator.notes_ = model.estimator.notes_ = "mine"
+    for saved in (estimator, model):
+        warned(
+            lambda saved=saved: saved.save(tmp_path / "m"),  # here
+            "notes_ is not a fitted attribute",
+        )
+
+
 def test_predictions_that_a_spreadsheet_would_run(tmp_path):
     model = kernel().fit(X, np.where(Y > 0, "=SUM(A1)", "no"))
     warned(

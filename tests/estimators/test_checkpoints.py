@@ -356,12 +356,6 @@ def test_a_checkpoint_knows_the_model_that_a_warm_fit_starts_from(tmp_path):
         model.fit(DATA.X[:2000], DATA.y[:2000], checkpoint=tmp_path / "c")
 
 
-def test_warnings_point_to_the_call():
-    with pytest.warns(ConvergenceWarning) as warned:
-        BayesianSVC(n_inducing=20, tune=None, max_iter=1, inference="batch", tol=1e-9).fit(DATA.X, DATA.y)
-    assert warned[0].filename == __file__
-
-
 def test_another_listener_for_control_c_is_left_alone():
     heard = []
     old = signal.signal(signal.SIGINT, lambda *_: heard.append(1))

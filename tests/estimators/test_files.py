@@ -188,6 +188,14 @@ def test_what_could_not_be_loaded_is_not_saved(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+def test_an_attribute_of_the_user_is_left_out_with_a_warning(tmp_path):
+    model = BayesianSVC(n_inducing=6, tune=None, random_state=0).fit(X, y)
+    model.notes_ = "mine"
+    with pytest.warns(UserWarning, match="notes_ is not a fitted attribute of BayesianSVC and is not saved"):
+        model.save(tmp_path / "model")
+    assert not hasattr(bayesvm.load(tmp_path / "model"), "notes_")
+
+
 def test_a_model_that_a_full_disk_refused_is_saved_elsewhere(tmp_path, monkeypatch):
     model = BayesianSVC(n_inducing=6, tune=None, random_state=0).fit(X, y)
     with monkeypatch.context() as patch:

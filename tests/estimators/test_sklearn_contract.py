@@ -1,11 +1,8 @@
 """scikit-learn's own checks, and the tools around it that users combine us with."""
 
-import pickle
-
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
@@ -57,14 +54,6 @@ def test_grid_search_reaches_kernel_parameters():
 def test_pipeline_and_cross_validation():
     model = make_pipeline(PolynomialFeatures(2, include_bias=False), BayesianLinearSVC(prior_variance=0.1))
     assert cross_val_score(model, X[:, :5], y, cv=3).mean() > 0.9
-
-
-@pytest.mark.parametrize("model", [BayesianSVC(n_inducing=20, random_state=0), BayesianLinearSVC()], ids=repr)
-def test_pickle_and_clone(model):
-    fitted = clone(model).fit(X, y)
-    again = pickle.loads(pickle.dumps(fitted))  # noqa: S301
-    np.testing.assert_array_equal(again.predict_proba(X), fitted.predict_proba(X))
-    assert not hasattr(clone(fitted), "classes_")
 
 
 def test_frames_carry_names_and_labels():
