@@ -8,8 +8,9 @@ import warnings
 from types import FrameType
 
 # Packages whose frames lie between the user's line and a warning: cross_val_score of scikit-learn runs fits through
-# joblib, and `with` statements and decorators leave frames of the standard library.
-_BETWEEN = {"bayesvm", "sklearn", "joblib", "contextlib", "functools", "threadpoolctl", "threading", "concurrent"}
+# joblib, perhaps in a pool of threads, and `with` statements and decorators leave frames of the standard library.
+_BETWEEN = {"bayesvm", "sklearn", "joblib", "contextlib", "functools", "threadpoolctl"}
+_BETWEEN |= {"threading", "concurrent", "multiprocessing"}
 
 
 def warn_user(message: str, category: type[Warning] = UserWarning) -> None:

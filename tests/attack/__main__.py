@@ -53,7 +53,7 @@ KINDS = {
         2000,
         10,
         frozenset({"refused", "loaded, same values"}),
-        ("tests/estimators/test_files.py", "tests/test_persistence_format.py"),
+        ("tests/estimators/test_files.py", "tests/storage/test_models.py", "tests/test_persistence_format.py"),
     ),
     "checkpoints": Kind(
         "A fit refuses a damaged checkpoint by its name, or ends with the same bits as without it.",

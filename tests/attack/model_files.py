@@ -8,6 +8,7 @@ name or a size, and never replace a number by another number.
 from __future__ import annotations
 
 import json
+import re
 import tempfile
 import tracemalloc
 import warnings
@@ -23,6 +24,8 @@ import bayesvm
 from bayesvm import BayesianLinearSVC, BayesianSVC, TableModel, persistence
 from bayesvm.datasets import waveform
 from bayesvm.kernels import RBF, Constant, Matern
+from bayesvm.storage.states import fitted_state
+from tests.storage.committees import committee, local_models
 
 REFUSED, SAME = "refused", "loaded, same values"
 MEMORY = 2**26  # bytes that loading a small file may take at its peak
@@ -33,12 +36,16 @@ JUNK = [
     *({"dict": {}}, {"tuple": []}, {"str_": "a"}, {"float": "00"}, {"array": "state.nowhere"}, {"scalar": "junk"}),
     *({"array": "junk"}, {"pickle": "gASV"}, {"array": ["junk", "U1000000", [2]]}, {"dict": {"__class__": "int"}}),
 ]
-NAMES = ["_view", "__class__", "__dict__", "predict", "save", "kernel_", "tuning_report_", "x", ""]
-VERSIONS = [0, 0.5, -1, 2, 10**6, 1e308, "1", None, [], True, {"version": 1}]
+NAMES = ["views", "prior", "lenses", "__class__", "__dict__", "predict", "save", "kernel_", "tuning_report_", "x", ""]
+VERSIONS = [0, 0.5, -1, 1, 3, 10**6, 1e308, "2", None, [], True, {"version": 2}]
 STRING_TYPES = ["U1000000", "U999999999", "U0", "U1", "S5", "V8", "M8[s]", "O8", "object", "<U5", "f8", "", "U" * 99]
 SHAPES = [[2**60], [-1], [0], [1, 1, 1], [0.5], ["2"], [2**31, 2**33], 3, None, []]
-# Arrays of any length, and numbers that may be arrays: another one is another valid model.
-FREE = {"loo_indices_", "calibration_scale_", "calibration_bias_", "prior_variance_", "loo", "climb"}
+# Parts that may be missing, and those of any length: another one is another valid model.
+FREE = re.compile(
+    r"feature_names|fitted\.(scale$|n_samples|report|training\.trace|left_out_rows|members\.\d+\.(region$|parent|link$))"
+    r"|.*_bounds"
+)
+TAGS = {"dict", "tuple", "array", "scalar", "float", "str_"}
 
 
 @dataclass(frozen=True)
@@ -50,6 +57,10 @@ class Original:
     tensors: dict
     model: object = None
     said: dict = field(default_factory=dict)
+
+
+def small():
+    return BayesianSVC(n_inducing=5, tune=None, random_state=0, n_jobs=1)
 
 
 def originals(folder):
@@ -65,12 +76,12 @@ def originals(folder):
         BayesianSVC(kernel, n_inducing=5, tune=None, scale="quantile", link="hinge", random_state=0, n_jobs=1).fit(
             X, three
         ),
-        BayesianSVC(n_inducing=5, tune=None, random_state=0, n_jobs=1, class_weight={"a": 2.0}).fit(X, three),
+        small().set_params(class_weight={"a": 2.0}).fit(X, three),
         BayesianLinearSVC(random_state=0, n_jobs=1).fit(X, three),
         BayesianLinearSVC(covariance="diagonal", scale=None, max_iter=500, random_state=0, n_jobs=1).fit(X, y),
-        TableModel.fit(
-            folder / "table.csv", "y", estimator=BayesianSVC(n_inducing=5, tune=None, random_state=0, n_jobs=1)
-        ),
+        local_models([small().set_params(random_state=seed).fit(X, y) for seed in range(3)]),
+        committee([BayesianLinearSVC(noise=noise, n_jobs=1, random_state=0).fit(X, three) for noise in (0.5, 2.0)]),
+        TableModel.fit(folder / "table.csv", "y", estimator=small()),
     ]
     for number, model in enumerate(models):
         path = folder / f"original{number}.bayesvm"
@@ -90,13 +101,24 @@ def estimator_of(model):
 
 
 def said_by(model):
-    """Predictions for some rows, and the fitted attributes, by name."""
+    """Predictions for some rows, and all that was learned, by name."""
     estimator = estimator_of(model)
     X = np.random.default_rng(1).normal(size=(7, estimator.n_features_in_))
     with warnings.catch_warnings(action="ignore"):  # rows without names
         said = {"probabilities": estimator.predict_proba(X)} | estimator.predict_uncertainty(X)
-    public = {name: value for name, value in vars(estimator).items() if name.endswith("_") and name[0] != "_"}
-    return said | {name: value for name, value in public.items() if name not in {"tuning_report_", "kernel_"}}
+        said["samples"] = estimator.sample_latent(X, 3, random_state=0)
+    columns = getattr(estimator, "feature_names_in_", None)
+    learned = {"classes": estimator.classes_, "names": columns, "fitted": fitted_state(estimator.fitted_)}
+    return said | dict(leaves(learned))
+
+
+def leaves(value, path=""):
+    """The single values and arrays of a state, by their places."""
+    if isinstance(value, dict | list | tuple):
+        for key, member in value.items() if isinstance(value, dict) else enumerate(value):
+            yield from leaves(member, f"{path}.{key}")
+    else:
+        yield path, value
 
 
 def packed(header, tensors, text=None):
@@ -132,12 +154,18 @@ def damaged(original, rng, free=FREE):
     return bytes(content)
 
 
-def nodes(value, path=()):
-    """All places in the JSON of a state, as (container, key, names on the way)."""
+def nodes(value, path=""):
+    """All places in the JSON of a state, as (container, key, path such as "fitted.members.0.weight")."""
     pairs = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for key, member in pairs:
-        yield value, key, (*path, key)
-        yield from nodes(member, (*path, key))
+        here = path if key in TAGS else f"{path}.{key}".lstrip(".")
+        yield value, key, here
+        yield from nodes(member, here)
+
+
+def place_of(tensor):
+    """The path of a tensor, as ``nodes`` has it."""
+    return re.sub(r"\[(\d+)\]", r".\1", tensor.removeprefix("state."))
 
 
 def kind_of(value):
@@ -154,20 +182,17 @@ def forged_state(original, rng, free=FREE):
     header["tensors"] = sorted(tensors)
     places = list(nodes(header["state"]))
     container, key, path = places[rng.integers(len(places))]
-    old, junk = container[key], JUNK[rng.integers(len(JUNK))]
+    old, junk, is_free = container[key], JUNK[rng.integers(len(JUNK))], free.match(path)
     match rng.integers(4):
-        case 0:
+        case 0 if not is_free:
             del container[key]
-            if any(name in free for name in path):
-                container.clear()
         case 1 if isinstance(container, dict):
             container[NAMES[rng.integers(len(NAMES))]] = container.pop(key)
         case 2 if isinstance(container, dict):
             container[NAMES[rng.integers(len(NAMES))]] = junk
         case _:
-            many = any(name in free for name in path)
             same_kind = kind_of(junk) == kind_of(old) and not (kind_of(junk) == "float" and junk in (NAN, 10**400))
-            container[key] = {"dict": {"x": 1}} if same_kind or many else junk
+            container[key] = {"dict": {"x": 1}} if same_kind or is_free else junk
     if "junk" not in json.dumps(header["state"]):
         del tensors["junk"]
         header["tensors"] = sorted(tensors)
@@ -177,7 +202,7 @@ def forged_state(original, rng, free=FREE):
 def forged_tensor(original, rng, free=FREE):
     """A tensor that is missing, has another shape or type, or holds NaN."""
     header, tensors = dict(original.header), dict(original.tensors)
-    names = [name for name in sorted(tensors) if not any(part in name for part in free)]
+    names = [name for name in sorted(tensors) if not free.match(place_of(name))]
     name = names[rng.integers(len(names))]
     array = tensors[name]
     match rng.integers(8):
@@ -270,8 +295,10 @@ WAYS = {
 
 
 def assert_same(original, model):
-    """The same predictions to the last bit, and no fitted attribute with another value."""
-    for name, value in said_by(model).items():
+    """The same predictions to the last bit, and nothing learned that is different."""
+    said = said_by(model)
+    assert said.keys() == original.said.keys()
+    for name, value in said.items():
         np.testing.assert_array_equal(value, original.said[name], err_msg=name)
 
 

@@ -4,10 +4,10 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from bayesvm.core.leave_one_out import effective_rows
 from scipy import sparse
 from sklearn.datasets import load_iris
 
+from bayesvm.core.cavities import effective_rows
 from bayesvm.data import blocks
 from bayesvm.data.memory import MemorySource
 from bayesvm.data.repetition import group_weights, merged, repetition

@@ -12,7 +12,7 @@ from sklearn.model_selection import train_test_split
 
 from bayesvm import BayesianSVC
 from bayesvm.datasets import waveform
-from bayesvm.estimators._parameters import SINGLE_FROM
+from bayesvm.inference.settings import SINGLE_FROM
 from bayesvm.kernels import RBF
 
 X, y = load_breast_cancer(return_X_y=True)

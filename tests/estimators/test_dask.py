@@ -15,7 +15,7 @@ from sklearn.exceptions import NotFittedError
 
 from bayesvm import BayesianLinearSVC, BayesianSVC
 from bayesvm.data import blocks
-from bayesvm.estimators import _base
+from bayesvm.inference import fitting
 
 dask = pytest.importorskip("dask")
 da = pytest.importorskip("dask.array")
@@ -88,7 +88,7 @@ def test_a_fit_is_that_in_memory_to_rounding(model, y, weight, frames):
 @pytest.mark.parametrize("y", [TWO, THREE], ids=["two", "three"])
 def test_a_tuned_fit_is_the_one_in_memory(y, monkeypatch):
     """To rounding, whether partitions are the stripes or not, since the scaling is the same."""
-    monkeypatch.setattr(_base, "block_rows", lambda *_: 200)
+    monkeypatch.setattr(fitting, "block_rows", lambda *_: 200)
     how, rows, y = {"n_inducing": 12, "random_state": 0}, X[:600], y[:600]
     memory = BayesianSVC(**how).fit(rows, y)
     for size in (200, 170):
@@ -100,7 +100,7 @@ def test_a_tuned_fit_is_the_one_in_memory(y, monkeypatch):
 def test_of_a_table_too_large_to_hold_the_same_random_rows_are_held(monkeypatch):
     monkeypatch.setattr(blocks, "HELD_ENTRIES", 0)
     monkeypatch.setattr(blocks, "FEWEST_HELD", 700)
-    monkeypatch.setattr("bayesvm.estimators._calibration.LOO_ROWS", 500)
+    monkeypatch.setattr("bayesvm.inference.fitting.LOO_ROWS", 500)
     memory = BayesianSVC(**PLAIN).fit(X, TWO, WEIGHT)
     far = BayesianSVC(**PLAIN).fit(array(X), array(TWO), array(WEIGHT))
     assert len(far.loo_indices_) == 500

@@ -1,18 +1,16 @@
-"""save and load: the same bits, whatever the model; a file of version 1 stays readable."""
+"""save and load: the same bits, whatever the model; forged files are refused."""
 
 import errno
 import os
 import sys
-from pathlib import Path
+from dataclasses import replace
 
 import numpy as np
 import pytest
-from bayesvm.estimators._prediction import prediction_view
 from sklearn.datasets import load_wine
 
 import bayesvm
 from bayesvm import BayesianLinearSVC, BayesianSVC, persistence
-from bayesvm.datasets import waveform
 from bayesvm.kernels import RBF, Constant, Linear, Matern
 from bayesvm.storage.kernels import kernel_state
 
@@ -32,6 +30,12 @@ MODELS = {
 }
 
 
+def fitted_attributes(model):
+    """The names of scikit-learn's attributes that this model has."""
+    names = {name for name in dir(model) if name.endswith("_") and not name.startswith("_")}
+    return {name for name in names if hasattr(model, name)} - {"fitted_"}
+
+
 @pytest.mark.parametrize("model", MODELS.values(), ids=MODELS)
 @pytest.mark.parametrize("labels", [y, NAMES[y], y == 1], ids=["numbers", "names", "two classes"])
 def test_same_bits_after_loading(model, labels, tmp_path):
@@ -48,23 +52,13 @@ def test_same_bits_after_loading(model, labels, tmp_path):
     np.testing.assert_allclose(
         again.sample_latent(X[:4], 3, random_state=0), fitted.sample_latent(X[:4], 3, random_state=0)
     )
-    public = [name for name in vars(fitted) if name.endswith("_") and not name.startswith("_")]
-    for name in public:
+    for name in fitted_attributes(fitted):
         np.testing.assert_equal(getattr(again, name), getattr(fitted, name))
+    assert fitted_attributes(again) == fitted_attributes(fitted)
     if hasattr(fitted, "partial_fit"):
         np.testing.assert_allclose(
             again.partial_fit(X, labels).predict_proba(X), fitted.partial_fit(X, labels).predict_proba(X), atol=1e-9
         )
-
-
-@pytest.mark.parametrize("labels", [y, y == 1], ids=["three classes", "two classes"])
-@pytest.mark.parametrize("name", ["single precision", "linear", "diagonal"])
-def test_a_file_with_matrices_in_single_precision_predicts_in_double(name, labels, tmp_path):
-    fitted = MODELS[name].fit(X, labels)
-    said = fitted.predict_proba(X)
-    fitted._view = prediction_view(fitted._features, fitted._machines, np.float32)
-    fitted.save(tmp_path / "model.bayesvm")
-    np.testing.assert_array_equal(bayesvm.load(tmp_path / "model.bayesvm").predict_proba(X), said)
 
 
 def test_names_of_columns_survive(tmp_path):
@@ -77,7 +71,7 @@ def test_names_of_columns_survive(tmp_path):
 
 def forge(path, change):
     """Write another state, with a checksum that fits."""
-    kind, state = persistence.read(path)
+    kind, _, state = persistence.read(path)
     change(state)
     persistence.write(path, kind, state)
 
@@ -86,30 +80,69 @@ def _with_nan(array):
     array[(0,) * array.ndim] = np.nan
 
 
+def _posterior(state):
+    return state["fitted"]["members"][0]["functions"][0]["posterior"]
+
+
 FORGERIES = {
-    "no machines": (lambda s: s.pop("machines"), "'machines'"),
-    "no linear part": (lambda s: s["machines"][0]["posterior"].pop("linear"), r"machines\[0\]"),
-    "too few machines": (lambda s: s["machines"].pop(), "the number of state.machines must be 3"),
-    "another label": (lambda s: s["lenses"][0].update(label=2), "state.lenses must be those of the classes"),
-    "a lens without its axes": (lambda s: s["lenses"][1].update(rotation=None), "lenses fit its machines"),
-    "an attribute that does not belong": (lambda s: s["attributes"].update(_view=None), "got '_view'"),
-    "a method as attribute": (lambda s: s["attributes"].update(predict="x"), "got 'predict'"),
+    "no members": (lambda s: s["fitted"].pop("members"), "'members'"),
+    "an empty list of members": (lambda s: s["fitted"].update(members=[]), "members with some weight"),
+    "no linear part": (
+        lambda s: _posterior(s).pop("linear"),
+        r"functions\[0\].posterior",
+    ),
+    "too few functions": (
+        lambda s: s["fitted"]["members"][0]["functions"].pop(),
+        "the number of .*functions must be 3",
+    ),
+    "another target": (
+        lambda s: s["fitted"]["members"][0]["functions"][0].update(target=2),
+        "functions must be one for every target",
+    ),
+    "a prior, which only checkpoints have": (
+        lambda s: s["fitted"]["members"][0]["functions"][0].update(prior=6),
+        "got 'prior'",
+    ),
+    "a prepared view, as in version 1": (lambda s: s.update(lenses=[]), "got 'lenses'"),
+    "an attribute that does not belong": (lambda s: s["fitted"].update(views=None), "got 'views'"),
     "another parameter": (lambda s: s["parameters"].update(nope=1), "got 'nope'"),
     "a value that no parameter has": (lambda s: s["parameters"].update(link="x"), "link must be one of"),
     "a kernel that there is not": (
-        lambda s: s["features"]["kernel"].update(name="Sigmoid"),
-        "kernel.name must be one of",
+        lambda s: s["fitted"]["members"][0]["features"]["kernel"].update(name="Sigmoid"),
+        "kernel.name must be",
     ),
-    "a kernel's name that there is not": (lambda s: s["parameters"].update(kernel="x"), "kernel must be one of"),
-    "other columns": (lambda s: s["attributes"].update(n_features_in_=12), "must be .*D = 12"),
-    "another shape": (lambda s: s.update(prepared=s["prepared"][:-2]), "state.prepared must be an array"),
-    "whole numbers": (lambda s: s.update(rates=s["rates"].astype(int)), "state.rates must be an array"),
-    "NaN in a tensor": (lambda s: _with_nan(s["lenses"][0]["spread"]), "without NaN"),
-    "NaN in a number": (lambda s: s["lenses"][0].update(offset=np.nan), "offset must be a finite number"),
-    "a negative scale": (lambda s: s["scaler"].update(scale=-s["scaler"]["scale"]), "state.scaler.scale must"),
-    "no covariance": (lambda s: s["machines"][0]["posterior"]["precision"].fill(0.0), "not positive definite"),
-    "another link": (lambda s: s.update(link={"name": "Paper", "parameters": {}}), "state.link"),
-    "nested sums": (lambda s: s["features"].update(kernel=nested_sum(300)), "nested too deeply|does not hold"),
+    "a kernel's name that there is not": (
+        lambda s: s["parameters"].update(kernel="x"),
+        "parameters.kernel must be one of",
+    ),
+    "other columns": (lambda s: s.update(n_features=12), "must be .*D = 12"),
+    "other classes": (lambda s: s.update(classes=s["classes"][:2]), "state.fitted.head"),
+    "classes that are not sorted": (lambda s: s.update(classes=s["classes"][::-1]), "state.classes must be .*sorted"),
+    "another shape": (
+        lambda s: s["fitted"]["members"][0]["features"].update(whitening=np.eye(5)),
+        "whitening must be an array",
+    ),
+    "whole numbers": (
+        lambda s: _posterior(s).update(linear=_posterior(s)["linear"].astype(int)),
+        "posterior.linear must be an array",
+    ),
+    "NaN in a tensor": (lambda s: _with_nan(_posterior(s)["linear"]), "without NaN"),
+    "NaN in a number": (
+        lambda s: s["fitted"]["members"][0]["functions"][0].update(offset=np.nan),
+        "offset must be a finite number",
+    ),
+    "a negative scale": (lambda s: s["fitted"]["scaler"]["scale"].__imul__(-1.0), "scaler.scale must"),
+    "no covariance": (lambda s: _posterior(s)["precision"].fill(0.0), "not positive definite"),
+    "another link": (lambda s: s["fitted"].update(link={"name": "Paper", "parameters": {}}), "state.fitted.link"),
+    "the head of two classes": (lambda s: s["fitted"]["head"].update(name="Binary"), "a head for that number"),
+    "a base rate of one": (lambda s: s["fitted"]["head"].update(rates=[1.0, 0.3, 0.3]), "state.fitted.head"),
+    "a negative noise": (lambda s: s["fitted"]["likelihood"].update(noise=-1.0), "a variance from 0"),
+    "a fraction of a row": (lambda s: s["fitted"].update(n_samples=0.5), "state.fitted.n_samples"),
+    "a trial that there is not": (lambda s: s["fitted"]["report"].update(kept=99), "the trial which was kept"),
+    "nested sums": (
+        lambda s: s["fitted"]["members"][0]["features"].update(kernel=nested_sum(300)),
+        "nested too deeply|does not hold",
+    ),
 }
 
 
@@ -120,11 +153,16 @@ def nested_sum(depth):
     return kernel
 
 
+@pytest.fixture(scope="module")
+def small():
+    return BayesianSVC(n_inducing=6, random_state=0).fit(X, y)
+
+
 @pytest.mark.parametrize("name", FORGERIES)
-def test_a_forged_state_is_refused_by_name_before_anything_is_built(name, tmp_path):
+def test_a_forged_state_is_refused_by_name_before_anything_is_built(name, small, tmp_path):
     change, message = FORGERIES[name]
     path = tmp_path / "model.bayesvm"
-    BayesianSVC(n_inducing=6, tune=None, random_state=0).fit(X, y).save(path)
+    small.save(path)
     limit = sys.getrecursionlimit()
     sys.setrecursionlimit(10_000)  # of the forger
     try:
@@ -138,8 +176,8 @@ def test_a_forged_state_is_refused_by_name_before_anything_is_built(name, tmp_pa
 
 def test_what_could_not_be_loaded_is_not_saved(tmp_path):
     model = BayesianSVC(n_inducing=6, tune=None, random_state=0).fit(X, y)
-    model._rates = model._rates * np.nan
-    with pytest.raises(ValueError, match="state.rates must be .*without NaN"):
+    model.fitted_ = replace(model.fitted_, n_samples=-1)
+    with pytest.raises(ValueError, match="state.fitted.n_samples must be a whole number"):
         model.save(tmp_path / "model")
 
     class Other(BayesianSVC):
@@ -153,9 +191,8 @@ def test_what_could_not_be_loaded_is_not_saved(tmp_path):
 def test_an_attribute_of_the_user_is_left_out_with_a_warning(tmp_path):
     model = BayesianSVC(n_inducing=6, tune=None, random_state=0).fit(X, y)
     model.notes_ = "mine"
-    with pytest.warns(UserWarning, match="notes_ is not a fitted attribute of BayesianSVC and is not saved") as warned:
+    with pytest.warns(UserWarning, match="notes_ is not a fitted attribute of BayesianSVC and is not saved"):
         model.save(tmp_path / "model")
-    assert warned[0].filename == __file__
     assert not hasattr(bayesvm.load(tmp_path / "model"), "notes_")
 
 
@@ -180,14 +217,6 @@ def test_an_unfitted_model_is_not_saved(tmp_path):
     with pytest.raises(ValueError, match="not fitted"):
         BayesianSVC().save(tmp_path / "m")
     assert list(tmp_path.iterdir()) == []
-
-
-def test_a_file_of_version_1_is_still_read():
-    """The file was written by tests/make_fixture.py; probabilities may differ in the last digits on another machine."""
-    folder = Path(__file__).parent.parent / "fixtures"
-    model = bayesvm.load(folder / "version1.bayesvm")
-    expected = np.loadtxt(folder / "version1.txt")
-    np.testing.assert_allclose(model.predict_proba(waveform(20, random_state=5).X)[:, 1], expected, atol=1e-6)
 
 
 def test_a_kernel_whose_bounds_have_no_end_is_saved(tmp_path):

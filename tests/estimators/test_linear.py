@@ -5,7 +5,7 @@ import pytest
 
 from bayesvm import BayesianLinearSVC
 from bayesvm.datasets import twonorm
-from bayesvm.estimators.linear import _halves
+from bayesvm.inference.linear_model import _halves
 
 DATA = twonorm(1500, random_state=0)
 X, y = DATA.X[:, :6] * np.arange(1, 7) + 3, DATA.y

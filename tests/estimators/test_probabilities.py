@@ -15,7 +15,7 @@ from sklearn.model_selection import StratifiedKFold, cross_val_predict, train_te
 from bayesvm import BayesianLinearSVC, BayesianSVC
 from bayesvm.core.posterior import Gaussian
 from bayesvm.datasets import ringnorm, waveform
-from bayesvm.estimators import _calibration
+from bayesvm.inference import fitting
 from bayesvm.kernels import RBF, Linear, Matern
 
 X, y = load_breast_cancer(return_X_y=True)
@@ -35,7 +35,7 @@ def test_leave_one_out_agrees_with_cross_validation(make, rows, labels):
 
 
 def test_large_tables_leave_out_a_random_choice_of_rows(monkeypatch):
-    monkeypatch.setattr(_calibration, "LOO_ROWS", 100)
+    monkeypatch.setattr(fitting, "LOO_ROWS", 100)
     weight = np.ones(len(y))
     weight[:50] = 0
     model = BayesianSVC(n_inducing=30, tune=None, random_state=0).fit(X, y, sample_weight=weight)
@@ -179,7 +179,7 @@ def test_sampled_probabilities_are_those_of_a_known_f_averaged(link, rows, label
     else:
         np.testing.assert_allclose(found["total"], whole, atol=within)
         np.testing.assert_allclose(found["aleatoric"], single, atol=within)
-        known = ndtr(model._link.score(model.sample_latent(some, 4_000, random_state=0), 0.0))
+        known = ndtr(model.fitted_.link.score(model.sample_latent(some, 4_000, random_state=0), 0.0))
         np.testing.assert_allclose(draws[..., 1], known, atol=1e-12)
         np.testing.assert_allclose(np.quantile(draws[..., 1], 0.025, axis=0), found["lower"], atol=0.03)
         if link in ("calibrated", "probit"):
@@ -264,17 +264,17 @@ IN_SINGLE = {
 def test_a_fit_in_single_precision_predicts_in_double(name, labels):
     model = clone(IN_SINGLE[name]).set_params(precision="single").fit(X, labels)
     rows = np.vstack([X, X[:9] * 100]).astype(np.float32)
-    exact = model._scaler(rows.astype(float))
+    exact, features = model.fitted_.scaler(rows.astype(float)), model.fitted_.member.features
     if isinstance(model, BayesianSVC):  # the weights' own coordinates, by the book (D3, D4)
-        phi, prior = model.kernel_(exact, model._features.inducing_points) @ model._features.whitening, model.kernel_
+        phi, prior = model.kernel_(exact, features.inducing_points) @ features.whitening, model.kernel_
         residual = np.maximum(prior.diagonal(exact) - (phi**2).sum(axis=1), 0)
     else:
-        phi, residual = np.column_stack([exact, np.ones(len(rows))]) * model._features.root, 0.0
+        phi, residual = np.column_stack([exact, np.ones(len(rows))]) * features.root, 0.0
     mean, variance = (np.reshape(part, (len(rows), -1)) for part in model.latent_mean_and_variance(rows))
-    for k, machine in enumerate(model._machines):
-        q = machine.posterior
+    for k, function in enumerate(model.fitted_.member.functions):
+        q = function.posterior
         S = q.covariance if isinstance(q, Gaussian) else np.diag(q.variance)
-        np.testing.assert_allclose(mean[:, k], machine.offset + phi @ q.mean, rtol=1e-8, atol=1e-8)
+        np.testing.assert_allclose(mean[:, k], function.offset + phi @ q.mean, rtol=1e-8, atol=1e-8)
         np.testing.assert_allclose(variance[:, k], ((phi @ S) * phi).sum(axis=1) + residual, rtol=1e-8, atol=1e-8)
 
 

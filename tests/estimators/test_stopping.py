@@ -15,8 +15,7 @@ from bayesvm import BayesianLinearSVC, BayesianSVC, open_table, stop_on_interrup
 from bayesvm.data.memory import MemorySource
 from bayesvm.data.workers import Workers
 from bayesvm.datasets import waveform
-from bayesvm.estimators import _calibration
-from bayesvm.inference import evidence, training
+from bayesvm.inference import evidence, fitting, linear_model, training
 
 DATA = waveform(1_500, random_state=0)
 THREE = np.where(DATA.X[:, 3] > 1.5, 2, (DATA.y > 0).astype(int))
@@ -66,7 +65,7 @@ class Blocks:
         monkeypatch.setattr(MemorySource, "_block", counted)
 
 
-def told(model):
+def reported(model):
     return model.predict_proba(DATA.X[:200]).tobytes(), model.elbo_trace_.tobytes(), model.n_passes_
 
 
@@ -74,9 +73,10 @@ def told(model):
 @pytest.mark.parametrize("share", [0.3, 0.9])
 @pytest.mark.parametrize("name", FITS)
 def test_ctrl_c_in_a_pass_leaves_a_model_and_a_checkpoint_to_resume_from(name, share, tmp_path, monkeypatch):
-    monkeypatch.setattr("bayesvm.estimators._base.block_rows", lambda *_: 100)
+    monkeypatch.setattr("bayesvm.inference.fitting.block_rows", lambda *_: 100)
     monkeypatch.setattr(training, "SMALLEST_SUBSET", 300)
-    monkeypatch.setattr(_calibration, "FEW_LOO_ROWS", 500)
+    for module in (fitting, linear_model):
+        monkeypatch.setattr(module, "FEW_LOO_ROWS", 500)
     make, y = FITS[name]
     with monkeypatch.context() as patch:
         blocks = Blocks(patch)
@@ -90,13 +90,14 @@ def test_ctrl_c_in_a_pass_leaves_a_model_and_a_checkpoint_to_resume_from(name, s
         assert model.score(DATA.X, y) > (0.5 if name == "mean field" else 0.75)  # of its classes some had one pass
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
     again = make().fit(DATA.X, y, checkpoint=tmp_path / "c", checkpoint_every=0)
-    assert told(again) == told(whole)
+    assert reported(again) == reported(whole)
 
 
 def test_a_pass_is_abandoned_at_the_next_block(monkeypatch):
-    monkeypatch.setattr("bayesvm.estimators._base.block_rows", lambda *_: 10)
+    monkeypatch.setattr("bayesvm.inference.fitting.block_rows", lambda *_: 10)
     monkeypatch.setattr(training, "SMALLEST_SUBSET", 50)
-    monkeypatch.setattr(_calibration, "FEW_LOO_ROWS", 50)
+    for module in (fitting, linear_model):
+        monkeypatch.setattr(module, "FEW_LOO_ROWS", 50)
     make, y = FITS["batch"]
     model = make().set_params(n_jobs=1)
     blocks = Blocks(
@@ -112,10 +113,10 @@ def test_a_pass_is_abandoned_at_the_next_block(monkeypatch):
 def test_without_the_option_the_estimator_is_what_it_was(n_jobs):
     make, y = FITS["batch"]
     model = make().set_params(n_jobs=n_jobs).fit(DATA.X, y)
-    before = told(model)
+    before = reported(model)
     with pytest.raises(KeyboardInterrupt):
         model.fit(DATA.X, y, callback=lambda progress: press())
-    assert told(model) == before
+    assert reported(model) == before
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
@@ -157,7 +158,7 @@ def test_a_fit_in_another_thread_is_not_asked():
 
 def test_ctrl_c_before_training_stops_at_once(monkeypatch):
     model = FITS["batch"][0]()
-    monkeypatch.setattr(type(model), "_build_features", lambda *_: press() or time.sleep(1))
+    monkeypatch.setattr("bayesvm.inference.inducing.select", lambda *_: press() or time.sleep(1))
     with stop_on_interrupt(), pytest.raises(KeyboardInterrupt):
         model.fit(DATA.X, DATA.y)
     assert not hasattr(model, "classes_")

@@ -12,7 +12,9 @@ from sklearn.metrics import log_loss
 
 import bayesvm
 from bayesvm import BayesianLinearSVC, BayesianSVC
-from bayesvm.inference.tuning import HEADER, Tuner
+from bayesvm.inference import kernel_model
+from bayesvm.inference.tuning import Tuner
+from bayesvm.inference.tuning_report import HEADER
 from bayesvm.kernels import RBF, Constant, Linear, Matern, Sum
 
 rng = np.random.default_rng(0)
@@ -99,7 +101,7 @@ def test_a_scaling_that_is_asked_for_is_used(scale, tune):
     X, y = noisy(120, 3)
     X = np.exp(X) * [1.0, 2.0, 3.0]
     model = fitted(X, y, scale=scale, tune=tune, n_inducing=15)
-    scaled = model._scaler(X)
+    scaled = model.fitted_.scaler(X)
     deviations = np.std(scaled, axis=0)
     expected = {
         "standard": [1, 1, 1],
@@ -193,10 +195,8 @@ def test_points_that_are_learned_lower_the_leave_one_out_loss():
 
 
 def test_points_grow_only_as_long_as_it_pays(monkeypatch):
-    from bayesvm.estimators import _tuning  # noqa: PLC0415
-
-    monkeypatch.setattr(_tuning, "GROWTH", (10, 100))
-    monkeypatch.setattr(_tuning, "WORTH_TRYING", -1.0)
+    monkeypatch.setattr(kernel_model, "GROWTH", (10, 100))
+    monkeypatch.setattr(kernel_model, "WORTH_TRYING", -1.0)
     hard = fitted(*wavy(400), n_inducing="auto")
     assert len(hard.inducing_points_) == 100
     easy = fitted(*noisy(400, 2), n_inducing="auto")
@@ -401,7 +401,7 @@ def test_senseless_settings_are_refused_before_anything_is_tried(changes, messag
         pytest.fail("tuning began")
 
     monkeypatch.setattr(Tuner, "tune", too_late)
-    monkeypatch.setattr("bayesvm.estimators.classifier.MOST_INDUCING", 100)
+    monkeypatch.setattr("bayesvm.inference.kernel_model.MOST_INDUCING", 100)
     with pytest.raises(ValueError, match=message):
         BayesianSVC(**changes).fit(XW, YW)
 

@@ -132,7 +132,7 @@ def test_weights_of_the_command_line_do_not_make_it_memorise(tmp_path):
     for name in ("m0", "m2"):
         said = bayesvm("evaluate", f"{name}.bayesvm", "new.csv", "--json", folder=tmp_path)
         assert said.code == 0, said.err
-        losses.append(json.loads(said.out)["figures"]["log_loss"]["value"])
+        losses.append(json.loads(said.out)["metrics"]["log_loss"]["value"])
     assert losses[1] < losses[0] + 0.05
 
 

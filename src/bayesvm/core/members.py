@@ -106,7 +106,13 @@ class MemberViews:
         weights = np.zeros((len(self.weights), len(X)))
         for own, weight, region in zip(weights, self.weights, self.regions, strict=True):
             own[slice(None) if region is None else region.contains(X)] = weight
-        return np.asarray(weights / weights.sum(axis=0))
+        total = weights.sum(axis=0)
+        if not total.all():
+            raise ValueError(
+                f"{np.count_nonzero(total == 0)} rows lie in no region of the model's members; the regions must cover "
+                "the whole space, or a member without a region must have some weight"
+            )
+        return np.asarray(weights / total)
 
 
 def mixed(parts: Sequence[MemberMoments], of: Callable[[MemberMoments], Array]) -> Array:

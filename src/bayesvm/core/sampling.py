@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+import numpy.typing as npt
 
 from bayesvm.core.features import InducingFeatures
 from bayesvm.core.latent import LatentFunction
@@ -15,16 +16,31 @@ from bayesvm.core.workspace import Workspace
 RELATIVE_JITTER = 1e-9
 
 
-def joint_samples(members: Sequence[Member], views: MemberViews, X: Array, n: int, rng: np.random.Generator) -> Array:
+def drawn_members(views: MemberViews, X: Array, n: int, rng: np.random.Generator) -> npt.NDArray[np.intp]:
+    """The member that each of ``n`` draws takes a row's f from, by their shares; of shape (n, rows)."""
+    if len(views.views) == 1:
+        return np.zeros((n, len(X)), np.intp)
+    reached = np.cumsum(views.shares(X), axis=0)  # members × rows
+    drawn = (rng.random(n)[:, None, None] >= reached[None, :, :]).sum(axis=1)
+    return np.asarray(drawn.clip(max=len(views.views) - 1))
+
+
+def joint_samples(
+    members: Sequence[Member],
+    views: MemberViews,
+    X: Array,
+    n: int,
+    rng: np.random.Generator,
+    chosen: npt.NDArray[np.intp] | None = None,
+) -> Array:
     """``n`` draws of f at scaled rows, of shape (n, rows, functions).
 
-    With several members, each draw takes a row's f from one of them, by their shares. Rows whose f comes from the same
-    member, or from members with the same parent, are drawn jointly.
+    With several members, each draw takes a row's f from one of them: ``chosen``, or drawn by their shares. Rows whose f
+    comes from the same member, or from members with the same parent, are drawn jointly.
     """
     if len(members) == 1:
         return _member_samples(members[0], X, n, rng, {})
-    reached = np.cumsum(views.shares(X), axis=0)  # members × rows
-    chosen = (rng.random(n)[:, None, None] >= reached[None, :, :]).sum(axis=1).clip(max=len(members) - 1)
+    chosen = drawn_members(views, X, n, rng) if chosen is None else chosen
     samples = np.zeros((n, len(X), len(members[0].functions)))
     parents: dict[int, Array] = {}
     for number, member in enumerate(members):

@@ -9,10 +9,14 @@ from bayesvm.inference.fitted import Fitted
 
 
 class FittedAttribute:
-    """An attribute that reads ``fitted_``; it is missing before ``fit``, and where there is nothing to read (None)."""
+    """An attribute that reads ``fitted_`` and cannot be set.
 
-    def __init__(self, read: Callable[[Fitted], Any]) -> None:
+    It is missing before ``fit``, and where there is nothing to read: None, unless ``may_be_none``.
+    """
+
+    def __init__(self, read: Callable[[Fitted], Any], *, may_be_none: bool = False) -> None:
         self.read = read
+        self.may_be_none = may_be_none
 
     def __set_name__(self, owner: type, name: str) -> None:
         self.name = name
@@ -20,7 +24,11 @@ class FittedAttribute:
     def __get__(self, estimator: Any, owner: type) -> Any:
         if estimator is None:
             return self
-        value = self.read(estimator.fitted_) if hasattr(estimator, "fitted_") else None
-        if value is None:
-            raise AttributeError(f"this {owner.__name__} has no attribute {self.name!r}", name=self.name, obj=estimator)
-        return value
+        if hasattr(estimator, "fitted_"):
+            value = self.read(estimator.fitted_)
+            if value is not None or self.may_be_none:
+                return value
+        raise AttributeError(f"this {owner.__name__} has no attribute {self.name!r}", name=self.name, obj=estimator)
+
+    def __set__(self, estimator: Any, value: Any) -> None:
+        raise AttributeError(f"{self.name} is read from what fit learned; it cannot be set", name=self.name)

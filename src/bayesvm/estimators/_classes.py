@@ -104,4 +104,6 @@ def weighting_encoder(class_weight: Any, counts: LabelCounts) -> tuple[ClassEnco
         factors = np.divide(weights.sum(), len(labels) * weights, out=np.ones(len(labels)), where=there)
     else:
         factors = compute_class_weight(class_weight, classes=labels, y=labels)
+        if not (factors * weights).any():
+            raise ValueError("class_weight gives all rows the weight zero; some must be positive")
     return ClassEncoder(labels, factors), factors * weights

@@ -49,6 +49,14 @@ class ArrayRows:
     totals: np.ndarray
     kept: np.ndarray | None = None  # of the rows given; all of them unless some have weight zero
 
+    @classmethod
+    def of(cls, rows: Block, classes: np.ndarray, totals: np.ndarray) -> ArrayRows:
+        """Rows whose y are numbers of classes."""
+        if rows.weight is None or rows.weight.all():
+            return cls(*rows, classes, totals)
+        kept = np.flatnonzero(rows.weight)
+        return cls(*taken(rows, kept), classes, totals, kept)
+
     @property
     def n_rows(self) -> int:
         return int(self.X.shape[0])
@@ -85,11 +93,7 @@ def training_rows(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Labelle
     X, y = training_data(estimator, X, y)
     weight = row_weights(sample_weight, X)
     encoder, totals = encoder_for(estimator, LabelCounts.of(y, weight))
-    rows, kept = Block(X, *encoder(y, weight)), None
-    if rows.weight is not None and not rows.weight.all():
-        kept = np.flatnonzero(rows.weight)
-        rows = taken(rows, kept)
-    return ArrayRows(*rows, encoder.classes, totals, kept)
+    return ArrayRows.of(Block(X, *encoder(y, weight)), encoder.classes, totals)
 
 
 def stream_rows(estimator: Any, X: Any, y: Any, sample_weight: Any, *, first: bool) -> LabelledRows:
@@ -110,4 +114,4 @@ def stream_rows(estimator: Any, X: Any, y: Any, sample_weight: Any, *, first: bo
         )
     weight = row_weights(sample_weight, X)
     encoder, totals = weighting_encoder(estimator.class_weight, LabelCounts.of(y, weight, classes))
-    return ArrayRows(X, *encoder(y, weight), classes, totals)
+    return ArrayRows.of(Block(X, *encoder(y, weight)), classes, totals)

@@ -21,7 +21,7 @@ from bayesvm.core.heads import ClassHead
 from bayesvm.core.latent import Block
 from bayesvm.core.linalg import OUT_OF_RANGE, NotFiniteError
 from bayesvm.core.members import MemberMoments, mixed_moments
-from bayesvm.core.sampling import joint_samples
+from bayesvm.core.sampling import drawn_members, joint_samples
 from bayesvm.core.workspace import Workspace
 from bayesvm.data.blas import one_blas_thread
 from bayesvm.data.blocks import block_rows
@@ -170,15 +170,7 @@ class PredictingClassifier(ClassifierMixin, BaseEstimator):
 
         At most 5,000 rows, since their joint covariance is factored.
         """
-        X = new_data(self, X)
-        if X.shape[0] > MOST_JOINT_ROWS:
-            raise ValueError(
-                f"joint samples need a factored covariance: at most {MOST_JOINT_ROWS} rows, got {X.shape[0]}"
-            )
-        rng = np.random.default_rng(check_random_state(random_state).randint(2**31))
-        rows = self.fitted_.scaler(X.toarray() if hasattr(X, "toarray") else X)
-        with one_blas_thread():
-            f = joint_samples(self.fitted_.members, self.fitted_.views, rows, n, rng)
+        f, _ = self._samples(X, n, random_state)
         return f[..., 0] if len(self.classes_) == 2 else f
 
     @lazy_on_dask
@@ -187,10 +179,26 @@ class PredictingClassifier(ClassifierMixin, BaseEstimator):
 
         Each is what a known f would mean: ``sample_latent`` through the link. At most 5,000 rows.
         """
-        f = self.sample_latent(X, n, random_state)
-        rows = f.reshape(-1, self._head().n_functions)
-        known = self.fitted_.link.probabilities(rows, np.zeros(rows.shape))
-        return known.reshape(n, -1, len(self.classes_))
+        f, members = self._samples(X, n, random_state)
+        found = np.empty((*f.shape[:2], len(self.classes_)))
+        for number, link in enumerate(self.fitted_.views.links):
+            mine = members == number
+            if mine.any():
+                found[mine] = link.probabilities(f[mine], np.zeros(f[mine].shape))
+        return found
+
+    def _samples(self, X: Any, n: int, random_state: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Draws of f, of shape (n, n_rows, n_functions), and the numbers of the members that they come from."""
+        X = new_data(self, X)
+        if X.shape[0] > MOST_JOINT_ROWS:
+            raise ValueError(
+                f"joint samples need a factored covariance: at most {MOST_JOINT_ROWS} rows, got {X.shape[0]}"
+            )
+        rng = np.random.default_rng(check_random_state(random_state).randint(2**31))
+        rows = self.fitted_.scaler(X.toarray() if hasattr(X, "toarray") else X)
+        with one_blas_thread():
+            members = drawn_members(self.fitted_.views, rows, n, rng)
+            return joint_samples(self.fitted_.members, self.fitted_.views, rows, n, rng, members), members
 
 
 def class_head(fitted: Fitted) -> ClassHead:

@@ -40,6 +40,13 @@ from bayesvm.warn import warn_user
 
 NOISE = 1.0  # variance; .3 and 3 are about as good, and all far better than none where rows are many
 BATCH_SIZE = 4096
+STORED = {"n_features_in_", "feature_names_in_", "classes_", "fitted_"}  # all that a fit assigns
+
+
+def _error(fitted: Fitted) -> float:
+    """Share of the rows left out whose class is not the most probable one."""
+    wrong = class_head(fitted).probabilities(fitted.left_out_moments).argmax(axis=1) != fitted.left_out_y
+    return float(np.average(wrong, weights=fitted.left_out_weight))
 
 
 class BaseBayesianSVC(PredictingClassifier, metaclass=ABCMeta):
@@ -55,25 +62,15 @@ class BaseBayesianSVC(PredictingClassifier, metaclass=ABCMeta):
     converged_ = FittedAttribute(lambda fitted: fitted.training.converged)
     interrupted_ = FittedAttribute(lambda fitted: fitted.training.interrupted)
     noise_ = FittedAttribute(lambda fitted: fitted.likelihood.noise)
+    scale_ = FittedAttribute(lambda fitted: fitted.scale, may_be_none=True)
     n_samples_ = FittedAttribute(lambda fitted: fitted.n_samples)
     loo_proba_ = FittedAttribute(lambda fitted: class_head(fitted).probabilities(fitted.left_out_moments))
     loo_indices_ = FittedAttribute(lambda fitted: fitted.left_out_rows)
+    loo_error_ = FittedAttribute(_error)
     loo_log_loss_ = FittedAttribute(lambda fitted: fitted.left_out_loss)
     calibration_scale_ = FittedAttribute(lambda fitted: _parameter(fitted, "scale"))
     calibration_bias_ = FittedAttribute(lambda fitted: _parameter(fitted, "bias"))
     calibration_share_ = FittedAttribute(lambda fitted: getattr(fitted.link, "share", None))
-
-    @property
-    def scale_(self) -> str | None:
-        """The name of the scaling that was used; None for none."""
-        return self.fitted_.scale
-
-    @property
-    def loo_error_(self) -> float:
-        """Share of the rows left out whose class is not the most probable one."""
-        fitted = self.fitted_
-        wrong = self.loo_proba_.argmax(axis=1) != fitted.left_out_y
-        return float(np.average(wrong, weights=fitted.left_out_weight))
 
     @abstractmethod
     def _model(self, n_features: int) -> Any:
@@ -208,7 +205,7 @@ class BaseBayesianSVC(PredictingClassifier, metaclass=ABCMeta):
         return full and list(classes) == list(self.classes_)
 
     def _store(self, outline: Any, classes: np.ndarray, fitted: Fitted) -> None:
-        """All that a fit assigns."""
+        """Assign what was learned, the names in ``STORED``, and nothing else."""
         self.n_features_in_ = outline.n_features_in_
         if hasattr(outline, "feature_names_in_"):
             self.feature_names_in_ = outline.feature_names_in_
@@ -231,6 +228,9 @@ class BaseBayesianSVC(PredictingClassifier, metaclass=ABCMeta):
                 f"a {kind} cannot be saved, because load would not know it; save the estimator it is based on"
             )
         check_parameters(self, self._parameter_checks)  # or nobody could load it
+        for name in vars(self):
+            if name.endswith("_") and not name.startswith("_") and name not in STORED:
+                warn_user(f"{name} is not a fitted attribute of {kind} and is not saved")
         names = getattr(self, "feature_names_in_", None)
         return Model(self._kind, self.get_params(deep=False), self.classes_, self.n_features_in_, names, self.fitted_)
 

@@ -123,6 +123,10 @@ class BayesianSVC(BaseBayesianSVC):
         Rows read over rows given.
     converged_, interrupted_ : bool
         Whether ``tol`` was met; whether Ctrl-C ended the fit.
+    scale_ : str or None
+        The scaling used.
+    n_samples_ : int
+        Rows that it was fitted to, those of weight zero left out; in a stream, of all parts.
     n_features_in_, feature_names_in_ : int, array of str
         Of the columns of X; the names if it was a frame or a table.
 

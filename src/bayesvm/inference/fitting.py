@@ -120,10 +120,12 @@ def update(
         session.clock.stop.heeded = True
         source = raw.scaled(prepared.scaler)
         candidate = trained_candidate(model, source, prepared, session, inference="batch")
-        left_out, n_samples = candidate.left_out, rows.n_rows
+        left_out = candidate.left_out
+        n_samples: int | None = rows.n_rows
         if start is not None:
             left_out = Cavities.joined([start.left_out[0], left_out])
-            n_samples += start.n_samples or 0
+            # A file of version 1 does not say how many rows there were.
+            n_samples = None if start.n_samples is None else start.n_samples + rows.n_rows
         if len(left_out.y) > LOO_ROWS:
             left_out = left_out.take(np.sort(session.rng.choice(len(left_out.y), LOO_ROWS, replace=False)))
         return calibrated(candidate, left_out, None, prepared, session, n_samples)
@@ -234,7 +236,7 @@ def calibrated(
     left_out_rows: RowNumbers | None,
     prepared: Prepared,
     session: Session,
-    n_samples: int,
+    n_samples: int | None,
 ) -> Fitted:
     """The last step: fit the link to leave-one-out marginals, and put all that was learned into one value."""
     trained = candidate.trained

@@ -75,6 +75,7 @@ def _model(kind: str, state: dict[str, Any], trusted: Iterable[Any]) -> Model:
     trusted = list(trusted)
     with threads_for_matrices(_largest_matrix(state["fitted"])):
         fitted = fitted_from(state["fitted"], trusted)
+        _ = fitted.views  # what cannot predict is an error of the file, not of the first prediction
     fitted.head.require(fitted.left_out_y, state["classes"])
     if not {type(link) for link in [fitted.link, *fitted.links]} <= set(fitted.head.links):
         raise ValueError(f"{type(fitted.link).__name__} is no link of {type(fitted.head).__name__}")

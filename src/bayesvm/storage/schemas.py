@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from bayesvm.core.kernels import NAMED
 from bayesvm.core.links import Normalised
 from bayesvm.inference.fitted import Training
 from bayesvm.inference.inducing import HOW
@@ -50,7 +51,7 @@ MATRIX, VECTOR = array("f", "M", "M"), array("f", "M")
 # Constructor parameters whose values ``check_parameters`` does not know; others are single values.
 LABEL = value("a label", lambda found: isinstance(found, str | int | float | np.generic))
 PARAMETERS: dict[str, Schema] = {
-    "kernel": either(text, record({"kernel": KERNEL})),
+    "kernel": either(record({"kernel": KERNEL}), one_of(*NAMED)),
     "inducing": either(one_of(*HOW), NUMBERS),
     "prior_variance": NUMBERS,
     "class_weight": either(nothing, one_of("balanced"), record({"mapping": each(items(LABEL, number))})),
@@ -73,7 +74,9 @@ def _targets(found: Any, sizes: Sizes) -> bool:
 
 
 CLASSES = satisfying(
-    array("biufUO", "C"), "two labels or more, sorted", lambda found, _: len(np.unique(found)) == len(found) > 1
+    array("biufUO", "C"),
+    "two labels or more, sorted",
+    lambda found, _: len(found) > 1 and np.array_equal(np.unique(found), found),
 )
 
 SCALER = either(
