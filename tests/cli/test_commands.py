@@ -149,7 +149,7 @@ def test_inspect_tells_what_is_in_the_file(home):
     done = bayesvm("inspect", "people.bayesvm", folder=home)
     for words in (
         "people.bayesvm: BayesianSVC",
-        "format 1",
+        "format 2",
         " of 400 rows of people.csv",
         "target income; classes: average, high",
         "left out: id",
@@ -164,7 +164,7 @@ def test_inspect_tells_what_is_in_the_file(home):
     assert told["file"] == {
         "path": "people.bayesvm",
         "bytes": (home / "people.bayesvm").stat().st_size,
-        "format_version": 1,
+        "format_version": 2,
     }
     columns = {column["name"]: column for column in told["columns"]}
     assert columns["education"]["kind"] == "category"
