@@ -5,12 +5,13 @@ Everything here is in double precision and of size M×M; nothing here sees data.
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from scipy import linalg
+
+from bayesvm.warn import warn_user
 
 Array = npt.NDArray[np.floating[Any]]
 
@@ -49,12 +50,11 @@ def cholesky(matrix: Array, *, what: str, jitter: float = 0.0) -> tuple[Array, f
             tried = max(10.0 * tried, 1e-12)
             continue
         if tried > max(jitter, 1e-10):
-            warnings.warn(
+            warn_user(
                 f"{what} is nearly singular: {tried:.0e} of its mean diagonal was added. "
                 "Inducing points too close together for the length-scale are the usual cause; "
                 "fewer of them, or a shorter length-scale, avoid it.",
                 JitterWarning,
-                stacklevel=2,
             )
         return factor, tried
     raise NotPositiveDefiniteError(
