@@ -41,7 +41,7 @@ def members_of(fitted: Fitted, views: MemberViews, rows: Value, dtype: npt.DType
 
 def shares_of(views: MemberViews, rows: Value) -> list[Value | None]:
     """The share that each member has in what is said of every row, a column; None for one that has all."""
-    if len(views.views) == 1:
+    if views.alone:
         return [None]
     one = rows.columns([0]) * 0.0 + 1.0
     weights = [
