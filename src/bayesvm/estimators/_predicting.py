@@ -189,8 +189,8 @@ class PredictingClassifier(ClassifierMixin, BaseEstimator):
         """
         f = self.sample_latent(X, n, random_state)
         rows = f.reshape(-1, self._head().n_functions)
-        known = self.fitted_.link.probabilities(rows, np.zeros(rows.shape))
-        return known.reshape(n, -1, len(self.classes_))
+        proba = self.fitted_.link.probabilities(rows, np.zeros(rows.shape))
+        return proba.reshape(n, -1, len(self.classes_))
 
 
 def class_head(fitted: Fitted) -> ClassHead:

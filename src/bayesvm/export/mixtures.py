@@ -78,10 +78,10 @@ def mixed_uncertainty(parts: Parts, logs: Value, n_classes: int) -> dict[str, Va
     if n_classes > 2:
         return split
     m, v = mixed_moments(parts)
-    known, stated = m.graph.constant(0.0, np.float64), exp(logs).columns([1])
+    no_variance, stated = m.graph.constant(0.0, np.float64), exp(logs).columns([1])
 
     def at(f: Value) -> Value:
-        return parts.mixed(lambda _, link: exp(BINARY[type(link)](link, f, known)[1]))
+        return parts.mixed(lambda _, link: exp(BINARY[type(link)](link, f, no_variance)[1]))
 
     reach = sqrt(v) * REACH
     return split | {"lower": minimum(at(m - reach), stated), "upper": maximum(at(m + reach), stated)}

@@ -120,7 +120,7 @@ def moved(
         features=features.prepared(None, problem.dtype),
         width=width,
         offsets=offsets,
-        **problem.task,
+        **problem.head_and_likelihood,
     )
     prior, started = Gaussian.prior(width), []
     for function, offset, sums in zip(functions, offsets, source.reduce(work).each, strict=True):
@@ -133,18 +133,18 @@ def moved(
 def loss_gradient(rows: Rows, here: Judgement) -> FeatureGradient:
     """Sums over rows of the derivative of the leave-one-out loss, with q following at fixed sites (D17)."""
     problem, final = here.problem, here.functions
-    known = {
+    shared = {
         "features": here.features,
         "before": problem.view(here.before, OWN_COORDINATES, np.float64)[0],
         "final": problem.view(final, OWN_COORDINATES, np.float64)[0],
         "link": here.link,
-        **problem.task,
+        **problem.head_and_likelihood,
     }
-    sums = rows.source.reduce(partial(problem.engine.loss, **known))
+    sums = rows.source.reduce(partial(problem.engine.loss, **shared))
     posteriors = [full(function) for function in final]
     pairs = zip(posteriors, sums.by_mean, sums.by_covariance, strict=True)
     responses = [Response.of(q, by_mean, by_covariance) for q, by_mean, by_covariance in pairs]
-    work = partial(problem.engine.loss_gradient, posteriors=posteriors, responses=responses, **known)
+    work = partial(problem.engine.loss_gradient, posteriors=posteriors, responses=responses, **shared)
     return rows.source.reduce(work)
 
 
@@ -154,7 +154,9 @@ def elbo_gradient(
     """Sums over rows of the derivative of the ELBO at fixed q, which at the best q is the total one (D16)."""
     view, _ = problem.view(functions, OWN_COORDINATES, np.float64)
     posteriors = [full(function) for function in functions]
-    work = partial(problem.engine.elbo_gradient, features=features, view=view, posteriors=posteriors, **problem.task)
+    work = partial(
+        problem.engine.elbo_gradient, features=features, view=view, posteriors=posteriors, **problem.head_and_likelihood
+    )
     return source.reduce(work)
 
 
