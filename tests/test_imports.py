@@ -1,4 +1,4 @@
-"""The structure of the package: who imports whom, what is private, where classes are known, which names are not used."""
+"""The structure of the package: who imports whom, what is private, who knows of classes, which names are not used."""
 
 import ast
 import graphlib
@@ -266,7 +266,7 @@ def test_only_heads_and_links_know_of_classes_and_signs_below_the_estimators():
     assert with_words(paths, words, {"ClassVar"}) == []
 
 
-# Words that were used for many things; CONTRIBUTING says which to use instead.
+# Words that meant too many things. The field has a word for each of them: metrics, plots, categories, workspace, ….
 AVOIDED = {
     "figures", "pictures", "levels", "gaps", "invented", "machine", "machines", "lens", "lenses", "task", "tasks",
     "learner", "learners", "places", "arena", "known", "far", "hand", "usable", "level", "above", "audience",
