@@ -11,7 +11,6 @@ from sklearn.metrics.pairwise import rbf_kernel
 
 from bayesvm import BayesianLinearSVC, BayesianSVC
 from bayesvm.core.features import InducingFeatures
-from bayesvm.core.heads import Binary
 from bayesvm.core.likelihoods import AugmentedHinge
 from bayesvm.core.links import Paper, Probit
 from bayesvm.core.posterior import Gaussian, NaturalParameters
@@ -20,7 +19,7 @@ from bayesvm.data.scaling import ColumnScaler
 from bayesvm.data.workers import Workers
 from bayesvm.inference import stochastic
 from bayesvm.inference.learning_rates import FixedRate
-from bayesvm.inference.problem import Problem
+from bayesvm.inference.objective import Model, Task
 from bayesvm.kernels import RBF
 
 ROWS = [(0.3, 0.5, 1.0), (-1.2, 2.0, 1.0), (2.5, 0.1, -1.0)]  # m, v, y
@@ -231,12 +230,12 @@ def test_minibatch_sums_need_scaling(rng):
     phi = np.linalg.solve(np.linalg.cholesky(kernel(Z)), kernel(Z, X)).T
     w = 1 / np.sqrt(1 + 3.0)  # at the prior m = 0 and v = k(x,x) in every row
     source = MemorySource(X, (y > 0).astype(np.int32), None, ColumnScaler(), Workers(1), 16)
-    problem = Problem(InducingFeatures.build(kernel, Z), Binary((0.5,)), AugmentedHinge(), np.float64, 60.0)
-    full_step = FixedRate(1.0)
-    start = stochastic.init(problem.start(), full_step)
-    reached = [stochastic.step(problem, batch, start, full_step)[0] for batch in source.minibatches(10, rng)]
-    ours = np.mean([state.function.posterior.natural.precision for state in reached], axis=0)
-    linear = np.mean([state.function.posterior.natural.linear for state in reached], axis=0)
+    model = Model(InducingFeatures.build(kernel, Z), AugmentedHinge(), np.float64, 60.0)
+    prior, full_step = Gaussian.prior(5), FixedRate(1.0)
+    start = stochastic.init([Task(1, 0.0, prior, prior)], full_step)
+    reached = [stochastic.step(model, batch, start, full_step)[0] for batch in source.minibatches(10, rng)]
+    ours = np.mean([state.task.posterior.natural.precision for state in reached], axis=0)
+    linear = np.mean([state.task.posterior.natural.linear for state in reached], axis=0)
     printed = np.mean([np.eye(5) + w * part.T @ part for part in np.split(phi, 6)], axis=0)
     np.testing.assert_allclose(ours, np.eye(5) + w * phi.T @ phi, rtol=1e-6, atol=1e-6)
     np.testing.assert_allclose(linear, phi.T @ (y * (1 + w)), rtol=1e-6, atol=1e-6)
