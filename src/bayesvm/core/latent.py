@@ -140,7 +140,7 @@ class View:
             phi, scratch = shared, workspace.empty(shared.shape, shared.dtype)
             if at.basis is not None:
                 phi = np.matmul(shared, at.basis, out=workspace.empty(shared.shape, shared.dtype))
-            parent_mean, parent_variance = inherited.get(target, (0.0, 0.0))
+            parent_mean, unsure = inherited.get(target, (0.0, 0.0))
             prior_mean = offset + parent_mean
             mean = prior_mean + (phi @ at.mean).astype(np.float64)
             if at.spread.ndim == 2:
@@ -149,7 +149,7 @@ class View:
             else:
                 explained = np.square(phi, out=scratch) @ at.spread
             workspace.release(scratch)
-            yield Marginals(phi, prior_mean, mean, explained.astype(np.float64), residual, parent_variance)
+            yield Marginals(phi, prior_mean, mean, explained.astype(np.float64), residual, unsure)
             if phi is not shared:
                 workspace.release(phi)
 
