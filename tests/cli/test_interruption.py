@@ -86,6 +86,7 @@ print(pyarrow.default_memory_pool().backend_name)
     assert (done.stdout == "system\n") == (limit is not None)
 
 
+@pytest.mark.slow
 def test_a_reader_that_has_enough_is_no_error(home, tmp_path):
     write_csv(tmp_path / "many.csv", some_people(3_000, 1))
     script = f'"{sys.executable}" -m bayesvm predict "{home}/linear.bayesvm" many.csv | head -1'
