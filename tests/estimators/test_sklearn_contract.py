@@ -57,7 +57,6 @@ def test_scikit_learn_checks_of_what_tuning_touches(check):
     check("BayesianSVC", BayesianSVC(max_inducing=30, random_state=0))
 
 
-@pytest.mark.slow
 def test_grid_search_reaches_kernel_parameters():
     search = GridSearchCV(
         BayesianSVC(kernel=RBF(1.0) + Constant(), n_inducing=30, tune=None, random_state=0),
