@@ -7,13 +7,18 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 GPYTORCH := .venv-gpytorch
 GPYTORCH_PIP := $(GPYTORCH)/bin/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: demo test test-lowest test-gpytorch test-report docs lint format bench scaling scaling-quick reproduce reproduce-quick reproduce-susy wheel clean calibration calibration-quick attack test-processors
+.PHONY: demo test test-fast test-lowest test-gpytorch test-report docs lint format bench scaling scaling-quick reproduce reproduce-quick reproduce-susy wheel clean calibration calibration-quick attack test-processors
 
 demo: $(VENV)/.demo
 	$(BIN)/bayesvm demo
 
+# All tests.
 test: $(VENV)/.test
 	$(BIN)/python -m pytest -n auto --dist loadfile
+
+# Tests of every package without those marked slow: under 90 seconds on two cores, for use while one works.
+test-fast: $(VENV)/.test
+	$(BIN)/python -m pytest -n auto --dist loadfile -m "not slow"
 
 lint: $(VENV)/.lint
 	$(BIN)/ruff check .

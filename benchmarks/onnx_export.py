@@ -14,7 +14,7 @@ from sklearn.model_selection import train_test_split
 
 from bayesvm import BayesianLinearSVC, BayesianSVC, to_onnx
 from bayesvm.datasets import load_table, waveform
-from bayesvm.estimators._parameters import block_dtype
+from bayesvm.inference.settings import SINGLE_FROM
 
 ROWS = 20_000  # of a table: half to learn from, half to predict
 BATCH = 4_000  # rows that a session is given at once
@@ -38,10 +38,10 @@ def tables():
         yield name, X[some], y[some]
 
 
-def precision(model, X):
-    """In which a model was fitted to these rows."""
-    dtype = block_dtype(model.precision, len(X) * model._expected_weights(*X.shape))  # noqa: SLF001
-    return "single" if dtype == np.float32 else "double"
+def precision(model, n_features):
+    """In which a model was fitted to rows with so many features in all."""
+    chosen = "single" if n_features >= SINGLE_FROM else "double"
+    return chosen if model.precision == "auto" else model.precision
 
 
 def session(model, dtype):
@@ -70,10 +70,11 @@ def seconds(work):
 
 def compare(name, model, Xa, ya, X):
     said = model.fit(Xa, ya).predict_proba(X)
+    n_weights = model.fitted_.member.features.n_weights
     ours, one = (seconds(lambda rows=rows: model.predict_proba(rows)) for rows in (X, X[:1]))
     kernel = type(model.kernel_).__name__ if hasattr(model, "kernel_") else "-"
-    row = f"| {name} | {len(model.classes_)} | {kernel} | {len(model._view.lenses[0].mean)} "  # noqa: SLF001
-    row += f"| {precision(model, Xa)} | {1e3 * one:.1f} "
+    row = f"| {name} | {len(model.classes_)} | {kernel} | {n_weights} "
+    row += f"| {precision(model, len(ya) * n_weights)} | {1e3 * one:.1f} "
     for dtype in ("double", "single"):
         graph = session(model, dtype)
         gap = np.abs(probabilities(graph, X) - said).max()

@@ -56,6 +56,7 @@ def stand_ins(tmp_path_factory):
     return folder
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("code", "shown"), list(python_blocks()))
 def test_an_example_runs_and_prints_what_is_shown(code, shown, tmp_path, monkeypatch, capsys, stand_ins):
     monkeypatch.chdir(tmp_path)
@@ -80,6 +81,7 @@ def folder_of_a_reader(tmp_path_factory):
     return folder
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", [page for page in PAGES if any(commands(page))], ids=lambda page: page.name)
 def test_commands_run_and_print_what_is_shown(page, folder_of_a_reader, tmp_path):
     bayesvm = pytest.importorskip("tests.cli.driver").bayesvm

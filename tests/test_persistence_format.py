@@ -226,6 +226,7 @@ def test_damaged_headers_are_refused(tmp_path, text):
     refused(tmp_path / "model", "damaged")
 
 
+@pytest.mark.slow
 def test_files_cut_short_are_refused_at_every_length(path):
     content = path.read_bytes()
     for length in range(len(content)):

@@ -48,7 +48,7 @@ def warnings_of_the_source():
     """The first text of every warning that is written out where it is given, and its longest piece."""
     for path in sorted((ROOT / "src").rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text())):
-            if isinstance(node, ast.Call) and ast.unparse(node.func) == "warnings.warn" and node.args:
+            if isinstance(node, ast.Call) and ast.unparse(node.func) in {"warnings.warn", "warn_user"}:
                 parts = node.args[0].values if isinstance(node.args[0], ast.JoinedStr) else [node.args[0]]
                 texts = [str(part.value) for part in parts if isinstance(part, ast.Constant)]
                 yield from [max(texts, key=len)] if texts else []

@@ -15,13 +15,12 @@ from distributed import Client, LocalCluster, get_task_stream
 from experiments.registry.problems import collisions
 
 from bayesvm import BayesianSVC
-from bayesvm.core.likelihoods import LIKELIHOODS
-from bayesvm.core.statistics import View, block_statistics
+from bayesvm.core.engine import NUMPY
 from bayesvm.data.blocks import block_rows
 from bayesvm.data.memory import MemorySource
 from bayesvm.data.scaling import ColumnScaler
 from bayesvm.data.workers import Workers
-from bayesvm.estimators._dask import dask_rows
+from bayesvm.estimators._inputs import training_rows
 from bayesvm.kernels import RBF
 
 M, REPEAT = 256, 5
@@ -31,8 +30,9 @@ def pass_over_rows(X, y):
     """The function of a pass, in single precision, from a model of some of the rows."""
     how = {"kernel": RBF(4.0, 4.0), "inducing": X[:M].astype(float), "scale": None, "tune": None}
     model = BayesianSVC(**how, precision="single", random_state=0).fit(X[:20_000], y[:20_000])
-    view, _ = View.of(model._features, model._machines, len(X), np.float32)  # noqa: SLF001
-    return partial(block_statistics, view=view, likelihood=LIKELIHOODS[model.bound])
+    fitted = model.fitted_
+    view, _ = NUMPY.view(fitted.member.features, fitted.member.functions, len(X), np.float32)
+    return partial(NUMPY.statistics, view=view, head=fitted.head, likelihood=fitted.likelihood)
 
 
 def worker_times(stream):
@@ -83,8 +83,8 @@ def compared(X, y, function, per_partition):
                     da.from_array(X, chunks=(per_partition, D)), da.from_array(y, chunks=per_partition)
                 )
             client.rebalance()
-            far = dask_rows(BayesianSVC(), *table, None).source(workers, size, np.random.default_rng(0))
-            far.reduce(function)
+            remote = training_rows(BayesianSVC(), *table, None).source(workers, size, np.random.default_rng(0))
+            remote.reduce(function)
             with get_task_stream(client) as stream:
-                there = seconds(lambda: far.reduce(function), REPEAT)
+                there = seconds(lambda: remote.reduce(function), REPEAT)
             return here, there, worker_times(stream)

@@ -14,8 +14,8 @@ from sklearn.metrics import log_loss
 from threadpoolctl import threadpool_limits
 
 from bayesvm import load
+from bayesvm.core.latent import Block
 from bayesvm.core.links import Probit
-from bayesvm.core.statistics import Block
 from bayesvm.data.scaling import ColumnMoments
 from bayesvm.inference.inducing import clusters
 from bayesvm.kernels import RBF
@@ -60,7 +60,8 @@ def raced(model, rows, test, ours):
     plain = ColumnMoments.of([Block(rows[0][:100_000], rows[1][:100_000], None)]).scaler()
     points = clusters(plain(rows[0][:4_000]), np.ones(4_000), M, np.random.default_rng(0)).cluster_centers_
     paper = partial(Algorithm1, RBF(THETA / np.sqrt(2), 1.0), points)
-    given = {"the paper's": (paper, plain, Probit()), "ours": (partial(as_ours, model), model._scaler, model._link)}  # noqa: SLF001
+    fitted = model.fitted_
+    given = {"the paper's": (paper, plain, Probit()), "ours": (partial(as_ours, fitted), fitted.scaler, fitted.link)}
     for whose, (peer, scaler, link) in given.items():
         X, y, X_test, y_test = scaler(rows[0]), rows[1].astype(float), scaler(test.X), test.y.astype(float)
         threads = faster_threads(peer, X, y)
@@ -91,9 +92,10 @@ def arrival(heard, near, ours):
     }
 
 
-def as_ours(model):
+def as_ours(fitted):
     """Algorithm 1 with the kernel, inducing points and prior mean of a fitted model."""
-    return Algorithm1(model.kernel_, model._features.inducing_points, model._machines[0].offset)  # noqa: SLF001
+    features, (function,) = fitted.member.features, fitted.member.functions
+    return Algorithm1(features.kernel, features.inducing_points, function.offset)
 
 
 def faster_threads(make, X, y, steps=300):

@@ -20,9 +20,11 @@ from pathlib import Path  # noqa: E402
 import numpy as np  # noqa: E402
 from benchmarks.scaling.machine import CORES  # noqa: E402
 from experiments.runs.memory import forget_peak, peak_megabytes  # noqa: E402
+from experiments.runs.spent import added_up  # noqa: E402
 
 from bayesvm import BayesianSVC, open_table  # noqa: E402
 from bayesvm.data.tables import Table  # noqa: E402
+from bayesvm.inference.kernel_model import KernelModel  # noqa: E402
 
 
 def reads_counted():
@@ -36,23 +38,9 @@ def reads_counted():
 
         return counting
 
-    for name in ("labels", "rows", "batches"):
+    for name in ("targets", "rows", "batches"):
         setattr(Table, name, counted(name, getattr(Table, name)))
     return reads
-
-
-def tuning_timed(model):
-    """A list that gets the seconds of tuning."""
-    spent, tuned = [], model._tuned  # noqa: SLF001
-
-    def timed(*args):
-        start = time.perf_counter()
-        found = tuned(*args)
-        spent.append(time.perf_counter() - start)
-        return found
-
-    model._tuned = timed  # noqa: SLF001
-    return spent
 
 
 def main(given):
@@ -64,16 +52,15 @@ def main(given):
         data = tuple(np.load(Path(given["path"]) / f"{name}.npy") for name in "Xy")
         input_bytes, n_rows = sum(array.nbytes for array in data), len(data[1])
     model = BayesianSVC(n_inducing=given["m"], n_jobs=CORES, random_state=0)
-    tuning = tuning_timed(model)
+    tuning = []
     forget_peak()
     start = time.perf_counter()
-    with warnings.catch_warnings(record=True) as caught:
+    with warnings.catch_warnings(record=True) as caught, added_up(KernelModel, "prepare", tuning):
         warnings.simplefilter("always")
         model.fit(*data)
     elapsed = time.perf_counter() - start
     peak = peak_megabytes()
     if given.get("save"):
-        del model._tuned  # noqa: SLF001
         model.save(given["save"])
     told = {
         "n_rows": n_rows,

@@ -38,7 +38,7 @@ def ours(problem):
     m, v = model.latent_mean_and_variance(X)
     said = {"BayesianSVC": model.predict_proba(X)[:, 1]}
     said |= {f"BayesianSVC, {name}": ndtr(link.score(m, v)) for name, link in PLAIN_LINKS.items()}
-    left_out = model._cavities  # noqa: SLF001
+    (left_out,) = model.fitted_.left_out
     more = {
         "epistemic": model.predict_uncertainty(X)["epistemic"],
         "f mean": m,

@@ -4,7 +4,7 @@ import csv
 
 import numpy as np
 
-from bayesvm.core.links import TWO_PROBITS_FROM
+from bayesvm.core.heads.binary import TWO_PROBITS_FROM
 from experiments.calibration import judged, plots, words
 from experiments.calibration.methods import FEW, LINKS, METHODS, OTHERS, OURS
 from experiments.calibration.sets import BEYOND, DISTANCES, MOVED, SAME, SETS

@@ -24,7 +24,7 @@ __all__ = [
     "to_onnx",
 ]
 
-_ROOMS = {
+_PACKAGES = {
     "BayesianLinearSVC": "estimators",
     "BayesianSVC": "estimators",
     "TableModel": "workflow",
@@ -37,14 +37,14 @@ _ROOMS = {
 
 def __getattr__(name: str) -> Any:
     """Load what is asked for, so that the command line can end cleanly if Ctrl-C comes while SciPy is loaded."""
-    room = f"bayesvm.{_ROOMS.get(name, name)}"
+    room = f"bayesvm.{_PACKAGES.get(name, name)}"
     try:
         found = import_module(room)
     except ModuleNotFoundError as error:
         if error.name != room:
             raise
         raise AttributeError(f"module 'bayesvm' has no attribute {name!r}") from None
-    return getattr(found, name) if name in _ROOMS else found
+    return getattr(found, name) if name in _PACKAGES else found
 
 
 def __dir__() -> list[str]:

@@ -88,11 +88,11 @@ class Bar(ProgressDisplay):
     def __init__(self, bar: Any) -> None:
         super().__init__()
         self.bar = bar
-        self.task = bar.add_task("starting", total=None, text="")
+        self.row = bar.add_task("starting", total=None, text="")
 
     def show(self, text: str) -> None:
         super().show(text)
-        self.bar.update(self.task, description=self.name, text=text)
+        self.bar.update(self.row, description=self.name, text=text)
 
     def line(self, text: str) -> None:
         self.bar.console.print(text, soft_wrap=True, markup=False, highlight=False)

@@ -23,8 +23,8 @@ class MismatchError(ValueError):
     """A part of a state that does not fit its schema."""
 
     def __init__(self, path: str, found: Any, expected: str) -> None:
-        told = f"an array {found.dtype}{found.shape}" if isinstance(found, np.ndarray) else f"{found!r:.60}"
-        super().__init__(f"{path} must be {expected}, got {told}")
+        words = f"an array {found.dtype}{found.shape}" if isinstance(found, np.ndarray) else f"{found!r:.60}"
+        super().__init__(f"{path} must be {expected}, got {words}")
         self.path = path
 
 
@@ -106,11 +106,11 @@ def array(kinds: str, *shape: int | str | None, least: float = -np.inf, infinite
 
     def check(found: Any, path: str, sizes: Sizes) -> None:
         if not fits(found, sizes):
-            known = ", ".join(f"{letter} = {sizes[letter]}" for letter in sorted(sizes) if letter in str(shape))
+            letters = ", ".join(f"{letter} = {sizes[letter]}" for letter in sorted(sizes) if letter in str(shape))
             limit = "" if least == -np.inf else f" from {least:g}"
-            told = ", ".join("any" if length is None else str(length) for length in shape)
-            expected = f"an array ({told}) of kind {kinds!r}, without NaN{'' if infinite else ' or infinity'}{limit}"
-            raise MismatchError(path, found, f"{expected} ({known})" if known else expected)
+            words = ", ".join("any" if length is None else str(length) for length in shape)
+            expected = f"an array ({words}) of kind {kinds!r}, without NaN{'' if infinite else ' or infinity'}{limit}"
+            raise MismatchError(path, found, f"{expected} ({letters})" if letters else expected)
 
     return check
 
@@ -145,17 +145,17 @@ def record(
     members: Mapping[str, Schema], optional: Mapping[str, Schema] | None = None, others: Schema | None = None
 ) -> Schema:
     """A dictionary with these members, perhaps the optional ones, and no others unless there is a schema for them."""
-    known = {**members, **(optional or {})}
+    everything = {**members, **(optional or {})}
 
     def check(found: Any, path: str, sizes: Sizes) -> None:
         if not isinstance(found, dict):
             raise MismatchError(path, found, "a dictionary")
         if missing := members.keys() - found.keys():
             raise MismatchError(path, list(found), f"a dictionary with {min(missing)!r}")
-        strange = found.keys() - known.keys()
+        strange = found.keys() - everything.keys()
         if strange and others is None:
-            raise MismatchError(path, min(strange), f"a dictionary of {', '.join(map(repr, known))}")
-        for name, schema in known.items():  # in this order: what comes first decides about letters
+            raise MismatchError(path, min(strange), f"a dictionary of {', '.join(map(repr, everything))}")
+        for name, schema in everything.items():  # in this order: what comes first decides about letters
             if name in found:
                 schema(found[name], f"{path}.{name}", sizes)
         for name in strange:

@@ -5,6 +5,7 @@ import pytest
 from tests.attack import checkpoints, model_files
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [1, 2])
 def test_model_files_are_refused_or_load_with_the_same_values(seed):
     counts = model_files.attack(100, seed)

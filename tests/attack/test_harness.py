@@ -9,6 +9,8 @@ import pytest
 from tests.attack.__main__ import BEGIN, END, KINDS, PAGE, ROOT, attacked, attacked_apart, figures, table, written
 from tests.attack.outcome import Outcome
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no processes to kill here")
 @pytest.mark.parametrize("name", KINDS)

@@ -11,6 +11,7 @@ X = rng.standard_normal((30, 2))
 Y = (X[:, 0] > 0).astype(int)
 
 
+@pytest.mark.slow
 def test_a_few_problems():
     counts, failures = attack(25)
     assert failures == []

@@ -28,6 +28,7 @@ def test_fit_tells_people_what_it_did(home):
     assert "held-out log loss" in err
 
 
+@pytest.mark.slow
 def test_fit_as_a_process_tells_programs(home, tmp_path):
     done = process("fit", home / "people.csv", "-t", "income", "--linear", "-o", "m.bayesvm", "--json", folder=tmp_path)
     assert done.code == 0, done.err
@@ -72,6 +73,7 @@ def test_evaluate_tells_what_it_does_if_rows_are_many(home, monkeypatch):
     assert bayesvm(*words, "-q", folder=home).err == ""
 
 
+@pytest.mark.slow
 def test_predict_from_stdin_to_stdout_as_a_process(home):
     done = process(
         "predict", "people.bayesvm", "-", "-q", "--keep", "id", folder=home, stdin=(home / "new.csv").read_bytes()
@@ -123,6 +125,7 @@ def test_predict_without_uncertainty_writes_fewer_columns(home):
     assert read_csv(done.out).column_names == ["prediction", "probability_average", "probability_high"]
 
 
+@pytest.mark.slow
 def test_compare_judges_all_on_the_same_rows(home):
     words = ["compare", "people.csv", "-t", "income", "--test", "new.csv", "--rows", 250]
     done = process(*words, "--json", folder=home)
@@ -149,7 +152,7 @@ def test_inspect_tells_what_is_in_the_file(home):
     done = bayesvm("inspect", "people.bayesvm", folder=home)
     for words in (
         "people.bayesvm: BayesianSVC",
-        "format 1",
+        "format 2",
         " of 400 rows of people.csv",
         "target income; classes: average, high",
         "left out: id",
@@ -164,7 +167,7 @@ def test_inspect_tells_what_is_in_the_file(home):
     assert told["file"] == {
         "path": "people.bayesvm",
         "bytes": (home / "people.bayesvm").stat().st_size,
-        "format_version": 1,
+        "format_version": 2,
     }
     columns = {column["name"]: column for column in told["columns"]}
     assert columns["education"]["kind"] == "category"
@@ -239,6 +242,7 @@ def test_a_large_download_is_announced(tmp_path, monkeypatch):
     assert pyarrow.parquet.read_metadata(tmp_path / "susy.parquet").num_rows == 300_000
 
 
+@pytest.mark.slow
 def test_demo_goes_all_the_way(tmp_path):
     done = bayesvm("demo", "--rows", 500, "--out", "out", "-q", folder=tmp_path)
     assert done.code == 0, done.err

@@ -33,6 +33,7 @@ def told(done, *words, code=1):
         assert word in sentence, sentence
 
 
+@pytest.mark.slow
 def test_exit_codes_and_tracebacks_of_a_process(small):
     folder = small()
     told(process("fit", "nope.csv", "-t", "y", folder=folder), "nope.csv does not exist")

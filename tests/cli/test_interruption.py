@@ -8,6 +8,7 @@ import sys
 import pytest
 
 import bayesvm as library
+from bayesvm.inference.kernel_model import KernelModel
 from tests.cli.conftest import some_people, write_csv
 from tests.cli.driver import bayesvm, environment, process
 
@@ -85,6 +86,7 @@ print(pyarrow.default_memory_pool().backend_name)
     assert (done.stdout == "system\n") == (limit is not None)
 
 
+@pytest.mark.slow
 def test_a_reader_that_has_enough_is_no_error(home, tmp_path):
     write_csv(tmp_path / "many.csv", some_people(3_000, 1))
     script = f'"{sys.executable}" -m bayesvm predict "{home}/linear.bayesvm" many.csv | head -1'
@@ -104,8 +106,6 @@ def test_a_reader_that_has_enough_is_no_error(home, tmp_path):
 
 def test_a_checkpoint_is_taken_up_and_gives_the_same_model(home, tmp_path, monkeypatch):
     """The first run dies in the middle, as after kill -9: nothing is caught, nothing is cleaned up."""
-    from bayesvm.estimators._tuning import TuningMixin  # noqa: PLC0415
-
     words = ["fit", home / "people.csv", "-t", "income", "-q", "--checkpoint", "kept", "-o", "a.bayesvm"]
 
     class Killed(BaseException):
@@ -115,7 +115,7 @@ def test_a_checkpoint_is_taken_up_and_gives_the_same_model(home, tmp_path, monke
         raise Killed
 
     with monkeypatch.context() as patch:
-        patch.setattr(TuningMixin, "_improved", die)
+        patch.setattr(KernelModel, "grow", die)
         with pytest.raises(Killed):
             bayesvm(*words, folder=tmp_path)
     assert (tmp_path / "kept").exists()

@@ -108,6 +108,7 @@ def predicted(evil, stdout):
     return subprocess.run(words, cwd=evil, check=True, stdout=stdout, env=environment())  # noqa: S603
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "openpty"), reason="no terminals to try it with")
 def test_predictions_are_escaped_on_a_terminal_and_exact_in_a_pipe(evil):
     ours, theirs = os.openpty()

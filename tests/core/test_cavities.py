@@ -239,8 +239,8 @@ def test_groups_left_out_are_refits_without_them():
     block = Block(X, y, None)
     seen = {"before": problem.view(fit.before, 0)[0], "final": problem.view(fit.functions, 0)[0]}
     posteriors = [function.posterior for function in fit.functions]
-    together = group_cavities(block, group, Workspace(), **seen, posteriors=posteriors, **problem.task)
-    alone = block_cavities([block], Workspace(), **seen, **problem.task)
+    together = group_cavities(block, group, Workspace(), **seen, posteriors=posteriors, **problem.head_and_likelihood)
+    alone = block_cavities([block], Workspace(), **seen, **problem.head_and_likelihood)
     refits, rows = [], np.flatnonzero(np.isin(group, np.arange(0, 150, 6)))
     for which in np.arange(0, 150, 6):
         keep = group != which

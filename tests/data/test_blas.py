@@ -112,6 +112,7 @@ for said in (
 """
 
 
+@pytest.mark.slow
 def test_bits_do_not_depend_on_the_threads_that_blas_may_use():
     said = {
         n: subprocess.run(  # noqa: S603

@@ -293,7 +293,7 @@ def test_the_working_copy_goes_with_the_table(tmp_path, capsys, monkeypatch):
     write(tmp_path / "a.csv", arrow())
     with open_table(tmp_path / "a.csv", "y", verbose=1):
         assert capsys.readouterr().err == ""
-    monkeypatch.setattr(rows, "TOLD_FROM", 0.001)
+    monkeypatch.setattr(rows, "REPORTED_FROM", 0.001)
     place = tmp_path / "place"
     place.mkdir()
     with open_table(tmp_path / "a.csv", "y", copy_to=place, verbose=1) as table:

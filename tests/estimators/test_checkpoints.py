@@ -158,6 +158,7 @@ while kills < 5 or not os.path.exists(path):
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no kill -9 here")
 def test_kill_9_at_random_moments(tmp_path):
     data = waveform(30_000, random_state=0)

@@ -27,6 +27,7 @@ def test_every_kernel_and_bound_learns(kernel, bound):
     assert log_loss(yb, model.predict_proba(Xb)) < 0.2
 
 
+@pytest.mark.slow
 def test_probabilities_come_near_the_bayes_limit():
     train, test = waveform(4000, random_state=0), waveform(20_000, random_state=1)
     model = BayesianSVC(n_inducing=100, random_state=0).fit(train.X, train.y)

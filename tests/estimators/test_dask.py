@@ -245,12 +245,14 @@ def test_processes_give_the_fit_in_memory_and_lazy_predictions(client):
     assert_close(far.predict_proba(rows).compute(), far.predict_proba(X))
 
 
+@pytest.mark.slow
 def test_large_matrices_travel_without_a_warning(client):
     """At M = 1200 a pass holds more than the 10 MB at which Dask would warn."""
     model = BayesianSVC(n_inducing=1200, tune=None, random_state=0, max_iter=2, tol=0)
     assert model.fit(array(X), array(TWO)).n_iter_ == 2
 
 
+@pytest.mark.slow
 def test_a_worker_killed_and_a_worker_added_do_not_change_a_bit(client, cluster):
     how = PLAIN | {"inference": "batch", "max_iter": 9, "tol": 0}
     rows, y = dask.persist(array(X, 100), array(TWO, 100))
@@ -272,6 +274,7 @@ def test_a_worker_killed_and_a_worker_added_do_not_change_a_bit(client, cluster)
     np.testing.assert_array_equal(disturbed.loo_proba_, undisturbed.loo_proba_)
 
 
+@pytest.mark.slow
 def test_a_fit_works_before_distributed_is_loaded():
     code = (
         "import sys, numpy as np, dask.array as da; from bayesvm import BayesianLinearSVC; "
@@ -293,6 +296,7 @@ def test_frames_from_parquet_keep_their_partitions_together(tmp_path):
         model.predict_to(table[FEATURES], tmp_path / "out.parquet")
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.*exact copies")
 @pytest.mark.parametrize("model", [BayesianSVC(**PLAIN), BayesianSVC(n_inducing=20, random_state=0)], ids=repr)
 def test_copies_are_left_out_together_on_a_cluster_too(model):

@@ -22,6 +22,7 @@ X, y = load_breast_cancer(return_X_y=True)
 Xw, yw = load_wine(return_X_y=True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make", [lambda: BayesianSVC(n_inducing=50, tune=None, random_state=0), BayesianLinearSVC])
 @pytest.mark.parametrize(("rows", "labels"), [(X, y), (Xw, yw)], ids=["two classes", "three classes"])
 def test_leave_one_out_agrees_with_cross_validation(make, rows, labels):
@@ -54,6 +55,7 @@ def smooth(n_rows, seed):
     return inputs, rng.random(n_rows) < p, p
 
 
+@pytest.mark.slow
 def test_more_rows_do_not_draw_probabilities_together():
     asked, _, truth = smooth(5_000, 1)
     distance = lambda q: np.mean(truth * np.log(truth / q) + (1 - truth) * np.log((1 - truth) / (1 - q)))
@@ -69,6 +71,7 @@ def test_more_rows_do_not_draw_probabilities_together():
     assert from_few > with_noise
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("tune", "noise"), [("auto", 1.0), ("loo", 1.0), ("elbo", 0.0), (None, 0.0)])
 @pytest.mark.parametrize("make", [BayesianSVC, BayesianLinearSVC])
 def test_the_papers_ways_have_no_noise(make, tune, noise):

@@ -69,6 +69,7 @@ def reported(model):
     return model.predict_proba(DATA.X[:200]).tobytes(), model.elbo_trace_.tobytes(), model.n_passes_
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("share", [0.3, 0.9])
 @pytest.mark.parametrize("name", FITS)

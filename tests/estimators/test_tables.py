@@ -371,6 +371,7 @@ def test_paths_and_tables_in_the_wrong_place(tmp_path):
             draw(open_table(tmp_path / "t.parquet", columns=NAMES))
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.*exact copies")
 @pytest.mark.parametrize("name", ["growing subsets", "tuned", "linear"])
 def test_copies_are_left_out_together_wherever_they_are(name, tmp_path):
@@ -384,6 +385,7 @@ def test_copies_are_left_out_together_wherever_they_are(name, tmp_path):
     assert streamed.loo_log_loss_ == pytest.approx(once.loo_log_loss_, abs=0.03)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("held", [1_500, 10_000])
 def test_weights_in_files_give_the_bits_of_those_in_memory(held, tmp_path, monkeypatch):
     """Sums of weights depend on the order of their terms; what is made of them must not."""

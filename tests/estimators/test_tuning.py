@@ -47,6 +47,7 @@ def fitted(X, y, **how):
 # ---- relevance ----
 
 
+@pytest.mark.slow
 def test_features_that_matter_are_found_where_rows_suffice():
     X, y = xor(1500, 8)
     test = xor(4000, 8, seed=1)
@@ -274,6 +275,7 @@ def test_bounds_of_kernels_survive_a_file(tmp_path):
 # ---- the same again ----
 
 
+@pytest.mark.slow
 def test_the_same_bits_whatever_the_number_of_threads():
     for X, y in (noisy(1050, 3), (XW, YW)):
         one, two = (fitted(X, y, n_jobs=n_jobs, n_inducing=20) for n_jobs in (1, 2))

@@ -32,6 +32,7 @@ def loss_of(model, X, y):
     return log_loss(y, model.predict_proba(X)[:, 1])
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.*exact copies", "ignore:the weights are so uneven")
 @pytest.mark.parametrize(("kind", "tables"), [("all 2", 10), ("rows twice", 10), ("log-normal", 30)])
 def test_weights_and_copies_do_not_make_a_tuned_fit_memorise(kind, tables):
@@ -52,6 +53,7 @@ def test_weights_and_copies_do_not_make_a_tuned_fit_memorise(kind, tables):
     assert abs(np.mean(loo) - np.mean(test)) < 0.05
 
 
+@pytest.mark.slow
 def test_balanced_classes_keep_the_order_of_rows():
     areas = []
     for seed in SEEDS:
@@ -63,6 +65,7 @@ def test_balanced_classes_keep_the_order_of_rows():
     assert balanced > plain - 0.02
 
 
+@pytest.mark.slow
 def test_importance_weights_correct_a_biased_sample():
     """Nine of ten rows of one class were thrown away; the others stand for ten."""
     losses, shares = [], []
@@ -90,6 +93,7 @@ def test_the_unit_of_weights_does_not_matter_for_what_is_tuned(make):
     assert np.ptp(losses) < 0.02
 
 
+@pytest.mark.slow
 def test_the_effective_number_of_rows_decides_about_relevance():
     """With equal weights 1,200 rows learn a length-scale for every column; with uneven ones they count as 300."""
     rng = np.random.default_rng(0)
@@ -117,6 +121,7 @@ def test_copies_warn_once_at_the_line_of_the_caller():
     assert caught[0].filename == __file__
 
 
+@pytest.mark.slow
 def test_weights_of_the_command_line_do_not_make_it_memorise(tmp_path):
     rng = np.random.default_rng(0)
     X, y = noisy(400, rng)

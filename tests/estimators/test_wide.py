@@ -57,6 +57,7 @@ def test_a_wide_table_that_can_be_held_is_reported(monkeypatch):
         MODELS["linear"]().fit(*wide(5_000))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "n_features"), [("kernel", 20_000), ("linear", 10_000)])
 def test_the_estimate_is_of_the_right_size(name, n_features, monkeypatch):
     estimates = []

@@ -57,6 +57,7 @@ def test_functions_given_scales_have_the_conditional_mean_and_covariance():
     np.testing.assert_allclose((np.cov(draws.T) - C) / np.outer(sd, sd), 0, atol=0.04)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("signs", [[1, -1], [1, 1]])
 def test_two_rows_by_quadrature(signs):
     """The pseudo-posterior of two rows on a grid, without any latent scales."""
@@ -110,6 +111,7 @@ def test_predictions_at_training_rows_are_the_draws_themselves(sampler):
     np.testing.assert_allclose(p, stats.norm.cdf(sampler.draws_).mean(axis=0), atol=0.02)
 
 
+@pytest.mark.slow
 def test_leave_one_out_is_a_refit_without_the_row(sampler):
     found = sampler.leave_one_out()
     assert found.effective_draws.min() > 300

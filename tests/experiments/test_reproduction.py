@@ -47,6 +47,8 @@ from pyarrow import parquet
 from bayesvm.datasets import waveform
 from bayesvm.kernels import RBF
 
+pytestmark = pytest.mark.slow
+
 
 def tiny(n_rows=60, seed=0):
     data = waveform(n_rows, random_state=seed)

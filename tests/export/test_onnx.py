@@ -1,6 +1,7 @@
 """An exported model says in onnxruntime what it says here."""
 
 import sys
+from dataclasses import replace
 
 import numpy as np
 import onnx
@@ -13,12 +14,11 @@ from sklearn.preprocessing import StandardScaler
 
 import bayesvm
 from bayesvm import BayesianLinearSVC, BayesianSVC, to_onnx
-from bayesvm.core.links import Normalised
-from bayesvm.estimators import _states
+from bayesvm.core.links import Normalised, TwoProbits
 from bayesvm.export import links, scalers
 from bayesvm.export.graph import UFUNCS, Graph, concatenated
 from bayesvm.kernels import RBF, Constant, Kernel, Linear, Matern, RationalQuadratic, Sum
-from bayesvm.storage import kernels
+from bayesvm.storage import kernels, states
 from tests.own_kernels import Bessel, Branching, Cauchy, PowerExponential, kernel_classes
 
 rng = np.random.default_rng(0)
@@ -95,7 +95,7 @@ def test_linear_models(prior, covariance, intercept, scale, n_classes):
 
 def test_two_probits_that_differ():
     model = BayesianSVC(n_inducing=15, tune=None, random_state=0).fit(X, LABELS[2])
-    model._link = bayesvm.core.links.TwoProbits((2.0, 0.3), (0.5, -0.4), 0.3)
+    model.fitted_ = replace(model.fitted_, link=TwoProbits((2.0, 0.3), (0.5, -0.4), 0.3))
     require_the_same(model, atol=1e-12)
 
 
@@ -221,7 +221,7 @@ def test_real_rows_and_a_fit_in_single_precision(name):
 def test_a_flat_kernel_in_single_precision():
     model = BayesianSVC(RBF(30.0, 50.0), n_inducing=15, tune=None, precision="single", random_state=0)
     model.fit(X, LABELS[2])
-    assert model._features.offset
+    assert model.fitted_.member.features.offset
     for dtype, atol in (("single", 2e-5), ("double", 1e-9)):
         found = said(to_onnx(model, dtype=dtype), X)["probabilities"]
         np.testing.assert_allclose(found, model.predict_proba(X), rtol=0, atol=atol)
@@ -265,8 +265,8 @@ def test_no_rows(link, n_classes):
 def test_no_kernel_link_or_scaler_is_missing():
     assert kernel_classes() == {*kernels.KERNELS.values(), Sum}
     assert kernel_classes() - {type(kernel) for kernel in KERNELS} == {Constant}  # which is there in a sum
-    assert {*links.BINARY, *links.MANY_CLASSES} == {*_states.LINKS.values(), Normalised}
-    assert set(scalers.SCALERS) == set(_states.SCALERS.values())
+    assert {*links.BINARY, *links.MANY_CLASSES} == {*states.LINKS.values(), Normalised}
+    assert set(scalers.SCALERS) == set(states.SCALERS.values())
 
 
 class Polynomial(Kernel):

@@ -48,6 +48,7 @@ def test_the_elbo_climbs_as_high_as_a_grid_of_fits(bound):
     np.testing.assert_allclose(found.features.kernel.log_parameters(), highest.x, rtol=1e-14)  # log of exp
 
 
+@pytest.mark.slow
 def test_minibatches_come_near_all_rows():
     start = RBF(1.0, 1.0)
     all_rows, _ = climbed(KernelFamily(start, POINTS))
@@ -57,6 +58,7 @@ def test_minibatches_come_near_all_rows():
     assert len(trace) == evidence.MOST_STEPS
 
 
+@pytest.mark.slow
 def test_few_updates_between_steps_lead_to_the_same_place():
     (one, _), (ten, _) = (climbed(KernelFamily(RBF(2.0, 1.0), POINTS), updates=updates) for updates in (1, 10))
     assert one.elbo == pytest.approx(ten.elbo, abs=0.02 * N)
@@ -80,6 +82,7 @@ def test_bounds_hold_and_what_is_fixed_stays():
     assert (found.features.kernel, trace) == (fixed, ())
 
 
+@pytest.mark.slow
 def test_points_may_climb():
     points = X[:4] + 4.0
     still, _ = climbed(KernelFamily(RBF(4.0, 2.0), points))

@@ -10,7 +10,7 @@ import pytest
 
 from bayesvm import BayesianSVC, inspection
 from bayesvm.inspection import colours
-from bayesvm.inspection._display import legend_above
+from bayesvm.inspection._display import legend_on_top
 
 ROOT = Path(__file__).parent.parent.parent
 TESTS = "".join(path.read_text() for path in Path(__file__).parent.glob("test_*.py") if path != Path(__file__))
@@ -61,7 +61,7 @@ def test_a_legend_on_top_takes_no_more_columns_than_have_room(plt):
     for inches in (3.0, 16.0):
         figure, ax = plt.subplots(figsize=(inches, 3), layout="constrained")
         handles = [ax.plot([0, 1])[0] for _ in range(4)]
-        legend_above(ax, handles, ["a class with a long name"] * 4, ["note"])
+        legend_on_top(ax, handles, ["a class with a long name"] * 4, ["note"])
         figure.canvas.draw()
         widths[inches] = len({round(text.get_window_extent().x0) for text in ax.get_legend().get_texts()})
         assert ax.get_window_extent().width > 0.6 * figure.bbox.width

@@ -74,7 +74,7 @@ def test_ctrl_c_ends_the_comparison(path, one_peer, monkeypatch):
 
     def stopped(self, *args, **kwargs):
         fit(self, *args, **kwargs)
-        self.interrupted_ = True
+        self.fitted_ = replace(self.fitted_, training=replace(self.fitted_.training, interrupted=True))
         return self
 
     monkeypatch.setattr(BayesianLinearSVC, "fit", stopped)

@@ -11,26 +11,14 @@ from bayesvm.evaluation import Predictions, metrics
 from bayesvm.evaluation.formatting import METRIC_NAMES
 from bayesvm.preparation import Recipe
 from bayesvm.workflow import TableModel
-from bayesvm.workflow.describing import SCALING_DESCRIPTIONS, describe_kernel, describe_scaling, described
+from bayesvm.workflow.describing import SCALING_DESCRIPTIONS, describe_kernel, described
 
 
-def estimator(scale, *trials):
-    report = SimpleNamespace(trials=[SimpleNamespace(what=what, scale=name) for what, name in trials])
-    return SimpleNamespace(scale=scale, tuning_report_=report)
-
-
-@pytest.mark.parametrize(
-    ("tuned", "expected"),
-    [
-        (estimator("auto", ("try", "common"), ("fit", "quantile"), ("try", "common")), "quantile"),
-        (estimator("auto", ("fit", "common"), ("fit", None), ("polish", "common")), None),
-        (estimator("auto"), "standard"),
-        (estimator("common"), "common"),
-        (SimpleNamespace(scale=None), None),
-    ],
-)
-def test_the_scaling_is_that_of_the_fit_and_not_of_the_last_trial(tuned, expected):
-    assert describe_scaling(tuned) == SCALING_DESCRIPTIONS[expected]
+@pytest.mark.parametrize("scale", SCALING_DESCRIPTIONS)
+def test_the_scaling_is_the_one_that_was_used(scale):
+    X = np.random.default_rng(0).normal(size=(60, 2))
+    model = BayesianSVC(n_inducing=9, tune=None, scale=scale).fit(X, X[:, 0] > 0)
+    assert described(TableModel(model, Recipe.plain(["a", "b"])))["scaling"] == SCALING_DESCRIPTIONS[scale]
 
 
 @pytest.mark.parametrize(

@@ -76,7 +76,7 @@ def test_what_is_held_out_is_neither_learned_nor_changes_the_fit(path):
 @pytest.mark.parametrize("many", [False, True])
 def test_the_log_loss_of_held_out_rows_is_told_right(many, monkeypatch):
     """Near that of the finished model there, though they come sorted by class; and the fit does not depend on them."""
-    monkeypatch.setattr("bayesvm.estimators._held_out.SHARE", np.inf)  # after every update, however long it takes
+    monkeypatch.setattr("bayesvm.estimators.held_out.SHARE", np.inf)  # after every update, however long it takes
     data = waveform(6_000, random_state=0)
     y = np.where(data.X[:, 10] > 3, "high", np.where(data.y == 1, "up", "down")) if many else data.y
     order = np.argsort(y[1_000:], kind="stable") + 1_000

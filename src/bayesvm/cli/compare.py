@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from bayesvm.cli import console, options
 from bayesvm.estimators import BayesianSVC
 from bayesvm.evaluation.formatting import METRIC_NAMES, decimal
-
-if TYPE_CHECKING:
-    from bayesvm.workflow.comparing import Comparison
+from bayesvm.workflow.comparing import Comparison, compare_on
 
 
 def compare(
@@ -45,7 +43,6 @@ def compare(
 
         bayesvm compare train.parquet --test test.parquet --target late --rows 20000
     """
-    from bayesvm.workflow.comparing import compare_on  # noqa: PLC0415  (it loads much that other commands need not)
 
     def begin(name: str) -> None:
         if not quiet:

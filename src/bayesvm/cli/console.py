@@ -169,5 +169,5 @@ def rows_bar(what: str, *, quiet: bool) -> Iterator[Watch]:
         return
     columns = (TextColumn(what), BarColumn(30), TextColumn("{task.completed:,.0f} rows"), TimeElapsedColumn())
     with Progress(*columns, TimeRemainingColumn(), console=errors, transient=True) as bar:
-        task = bar.add_task(what, total=None)
-        yield lambda done, n_rows: bar.update(task, completed=done, total=n_rows)
+        row = bar.add_task(what, total=None)
+        yield lambda done, n_rows: bar.update(row, completed=done, total=n_rows)

@@ -14,6 +14,7 @@ from bayesvm.datasets import people
 from bayesvm.datasets.people import People
 from bayesvm.evaluation import Predictions, metrics
 from bayesvm.evaluation.formatting import METRIC_NAMES, decimal
+from bayesvm.evaluation.peers import PEERS, compete
 from bayesvm.workflow import TableModel
 
 NEW = (1_000, 20_000)  # rows that are predicted, at least and at most: a tenth of those to learn from
@@ -78,8 +79,6 @@ def demo(
 
 def _judge(model: TableModel, table: Path, new: Path, truth: People, seed: int) -> None:
     """Beside the limit and a peer, each in a line."""
-    from bayesvm.evaluation.peers import PEERS, compete  # noqa: PLC0415  (it loads much)
-
     classes = model.classes_
     limit = Predictions.of(classes, truth.income, np.column_stack([1 - truth.probability, truth.probability]))
     said = Predictions.of(classes, truth.income, model.predict_proba(new))

@@ -95,11 +95,11 @@ def fit(
     except OSError as error:
         raise _rescued(model, path, checkpoint, error) from error
     if json:
-        known = described(model)
+        facts = described(model)
         same = ("classes", "left_out", "inducing_points", "converged", "interrupted", "judged_on", "metrics")
         sizes = {"columns": len(model.recipe.groups), "features": len(model.recipe.names)}
-        loss = {"loo_log_loss": known["leave_one_out"]["log_loss"]}
-        console.as_json(known["card"] | {name: known[name] for name in same} | sizes | loss | {"model": str(path)})
+        loss = {"loo_log_loss": facts["leave_one_out"]["log_loss"]}
+        console.as_json(facts["card"] | {name: facts[name] for name in same} | sizes | loss | {"model": str(path)})
     else:
         _print_result(model, path)
     if model.estimator.interrupted_:

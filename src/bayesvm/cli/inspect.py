@@ -22,29 +22,29 @@ def inspect(model: options.ModelFile, json: options.Json = False) -> None:
 
         bayesvm inspect income.bayesvm --json
     """
-    known = described(TableModel.load(model), model)
+    facts = described(TableModel.load(model), model)
     if json:
-        console.as_json(known)
+        console.as_json(facts)
         return
-    _print_origin(known)
-    _print_columns(known)
-    _print_model(known)
-    title = f"{known['judged_on']}" + ("" if "rows)" in known["judged_on"] else f" ({known['judged_rows']:,} rows)")
-    console.table(title, ["", "value", "95 % interval"], console.metric_rows(known["metrics"]))
-    if known["relevance"] is not None:
-        shares = list(known["relevance"].items())
+    _print_origin(facts)
+    _print_columns(facts)
+    _print_model(facts)
+    title = f"{facts['judged_on']}" + ("" if "rows)" in facts["judged_on"] else f" ({facts['judged_rows']:,} rows)")
+    console.table(title, ["", "value", "95 % interval"], console.metric_rows(facts["metrics"]))
+    if facts["relevance"] is not None:
+        shares = list(facts["relevance"].items())
         more = f", the first {MOST_RELEVANT} of {len(shares)}" if len(shares) > MOST_RELEVANT else ""
         rows = [[name, f"{share:.1%}"] for name, share in shares[:MOST_RELEVANT]]
         console.say()
         console.table(f"Relevance (share of a column in the squared distances){more}", ["column", "share"], rows)
-    _print_tuning(known)
+    _print_tuning(facts)
 
 
-def _print_origin(known: dict[str, Any]) -> None:
-    file, card = known["file"], known["card"]
+def _print_origin(facts: dict[str, Any]) -> None:
+    file, card = facts["file"], facts["card"]
     written = f", written by bayesvm {card['version']} on {card['created'][:10]}" if card else ""
     size = f"{file['bytes'] / 1e6:.1f} MB" if file["bytes"] >= 1e5 else f"{file['bytes'] / 1e3:.1f} kB"
-    console.say(f"{file['path']}: {known['estimator']}, {size}, format {file['format_version']}{written}")
+    console.say(f"{file['path']}: {facts['estimator']}, {size}, format {file['format_version']}{written}")
     if card:
         names = ", ".join(card["files"][:3]) + (", …" if len(card["files"]) > 3 else "")
         console.say(
@@ -52,15 +52,15 @@ def _print_origin(known: dict[str, Any]) -> None:
             f"seed {card['seed']}"
         )
         special = [f"{what} {card[what]}" for what in ("target", "weight") if card[what] is not None]
-        console.say("; ".join([*special, f"classes: {', '.join(map(str, known['classes']))}"]))
+        console.say("; ".join([*special, f"classes: {', '.join(map(str, facts['classes']))}"]))
     else:
-        console.say(f"an estimator alone, without a table; classes: {', '.join(map(str, known['classes']))}")
+        console.say(f"an estimator alone, without a table; classes: {', '.join(map(str, facts['classes']))}")
 
 
-def _print_columns(known: dict[str, Any]) -> None:
+def _print_columns(facts: dict[str, Any]) -> None:
     console.say()
     rows = []
-    for column in known["columns"][:MOST_COLUMNS]:
+    for column in facts["columns"][:MOST_COLUMNS]:
         categories = column.get("categories", ())
         shown = ", ".join(categories[:CATEGORIES_SHOWN]) + (
             f", … ({len(categories)} in all)" if len(categories) > CATEGORIES_SHOWN else ""
@@ -70,23 +70,23 @@ def _print_columns(known: dict[str, Any]) -> None:
     if rows:
         header = ["column", "kind", "features", "if missing", "categories"]
         console.table("", header, rows, words={"column", "kind", "if missing", "categories"})
-    if (more := len(known["columns"]) - MOST_COLUMNS) > 0:
+    if (more := len(facts["columns"]) - MOST_COLUMNS) > 0:
         console.say(f"… and {more:,} more columns (--json lists all)")
-    for name, why in known["left_out"].items():
+    for name, why in facts["left_out"].items():
         console.say(f"left out: {name} ({why})")
 
 
-def _print_model(known: dict[str, Any]) -> None:
+def _print_model(facts: dict[str, Any]) -> None:
     console.say()
-    points = "" if known["inducing_points"] is None else f"{known['inducing_points']:,}"
-    stop = "interrupted" if known["interrupted"] else "converged" if known["converged"] else "not converged"
-    loo = known["leave_one_out"]
+    points = "" if facts["inducing_points"] is None else f"{facts['inducing_points']:,}"
+    stop = "interrupted" if facts["interrupted"] else "converged" if facts["converged"] else "not converged"
+    loo = facts["leave_one_out"]
     facts = {
-        "kernel": known["kernel"],
+        "kernel": facts["kernel"],
         "inducing points": points,
-        "scaling": known["scaling"],
-        "probabilities": known["link"],
-        "ELBO": f"{known['elbo']:,.2f} after {known['updates']} updates, {known['passes']:.2f} passes; {stop}",
+        "scaling": facts["scaling"],
+        "probabilities": facts["link"],
+        "ELBO": f"{facts['elbo']:,.2f} after {facts['updates']} updates, {facts['passes']:.2f} passes; {stop}",
         "leave-one-out": f"log loss {loo['log_loss']:.4f}, error {loo['error']:.4f}",
     }
     for name, value in facts.items():
@@ -95,8 +95,8 @@ def _print_model(known: dict[str, Any]) -> None:
     console.say()
 
 
-def _print_tuning(known: dict[str, Any]) -> None:
-    tuning = known["tuning"]
+def _print_tuning(facts: dict[str, Any]) -> None:
+    tuning = facts["tuning"]
     if tuning is None or not tuning["trials"]:
         return
     seconds = sum(trial["seconds"] for trial in tuning["trials"])

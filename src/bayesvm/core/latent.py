@@ -155,8 +155,8 @@ class View:
             phi, spread = shared, None
             if at.basis is not None:
                 phi = np.matmul(shared, at.basis, out=workspace.empty(shared.shape, shared.dtype))
-            above, unsure = inherited.get(target, (0.0, 0.0))
-            prior_mean = offset + above
+            parent_mean, unsure = inherited.get(target, (0.0, 0.0))
+            prior_mean = offset + parent_mean
             mean = prior_mean + (phi @ at.mean).astype(np.float64)
             if at.for_adjoint:
                 spread = phi @ at.spread

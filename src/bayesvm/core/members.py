@@ -87,9 +87,14 @@ class MemberViews:
         """Of the widest feature map."""
         return max(len(view.coordinates[0].mean) for view in self.views)
 
+    @property
+    def alone(self) -> bool:
+        """Whether there is one member for all rows."""
+        return self.weights == (1.0,) and self.regions == (None,)
+
     def moments(self, blocks: Iterable[Block], workspace: Workspace) -> list[MemberMoments]:
         """What each member says of the rows of some blocks that concern it."""
-        if self.weights == (1.0,) and self.regions == (None,):
+        if self.alone:
             return [MemberMoments(*self.views[0].moments(blocks, workspace), self.links[0])]
         X = np.concatenate([np.array(block.X) for block in blocks])
         shares = self.shares(X)

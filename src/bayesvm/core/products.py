@@ -16,6 +16,6 @@ def times_upper(rows: Array, upper: Array, out: Array) -> Array:
     """
     for start in range(0, upper.shape[1], PANEL):
         panel = slice(start, start + PANEL)
-        above = slice(0, start + PANEL)
-        np.matmul(rows[:, above], upper[above, panel], out=out[:, panel])
+        filled = slice(0, start + PANEL)
+        np.matmul(rows[:, filled], upper[filled, panel], out=out[:, panel])
     return out

@@ -13,15 +13,15 @@ LARGEST_VALUE = 1e100
 Locate = Callable[[int], str]  # a row of the arrays at hand -> its file and its row there
 
 
-def require_usable(X: Any, names: tuple[str, ...] | None, locate: Locate) -> None:
+def require_in_range(X: Any, names: tuple[str, ...] | None, locate: Locate) -> None:
     """Every number in ``X``, an array or a CSR matrix, is finite and not absurdly large."""
-    if not is_usable(X):
-        row, column, affected, what, remedy = first_unusable(X)
+    if not is_in_range(X):
+        row, column, affected, what, remedy = first_out_of_range(X)
         name = column if names is None else repr(names[column])
         raise ValueError(f"{locate(row)}, column {name}: {what}{_also(affected)}. {remedy}")
 
 
-def is_usable(X: Any) -> bool:
+def is_in_range(X: Any) -> bool:
     """Whether every number in ``X``, an array or a CSR matrix, is finite and not absurdly large."""
     values = X.data if hasattr(X, "tocoo") else X
     # A NaN anywhere makes the maximum NaN, and NaN is not at most anything.
@@ -62,16 +62,16 @@ def require_whole_text(targets: npt.NDArray[Any], name: str | None, locate: Loca
             )
 
 
-def first_unusable(X: Any) -> tuple[int, int, int, str, str]:
+def first_out_of_range(X: Any) -> tuple[int, int, int, str, str]:
     """The first bad value in ``X``, an array or a CSR matrix that has some.
 
     Its row and column, how many rows have such values, and words for the fault and its remedy.
     """
     if hasattr(X, "tocoo"):
         entries = X.tocoo()
-        places = np.flatnonzero(~(np.abs(entries.data) <= LARGEST_VALUE))
-        row, column, value = entries.row[places[0]], entries.col[places[0]], entries.data[places[0]]
-        affected = len(np.unique(entries.row[places]))
+        bad_entries = np.flatnonzero(~(np.abs(entries.data) <= LARGEST_VALUE))
+        row, column, value = entries.row[bad_entries[0]], entries.col[bad_entries[0]], entries.data[bad_entries[0]]
+        affected = len(np.unique(entries.row[bad_entries]))
     else:
         bad = ~(np.abs(X, dtype=np.float64) <= LARGEST_VALUE)
         row, column = np.argwhere(bad)[0]

@@ -235,8 +235,8 @@ def _require_collection(name: str, given: Any) -> None:
 
 def _sizes(given: Any) -> tuple[int, ...] | None:
     """The numbers of rows in the parts of an array, if known."""
-    known = hasattr(type(given), "chunks") and not np.isnan(given.chunks[0]).any()
-    return tuple(given.chunks[0]) if known else None
+    has_sizes = hasattr(type(given), "chunks") and not np.isnan(given.chunks[0]).any()
+    return tuple(given.chunks[0]) if has_sizes else None
 
 
 def _delayed_parts(given: Any) -> list[Any]:

@@ -15,7 +15,7 @@ from bayesvm.core.latent import Block
 from bayesvm.core.workspace import Workspace
 from bayesvm.data.blas import one_blas_thread
 from bayesvm.data.blocks import RowNumbers, Work, checksum, taken
-from bayesvm.data.checks import require_targets, require_usable, require_weights, require_whole_text
+from bayesvm.data.checks import require_in_range, require_targets, require_weights, require_whole_text
 from bayesvm.data.memory import MemorySource
 from bayesvm.data.scaling import Scaler
 from bayesvm.data.targets import Summarise, Summary, TargetEncoder, Targets
@@ -68,7 +68,7 @@ def summarised(
         _require_shape(columns, X, y, weight)
         features, targets = _features(X, columns.dtype), _vector(y)
         weights = None if weight is None else _weights(weight)
-        require_usable(features, columns.names, locate)
+        require_in_range(features, columns.names, locate)
         require_targets(_missing(y, targets), None, locate)
         require_whole_text(targets, None, locate)
         if weights is not None:

@@ -99,8 +99,8 @@ def _knots(values: Array, weight: Array) -> tuple[Array, Array, tuple[float, flo
     scores = _scores(weight)
     rise = np.diff(scores, prepend=-np.inf) > 0  # not where a weight is lost in rounding
     values, weight, scores = values[rise], weight[rise], scores[rise]
-    above = _outer_slope(values[::-1], weight[::-1], scores[::-1])
-    return values, scores, (_outer_slope(values, weight, scores), above)
+    upper_slope = _outer_slope(values[::-1], weight[::-1], scores[::-1])
+    return values, scores, (_outer_slope(values, weight, scores), upper_slope)
 
 
 def _scores(weight: Array) -> Array:

@@ -68,8 +68,8 @@ def merged(rows: HeldRows) -> HeldRows:
 
 def _groups(source: BlockSource, rows: HeldRows) -> tuple[Array, Array]:
     """The weight of the copies of each of these rows in the source, itself included, and how many there are."""
-    known, place = np.unique(_hashes_of(rows), return_inverse=True)
-    weight, count = source.scaled(ColumnScaler()).reduce(partial(_weight_of_each, known=known))
+    distinct_hashes, place = np.unique(_hashes_of(rows), return_inverse=True)
+    weight, count = source.scaled(ColumnScaler()).reduce(partial(_weight_of_each, distinct_hashes=distinct_hashes))
     return weight[place], count[place]
 
 
@@ -122,15 +122,15 @@ def _of_blocks(blocks: Iterable[Block], _: Workspace, *, columns: RowNumbers | N
     return np.concatenate([_hash(block.X[:, columns]) for block in blocks])
 
 
-def _weight_of_each(blocks: Iterable[Block], _: Workspace, *, known: Hashes) -> Array:
+def _weight_of_each(blocks: Iterable[Block], _: Workspace, *, distinct_hashes: Hashes) -> Array:
     """Sums of weights, and numbers of rows."""
-    total = np.zeros((2, len(known)))
+    total = np.zeros((2, len(distinct_hashes)))
     for block in blocks:
         hashes = _hashes(block)
-        place = np.minimum(np.searchsorted(known, hashes), len(known) - 1)
-        hit = known[place] == hashes
-        count = np.bincount(place[hit], minlength=len(known))
-        total[0] += count if block.weight is None else np.bincount(place[hit], block.weight[hit], len(known))
+        place = np.minimum(np.searchsorted(distinct_hashes, hashes), len(distinct_hashes) - 1)
+        hit = distinct_hashes[place] == hashes
+        count = np.bincount(place[hit], minlength=len(distinct_hashes))
+        total[0] += count if block.weight is None else np.bincount(place[hit], block.weight[hit], len(distinct_hashes))
         total[1] += count
     return total
 

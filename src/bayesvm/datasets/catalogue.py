@@ -117,9 +117,9 @@ def _entries() -> Iterator[CatalogueEntry]:
         yield CatalogueEntry(f"raetsch_{name}", n_rows, n_columns, 2, "y", origin, make, megabytes)
     origin, make = "handwritten digits 3 (1) and 5 (-1)", partial(_fetched, fetch_usps_3v5)
     yield CatalogueEntry("usps_3v5", 1_540, 256, 2, "y", origin, make, 2.9)
-    for name, known, fetch, megabytes in (("susy", SUSY, fetch_susy, 879.0), ("higgs", HIGGS, fetch_higgs, 2_816.0)):
+    for name, table, fetch, megabytes in (("susy", SUSY, fetch_susy, 879.0), ("higgs", HIGGS, fetch_higgs, 2_816.0)):
         origin, make = "simulated particle collisions, UCI", partial(_collisions, fetch)
-        yield CatalogueEntry(name, known.n_rows, known.n_features, 2, "y", origin, make, megabytes)
+        yield CatalogueEntry(name, table.n_rows, table.n_features, 2, "y", origin, make, megabytes)
 
 
 CATALOGUE: Mapping[str, CatalogueEntry] = {entry.name: entry for entry in _entries()}

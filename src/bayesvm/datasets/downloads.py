@@ -57,12 +57,12 @@ def find(file: RemoteFile, folder: Path) -> Path | None:
 def download(file: RemoteFile, data_home: str | Path | None, *, allowed: bool) -> Path:
     """The file, downloaded into the user's folder; it gets its name there only after its checksum is right."""
     folder = user_folder(data_home)
-    by_hand = (
+    otherwise = (
         f"get it by other means and save it as {folder / file.name} "
         "(or in the folder that the environment variable BAYESVM_DATA names)"
     )
     if not allowed:
-        raise FileNotFoundError(f"{file.name} ({file.url}) is not here; pass download_if_missing=True, or {by_hand}")
+        raise FileNotFoundError(f"{file.name} ({file.url}) is not here; pass download_if_missing=True, or {otherwise}")
     pooch, requests = optional("pooch", "datasets"), optional("requests", "datasets")
     optional("tqdm", "datasets")  # pooch draws its bar with it
     keeper = pooch.create(
@@ -80,12 +80,12 @@ def download(file: RemoteFile, data_home: str | Path | None, *, allowed: bool) -
         # The cause is in the message; the long chain of its own causes would bury it.
         raise ConnectionError(
             f"{file.name} could not be downloaded from {file.url} ({type(error).__name__}: {error}); "
-            f"try again later, or {by_hand}"
+            f"try again later, or {otherwise}"
         ) from None
     except ValueError as error:
         raise ValueError(
             f"what came from {file.url} is not {file.name} as it was published, and was deleted ({error}); "
-            f"try again later, or {by_hand}"
+            f"try again later, or {otherwise}"
         ) from None
 
 

@@ -100,7 +100,7 @@ class BayesianSVC(BaseBayesianSVC):
     classes_ : array of shape (n_classes,)
         The labels, sorted; of two, the second is the positive class.
     loo_proba_, loo_log_loss_, loo_error_, loo_indices_ : array, float, float, array
-        Leave-one-out probabilities and figures from this one fit; of the rows ``loo_indices_`` of X, all of them up to
+        Leave-one-out probabilities and metrics from this one fit; of the rows ``loo_indices_`` of X, all of them up to
         20,000, a random choice beyond.
     calibration_scale_, calibration_bias_, calibration_share_ : arrays
         Parameters of the calibrated link: for two classes a scale and a bias of either probit and the share of the
@@ -109,6 +109,10 @@ class BayesianSVC(BaseBayesianSVC):
         In the units of X.
     noise_ : float
         The variance used.
+    scale_ : str or None
+        The scaling used.
+    n_samples_ : int or None
+        Rows that it was fitted to, of a stream all of them; None of models in old files.
     kernel_ : kernel
         The one used, on scaled inputs.
     tuning_report_ : report

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, column_or_1d, validate_data
 
-from bayesvm.data.checks import first_unusable, is_number, is_usable, require_whole_text
+from bayesvm.data.checks import first_out_of_range, is_in_range, is_number, require_whole_text
 from bayesvm.data.tables import Table
 
 _FLOATS = {"dtype": (np.float64, np.float32), "ensure_all_finite": False, "order": None, "accept_sparse": "csr"}
@@ -22,7 +22,7 @@ def training_data(estimator: Any, X: Any, y: Any, *, first: bool = True) -> tupl
     require_whole_labels(y)
     with _naming_text_columns(X):
         X, y = validate_data(estimator, X, y, ensure_min_samples=2 if first else 1, reset=first, **_FLOATS)
-    _require_usable(estimator, X)
+    _require_in_range(estimator, X)
     return X, column_or_1d(y)
 
 
@@ -43,7 +43,7 @@ def prediction_rows(estimator: Any, X: Any) -> Any:
     _require_rows(X)
     with _naming_text_columns(X):
         X = validate_data(estimator, X, reset=False, **_FLOATS)
-    _require_usable(estimator, X)
+    _require_in_range(estimator, X)
     return X
 
 
@@ -87,9 +87,9 @@ def column_name(estimator: Any, column: int) -> str:
     return str(column) if names is None else repr(names[column])
 
 
-def _require_usable(estimator: Any, X: Any) -> None:
-    if not is_usable(X):
-        row, column, affected, what, remedy = first_unusable(X)
+def _require_in_range(estimator: Any, X: Any) -> None:
+    if not is_in_range(X):
+        row, column, affected, what, remedy = first_out_of_range(X)
         names = getattr(estimator, "feature_names_in_", None)
         where = f"row {row}, column {column}" + ("" if names is None else f" ({names[column]!r})")
         also = f"; {affected - 1} more rows are affected" if affected > 1 else ""

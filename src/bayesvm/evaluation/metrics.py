@@ -131,8 +131,8 @@ class _Ranked:
 
 def _quantiles(values: list[float]) -> tuple[float, float]:
     """Those of 2.5 and 97.5 %, of the resamples that have the metric."""
-    known = [value for value in values if not np.isnan(value)]
-    if not known:
+    finite = [value for value in values if not np.isnan(value)]
+    if not finite:
         return np.nan, np.nan
-    low, high = np.quantile(known, (0.025, 0.975)).tolist()
+    low, high = np.quantile(finite, (0.025, 0.975)).tolist()
     return low, high

@@ -63,13 +63,13 @@ def compete(
     X, y = np.asarray(X), np.asarray(y)
     weight = None if weight is None else np.asarray(weight, np.float64)
     classes, codes, counts = np.unique(y, return_inverse=True, return_counts=True)
-    known = counts >= N_FOLDS
-    if known.sum() < 2:
+    learnable = counts >= N_FOLDS
+    if learnable.sum() < 2:
         raise ValueError(
             f"{peer.name} needs two classes of at least {N_FOLDS} rows; "
             f"there are {dict(zip(classes.tolist(), counts.tolist(), strict=True))}"
         )
-    rows = chosen_rows(np.where(known[codes], codes, -1), peer.most_rows, seed)
+    rows = chosen_rows(np.where(learnable[codes], codes, -1), peer.most_rows, seed)
     classifier = peer.factory(X.shape[1], n_points, seed, n_rows=len(rows))
     how = {} if weight is None else {"classifier__sample_weight": weight[rows]}
     start = time.perf_counter()
@@ -77,7 +77,7 @@ def compete(
     seconds = time.perf_counter() - start
     shares = np.bincount(codes, weight) / (len(y) if weight is None else weight.sum())
     proba = np.tile(shares, (len(X_test), 1))
-    proba[:, known] = shares[known].sum() * classifier.predict_proba(np.asarray(X_test))
+    proba[:, learnable] = shares[learnable].sum() * classifier.predict_proba(np.asarray(X_test))
     return Outcome(Predictions.of(classes, y_test, proba, weight=weight_test), seconds, len(rows))
 
 

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from bayesvm.core.features import InducingFeatures
 from bayesvm.core.kernels import Constant, Kernel, Linear, Stationary, Sum
-from bayesvm.core.kernels.distances import FAR, FARTHEST, AffineDistances
+from bayesvm.core.kernels.distances import FARTHEST, REMOTE_FROM, AffineDistances
 from bayesvm.core.latent import View
 from bayesvm.core.linalg import Array
 from bayesvm.core.members import MemberViews, Region
@@ -41,7 +41,7 @@ def members_of(fitted: Fitted, views: MemberViews, rows: Value, dtype: npt.DType
 
 def shares_of(views: MemberViews, rows: Value) -> list[Value | None]:
     """The share that each member has in what is said of every row, a column; None for one that has all."""
-    if len(views.views) == 1:
+    if views.alone:
         return [None]
     one = rows.columns([0]) * 0.0 + 1.0
     weights = [
@@ -54,9 +54,9 @@ def shares_of(views: MemberViews, rows: Value) -> list[Value | None]:
 
 def _inside(region: Region, rows: Value) -> Value:
     along = rows @ region.directions.T
-    below = along.apply("LessOrEqual", region.upper, dtype=np.bool_).cast(np.float64)
-    above = along.apply("Greater", region.lower, dtype=np.bool_).cast(np.float64)
-    return (below * above).apply("ReduceMin", axes=[1], keepdims=1)
+    under_upper = along.apply("LessOrEqual", region.upper, dtype=np.bool_).cast(np.float64)
+    over_lower = along.apply("Greater", region.lower, dtype=np.bool_).cast(np.float64)
+    return (under_upper * over_lower).apply("ReduceMin", axes=[1], keepdims=1)
 
 
 def _member(features: Any, view: View, rows: Value, dtype: np.dtype[Any], parent: MemberNodes | None) -> MemberNodes:
@@ -121,7 +121,7 @@ def _affine(distances: AffineDistances, rows: Value) -> Value:
     """``slope · d² + intercept``, on the right side of d² = 0."""
     scaled = clip((rows - distances.centre) * distances.inverse_scale, -FARTHEST, FARTHEST)
     points = distances.points
-    if np.square(points).sum(axis=1).max() < FAR[np.dtype(np.float64)]:
+    if np.square(points).sum(axis=1).max() < REMOTE_FROM[np.dtype(np.float64)]:
         extended = concatenated([scaled, (scaled * scaled).sum(1)])
         value = extended.apply("Gemm", distances.table[:-1], distances.table[-1])
     else:  # by differences, as for far rows there; column by column, for a table of all would have N·M·D entries
@@ -136,10 +136,10 @@ def _stationary(kernel: Stationary, points: Array, rows: Value) -> Value:
     for call in against.formula.calls:
         if call.function not in UFUNCS:
             name = call.function.__name__ if isinstance(call.function, np.ufunc) else "a branch or what is no ufunc"
-            known = ", ".join(sorted(ufunc.__name__ for ufunc in UFUNCS))
+            usual = ", ".join(sorted(ufunc.__name__ for ufunc in UFUNCS))
             raise TypeError(
                 f"{type(kernel).__name__}.profile uses {name}, which has no ONNX form; write it with operators and "
-                f"with these functions of NumPy: {known}"
+                f"with these functions of NumPy: {usual}"
             )
     value: Value = against.formula.of(_affine(against.distances, rows))
     return value

@@ -65,9 +65,9 @@ class Value:
         """A vector."""
         return self.graph.node("Reshape", [self, self.graph.constant([-1], np.int64)], self.dtype, rank=1)
 
-    def at(self, places: Value) -> Value:
+    def at(self, numbers: Value) -> Value:
         """The entries, or rows, with these numbers."""
-        return self.graph.node("Gather", [self, places], self.dtype, rank=self.rank + places.rank - 1, axis=0)
+        return self.graph.node("Gather", [self, numbers], self.dtype, rank=self.rank + numbers.rank - 1, axis=0)
 
     def columns(self, numbers: Sequence[int] | npt.NDArray[np.integer]) -> Value:
         """Some columns of a table, in this order."""

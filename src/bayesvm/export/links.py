@@ -41,8 +41,8 @@ def log_probits(z: Value) -> Both:
     t = 2 / (2 + x)
     smaller = log(0.5 * t) - x * x + _polynomial(2 * t - 1, _TAIL)
     larger = log(1 - exp(smaller))
-    above = z.apply("Greater", 0.0, dtype=np.bool_)
-    return where(above, smaller, larger), where(above, larger, smaller)
+    positive = z.apply("Greater", 0.0, dtype=np.bool_)
+    return where(positive, smaller, larger), where(positive, larger, smaller)
 
 
 def _polynomial(s: Value, coefficients: np.ndarray) -> Value:

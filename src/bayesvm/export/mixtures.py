@@ -6,20 +6,29 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from bayesvm.core.heads.binary import REACH
-from bayesvm.export.features import MemberNodes
+from bayesvm.core.members import MemberViews
+from bayesvm.export.features import MemberNodes, members_of, shares_of
 from bayesvm.export.graph import Value, exp, log, maximum, minimum, sqrt
 from bayesvm.export.links import BINARY, LEAST, log_probabilities
 from bayesvm.export.uncertainty import entropy, uncertainty_of
+from bayesvm.inference.fitted import Fitted
 
 
 class Parts(NamedTuple):
-    """The members, the share of each in what is said of every row, and their links."""
+    """The members that predict, the share of each in what is said of every row, and their links."""
 
     members: Sequence[MemberNodes]
-    shares: Sequence[Value | None]
+    shares: Sequence[Value | None]  # None: all
     links: Sequence[Any]
+
+    @classmethod
+    def of(cls, fitted: Fitted, views: MemberViews, rows: Value, dtype: npt.DTypeLike) -> Parts:
+        """Those of a model at scaled rows; members of weight zero are parents only."""
+        each = zip(members_of(fitted, views, rows, dtype), shares_of(views, rows), views.links, strict=True)
+        return cls(*zip(*(part for part, weight in zip(each, views.weights, strict=True) if weight), strict=True))
 
     def mixed(self, of: Callable[[MemberNodes, Any], Value]) -> Value:
         """The average of something that each member says."""
@@ -33,7 +42,7 @@ class Parts(NamedTuple):
     @property
     def alone(self) -> bool:
         """Whether there is one member for all rows."""
-        return len(self.members) == 1
+        return self.shares[0] is None
 
 
 def mixed_logs(parts: Parts) -> Value:
@@ -68,10 +77,10 @@ def mixed_uncertainty(parts: Parts, logs: Value, n_classes: int) -> dict[str, Va
     if n_classes > 2:
         return split
     m, v = mixed_moments(parts)
-    known, stated = m.graph.constant(0.0, np.float64), exp(logs).columns([1])
+    no_variance, stated = m.graph.constant(0.0, np.float64), exp(logs).columns([1])
 
     def at(f: Value) -> Value:
-        return parts.mixed(lambda _, link: exp(BINARY[type(link)](link, f, known)[1]))
+        return parts.mixed(lambda _, link: exp(BINARY[type(link)](link, f, no_variance)[1]))
 
     reach = sqrt(v) * REACH
     return split | {"lower": minimum(at(m - reach), stated), "upper": maximum(at(m + reach), stated)}

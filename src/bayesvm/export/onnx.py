@@ -13,7 +13,6 @@ from bayesvm.core.members import MemberViews
 from bayesvm.core.workspace import Workspace
 from bayesvm.estimators import BayesianLinearSVC, BayesianSVC
 from bayesvm.estimators.validation import column_name
-from bayesvm.export.features import members_of, shares_of
 from bayesvm.export.graph import Graph, Value, exp
 from bayesvm.export.mixtures import Parts, mixed_logs, mixed_moments, mixed_uncertainty
 from bayesvm.export.recipes import features_of
@@ -63,8 +62,7 @@ def to_onnx(
     if kind != np.float64:
         views = fitted.views_in(kind)
         _require_resolved(estimator, views)
-    inputs = scaled(fitted.scaler, rows)
-    parts = Parts(members_of(fitted, views, inputs, kind), shares_of(views, inputs), views.links)
+    parts = Parts.of(fitted, views, scaled(fitted.scaler, rows), kind)
     logs = mixed_logs(parts)
     classes = graph.constant(estimator.classes_, LABEL_TYPES[estimator.classes_.dtype.kind])
     likeliest = logs.apply("ArgMax", dtype=np.int64, axis=1, keepdims=1).flat()

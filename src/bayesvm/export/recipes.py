@@ -26,8 +26,8 @@ def _number(column: NumberColumn, graph: Graph, dtype: np.dtype[Any]) -> Value:
 def _category(column: CategoryColumn, graph: Graph, dtype: np.dtype[Any]) -> Value:
     """Text looked up in a table of features: a row for each category, and a last one for all other text."""
     given = graph.input(column.name, np.object_, 1)
-    known = len(column.categories)
-    rows = np.eye(known + 1)[:, : known + column.rare]  # others are a category of their own, or none
+    n_categories = len(column.categories)
+    rows = np.eye(n_categories + 1)[:, : n_categories + column.rare]  # others are a category of their own, or none
     if rows.shape[1] == 2:
         rows = rows[:, 1:]
     number = given.apply(
@@ -35,8 +35,8 @@ def _category(column: CategoryColumn, graph: Graph, dtype: np.dtype[Any]) -> Val
         dtype=np.int64,
         domain="ai.onnx.ml",
         keys_strings=list(column.categories),
-        values_int64s=list(range(known)),
-        default_int64=known,
+        values_int64s=list(range(n_categories)),
+        default_int64=n_categories,
     )
     return graph.constant(rows, dtype).at(number.flat())
 

@@ -42,12 +42,12 @@ def _broken_lines(scaler: QuantileScaler, columns: npt.NDArray[np.intp], x: Valu
     anchors, heights, slopes = np.zeros(knots.shape), np.zeros(knots.shape), np.zeros(knots.shape)
     for j, column in enumerate(columns):
         own = slice(*scaler.starts[column : column + 2])
-        places, scores, (below, above) = scaler.knots[own], scaler.scores[own], scaler.outer[column]
-        n = len(places)
-        knots[j, :n] = places
+        own_knots, scores, (lower_slope, upper_slope) = scaler.knots[own], scaler.scores[own], scaler.outer[column]
+        n = len(own_knots)
+        knots[j, :n] = own_knots
         # The line of a piece goes through its left knot; that of the first, which has none, through its right one.
-        anchors[j, : n + 1], heights[j, : n + 1] = np.append(places[0], places), np.append(scores[0], scores)
-        slopes[j, : n + 1] = np.concatenate([[below], np.diff(scores) / np.diff(places), [above]])
+        anchors[j, : n + 1], heights[j, : n + 1] = np.append(own_knots[0], own_knots), np.append(scores[0], scores)
+        slopes[j, : n + 1] = np.concatenate([[lower_slope], np.diff(scores) / np.diff(own_knots), [upper_slope]])
     knot, anchor, height, slope = (x.graph.constant(t.ravel(), np.float64) for t in (knots, anchors, heights, slopes))
     passed = x.graph.constant(np.arange(len(columns)) * width, np.int64)
     for step in (2**bit for bit in reversed(range(bits))):

@@ -16,29 +16,31 @@ from bayesvm.export.links import BINARY, LEAST, log_probabilities
 
 def uncertainty_of(link: Any, m: Value, v: Value, logs: Value, n_classes: int) -> dict[str, Value]:
     """The columns of ``predict_uncertainty``; ``logs`` are the logarithms of the predicted probabilities."""
-    known = m.graph.constant(0.0, np.float64)  # the variance of an f that is known
+    no_variance = m.graph.constant(0.0, np.float64)  # the variance of an f that is known
     if n_classes == 2:
-        return _two_classes(link, m, sqrt(v), known, logs)
-    return _many_classes(link, m, sqrt(v), known, logs, normal_draws(n_classes))
+        return _two_classes(link, m, sqrt(v), no_variance, logs)
+    return _many_classes(link, m, sqrt(v), no_variance, logs, normal_draws(n_classes))
 
 
-def _two_classes(link: Any, m: Value, s: Value, known: Value, logs: Value) -> dict[str, Value]:
+def _two_classes(link: Any, m: Value, s: Value, no_variance: Value, logs: Value) -> dict[str, Value]:
     binary = BINARY[type(link)]
-    first, second = binary(link, m + s * NODES, known)
+    first, second = binary(link, m + s * NODES, no_variance)
     aleatoric = -(exp(first) * first + exp(second) * second) @ WEIGHTS[:, None]
     stated = exp(logs).columns([1])
     if isinstance(link, Paper | Hinge):  # no average over f, or one by another rule: the average itself, then
         logs = concatenated([log(maximum(exp(side) @ WEIGHTS[:, None], LEAST)) for side in (first, second)])
-    lower, upper = (exp(binary(link, m + s * reach, known)[1]) for reach in (-REACH, REACH))
+    lower, upper = (exp(binary(link, m + s * reach, no_variance)[1]) for reach in (-REACH, REACH))
     total = entropy(logs, 1)
     aleatoric = minimum(aleatoric, total)
     split = {"total": total, "aleatoric": aleatoric, "epistemic": total - aleatoric}
     return split | {"lower": minimum(lower, stated), "upper": maximum(upper, stated)}
 
 
-def _many_classes(link: Any, m: Value, s: Value, known: Value, logs: Value, draws: np.ndarray) -> dict[str, Value]:
+def _many_classes(
+    link: Any, m: Value, s: Value, no_variance: Value, logs: Value, draws: np.ndarray
+) -> dict[str, Value]:
     """The entropy of what is stated, divided as it is at the points; where nothing is uncertain there, all known."""
-    at_draws = log_probabilities(link, m.expanded(1) + s.expanded(1) * draws, known)
+    at_draws = log_probabilities(link, m.expanded(1) + s.expanded(1) * draws, no_variance)
     mean = exp(at_draws).sum(1) / DRAWS
     one = m.graph.constant(1.0, np.float64)
     possible = mean.apply("Greater", 0.0, dtype=np.bool_)

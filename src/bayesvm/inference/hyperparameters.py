@@ -119,7 +119,7 @@ def moved(
         features=features.prepared(None, problem.dtype),
         width=width,
         offsets=offsets,
-        **problem.task,
+        **problem.head_and_likelihood,
     )
     prior, started = Gaussian.prior(width), []
     for function, offset, sums in zip(functions, offsets, source.reduce(work).each, strict=True):
@@ -132,17 +132,17 @@ def moved(
 def loss_gradient(rows: Rows, here: Judgement) -> FeatureGradient:
     """Sums over rows of the derivative of the leave-one-out loss, with q following at fixed sites (D17)."""
     problem, final = here.problem, here.functions
-    known = {
+    shared = {
         "features": here.features,
         "before": problem.adjoint_view(here.before),
         "final": problem.adjoint_view(final),
         "link": here.link,
-        **problem.task,
+        **problem.head_and_likelihood,
     }
-    sums = rows.source.reduce(partial(problem.engine.loss, **known))
+    sums = rows.source.reduce(partial(problem.engine.loss, **shared))
     triples = zip(map(full, final), sums.by_mean, sums.by_covariance, strict=True)
     responses = [Response.of(q, by_mean, by_covariance) for q, by_mean, by_covariance in triples]
-    return rows.source.reduce(partial(problem.engine.loss_gradient, responses=responses, **known))
+    return rows.source.reduce(partial(problem.engine.loss_gradient, responses=responses, **shared))
 
 
 def elbo_gradient(
@@ -150,7 +150,9 @@ def elbo_gradient(
 ) -> FeatureGradient:
     """Sums over rows of the derivative of the ELBO at fixed q, which at the best q is the total one (D16)."""
     view = problem.adjoint_view(functions)
-    return source.reduce(partial(problem.engine.elbo_gradient, features=features, view=view, **problem.task))
+    return source.reduce(
+        partial(problem.engine.elbo_gradient, features=features, view=view, **problem.head_and_likelihood)
+    )
 
 
 @dataclass(frozen=True)

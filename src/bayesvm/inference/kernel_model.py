@@ -260,5 +260,5 @@ def _started(
 ) -> list[LatentFunction]:
     """A start from the sites of another fit, as some rows show them (D18)."""
     enough = max(TRANSFER_ROWS, 8 * features.n_weights)
-    known = replace(problem, total_weight=source.total_weight)
-    return moved(known, functions, at_most(source, enough, session.rng), features, offsets)
+    whole = replace(problem, total_weight=source.total_weight)
+    return moved(whole, functions, at_most(source, enough, session.rng), features, offsets)

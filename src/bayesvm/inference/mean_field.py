@@ -46,7 +46,9 @@ def maximise(
 
     def pass_at(q: DiagonalGaussian) -> Statistics:
         view, _ = problem.view([LatentFunction(target, 0.0, q)], source.n_rows)
-        return source.reduce(partial(problem.engine.mean_field_gradient, view=view, **problem.task)).each[0]
+        return source.reduce(
+            partial(problem.engine.mean_field_gradient, view=view, **problem.head_and_likelihood)
+        ).each[0]
 
     def loss(parameters: Array) -> tuple[float, Array]:
         mean, deviation = parameters[:width], parameters[width:]

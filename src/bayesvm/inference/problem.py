@@ -39,7 +39,7 @@ class Problem:
     engine: NumpyEngine = NUMPY
 
     @property
-    def task(self) -> dict[str, Any]:
+    def head_and_likelihood(self) -> dict[str, Any]:
         """What every function of blocks must know."""
         return {"head": self.head, "likelihood": self.likelihood}
 
@@ -62,7 +62,9 @@ class Problem:
     def cavities(self, rows: HeldRows, before: Sequence[LatentFunction], final: Sequence[LatentFunction]) -> Cavities:
         """Each of these rows left out; the sites are those that rows had at the functions ``before`` (D10)."""
         then, now = (self.view(functions, rows.n_rows)[0] for functions in (before, final))
-        return Cavities.joined(rows.map(partial(self.engine.cavities, before=then, final=now, **self.task)))
+        return Cavities.joined(
+            rows.map(partial(self.engine.cavities, before=then, final=now, **self.head_and_likelihood))
+        )
 
 
 @dataclass(frozen=True)
@@ -82,7 +84,7 @@ class Evaluation:
 def evaluate(problem: Problem, source: BlockSource, functions: Sequence[LatentFunction]) -> list[Evaluation]:
     """One pass for all. On a part of the rows, ELBO and target estimate those of all rows."""
     view, where = problem.view(functions, source.n_rows)
-    total = source.reduce(partial(problem.engine.statistics, view=view, **problem.task))
+    total = source.reduce(partial(problem.engine.statistics, view=view, **problem.head_and_likelihood))
     return [
         _evaluated(problem, function, sums, coordinates)
         for function, sums, coordinates in zip(functions, total.each, where, strict=True)

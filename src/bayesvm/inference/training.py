@@ -196,12 +196,12 @@ def train_mean_field(
     for number, target in enumerate(targets):
         if number == len(passes):
             passes.append([])
-        known, mine = iter(tuple(passes[number])), passes[number]
+        earlier, mine = iter(tuple(passes[number])), passes[number]
 
         def remembered(
-            sums: Callable[[], Statistics], known: Iterator[Statistics] = known, mine: list[Statistics] = mine
+            sums: Callable[[], Statistics], earlier: Iterator[Statistics] = earlier, mine: list[Statistics] = mine
         ) -> Statistics:
-            if (found := next(known, None)) is None:
+            if (found := next(earlier, None)) is None:
                 found = sums()
                 mine.append(found)
                 log.reached(replace(reached, passes=tuple(map(tuple, passes))))
@@ -268,7 +268,7 @@ def _from_few_rows(
     part = source.subset(min(source.n_rows, SMALLEST_SUBSET), rng)
     states = coordinate_ascent.init(problem, part, reached.functions, reached.contraction)
     begun = [function.trained for function in reached.functions]
-    states = [replace(state, rejected=known) for state, known in zip(states, begun, strict=True)]
+    states = [replace(state, rejected=trained) for state, trained in zip(states, begun, strict=True)]
     log.states(f"{part.n_rows:,} rows", part.n_rows, states, reached)
     return states
 

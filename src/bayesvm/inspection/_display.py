@@ -12,7 +12,7 @@ import numpy.typing as npt
 from bayesvm.evaluation.predictions import Floats
 from bayesvm.extras import optional
 
-__all__ = ["MOST_POINTS", "Array", "Display", "Floats", "legend_above", "some_of", "without_math"]
+__all__ = ["MOST_POINTS", "Array", "Display", "Floats", "legend_on_top", "some_of", "without_math"]
 
 Array = npt.NDArray[Any]
 MOST_POINTS = 2_000  # of a scatter plot: more make a plot slow and its file large, and are no longer seen
@@ -49,7 +49,7 @@ def some_of(n_rows: int, most: int, random_state: int = 0) -> npt.NDArray[np.int
     return np.sort(np.random.default_rng(random_state).choice(n_rows, most, replace=False))
 
 
-def legend_above(ax: Any, handles: Sequence[Any], labels: Sequence[str], notes: Sequence[str] = ()) -> None:
+def legend_on_top(ax: Any, handles: Sequence[Any], labels: Sequence[str], notes: Sequence[str] = ()) -> None:
     """A legend on top of the axes, where it hides nothing, in as many columns as have room there."""
     font = optional("matplotlib.font_manager", "plots").FontProperties(size="small")
     size = font.get_size_in_points()

@@ -41,7 +41,7 @@ class ModelInPipeline:
         classes = self.model.classes_
         if label is None and len(classes) == 2:
             return 1
-        found = [k for k, known in enumerate(classes.tolist()) if known == label]
+        found = [k for k, other in enumerate(classes.tolist()) if other == label]
         if not found:
             wrong = "is needed with more than two classes" if label is None else f"{label!r} is not a class"
             raise ValueError(f"{called} {wrong}: the classes are {classes.tolist()}")
@@ -49,23 +49,23 @@ class ModelInPipeline:
 
     def names(self, X: Any, given: Sequence[str] | None) -> list[str]:
         """Of the columns of X: those given, those of the fit or of the data frame, or numbers."""
-        known = getattr(self.estimator, "feature_names_in_", None)
-        if known is None:
-            known = getattr(X, "columns", None)
-        return checked_names(given, known, X.shape[1])
+        own_names = getattr(self.estimator, "feature_names_in_", None)
+        if own_names is None:
+            own_names = getattr(X, "columns", None)
+        return checked_names(given, own_names, X.shape[1])
 
     def inner_names(self, given: Sequence[str] | None) -> list[str]:
         """Of the columns that the model sees, after the steps before it."""
-        known = getattr(self.model, "feature_names_in_", None)
-        if known is None and self.before is not None:
+        own_names = getattr(self.model, "feature_names_in_", None)
+        if own_names is None and self.before is not None:
             try:
-                known = self.before.get_feature_names_out()
+                own_names = self.before.get_feature_names_out()
             except (AttributeError, ValueError):  # a step that has no names to tell, or not without those of the input
-                known = None
-        return checked_names(given, known, self.model.n_features_in_)
+                own_names = None
+        return checked_names(given, own_names, self.model.n_features_in_)
 
 
-def checked_names(given: Sequence[str] | None, known: Any, n_columns: int) -> list[str]:
+def checked_names(given: Sequence[str] | None, own_names: Any, n_columns: int) -> list[str]:
     """One name for each column.
 
     >>> checked_names(None, None, 2), checked_names(None, ["age", "height"], 2)
@@ -73,7 +73,7 @@ def checked_names(given: Sequence[str] | None, known: Any, n_columns: int) -> li
     """
     if given is not None and len(given) != n_columns:
         raise ValueError(f"feature_names has {len(given)} names, but there are {n_columns} columns")
-    names = known if given is None else given
+    names = own_names if given is None else given
     return [f"column {i}" for i in range(n_columns)] if names is None else [str(name) for name in names]
 
 

@@ -68,13 +68,13 @@ def labelled(y_true: Any, proba: Any, classes: Any) -> tuple[Any, Any, Any]:
     """Classes, labels, and a column of probabilities for each class."""
     labels, proba = np.asarray(y_true), np.asarray(proba, np.float64)
     columns = np.column_stack([1 - proba, proba]) if proba.ndim == 1 else proba
-    known = np.unique(labels) if classes is None else np.asarray(classes)
-    if classes is None and columns.ndim == 2 and columns.shape[1] != len(known):
+    names = np.unique(labels) if classes is None else np.asarray(classes)
+    if classes is None and columns.ndim == 2 and columns.shape[1] != len(names):
         raise ValueError(
-            f"proba is of {columns.shape[1]} classes, but in y_true there are {len(known)}: {known.tolist()}; give the "
+            f"proba is of {columns.shape[1]} classes, but in y_true there are {len(names)}: {names.tolist()}; give the "
             "labels of all columns in classes"
         )
-    return known, labels, columns
+    return names, labels, columns
 
 
 def against_the_rest(predictions: Predictions, pos_label: Any) -> Predictions:

@@ -13,7 +13,7 @@ from bayesvm.evaluation.formatting import counted
 from bayesvm.evaluation.predictions import class_numbers
 from bayesvm.extras import optional
 from bayesvm.inspection import colours
-from bayesvm.inspection._display import MOST_POINTS, Array, Display, Floats, legend_above, some_of, without_math
+from bayesvm.inspection._display import MOST_POINTS, Array, Display, Floats, legend_on_top, some_of, without_math
 from bayesvm.inspection._frames import as_rows, column_of, rows_of, typical, with_columns
 from bayesvm.inspection._pipelines import ModelInPipeline, column_number
 
@@ -177,7 +177,7 @@ class DecisionBoundaryDisplay(Display):
 
     def _shades(self) -> npt.NDArray[np.float64]:
         """Colour and opacity of every cell: the paper, light or dark, is what shines through where nothing is known."""
-        known = 1 - np.clip(self.epistemic / (UNKNOWN * np.log(len(self.classes))), 0, 1)
+        certainty = 1 - np.clip(self.epistemic / (UNKNOWN * np.log(len(self.classes))), 0, 1)
         if len(self.classes) == 2:
             shades = np.array(_between_two()(self.proba[:, :, 1]))
         else:
@@ -185,8 +185,8 @@ class DecisionBoundaryDisplay(Display):
             to_rgba = optional("matplotlib.colors", "plots").to_rgba_array
             shades = to_rgba([colours.of_class(k) for k in range(len(self.classes))])[number]
             even = 1 / len(self.classes)
-            known = known * (self.proba.max(axis=2) - even) / (1 - even)
-        shades[:, :, 3] = WEAKEST + (STRONGEST - WEAKEST) * known
+            certainty = certainty * (self.proba.max(axis=2) - even) / (1 - even)
+        shades[:, :, 3] = WEAKEST + (STRONGEST - WEAKEST) * certainty
         return shades
 
     def _advantage(self) -> list[npt.NDArray[np.float64]]:
@@ -195,11 +195,11 @@ class DecisionBoundaryDisplay(Display):
         others = [np.delete(self.proba, k, axis=2).max(axis=2) for k in range(count)]
         return [self.proba[:, :, k] - others[k] for k in range(1 if count == 2 else 0, count)]
 
-    def _contour(self, ax: Any, fields: list[npt.NDArray[np.float64]], levels: list[float], **style: Any) -> Any:
+    def _contour(self, ax: Any, fields: list[npt.NDArray[np.float64]], values: list[float], **style: Any) -> Any:
         """Lines of those levels that occur; None if none does."""
         drawn = []
         for field in fields:
-            inside = [level for level in levels if field.min() < level < field.max()]
+            inside = [value for value in values if field.min() < value < field.max()]
             if inside:
                 drawn.append(ax.contour(self.x, self.y, field, inside, colors=[colours.ink()], zorder=1, **style))
         return drawn or None
@@ -229,7 +229,7 @@ class DecisionBoundaryDisplay(Display):
             notes = [f"{counted(self.n_held, 'other column')} at the median"] if self.n_held else []
             if self.n_rows is not None and 0 < shown < self.n_rows:
                 notes.append(f"drawn: {shown:,} of {counted(self.n_rows, 'row')}")
-            legend_above(ax, handles, labels, notes)
+            legend_on_top(ax, handles, labels, notes)
         if len(self.classes) == 2:
             scale = optional("matplotlib.cm", "plots").ScalarMappable(cmap=_between_two())
             bar = self.figure_.colorbar(scale, ax=ax)

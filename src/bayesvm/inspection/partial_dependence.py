@@ -136,14 +136,14 @@ class PartialDependenceDisplay(Display):
         style = {"color": colours.series(0)} | kwargs
         self.rug_ = None
         if self.labels is not None:
-            places = np.arange(len(self.labels))
+            ticks = np.arange(len(self.labels))
             style = {"linestyle": "", "marker": "o"} | style
-            self.band_ = ax.vlines(places, self.lower, self.upper, colors=style["color"], alpha=0.6, linewidth=2)
-            (self.line_,) = ax.plot(places, self.mean, **style)
+            self.band_ = ax.vlines(ticks, self.lower, self.upper, colors=style["color"], alpha=0.6, linewidth=2)
+            (self.line_,) = ax.plot(ticks, self.mean, **style)
             long = sum(map(len, self.labels)) > 30
             turned = {"rotation": 35, "ha": "right", "rotation_mode": "anchor"} if long else {}
-            ax.set_xticks(places, self.labels, parse_math=False, **turned)
-            ax.set_xlim(-0.5, len(places) - 0.5)
+            ax.set_xticks(ticks, self.labels, parse_math=False, **turned)
+            ax.set_xlim(-0.5, len(ticks) - 0.5)
         else:
             style = ({"marker": "o", "markersize": 4} if len(self.values) <= FEW_VALUES else {}) | style
             self.band_ = ax.fill_between(

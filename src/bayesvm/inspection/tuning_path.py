@@ -98,16 +98,16 @@ class TuningPathDisplay(Display):
 
     def _name_stages(self, ax: Any, number: Any) -> None:
         """Trials of one stage share a label below the axis."""
-        places, labels = [], []
+        ticks, labels = [], []
         for (what, rows), group in groupby(
             zip(number, self.trials, strict=True), key=lambda pair: (pair[1].what, pair[1].n_rows)
         ):
             members = [int(i) for i, _ in group]
-            places.append(np.mean(members))
+            ticks.append(np.mean(members))
             labels.append(f"{what}, {rows:,} rows")
             if members[0] > 1:
                 ax.axvline(members[0] - 0.5, color=colours.ink(), alpha=0.15, linewidth=0.8)
-        ax.set_xticks(places, labels, rotation=45, ha="right", rotation_mode="anchor", fontsize="small")
+        ax.set_xticks(ticks, labels, rotation=45, ha="right", rotation_mode="anchor", fontsize="small")
         ax.set_xlim(0.4, len(self.trials) + 0.6)
         ax.tick_params(axis="x", length=0)
 

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Self
 from bayesvm.evaluation import Predictions
 from bayesvm.evaluation.formatting import counted
 from bayesvm.inspection import colours
-from bayesvm.inspection._display import MOST_POINTS, Array, Floats, legend_above, some_of
+from bayesvm.inspection._display import MOST_POINTS, Array, Floats, legend_on_top, some_of
 from bayesvm.inspection._predicted import PredictionDisplay
 
 
@@ -75,5 +75,5 @@ class UncertaintyDisplay(PredictionDisplay):
         ax.set_ylim(bottom=0)
         all_rows = counted(len(self.correct), "row")
         notes = [f"drawn: {len(shown):,} of {all_rows}"] if len(shown) < len(self.correct) else []
-        legend_above(ax, parts, [part.get_label() for part in parts], notes)
+        legend_on_top(ax, parts, [part.get_label() for part in parts], notes)
         return self

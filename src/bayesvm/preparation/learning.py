@@ -69,13 +69,13 @@ def learn(
 def _kind(opened: Opened, name: str) -> str:
     """Whether it holds a number or a category, the same in all files."""
     kinds = {file: _kind_of(file, schema.field(name)) for file, schema in opened.schemas}
-    known = {kind for kind in kinds.values() if kind != "nothing"}
-    if len(known) > 1:
+    meaningful = {kind for kind in kinds.values() if kind != "nothing"}
+    if len(meaningful) > 1:
         (one, first), (other, second) = [(file, kind) for file, kind in kinds.items() if kind != "nothing"][:2]
         raise TypeError(
             f"column {name!r} holds {first} in {one}, but {second} in {other}; make it of one kind, or leave it out"
         )
-    return next(iter(known), "number")
+    return next(iter(meaningful), "number")
 
 
 def _kind_of(file: SourceFile, field: Any) -> str:
@@ -99,9 +99,9 @@ def _kind_of(file: SourceFile, field: Any) -> str:
     else:
         what, remedy = f"values of the type {kind}", "write numbers or text"
     example = (field.metadata or {}).get(TEXT_EXAMPLE)
-    told = f", such as {example.decode()}" if example else ""
+    such_as = f", such as {example.decode()}" if example else ""
     raise TypeError(
-        f"column {field.name!r} of {file} holds {what}{told}, which have no scale by themselves: {remedy}; "
+        f"column {field.name!r} of {file} holds {what}{such_as}, which have no scale by themselves: {remedy}; "
         f"or leave it out (--drop {field.name})"
     )
 

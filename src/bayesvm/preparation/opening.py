@@ -9,7 +9,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from bayesvm.data.checks import Locate, require_usable
+from bayesvm.data.checks import Locate, require_in_range
 from bayesvm.data.tables import Table, open_table
 from bayesvm.data.tables.arrow_parts import arrow_parts
 from bayesvm.data.tables.column_reading import ArrowColumns
@@ -68,8 +68,8 @@ class Opened:
         special = [name for name in (target, weight) if name is not None]
         missing = [name for name in [*recipe.needed, *special] if name not in schema.names]
         if missing:
-            known = {*recipe.needed, *special, *recipe.left_out}
-            extra = [name for name in schema.names if name not in known]
+            expected = {*recipe.needed, *special, *recipe.left_out}
+            extra = [name for name in schema.names if name not in expected]
             raise ValueError(
                 f"{file} does not have the columns of the model: missing {some_names(missing)}"
                 + (f"; not known to the model: {some_names(extra)}" if extra else "")
@@ -171,8 +171,10 @@ def prepared(
 def _require_no_text(file: SourceFile, field: Any, what: str) -> None:
     if is_text(field.type):
         example = (field.metadata or {}).get(TEXT_EXAMPLE)
-        told = f" ({example.decode()})" if example else ""
-        raise TypeError(f"{what} {field.name!r} must hold numbers, but in {file} it holds text{told}; correct it there")
+        such_as = f" ({example.decode()})" if example else ""
+        raise TypeError(
+            f"{what} {field.name!r} must hold numbers, but in {file} it holds text{such_as}; correct it there"
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -186,7 +188,7 @@ class EncodedColumns(ArrowColumns):
 
     def features(self, chunks: Sequence[Any], locate: Locate) -> Any:
         X = self.recipe.encoded(chunks)
-        require_usable(X, self.names, locate)
+        require_in_range(X, self.names, locate)
         return X
 
     def with_features(self, names: tuple[str, ...]) -> Self:

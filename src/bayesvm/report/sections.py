@@ -24,28 +24,26 @@ MOST_PROBABILITIES = 3  # classes whose probabilities a row is shown with
 
 def card(model: TableModel) -> list[tuple[str, str]]:
     """What the model is: names and sentences."""
-    estimator, recipe, known = model.estimator, model.recipe, model.card
+    estimator, recipe, card = model.estimator, model.recipe, model.card
     rows: list[tuple[str, str]] = []
-    if known.get("files"):
-        rows.append(("learned from", formatting.listed(known["files"], MOST_FILES)))
-    if known.get("n_rows"):
-        held = (
-            f"{known['n_train']:,} to learn from, {known['n_holdout']:,} held out" if known["n_holdout"] else "all used"
-        )
-        rows.append(("rows", f"{known['n_rows']:,} ({held})"))
+    if card.get("files"):
+        rows.append(("learned from", formatting.listed(card["files"], MOST_FILES)))
+    if card.get("n_rows"):
+        held = f"{card['n_train']:,} to learn from, {card['n_holdout']:,} held out" if card["n_holdout"] else "all used"
+        rows.append(("rows", f"{card['n_rows']:,} ({held})"))
     n_columns, n_features = len(recipe.groups), len(recipe.names)
     become = "" if n_columns == n_features else f", which become {n_features:,} features"
     left_out = f"; {len(recipe.left_out):,} left out" if recipe.left_out else ""
     rows.append(("columns", f"{n_columns:,} used{become}{left_out}"))
-    if known.get("weight"):
-        rows.append(("weights of rows", f"column {known['weight']}"))
+    if card.get("weight"):
+        rows.append(("weights of rows", f"column {card['weight']}"))
     rows += _model(estimator)
-    if known.get("seconds"):
-        rows.append(("training took", formatting.duration(known["seconds"])))
-    if known.get("seed") is not None:
-        rows.append(("seed", str(known["seed"])))
-    made = [f"bayesvm {known['version']}"] if known.get("version") else []
-    made += [str(known["created"]).replace("T", " ").replace("+00:00", " UTC")] if known.get("created") else []
+    if card.get("seconds"):
+        rows.append(("training took", formatting.duration(card["seconds"])))
+    if card.get("seed") is not None:
+        rows.append(("seed", str(card["seed"])))
+    made = [f"bayesvm {card['version']}"] if card.get("version") else []
+    made += [str(card["created"]).replace("T", " ").replace("+00:00", " UTC")] if card.get("created") else []
     return rows + ([("made with", ", ".join(made))] if made else [])
 
 

@@ -43,12 +43,12 @@ STYLE = {
 
 def drawn(name: str, label: str, draw: Callable[[Any], Any], size: tuple[float, float] = SIZE) -> str:
     """What ``draw`` does with the axes that it is given, as ``<svg>``; ``label`` is for those who cannot see it."""
-    matplotlib, figures = optional("matplotlib", "cli"), optional("matplotlib.figure", "cli")
+    matplotlib, figure_module = optional("matplotlib", "cli"), optional("matplotlib.figure", "cli")
     with warnings.catch_warnings(), matplotlib.rc_context():
         warnings.simplefilter("ignore", UserWarning)  # of letters that its fonts have not; browsers have
         matplotlib.rcdefaults()
         matplotlib.rcParams.update(STYLE | {"axes.prop_cycle": matplotlib.cycler(color=list(CLASSES))})
-        figure = figures.Figure(size, layout="constrained")
+        figure = figure_module.Figure(size, layout="constrained")
         draw(figure.subplots())
         file = io.StringIO()
         figure.savefig(file, format="svg", transparent=True, metadata={"Date": None})

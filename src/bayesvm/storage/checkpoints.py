@@ -100,9 +100,9 @@ class CheckpointFile(NoCheckpoint):
 
     def belongs_to(self, here: dict[str, Any]) -> None:
         """Refuse to be used for another fit, and say what differs."""
-        known = self.content.setdefault("identity", here)
-        for name in [*here, *known]:
-            then, now = known.get(name), here.get(name)
+        kept = self.content.setdefault("identity", here)
+        for name in [*here, *kept]:
+            then, now = kept.get(name), here.get(name)
             if then != now:
                 raise ValueError(
                     f"the checkpoint {self.path} belongs to another fit: {name} was {_short(then)} and is "

@@ -108,13 +108,13 @@ def kernel_from(state: dict[str, Any], trusted: Iterable[str | type] = (), membe
         parts = [kernel_from(part, trusted, f"{member}.sum[{i}]") for i, part in enumerate(state["sum"])]
         return Sum(parts, state["weights"], state.get("weights_bounds", VARIANCE.bounds))
     name = state["name"]
-    known: dict[str, Any] = KERNELS | {item if isinstance(item, str) else import_path(item): item for item in trusted}
-    if name not in known:
+    allowed: dict[str, Any] = KERNELS | {item if isinstance(item, str) else import_path(item): item for item in trusted}
+    if name not in allowed:
         raise UntrustedKernelError(
             f"{member} is of the class {name}, which is not part of bayesvm, and to load it would run its code. Have a "
             f"look at it; if you trust it, bayesvm.load(path, trusted=[{name!r}])"
         )
-    cls = known[name] if isinstance(known[name], type) else _imported(name)
+    cls = allowed[name] if isinstance(allowed[name], type) else _imported(name)
     if not (isinstance(cls, type) and issubclass(cls, Kernel)):
         raise TypeError(f"{member}: {name} is not a subclass of bayesvm.kernels.Kernel")
     return cls(**state["parameters"])

@@ -140,8 +140,8 @@ def function_state(function: LatentFunction) -> dict[str, Any]:
 def function_from(state: dict[str, Any]) -> LatentFunction:
     """The latent function."""
     prior = state.get("prior")
-    known = Gaussian.prior(prior) if isinstance(prior, int) else None if prior is None else _full(prior)
-    return LatentFunction(state["target"], state["offset"], _posterior_from(state["posterior"]), known)
+    given = Gaussian.prior(prior) if isinstance(prior, int) else None if prior is None else _full(prior)
+    return LatentFunction(state["target"], state["offset"], _posterior_from(state["posterior"]), given)
 
 
 def _posterior_state(q: Any) -> dict[str, Any]:

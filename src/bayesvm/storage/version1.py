@@ -49,13 +49,13 @@ def _member(state: dict[str, Any]) -> dict[str, Any]:
     if "kernel" in features:
         features = {"jitter": 0.0} | features | {"offset": features.pop("level", 0.0)}
         features.pop("level", None)
-    machines = state["machines"]
+    all_saved = state["machines"]
     functions = [
-        {"target": number, "offset": machine["offset"], "posterior": machine["posterior"]}
-        for number, machine in enumerate(machines)
+        {"target": number, "offset": saved["offset"], "posterior": saved["posterior"]}
+        for number, saved in enumerate(all_saved)
     ]
-    wanted = [1] if len(machines) == 1 else list(range(len(machines)))
-    if [machine["label"] for machine in machines] != wanted:
+    wanted = [1] if len(all_saved) == 1 else list(range(len(all_saved)))
+    if [saved["label"] for saved in all_saved] != wanted:
         raise ValueError(f"state.machines must have the labels {wanted}")
     return {"features": features, "functions": functions, "weight": 1.0, "region": None, "parent": None, "link": None}
 

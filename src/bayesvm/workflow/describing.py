@@ -66,15 +66,15 @@ def _columns(model: TableModel) -> list[dict[str, Any]]:
     """Of each column that is learned from: its kind, its categories, and what becomes of a missing value."""
     found = []
     for column in model.recipe.columns:
-        known: dict[str, Any] = {"name": column.name, "kind": column.kind, "features": len(column.names)}
+        facts: dict[str, Any] = {"name": column.name, "kind": column.kind, "features": len(column.names)}
         if isinstance(column, CategoryColumn):
-            known |= {"categories": column.categories, "rare_categories": column.rare}
+            facts |= {"categories": column.categories, "rare_categories": column.rare}
             missing = "a category of its own" if MISSING in column.categories else column.unknown
         elif np.isnan(column.fill):
             missing = "refused"
         else:
             missing = f"{column.fill:g}" + (", and a feature says so" if column.indicator else "")
-        found.append(known | {"missing": missing})
+        found.append(facts | {"missing": missing})
     return found
 
 

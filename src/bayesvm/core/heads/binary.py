@@ -67,15 +67,15 @@ class Binary(ClassHead):
 
     def uncertainty(self, link: BinaryLink) -> Callable[[Array, Array], dict[str, Array]]:
         """The parts of the uncertainty, and a 95 % credible interval for P(second class)."""
-        known = LatentExpectations.by(link)
+        expectations = LatentExpectations.by(link)
 
         def parts(m: Array, v: Array) -> dict[str, Array]:
             m, v = m[:, 0], v[:, 0]
             s = np.sqrt(v)
             stated = np.asarray(ndtr(link.score(m, v)))
-            mean = stated if link.averages_f else known.mean_probability(m, s)
+            mean = stated if link.averages_f else expectations.mean_probability(m, s)
             total = entr(mean) + entr(1 - mean)
-            aleatoric = np.minimum(known.mean_entropy(m, s), total)
+            aleatoric = np.minimum(expectations.mean_entropy(m, s), total)
             lower, upper = (ndtr(link.score(m + sign * REACH * s, np.zeros(len(m)))) for sign in (-1, 1))
             return {
                 "total": total,

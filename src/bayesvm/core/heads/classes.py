@@ -87,14 +87,14 @@ class ClassHead(Head):
         The total is the entropy of what is stated, the aleatoric part the mean of the members' own; so their
         disagreement is epistemic (D25).
         """
-        known = {id(link): self.uncertainty(link) for link in links}
+        own_parts = {id(link): self.uncertainty(link) for link in links}
 
         def parts_of(parts: Sequence[MemberMoments]) -> dict[str, Array]:
             first = parts[0]
             if len(parts) == 1 and first.rows is None:
-                return known[id(first.link)](first.mean, first.variance)
+                return own_parts[id(first.link)](first.mean, first.variance)
             total = entr(self.probabilities(parts)).sum(axis=1)
-            own = mixed(parts, lambda part: known[id(part.link)](part.mean, part.variance)["aleatoric"])
+            own = mixed(parts, lambda part: own_parts[id(part.link)](part.mean, part.variance)["aleatoric"])
             aleatoric = np.minimum(own, total)
             return {"total": total, "aleatoric": aleatoric, "epistemic": total - aleatoric} | self.interval(parts)
 

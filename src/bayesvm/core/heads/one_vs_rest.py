@@ -65,10 +65,10 @@ class OneVsRest(ClassHead):
         draws = normal_draws(self.n_classes)
 
         def parts(m: Array, v: Array) -> dict[str, Array]:
-            s, known = np.sqrt(v), np.zeros(m.shape)
+            s, no_variance = np.sqrt(v), np.zeros(m.shape)
             mean, aleatoric = np.zeros(m.shape), np.zeros(len(m))
             for draw in draws:
-                p = link.probabilities(m + s * draw, known)
+                p = link.probabilities(m + s * draw, no_variance)
                 mean += p / DRAWS
                 aleatoric += entr(p).sum(axis=1) / DRAWS
             total = entr(link.probabilities(m, v)).sum(axis=1)

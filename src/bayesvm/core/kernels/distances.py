@@ -16,7 +16,7 @@ from bayesvm.core.linalg import Array
 from bayesvm.core.workspace import Workspace
 
 # |x̃|² beyond which rounding in d² would be more than about 1e-5 in single, 1e-10 in double precision
-FAR = {np.dtype(np.float32): 100.0, np.dtype(np.float64): 1e6}
+REMOTE_FROM = {np.dtype(np.float32): 100.0, np.dtype(np.float64): 1e6}
 FARTHEST = 1e15  # in length-scales; squares still fit into single precision, and doubles resolve nothing beyond
 
 
@@ -69,9 +69,9 @@ class AffineDistances:
             result = np.matmul(rows, table, out=workspace.empty((len(X), table.shape[1]), table.dtype))
         workspace.release(centred)
         workspace.release(rows)
-        far = np.flatnonzero(~(norms < FAR[table.dtype]))  # an overflow to infinity or NaN counts as far
-        if len(far):
-            result[far] = self._carefully(X[far])
+        remote = np.flatnonzero(~(norms < REMOTE_FROM[table.dtype]))  # an overflow to infinity or NaN counts as far
+        if len(remote):
+            result[remote] = self._carefully(X[remote])
         return result
 
     def clamp(self, values: Array) -> Array:
@@ -87,7 +87,7 @@ class AffineDistances:
         scaled = self.scaled(X)
         norms = np.einsum("ij,ij->i", scaled, scaled)
         values: Array = np.column_stack([scaled, norms, np.ones(len(X))]) @ self.table
-        remote = norms >= FAR[np.dtype(np.float64)]
+        remote = norms >= REMOTE_FROM[np.dtype(np.float64)]
         if remote.any():
             values[remote] = self.slope * cdist(scaled[remote], self.points, "sqeuclidean") + self.intercept
         return self.clamp(values)

@@ -10,10 +10,10 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 import numpy.typing as npt
 
-from bayesvm.data.checks import Locate, require_targets, require_usable, require_weights, require_whole_text
+from bayesvm.data.checks import Locate, require_in_range, require_targets, require_weights, require_whole_text
 from bayesvm.extras import optional
 
-_PLAIN = {"double", "float", "halffloat", *(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64))}
+_PLAIN = {"double", "float", "halffloat", *(f"{prefix}int{bits}" for prefix in ("", "u") for bits in (8, 16, 32, 64))}
 _CACHED_BYTES = 2**18  # rows are filled column by column, so a strip of them should stay in the processor's cache
 
 
@@ -94,7 +94,7 @@ class ArrowColumns(TableColumns):
                 for number, column in enumerate(columns):
                     rows[some, number] = column[some]
             first += batch.num_rows
-        require_usable(X, self.names, locate)
+        require_in_range(X, self.names, locate)
         return X
 
     def targets(self, chunks: Sequence[Any], locate: Locate) -> npt.NDArray[Any]:

@@ -95,8 +95,8 @@ def _head(file: SourceFile) -> Any:
         example = None
         if pyarrow.types.is_string(field.type) and first is not None:
             texts = enumerate(first.column(field.name).to_pylist(), 2)  # after the line of names
-            told = ((f"the text {text[:40]!r} (line {line})") for line, text in texts if text and not is_number(text))
-            example = next(told, None)
+            found = ((f"the text {text[:40]!r} (line {line})") for line, text in texts if text and not is_number(text))
+            example = next(found, None)
         fields.append(field if example is None else field.with_metadata({TEXT_EXAMPLE: example}))
     return pyarrow.schema(fields)
 

@@ -95,7 +95,7 @@ def _paths(source: Paths) -> list[Path]:
                 f"looked at); for files in inner folders give a pattern such as '{path}/**/*.parquet'"
             )
         return paths
-    if path.exists() or not any(sign in fspath(source) for sign in "*?["):
+    if path.exists() or not any(wildcard in fspath(source) for wildcard in "*?["):
         return [path]
     paths = _sorted(map(Path, glob(str(path), recursive=True)))  # noqa: PTH207  (Path.glob takes no absolute patterns)
     if not paths:

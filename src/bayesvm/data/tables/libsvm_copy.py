@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from bayesvm.data.checks import Locate, require_targets, require_usable
+from bayesvm.data.checks import Locate, require_in_range, require_targets
 from bayesvm.data.tables.column_reading import TableColumns
 from bayesvm.data.tables.files import SourceFile
 from bayesvm.data.tables.working_copy import WorkingCopy
@@ -56,7 +56,7 @@ class LibsvmColumns(TableColumns):
 
     def features(self, chunks: Sequence[SparseRows], locate: Locate) -> Any:
         X = chunks[0].X if len(chunks) == 1 else sparse.vstack([part.X for part in chunks], format="csr")
-        require_usable(X, None, locate)
+        require_in_range(X, None, locate)
         return X
 
     def targets(self, chunks: Sequence[SparseRows], locate: Locate) -> npt.NDArray[Any]:

@@ -23,7 +23,7 @@ from bayesvm.data.tables.working_copy import WorkingCopy
 
 _VALUES_AT_ONCE = 2**21  # read from a file; the rows are as many as that allows, so that wide tables fit, too
 MOST_ROWS_AT_ONCE = 2**16
-TOLD_FROM = 10.0  # megabytes
+REPORTED_FROM = 10.0  # megabytes
 
 
 @dataclass(frozen=True)
@@ -141,14 +141,14 @@ def copying(
     copy = WorkingCopy(copy_to)
     began = time.perf_counter()
     size = sum(file.size for file in files) / 1e6
-    told = verbose and size >= TOLD_FROM
+    reported = verbose and size >= REPORTED_FROM
     try:
-        if told:
+        if reported:
             sys.stderr.write(
                 f"copying {len(files)} {kind} file(s) for fast reading, {size:,.1f} MB, to {copy.folder}\n"
             )
         yield copy
-        if told:
+        if reported:
             sys.stderr.write(f"copied: {copy.n_bytes / 1e6:,.1f} MB in {time.perf_counter() - began:.1f} s\n")
     except BaseException:
         copy.remove()
