@@ -35,7 +35,7 @@ class Planted(BayesianSVC):
 
     def __getattribute__(self, name):
         usual = super().__getattribute__(name)
-        if name in ("method", "wrong") or name != self.method:
+        if name in ("method", "wrong") or name.startswith("__") or name != self.method:
             return usual
         return lambda *given: self.wrong(usual(*given))
 

@@ -116,7 +116,7 @@ FORGERIES = {
         "parameters.kernel must be one of",
     ),
     "other columns": (lambda s: s.update(n_features=12), "must be .*D = 12"),
-    "other classes": (lambda s: s.update(classes=s["classes"][:2]), "state.fitted.head"),
+    "other classes": (lambda s: s.update(classes=s["classes"][:2]), "needs 3 labels"),
     "classes that are not sorted": (lambda s: s.update(classes=s["classes"][::-1]), "state.classes must be .*sorted"),
     "another shape": (
         lambda s: s["fitted"]["members"][0]["features"].update(whitening=np.eye(5)),
@@ -134,8 +134,11 @@ FORGERIES = {
     "a negative scale": (lambda s: s["fitted"]["scaler"]["scale"].__imul__(-1.0), "scaler.scale must"),
     "no covariance": (lambda s: _posterior(s)["precision"].fill(0.0), "not positive definite"),
     "another link": (lambda s: s["fitted"].update(link={"name": "Paper", "parameters": {}}), "state.fitted.link"),
-    "the head of two classes": (lambda s: s["fitted"]["head"].update(name="Binary"), "a head for that number"),
-    "a base rate of one": (lambda s: s["fitted"]["head"].update(rates=[1.0, 0.3, 0.3]), "state.fitted.head"),
+    "the head of two classes": (
+        lambda s: s["fitted"]["head"].update(name="Binary"),
+        "Binary cannot have the base rates",
+    ),
+    "a base rate of one": (lambda s: s["fitted"]["head"].update(rates=[1.0, 0.3, 0.3]), "cannot have the base rates"),
     "a negative noise": (lambda s: s["fitted"]["likelihood"].update(noise=-1.0), "a variance from 0"),
     "a fraction of a row": (lambda s: s["fitted"].update(n_samples=0.5), "state.fitted.n_samples"),
     "a trial that there is not": (lambda s: s["fitted"]["report"].update(kept=99), "the trial which was kept"),

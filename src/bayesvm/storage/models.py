@@ -76,7 +76,8 @@ def _model(kind: str, state: dict[str, Any], trusted: Iterable[Any]) -> Model:
     with threads_for_matrices(_largest_matrix(state["fitted"])):
         fitted = fitted_from(state["fitted"], trusted)
         _ = fitted.views  # what cannot predict is an error of the file, not of the first prediction
-    fitted.head.require(fitted.left_out_y, state["classes"])
+    for left_out in fitted.left_out:
+        fitted.head.require(left_out.y, state["classes"])
     if not {type(link) for link in [fitted.link, *fitted.links]} <= set(fitted.head.links):
         raise ValueError(f"{type(fitted.link).__name__} is no link of {type(fitted.head).__name__}")
     parameters = {name: from_plain(value, trusted) for name, value in state["parameters"].items()}

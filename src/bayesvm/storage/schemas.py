@@ -128,9 +128,9 @@ LIMITS = array("f", "L", infinite=True)
 REGION = record({"directions": array("f", "L", "D"), "lower": LIMITS, "upper": LIMITS})
 
 
-def named(known: Mapping[str, type], letter: str | None = None) -> Schema:
+def named(possible: Mapping[str, type], letter: str | None = None) -> Schema:
     """One of these dataclasses of plain values."""
-    return either(*(record({"name": one_of(name)} | fields_of(cls, letter)) for name, cls in known.items()))
+    return either(*(record({"name": one_of(name)} | fields_of(cls, letter)) for name, cls in possible.items()))
 
 
 PLAIN_LINK = named({name: cls for name, cls in LINKS.items() if cls is not Normalised}, "K")
@@ -187,13 +187,15 @@ LEFT_OUT = record(
 FITTED = record(
     {
         "head": named(HEADS, "K"),
-        "likelihood": satisfying(named(LIKELIHOODS), "one with noise from 0", lambda found, _: found["noise"] >= 0),
+        "likelihood": satisfying(
+            named(LIKELIHOODS), "one with a variance from 0", lambda found, _: found["noise"] >= 0
+        ),
         "scale": either(nothing, text),
         "scaler": SCALER,
         "members": MEMBERS,
         "link": LINK,
         "training": record(fields_of(Training) | {"trace": array("f", None)}),
-        "left_out": satisfying(each(LEFT_OUT), "at least one", lambda found, _: len(found) > 0),
+        "left_out": satisfying(each(LEFT_OUT), "one, or one for every member", lambda found, _: len(found) > 0),
         "left_out_rows": either(nothing, array("iu", "N", least=0)),
         "n_samples": either(nothing, whole),
         "report": either(nothing, REPORT),

@@ -162,10 +162,10 @@ def named_state(value: Any) -> dict[str, Any]:
     return {"name": type(value).__name__} | state
 
 
-def named_from(state: dict[str, Any], known: dict[str, Any]) -> Any:
+def named_from(state: dict[str, Any], possible: dict[str, Any]) -> Any:
     """The dataclass of that name; lists become tuples, of which it is made."""
     values = {
-        name: named_from(value, known)
+        name: named_from(value, possible)
         if isinstance(value, dict)
         else tuple(value)
         if isinstance(value, list)
@@ -173,7 +173,7 @@ def named_from(state: dict[str, Any], known: dict[str, Any]) -> Any:
         for name, value in state.items()
         if name != "name"
     }
-    return known[state["name"]](**values)
+    return possible[state["name"]](**values)
 
 
 def report_state(report: Report) -> dict[str, Any]:

@@ -36,8 +36,9 @@ REACH = float(norm.ppf(0.975))  # standard deviations of a 95 % interval to eith
 class Binary(ClassHead):
     """y is 0 or 1; f is above zero where 1 is more probable."""
 
-    rates: tuple[float]  # the share of ones
+    rates: tuple[float, ...]  # one: the share of ones
     links: ClassVar = (Probit, TwoProbits, Paper, Hinge)
+    possible_functions: ClassVar = range(1, 2)
 
     def target(self, y: Codes, number: int) -> Array:
         return signs(y)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +22,7 @@ class ClassHead(Head):
     """y is the number of a class. ``rates`` are base rates: what is known of a row without its X."""
 
     rates: tuple[float, ...]
+    possible_functions: ClassVar[range]  # how many latent functions such a head may have
 
     @property
     def n_functions(self) -> int:
@@ -34,8 +35,8 @@ class ClassHead(Head):
         return max(2, self.n_functions)
 
     def __post_init__(self) -> None:
-        if not all(0 < rate < 1 for rate in self.rates):
-            raise ValueError(f"base rates must lie between 0 and 1, got {self.rates}")
+        if not all(0 < rate < 1 for rate in self.rates) or len(self.rates) not in self.possible_functions:
+            raise ValueError(f"{type(self).__name__} cannot have the base rates {self.rates}")
 
     def require(self, y: npt.NDArray[Any], labels: npt.NDArray[Any] | None) -> None:
         """Codes below the number of classes, and a label for each class."""
