@@ -34,7 +34,7 @@ class Planted(BayesianSVC):
 
     def __getattribute__(self, name):
         usual = super().__getattribute__(name)
-        if name in ("method", "wrong") or name != self.method:
+        if name != object.__getattribute__(self, "__dict__").get("method"):  # a copy has none at first
             return usual
         return lambda *given: self.wrong(usual(*given))
 
