@@ -327,8 +327,16 @@ class Killed(BaseException):
     """Nothing catches it."""
 
 
-def kill(progress):
-    raise Killed
+def killer(at):
+    """A callback that ends a fit at its update number ``at``; those before are in the checkpoint."""
+    updates = []
+
+    def callback(progress):
+        updates.append(progress)
+        if len(updates) == at:
+            raise Killed
+
+    return callback
 
 
 def wavy(n_rows):
@@ -351,8 +359,9 @@ def test_the_kept_trial_is_the_model_whether_a_larger_one_won_or_lost(worth, win
     monkeypatch.setattr(kernel_model, "GROWTH", (10, 60))
     monkeypatch.setattr(kernel_model, "WORTH_TRYING", -1.0)
     monkeypatch.setattr(kernel_model, "WORTH_GROWING", worth)
+    monkeypatch.setattr(kernel_model, "GROWN_TOLERANCE", 0.0)
     rows, y = wavy(400)
-    make = lambda: BayesianSVC(kernel="rbf", scale="standard", random_state=0)
+    make = lambda: BayesianSVC(kernel="rbf", scale="standard", tol=1e-7, random_state=0)
     whole = make().fit(rows, y)
     size = 60 if wins else 10
     fits = [i for i, trial in enumerate(whole.tuning_report_.trials) if trial.what == "fit"]
@@ -361,11 +370,13 @@ def test_the_kept_trial_is_the_model_whether_a_larger_one_won_or_lost(worth, win
     assert_kept(whole, size)
     whole.save(tmp_path / "m")
     assert_kept(bayesvm.load(tmp_path / "m"), size)
-    reached = set()
-    while "training of 60 weights" not in reached:  # killed at every update, until one of the larger model was kept
+    for _ in range(50):  # lives of one update each, until one of the larger model was kept
         with pytest.raises(Killed):
-            make().fit(rows, y, callback=kill, checkpoint=tmp_path / "c", checkpoint_every=0)
-        reached = persistence.read(tmp_path / "c")[2].keys()
+            make().fit(rows, y, callback=killer(2), checkpoint=tmp_path / "c", checkpoint_every=0)
+        if "training of 60 weights" in persistence.read(tmp_path / "c")[2]:
+            break
+    else:
+        pytest.fail("the larger model was never reached")
     resumed = make().fit(rows, y, checkpoint=tmp_path / "c", checkpoint_every=0)
     assert resumed.tuning_report_.kept == whole.tuning_report_.kept
     assert_kept(resumed, size)
