@@ -11,7 +11,6 @@ X = rng.standard_normal((30, 2))
 Y = (X[:, 0] > 0).astype(int)
 
 
-@pytest.mark.slow
 def test_a_few_problems():
     counts, failures = attack(25)
     assert failures == []
@@ -35,7 +34,7 @@ class Planted(BayesianSVC):
 
     def __getattribute__(self, name):
         usual = super().__getattribute__(name)
-        if name in ("method", "wrong") or name.startswith("__") or name != self.method:
+        if name != object.__getattribute__(self, "__dict__").get("method"):  # a copy has none at first
             return usual
         return lambda *given: self.wrong(usual(*given))
 
