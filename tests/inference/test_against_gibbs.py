@@ -64,6 +64,7 @@ def records(request):
     return request.param, {record["bound"]: record for record in found}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("bound", ["exact", "augmented"])
 def test_each_bound_is_as_far_from_the_posterior_as_it_was_measured(records, bound):
     name, found = records
