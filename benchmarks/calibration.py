@@ -6,6 +6,7 @@ The first part needs the tables `magic` and `covtype` in the folder that BAYESVM
 import time
 
 import numpy as np
+from experiments.runs.spent import added_up
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.datasets import make_blobs
 from sklearn.metrics import log_loss
@@ -19,7 +20,6 @@ from bayesvm.datasets import load_table, waveform
 from bayesvm.inference import fitting
 from bayesvm.inference.kernel_model import KernelModel
 from bayesvm.kernels import RBF
-from experiments.runs.spent import added_up
 
 
 def timed(work, repeat=1):

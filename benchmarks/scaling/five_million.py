@@ -14,8 +14,8 @@ from sklearn.metrics import log_loss
 from threadpoolctl import threadpool_limits
 
 from bayesvm import load
-from bayesvm.core.links import Probit
 from bayesvm.core.latent import Block
+from bayesvm.core.links import Probit
 from bayesvm.data.scaling import ColumnMoments
 from bayesvm.inference.inducing import clusters
 from bayesvm.kernels import RBF
