@@ -38,7 +38,7 @@ docs: $(VENV)/.docs
 bench: $(VENV)/.bench
 	$(BIN)/python -m benchmarks.throughput
 	$(BIN)/python benchmarks/memory.py
-	$(BIN)/python benchmarks/calibration.py
+	$(BIN)/python -m benchmarks.calibration
 	$(BIN)/python benchmarks/tuning.py
 
 # Time and memory of large tables, into docs/scaling.md: hours; `python -m benchmarks.scaling --only gemm` is one part.

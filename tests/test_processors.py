@@ -23,6 +23,7 @@ print(*simd("found"))
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif("NPY_DISABLE_CPU_FEATURES" in os.environ, reason="this run is itself as on another processor")
 @pytest.mark.parametrize("processor", PROCESSORS, ids=lambda processor: processor.name)
 def test_the_libraries_choose_as_on_that_processor(processor):

@@ -19,5 +19,6 @@ def test_checkpoints_are_refused_or_resumed_with_the_same_bits():
     assert sum(counts.values()) == 60
 
 
+@pytest.mark.slow
 def test_the_attack_is_the_same_for_a_seed():
     assert model_files.attack(15, seed=3) == model_files.attack(15, seed=3)

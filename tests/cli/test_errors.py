@@ -288,6 +288,7 @@ sys.exit(run(sys.argv[1:]))
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="no limits of POSIX")
 def test_a_model_is_kept_elsewhere_if_the_disk_is_full_after_training(small, tmp_path):
     folder, elsewhere = small(), tmp_path / "temporary files"

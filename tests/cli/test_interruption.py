@@ -13,6 +13,7 @@ from tests.cli.conftest import some_people, write_csv
 from tests.cli.driver import bayesvm, environment, process
 
 
+@pytest.mark.slow
 def test_ctrl_c_writes_the_model(tmp_path):
     write_csv(tmp_path / "people.csv", some_people(4_000, 0))
     # A shell that starts tests in the background has them ignore the signal; the child should not.
@@ -41,6 +42,7 @@ def test_ctrl_c_writes_the_model(tmp_path):
     assert "interrupted" in bayesvm("inspect", "people.bayesvm", folder=tmp_path).out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("module", ["numpy", "sklearn", "typer", "pyarrow"])
 def test_ctrl_c_during_imports_says_stopped(module, tmp_path):
     script = f"""

@@ -88,6 +88,7 @@ def test_json_has_its_own_escapes_and_the_same_names(evil):
     assert known["file"]["path"] == MODEL
 
 
+@pytest.mark.slow
 def test_tracebacks_show_names_escaped(evil):
     done = process("fit", f"no{EVIL}.csv", "-t", "y", "--traceback", folder=evil)
     assert done.code == 1

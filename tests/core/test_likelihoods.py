@@ -68,6 +68,7 @@ def test_exact_hinge_is_the_expected_log_likelihood():
     np.testing.assert_allclose(LIKELIHOODS["exact"].update(m, v, y).bound, exact, atol=1e-7)
 
 
+@pytest.mark.slow
 def test_noise_is_integrated_out_before_f():
     """By quadrature over f of the expectation over the noise, itself by quadrature."""
     noise = 0.7

@@ -9,6 +9,7 @@ from bayesvm.datasets import breiman, ringnorm, twonorm, waveform
 BAYES_ERROR = {twonorm: 0.0228, ringnorm: 0.0124}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("generate", [waveform, twonorm, ringnorm])
 def test_probability_is_calibrated_and_reproducible(generate):
     data = generate(200_000, random_state=0)

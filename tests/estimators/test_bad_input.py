@@ -150,6 +150,7 @@ HARD_TABLES = {
 }
 
 
+@pytest.mark.slow
 @both
 @pytest.mark.parametrize("precision", ["single", "double"])
 @pytest.mark.parametrize("scale", ["auto", None])

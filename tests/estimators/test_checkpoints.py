@@ -211,6 +211,7 @@ def test_one_changed_value_is_other_data(tmp_path):
         make().fit(other, y, checkpoint=tmp_path / "c")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stop", ["time", "Ctrl-C"])
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_a_fit_stopped_while_it_was_tuned_starts_anew(stop, tmp_path, monkeypatch):

@@ -48,6 +48,7 @@ def test_decision_probability_and_prediction_agree(link):
     np.testing.assert_allclose(model.predict_log_proba(Xb), np.log(probability), atol=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("inference", ["auto", "batch", "stochastic"])
 def test_same_bits_whatever_the_number_of_threads(inference):
     data = waveform(40_000, random_state=0)

@@ -238,6 +238,7 @@ def client(cluster):
         yield client
 
 
+@pytest.mark.slow
 def test_processes_give_the_fit_in_memory_and_lazy_predictions(client):
     rows, y = dask.persist(array(X), array(TWO))
     far, memory = BayesianSVC(**PLAIN).fit(rows, y), BayesianSVC(**PLAIN).fit(X, TWO)

@@ -176,6 +176,7 @@ def test_tuning_beats_the_usual_kernel_where_that_is_far_off():
     assert max(loss["auto"], loss["loo"]) < 0.5 * loss[None]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kernel", "inference"), [(RBF(0.3, 0.5), "batch"), (Matern(20.0, 0.5), "stochastic")])
 def test_the_papers_way_raises_the_elbo(kernel, inference):
     X, y = noisy(200, 3)
@@ -359,6 +360,7 @@ HARD = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "tune"), [*((name, "auto") for name in HARD), ("twenty rows", "elbo"), ("perfectly separable", "elbo")]
 )

@@ -80,6 +80,7 @@ def test_intervals_are_those_of_resampled_rows(n_classes, weight):
         assert found[name][1:] == pytest.approx(np.quantile(drawn, (0.025, 0.975)), abs=noise)
 
 
+@pytest.mark.slow
 def test_intervals_hold_the_truth_about_as_often_as_they_say():
     def truth(name):
         return metrics(calibrated(200_000, seed=99), n_bootstrap=0)[name].value

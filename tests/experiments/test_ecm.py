@@ -39,6 +39,7 @@ def dual_solution(K, y, slope, sweeps=5000):
     return f, gap
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("length_scale", [3.5, 5.0])
 @pytest.mark.parametrize("prior", PRIORS)
 def test_mode_is_the_support_vector_machine_of_the_dual(prior, length_scale):

@@ -129,6 +129,7 @@ def test_uncertainty(link, n_classes):
         )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("link", ["calibrated", "probit", "hinge", "paper"])
 @pytest.mark.parametrize("n_classes", LABELS)
 @pytest.mark.parametrize("make", [BayesianLinearSVC, BayesianSVC], ids=["linear", "kernel"])
@@ -203,6 +204,7 @@ REAL = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", REAL)
 def test_real_rows_and_a_fit_in_single_precision(name):
     load, model = REAL[name]

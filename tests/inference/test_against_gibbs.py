@@ -64,6 +64,7 @@ def records(request):
     return request.param, {record["bound"]: record for record in found}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("bound", ["exact", "augmented"])
 def test_each_bound_is_as_far_from_the_posterior_as_it_was_measured(records, bound):
     name, found = records
@@ -71,6 +72,7 @@ def test_each_bound_is_as_far_from_the_posterior_as_it_was_measured(records, bou
         assert found[bound][figure] == pytest.approx(value, abs=tolerance), figure
 
 
+@pytest.mark.slow
 def test_the_exact_bound_is_closer_in_everything(records):
     _, found = records
     for figure in ("mean_rmse", "mean_max_abs", "loo_mean_rmse", "loo_probability_rmse"):

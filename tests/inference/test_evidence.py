@@ -31,6 +31,7 @@ def climbed(family, rows=None, updates=10, batch_size=None, seed=0):
     return maximise(rows or some_rows(), family, updates, batch_size, np.random.default_rng(seed))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("bound", LIKELIHOODS)
 def test_the_elbo_climbs_as_high_as_a_grid_of_fits(bound):
     def fitted(scale, variance):
@@ -64,6 +65,7 @@ def test_few_updates_between_steps_lead_to_the_same_place():
     assert one.elbo == pytest.approx(ten.elbo, abs=0.02 * N)
 
 
+@pytest.mark.slow
 def test_a_linear_prior_climbs_too():
     family = LinearFamily(np.array([1e-3]), 6, np.array([10.0]))
     found, _ = climbed(family)

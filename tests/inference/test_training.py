@@ -84,6 +84,7 @@ def test_exact_bound_survives_a_kernel_on_which_undamped_steps_oscillate():
     assert (np.diff(result.trace) >= -1e-9 * abs(result.elbo)).all()
 
 
+@pytest.mark.slow
 @every_bound
 @pytest.mark.parametrize("rate", [AdaptiveRate(), RobbinsMonro(), FixedRate(0.05)])
 def test_minibatches_alone_come_near_the_batch_optimum(bound, rate):
@@ -98,6 +99,7 @@ def test_minibatches_alone_come_near_the_batch_optimum(bound, rate):
     assert elbo_at(problem, source, function.posterior) > batch.elbo - allowed * 3000
 
 
+@pytest.mark.slow
 @every_bound
 def test_stochastic_and_growing_subsets_end_at_the_batch_optimum(bound, monkeypatch):
     monkeypatch.setattr(training, "SMALLEST_SUBSET", 200)
@@ -116,6 +118,7 @@ def test_growing_subsets_need_few_passes(monkeypatch):
     assert growing.elbo > batch.elbo - 3e-4 * 3000
 
 
+@pytest.mark.slow
 @every_bound
 @pytest.mark.parametrize("tol", [1e-3, 1e-4, 1e-6])
 def test_stop_rule_keeps_its_promise(bound, tol):

@@ -76,6 +76,7 @@ def test_every_feature_gets_a_length_scale_where_rows_suffice_and_relevance_may_
         assert np.ndim(entry.kernel.length_scale) == 0
 
 
+@pytest.mark.slow
 def test_pure_noise_keeps_one_length_scale():
     for seed in range(3):
         sample = a_sample(700, seed=seed)

@@ -28,6 +28,7 @@ def test_no_display_is_missing(name):
         assert inspect.getdoc(getattr(display, method))
 
 
+@pytest.mark.slow
 def test_without_matplotlib_the_error_names_the_extra():
     code = (
         "import sys; sys.modules['matplotlib'] = sys.modules['matplotlib.pyplot'] = None\n"
@@ -38,6 +39,7 @@ def test_without_matplotlib_the_error_names_the_extra():
     assert 'pip install "bayesvm[plots]"' in done.stderr
 
 
+@pytest.mark.slow
 def test_importing_the_displays_loads_no_matplotlib():
     code = "import bayesvm.inspection, sys; print('matplotlib' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)  # noqa: S603

@@ -17,6 +17,7 @@ def test_the_report_gets_the_name_of_the_model(binary, folder, capsys):
     assert f"written: {out} ({out.stat().st_size / 1000:,.0f} kB)" in capsys.readouterr().out.replace("\n", "")
 
 
+@pytest.mark.slow
 def test_it_is_judged_on_a_table(plain, folder, capsys):
     arguments = [str(folder / "plain.bayesvm"), str(folder / "test.csv"), "--target", "kind", "--quiet"]
     assert run(["report", *arguments, "--out", str(folder / "judged.html")]) == 0

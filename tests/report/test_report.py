@@ -158,6 +158,7 @@ def test_the_same_model_gives_the_same_bytes_and_a_light_file(page, binary, writ
     assert not list(folder.glob("*.tmp"))
 
 
+@pytest.mark.slow
 def test_a_saved_model_gives_the_same_report(page, binary, written, folder):
     binary.save(folder / "people.bayesvm")
     again = written("loaded", TableModel.load(folder / "people.bayesvm"))
@@ -194,6 +195,7 @@ def test_a_linear_model_without_rows_says_what_is_missing(folder, written, linea
     assert "there are no rows to try it on" in parsed.words
 
 
+@pytest.mark.slow
 def test_an_estimator_alone_with_a_table_to_judge_it_by(plain, written):
     model, test = plain
     parsed = Page(written("plain", model, test))
@@ -202,6 +204,7 @@ def test_an_estimator_alone_with_a_table_to_judge_it_by(plain, written):
     assert "sepal length (cm)" in parsed.words
 
 
+@pytest.mark.slow
 def test_a_model_of_libsvm_files(from_libsvm, written):
     parsed = Page(written("libsvm", from_libsvm))
     assert "features of a LIBSVM file" in parsed.words
@@ -234,6 +237,7 @@ def test_a_folder_that_does_not_exist_is_told_before_the_work(binary, folder):
         write_report(binary, folder / "nowhere" / "report.html")
 
 
+@pytest.mark.slow
 def test_a_model_from_a_file_gives_the_same_bytes(binary, folder, written, page):
     binary.save(folder / "same.bayesvm")
     assert written("same", TableModel.load(folder / "same.bayesvm")) == page
