@@ -23,6 +23,7 @@ CALIBRATED = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:the weights are so uneven", "ignore:.*exact copies")
 @parametrize_with_checks(
     [
