@@ -28,6 +28,9 @@ exclude_patterns = [
 ]
 templates_path = ["_templates"]
 nitpicky = True
+nitpick_ignore = [
+    ("py:obj", "prior_variance_")
+]  # numpydoc links an attribute that is a property, which has no entry
 smartquotes = False  # what is copied from a page must work
 
 # Pages are GitHub's Markdown: formulas between dollars, anchors as GitHub makes them.
