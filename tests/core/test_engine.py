@@ -41,7 +41,7 @@ def view(posteriors, features=FEATURES, n_rows=0):
 
 def adjoint_view(posteriors):
     functions = [LatentFunction(k, 0.1 * k, q) for k, q in enumerate(posteriors)]
-    return NUMPY.adjoint_view(FEATURES, functions)
+    return NUMPY.adjoint_view(functions)
 
 
 FINAL, BEFORE = posteriors(1), posteriors(2)

@@ -69,7 +69,7 @@ def signs(y, label):
 def view(features, offsets, posteriors):
     """Functions in the weights' own coordinates."""
     functions = [LatentFunction(i, c, q) for i, (c, q) in enumerate(zip(offsets, posteriors, strict=True))]
-    return View.for_adjoints(features, functions)
+    return View.for_adjoints(functions)
 
 
 def in_blocks(y, weight=OMEGA, cuts=(20,)):

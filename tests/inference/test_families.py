@@ -65,7 +65,7 @@ def test_the_gradient_is_that_of_an_objective_by_the_vector(family):
         return block_statistics([block], Workspace(), view=view_at(x), **how).each[0].bound
 
     features = family.features(x)
-    adjoint = View.for_adjoints(features, [LatentFunction(0, 0.2, q)])
+    adjoint = View.for_adjoints([LatentFunction(0, 0.2, q)])
     total = block_elbo_gradient([block], Workspace(), features=features, view=adjoint, **how)
     found = family.gradient(features, total)
     assert found.shape == x.shape

@@ -132,11 +132,11 @@ class View:
         return cls(prepared, targets, tuple(function.offset for function in functions), rounded, parent), where
 
     @classmethod
-    def for_adjoints(cls, features: Features, functions: Sequence[LatentFunction], parent: View | None = None) -> Self:
-        """The view in double precision whose marginals ``pull_marginals`` can go back through."""
+    def for_adjoints(cls, functions: Sequence[LatentFunction], parent: View | None = None) -> Self:
+        """The view in double precision whose marginals ``pull_marginals`` can go back through, given the features."""
         where = [full(function).adjoint_coordinates() for function in functions]
         targets, offsets = zip(*((function.target, function.offset) for function in functions), strict=True)
-        return cls(features.prepared(None, np.float64), targets, offsets, tuple(where), parent)
+        return cls(_no_features, targets, offsets, tuple(where), parent)
 
     def marginals(self, X: Array, workspace: Workspace) -> Iterator[Marginals]:
         """One function after the other; arrays are valid until the next."""
@@ -184,6 +184,10 @@ class View:
             at = [(m.mean, m.total_variance) for m in self.marginals(block.X, workspace)]
             parts.append([np.column_stack(column) for column in zip(*at, strict=True)])
         return Moments(*map(np.concatenate, zip(*parts, strict=True)))
+
+
+def _no_features(*_: Any) -> tuple[Array, Array | None]:
+    raise TypeError("a view for adjoints is given the features, which must be recorded")
 
 
 def _explained(phi: Array, spread: Array, workspace: Workspace) -> Array:

@@ -51,7 +51,7 @@ class Problem:
 
     def adjoint_view(self, functions: Sequence[LatentFunction]) -> View:
         """Functions as gradients see them."""
-        return self.engine.adjoint_view(self.features, functions, self.parent)
+        return self.engine.adjoint_view(functions, self.parent)
 
     def start(self, offsets: Sequence[float] | None = None) -> list[LatentFunction]:
         """The head's functions at the prior."""

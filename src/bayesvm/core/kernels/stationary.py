@@ -20,7 +20,7 @@ from bayesvm.core.workspace import Workspace
 PANEL_BYTES = 2**18  # of a matrix, that all calls of a profile are done to while the processor's cache has them
 STEP = 6e-6  # of a logarithm, for central differences: errors of rounding and of the step are alike
 UNIT = 1e-12  # by which f(0) may differ from one
-COINCIDENT = 1e-13  # d² below which a row is the point itself but for rounding
+FARTHEST = 1e150  # from the points; a row as far has a slope of zero, and its square must not overflow
 
 
 class Stationary(Kernel):
@@ -89,23 +89,23 @@ class Stationary(Kernel):
         with np.errstate(divide="ignore", invalid="ignore"):
             value, slope = self.profile(squared)
         value, slope = variance * value, variance * slope
-        np.copyto(slope, 0.0, where=squared < COINCIDENT)
+        np.copyto(slope, 0.0, where=~np.isfinite(slope))  # of a row that is the point itself
 
         def pull(adjoint: Array) -> KernelGradient:
-            A, rows, points = adjoint * slope, distances.scaled(X), distances.points
+            A, centre = adjoint * slope, np.mean(Z, axis=0)  # squares are taken apart below, so they should be small
+            rows, points = np.clip(X - centre, -FARTHEST, FARTHEST), Z - centre
             drawn, by_point = A.T @ rows, A.sum(axis=0)
             squares = A.sum(axis=1) @ rows**2 - 2 * np.einsum("mj,mj->j", drawn, points) + by_point @ points**2
-            parameters = {"length_scale": squares, "variance": np.array([np.vdot(adjoint, value)])}
-            return KernelGradient(
-                parameters | self._by_shape(squared, adjoint),
-                (drawn - by_point[:, None] * points) * distances.inverse_scale,
-            )
+            inverse_square = distances.inverse_scale**2
+            parameters = {"length_scale": squares * inverse_square, "variance": np.array([np.vdot(adjoint, value)])}
+            by_shape = self._by_shape(squared, adjoint)
+            return KernelGradient(parameters | by_shape, (drawn - by_point[:, None] * points) * inverse_square)
 
         return Recorded(value, pull)
 
     def pull_diagonal(self, X: Array, adjoint: Array) -> ByParameter:
         zeros = {name: np.zeros(1) for name in self.parameters}
-        along = {"length_scale": np.zeros(X.shape[1]), "variance": np.array([adjoint @ self.diagonal(X)])}
+        along = {"length_scale": np.zeros(X.shape[1]), "variance": np.array([self.variance * adjoint.sum()])}
         return zeros | along
 
     def _by_shape(self, squared: Array, adjoint: Array) -> ByParameter:
