@@ -209,7 +209,7 @@ def gap(**what):
         ),
         (lambda: (unknown(A), B.rechunk(60)), "X has 5 partitions and y has 1.*compute_chunk_sizes"),
         (lambda: (unknown(A), Y), "y lies in memory.*compute_chunk_sizes"),
-        (lambda: (frame()[["a", "y"]], frame()["y"]), "column 'y' of X is no column of numbers.*OneHotEncoder"),
+        (lambda: (frame()[["a", "y"]], frame()["y"]), "column 'y' of X does not hold numbers.*OneHotEncoder"),
         (lambda: (B[:, None], B), "X must hold numbers.*astype"),
         (lambda: (B, B), "known number of columns"),
         (lambda: (A, A), "y must be one column, got 3"),

@@ -218,7 +218,7 @@ def test_files_of_different_columns(tmp_path):
 )
 def test_features_that_are_no_numbers(tmp_path, values, words):
     path = save(tmp_path / "a.parquet", odd=values)
-    with pytest.raises(TypeError, match=rf"column 'odd' of .*a\.parquet is no column of numbers.*{words}.*columns="):
+    with pytest.raises(TypeError, match=rf"column 'odd' of .*a\.parquet does not hold numbers.*{words}.*columns="):
         open_table(path, "y")
     assert open_table(path, "y", columns=["x1"]).n_features == 1
 

@@ -168,7 +168,7 @@ def columns_of(X: Any) -> PartitionColumns:
         for name, kind in zip(names, X.dtypes, strict=True):
             if kind.kind not in "biuf":
                 raise ValueError(
-                    f"column {name!r} of X is no column of numbers: its type is {kind}. Encode such columns first, "
+                    f"column {name!r} of X does not hold numbers: its type is {kind}. Encode such columns first, "
                     f"for example with sklearn.preprocessing.OneHotEncoder, or leave it out: X.drop(columns=[{name!r}])"
                 )
         return PartitionColumns(

@@ -14,7 +14,7 @@ from bayesvm.extras import optional
 
 EXACT_IN_FLOAT32 = {"null", "bool", "int8", "uint8", "int16", "uint16", "halffloat", "float"}  # Arrow's names of types
 PANDAS_INDEX = re.compile(r"__index_level_\d+__|__null_dask_index__")
-TEXT_EXAMPLE = b"bayesvm.example"  # key of a field's metadata: a value that is no number, and where it is
+TEXT_EXAMPLE = b"bayesvm.example"  # key of a field's metadata: a value that is not a number, and its place
 
 Schemas = Sequence[tuple[SourceFile, Any]]  # files with their pyarrow schemas
 
@@ -103,7 +103,7 @@ def require_numbers(file: SourceFile, field: Any) -> None:
     kind = field.type
     if types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind) or types.is_decimal(kind):
         return
-    if types.is_null(kind):  # a file without rows may know no types; where there are rows, they are told as missing
+    if types.is_null(kind):  # a file without rows may have no types; else values are reported as missing
         return
     if types.is_temporal(kind):
         remedy = "turn it into numbers, such as days since a date"
@@ -113,7 +113,7 @@ def require_numbers(file: SourceFile, field: Any) -> None:
         remedy = "encode it as numbers (sklearn.preprocessing.OneHotEncoder)"
     example = (field.metadata or {}).get(TEXT_EXAMPLE)
     raise TypeError(
-        f"column {field.name!r} of {file} is no column of numbers: its type is {kind}"
+        f"column {field.name!r} of {file} does not hold numbers: its type is {kind}"
         f"{f', and it holds {example.decode()}' if example else ''}; {remedy}, "
         "or leave it out: name the features with columns=[…]"
     )
