@@ -239,7 +239,8 @@ class BaseBayesianSVC(PredictingClassifier, metaclass=ABCMeta):
         """The estimator that ``as_model`` was called on."""
         estimator = cls(**model.parameters)
         check_parameters(estimator, cls._parameter_checks)
-        estimator.n_features_in_, estimator.classes_, estimator.fitted_ = model.n_features, model.classes, model.fitted
+        estimator.n_features_in_, estimator.fitted_ = model.n_features, model.fitted
+        estimator.classes_ = np.asarray(model.classes)
         if model.feature_names is not None:
             estimator.feature_names_in_ = model.feature_names
         return estimator

@@ -28,7 +28,7 @@ class Model:
 
     kind: str
     parameters: dict[str, Any]
-    classes: npt.NDArray[Any]
+    classes: npt.NDArray[Any] | None  # labels of the outcomes, where the head has some
     n_features: int
     feature_names: npt.NDArray[Any] | None
     fitted: Fitted

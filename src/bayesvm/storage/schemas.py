@@ -296,7 +296,7 @@ def check_model(parameters: Iterable[str], state: Any, beside: Schema) -> None:
     whole_state = record(
         {
             "parameters": record({}, {name: PARAMETERS.get(name, ONE_VALUE) for name in parameters}),
-            "classes": CLASSES,
+            "classes": either(nothing, CLASSES),  # the head says whether it needs them
             "n_features": size("D"),
             "feature_names": either(nothing, array("UO", "D")),
             "fitted": satisfying(FITTED, "a model whose left-out rows fit its members", _left_out_fit),
