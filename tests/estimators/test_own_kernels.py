@@ -93,3 +93,21 @@ def test_a_kernel_of_a_script_is_refused_when_it_is_saved(tmp_path):
 def test_names_of_new_kernels_are_tuned(kernel):
     model = fitted(kernel)
     assert 1 - model.score(rows, data.y[300:]) < 0.2
+
+
+@pytest.mark.parametrize("trusted", [PATHS[0], Cauchy, [Cauchy], (PATHS[0],)], ids=["path", "class", "list", "tuple"])
+def test_one_class_or_several_can_be_trusted(trusted, tmp_path):
+    model = fitted(Cauchy(4.0, 4.0), tune=None)
+    model.save(tmp_path / "model")
+    assert np.array_equal(
+        bayesvm.load(tmp_path / "model", trusted=trusted).predict_proba(rows), model.predict_proba(rows)
+    )
+
+
+def test_a_kernel_that_a_checkpoint_could_not_hold_is_refused_at_once(tmp_path):
+    class Local(Cauchy):
+        """Nobody can import it."""
+
+    with pytest.raises(TypeError, match="the kernel Local cannot be saved.*define the class at the top level"):
+        BayesianSVC(Local(4.0), n_inducing=30).fit(X, y, checkpoint=tmp_path / "checkpoint")
+    assert not (tmp_path / "checkpoint").exists()

@@ -13,6 +13,7 @@ from sklearn.preprocessing import StandardScaler
 
 from bayesvm import BayesianLinearSVC, BayesianSVC
 from bayesvm.datasets import waveform
+from tests.storage.committees import committee
 
 X, y = load_breast_cancer(return_X_y=True)
 Xw, yw = load_wine(return_X_y=True)
@@ -145,3 +146,15 @@ def test_weights_are_routed_as_metadata():
         weight = np.ones(len(yw))
         scores = cross_validate(model, Xw, yw, params={"sample_weight": weight}, cv=3)
     assert scores["test_score"].mean() > 0.9
+
+
+def test_what_cannot_learn_more_says_so():
+    data = waveform(200, random_state=0)
+    diagonal = BayesianLinearSVC(covariance="diagonal").fit(data.X, data.y).set_params(covariance="full")
+    with pytest.raises(ValueError, match="diagonal covariance and cannot learn more"):
+        diagonal.partial_fit(data.X, data.y)
+    model = BayesianSVC(n_inducing=20, tune=None, random_state=0).fit(data.X, data.y)
+    twice = committee([model, model])
+    with pytest.raises(ValueError, match="2 members; only a model with one can learn more"):
+        twice.partial_fit(data.X, data.y)
+    assert len(twice.fitted_.members) == 2

@@ -178,6 +178,17 @@ FORGERIES = {
         lambda state: state["fitted"]["left_out"][1].update(weight=np.ones(149)),
         r"left_out\[1\].weight must be",
     ),
+    "features of another estimator": (
+        lambda state: state["fitted"]["members"][3].update(
+            features={"root": np.ones(4), "intercept": False},
+            functions=[{"target": 0, "offset": 0.0, "posterior": {"precision": np.eye(4), "linear": np.zeros(4)}}],
+        ),
+        "the members of a BayesianSVC have InducingFeatures",
+    ),
+    "weights whose sum is infinite": (
+        lambda state: [one.update(weight=1e308) for one in state["fitted"]["members"]],
+        "members with some weight",
+    ),
     "a class that there is not": (
         lambda state: state["fitted"]["left_out"][2].update(y=np.full(150, 2)),
         "numbers of 2 classes",

@@ -34,7 +34,7 @@ from bayesvm.inference.settings import Settings
 from bayesvm.inference.training import Callback
 from bayesvm.progress import progress_display
 from bayesvm.storage.checkpoints import CheckpointFile, identity
-from bayesvm.storage.kernels import classes_of
+from bayesvm.storage.kernels import classes_of, require_storable
 from bayesvm.storage.models import Model, write_model
 from bayesvm.warn import warn_user
 
@@ -53,6 +53,7 @@ class BaseBayesianSVC(PredictingClassifier, metaclass=ABCMeta):
     """A classifier that learns by ``inference.fitting``; subclasses say what its features are."""
 
     _parameter_checks = COMMON
+    _feature_map: ClassVar[type]  # of its members
     _kind: ClassVar[str]  # what a saved model is called; a class that does not set it itself cannot be saved
 
     elbo_ = FittedAttribute(lambda fitted: fitted.training.elbo)
@@ -156,11 +157,11 @@ class BaseBayesianSVC(PredictingClassifier, metaclass=ABCMeta):
 
     def _checkpoint(self, path: Any, every: float) -> CheckpointFile | NoCheckpoint:
         """The file, which may name the classes of the kernel that was given."""
-        return (
-            NoCheckpoint()
-            if path is None
-            else CheckpointFile.open(path, every, classes_of(getattr(self, "kernel", None)))
-        )
+        if path is None:
+            return NoCheckpoint()
+        kernel = getattr(self, "kernel", None)
+        require_storable(kernel)  # now, not after tuning
+        return CheckpointFile.open(path, every, classes_of(kernel))
 
     def _stream_classes(self, classes: Any, *, first: bool) -> np.ndarray:
         if first and classes is None:
@@ -239,6 +240,8 @@ class BaseBayesianSVC(PredictingClassifier, metaclass=ABCMeta):
         """The estimator that ``as_model`` was called on."""
         estimator = cls(**model.parameters)
         check_parameters(estimator, cls._parameter_checks)
+        if not all(isinstance(member.features, cls._feature_map) for member in model.fitted.members):
+            raise ValueError(f"the members of a {cls.__name__} have {cls._feature_map.__name__}")
         estimator.n_features_in_, estimator.fitted_ = model.n_features, model.fitted
         estimator.classes_ = np.asarray(model.classes)
         if model.feature_names is not None:

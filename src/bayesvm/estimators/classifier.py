@@ -145,6 +145,7 @@ class BayesianSVC(BaseBayesianSVC):
     """
 
     _kind = "BayesianSVC"
+    _feature_map = InducingFeatures
     _parameter_checks = COMMON | {
         "n_inducing": whole(1, "auto", None),
         "max_inducing": whole(1),

@@ -55,6 +55,7 @@ class BayesianLinearSVC(BaseBayesianSVC):
     """
 
     _kind = "BayesianLinearSVC"
+    _feature_map = LinearFeatures
     _parameter_checks = COMMON | {
         "fit_intercept": one_of(True, False),
         "covariance": one_of("full", "diagonal"),
@@ -63,9 +64,9 @@ class BayesianLinearSVC(BaseBayesianSVC):
         "scale": one_of("auto", "standard", "common", None),  # coefficients of ranks would mean nothing
     }
 
-    coef_ = FittedAttribute(lambda fitted: _coefficients(fitted).mean)
-    intercept_ = FittedAttribute(lambda fitted: _coefficients(fitted).intercept)
-    coef_covariance_ = FittedAttribute(lambda fitted: _coefficients(fitted).covariance)
+    coef_ = FittedAttribute(lambda fitted: _coefficients(fitted)[0])
+    intercept_ = FittedAttribute(lambda fitted: _coefficients(fitted)[1])
+    coef_covariance_ = FittedAttribute(lambda fitted: _covariance(fitted))  # noqa: PLW0108  (it is defined below)
 
     def __init__(
         self,
@@ -125,14 +126,6 @@ class BayesianLinearSVC(BaseBayesianSVC):
         return LinearModel(prior, bool(self.fit_intercept), full_covariance=self.covariance == "full")
 
 
-class _Coefficients(NamedTuple):
-    """In the units of X, a row for each latent function."""
-
-    mean: np.ndarray
-    covariance: np.ndarray
-    intercept: np.ndarray
-
-
 def _features(fitted: Fitted) -> LinearFeatures:
     features = fitted.member.features
     if not isinstance(features, LinearFeatures):
@@ -140,25 +133,44 @@ def _features(fitted: Fitted) -> LinearFeatures:
     return features
 
 
-def _coefficients(fitted: Fitted) -> _Coefficients:
-    """From weights on whitened features to coefficients of the columns."""
-    features, scaler = _features(fitted), fitted.scaler
-    if not isinstance(scaler, ColumnScaler):
-        raise TypeError("coefficients of ranks would mean nothing")
-    root, width = features.root, features.n_weights - features.intercept
-    scale = np.ones(width) if scaler.scale is None else scaler.scale
-    centre = np.zeros(width) if scaler.centre is None else scaler.centre
-    weights, covariances = [], []
+class _Columns(NamedTuple):
+    """What leads from weights on whitened features to coefficients of the columns."""
+
+    root: np.ndarray
+    width: int
+    scale: np.ndarray
+    centre: np.ndarray
+
+    @classmethod
+    def of(cls, fitted: Fitted) -> _Columns:
+        features, scaler = _features(fitted), fitted.scaler
+        if not isinstance(scaler, ColumnScaler):
+            raise TypeError("coefficients of ranks would mean nothing")
+        width = features.n_weights - features.intercept
+        scale = np.ones(width) if scaler.scale is None else scaler.scale
+        centre = np.zeros(width) if scaler.centre is None else scaler.centre
+        return cls(features.root, width, scale, centre)
+
+
+def _coefficients(fitted: Fitted) -> tuple[np.ndarray, np.ndarray]:
+    """Posterior means of coefficients and intercepts in the units of X, a row for each latent function."""
+    root, width, scale, centre = _Columns.of(fitted)
+    means = [function.posterior.mean for function in fitted.member.functions]
+    weights = np.stack([root * mean if root.ndim == 1 else root @ mean for mean in means])
+    coefficients = weights[:, :width] / scale
+    bias = weights[:, width:].sum(axis=1)  # the intercept's weight, if there is one
+    return coefficients, bias - coefficients @ centre
+
+
+def _covariance(fitted: Fitted) -> np.ndarray:
+    """Posterior covariance of the coefficients, or their variances, of each latent function."""
+    root, width, scale, _ = _Columns.of(fitted)
+    covariances = []
     for function in fitted.member.functions:
         q = function.posterior
-        weights.append(root * q.mean if root.ndim == 1 else root @ q.mean)
         if isinstance(q, Gaussian):
             spread = root[:width, None] * q.root[:width] if root.ndim == 1 else root[:width] @ q.root
             covariances.append((spread @ spread.T) / np.outer(scale, scale))
         elif isinstance(q, DiagonalGaussian):
             covariances.append((root**2 * q.variance)[:width] / scale**2)
-    stacked = np.stack(weights)
-    coefficients = stacked[:, :width] / scale
-    bias = stacked[:, width:].sum(axis=1)  # the intercept's weight, if there is one
-    covariance = covariances[0] if len(covariances) == 1 else np.stack(covariances)
-    return _Coefficients(coefficients, covariance, bias - coefficients @ centre)
+    return covariances[0] if len(covariances) == 1 else np.stack(covariances)

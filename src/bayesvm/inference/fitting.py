@@ -14,6 +14,7 @@ import numpy as np
 
 from bayesvm.core.cavities import Cavities
 from bayesvm.core.heads import Head
+from bayesvm.core.latent import full
 from bayesvm.core.linalg import OUT_OF_RANGE, NotFiniteError, NotPositiveDefiniteError
 from bayesvm.core.members import Member
 from bayesvm.core.posterior import Gaussian
@@ -170,12 +171,12 @@ def _ready(model: FeatureModel, raw: BlockSource, session: Session) -> Prepared:
 
 def _continued(start: Fitted, *, as_prior: bool) -> Prepared:
     """The scaling, features and functions of an earlier fit, which are the start, or the prior too."""
+    if len(start.members) > 1:
+        raise ValueError(f"the earlier fit has {len(start.members)} members; only a model with one can learn more")
+    if not all(isinstance(function.posterior, Gaussian) for function in start.member.functions):
+        raise ValueError("the earlier fit has a diagonal covariance and cannot learn more; fit a new estimator")
     standard = None if as_prior else Gaussian.prior(start.member.features.n_weights)
-    functions = [
-        replace(function, prior=standard or function.posterior)
-        for function in start.member.functions
-        if isinstance(function.posterior, Gaussian)
-    ]
+    functions = [replace(function, prior=standard or full(function)) for function in start.member.functions]
     return Prepared(start.scale, start.scaler, start.member.features, tuple(functions), start.report)
 
 

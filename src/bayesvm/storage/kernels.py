@@ -120,6 +120,12 @@ def kernel_from(state: dict[str, Any], trusted: Iterable[str | type] = (), membe
     return cls(**state["parameters"])
 
 
+def require_storable(kernel: Any) -> None:
+    """Raise an error that names what a file could not hold; whatever is no kernel is fine."""
+    if isinstance(kernel, Kernel):
+        KERNEL(kernel_state(kernel), "kernel", {})
+
+
 def classes_of(kernel: Any) -> set[type]:
     """The classes of a kernel and of the parts of a sum; nothing for what is no kernel."""
     if isinstance(kernel, Sum):

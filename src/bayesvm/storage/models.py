@@ -56,6 +56,7 @@ def read_model(
     schema: Schema = anything,
 ) -> Model:
     """The model in a file, with the same bits on the same machine; ``parameters_of`` has those of each kind."""
+    trusted = [trusted] if isinstance(trusted, str | type) else list(trusted)
     kind, version, state = persistence.read(path)
     if kind not in parameters_of:
         remedy = "give a model" if kind == CHECKPOINT else "upgrade bayesvm"
@@ -72,14 +73,14 @@ def read_model(
 
 def _model(kind: str, state: dict[str, Any], trusted: Iterable[Any]) -> Model:
     """The model of a state that was checked."""
-    trusted = list(trusted)
     with threads_for_matrices(_largest_matrix(state["fitted"])):
         fitted = fitted_from(state["fitted"], trusted)
         _ = fitted.views  # what cannot predict is an error of the file, not of the first prediction
     for left_out in fitted.left_out:
         fitted.head.require(left_out.y, state["classes"])
-    if not {type(link) for link in [fitted.link, *fitted.links]} <= set(fitted.head.links):
-        raise ValueError(f"{type(fitted.link).__name__} is no link of {type(fitted.head).__name__}")
+    for link in (fitted.link, *fitted.links):
+        if type(link) not in fitted.head.links:
+            raise ValueError(f"the link {type(link).__name__} does not belong to the head {type(fitted.head).__name__}")
     parameters = {name: from_plain(value, trusted) for name, value in state["parameters"].items()}
     names, beside = state["feature_names"], state.get("beside")
     return Model(kind, parameters, state["classes"], int(state["n_features"]), names, fitted, beside)

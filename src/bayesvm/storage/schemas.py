@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from bayesvm.core.kernels import NAMED
-from bayesvm.core.links import Normalised
+from bayesvm.core.links import BinaryLink, Normalised
 from bayesvm.inference.fitted import Training
 from bayesvm.inference.inducing import HOW
 from bayesvm.inference.learning_rates import AdaptiveRate, LearningRate, RobbinsMonro
@@ -133,8 +133,9 @@ def named(possible: Mapping[str, type], letter: str | None = None) -> Schema:
     return either(*(record({"name": one_of(name)} | fields_of(cls, letter)) for name, cls in possible.items()))
 
 
+BINARY_LINK = named({name: cls for name, cls in LINKS.items() if issubclass(cls, BinaryLink)})
 PLAIN_LINK = named({name: cls for name, cls in LINKS.items() if cls is not Normalised}, "K")
-LINK = either(PLAIN_LINK, record({"name": one_of("Normalised"), "binary": PLAIN_LINK}))
+LINK = either(PLAIN_LINK, record({"name": one_of("Normalised"), "binary": BINARY_LINK}))
 
 
 def own_sizes(member: Schema) -> Schema:
@@ -147,7 +148,7 @@ def own_sizes(member: Schema) -> Schema:
 def _parents_come_first(found: Any, _: Sizes) -> bool:
     parents = [(number, member["parent"]) for number, member in enumerate(found)]
     weights = [member["weight"] for member in found]
-    return sum(weights) > 0 and all(parent is None or 0 <= parent < number for number, parent in parents)
+    return 0 < sum(weights) < np.inf and all(parent is None or 0 <= parent < number for number, parent in parents)
 
 
 MEMBER = record(
@@ -181,7 +182,7 @@ LEFT_OUT = record(
         "mean": array("f", "N", "K"),
         "variance": array("f", "N", "K", least=0.0),
         "y": array("iuf", "N"),
-        "weight": array("f", "N", least=0.0),
+        "weight": satisfying(array("f", "N", least=0.0), "weights of some rows", lambda found, _: found.sum() > 0),
     }
 )
 FITTED = record(
