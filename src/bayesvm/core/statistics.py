@@ -86,10 +86,10 @@ def sites(block: Block, view: View, head: Targets, likelihood: Likelihood, works
 def sites_at(block: Block, at: Marginals, target: Array, likelihood: Likelihood) -> Sites:
     """The sites of one function from its marginals."""
     local = likelihood.update(at.mean, at.variance, target)
-    bound, w, linear = local.bound, local.precision, local.linear - local.precision * at.prior_mean
+    bound, w, g = local.bound, local.precision, local.linear
     if block.weight is not None:
-        bound, w, linear = block.weight * bound, block.weight * w, block.weight * linear
-    return Sites(at, bound, w, linear)
+        bound, w, g = block.weight * bound, block.weight * w, block.weight * g
+    return Sites(at, bound, w, g - w * at.prior_mean)
 
 
 def block_statistics(
