@@ -2,6 +2,6 @@
 
 from experiments.registry.methods import METHODS
 from experiments.registry.metrics import METRICS
-from experiments.registry.sets import QUICK, SETS
+from experiments.registry.sets import QUICK, SETS, TOUCHED, UNTOUCHED
 
-__all__ = ["METHODS", "METRICS", "QUICK", "SETS"]
+__all__ = ["METHODS", "METRICS", "QUICK", "SETS", "TOUCHED", "UNTOUCHED"]

@@ -1,6 +1,6 @@
 """Registry: what a method is, and the ways to make one.
 
-A method's version changes with its recipe, scikit-learn's version and the code of ours that it runs. Comments do not
+A method's version changes with its recipe, its library's version and the code of ours that it runs. Comments do not
 count. A recipe may depend on the number of training rows; it is looked at for a few of them.
 """
 
@@ -8,6 +8,7 @@ import ast
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
+from importlib import import_module, metadata
 from importlib.util import find_spec
 from pathlib import Path
 from types import FunctionType
@@ -48,6 +49,16 @@ def n_threads():
 def peer(make):
     """Another library's classifier."""
     return Method(make, f"sklearn-{sklearn.__version__}-{_digest(repr(make(10**6, 0)))}")
+
+
+def optional_peer(module, name, **parameters):
+    """A classifier of a package that may be missing; its version stands in for scikit-learn's."""
+
+    def make(_n_rows, _seed):
+        return getattr(import_module(module), name)(**parameters)
+
+    installed = metadata.version(module) if find_spec(module) else "missing"
+    return Method(make, f"{module}-{installed}-{_digest(f'{name} {sorted(parameters.items())}')}", needs=module)
 
 
 def ours(estimator=BayesianSVC, tell=None, **parameters):

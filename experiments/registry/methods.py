@@ -12,7 +12,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
 from bayesvm import BayesianLinearSVC
-from experiments.registry.method import ours, peer
+from experiments.registry.method import optional_peer, ours, peer
 from experiments.registry.paper_methods import PAPER_METHODS
 
 
@@ -22,6 +22,10 @@ def _nystroem(n_rows, seed):
 
 
 METHODS = {
+    "catboost": optional_peer(
+        "catboost", "CatBoostClassifier", verbose=0, random_seed=0, allow_writing_files=False, thread_count=2
+    ),
+    "lightgbm": optional_peer("lightgbm", "LGBMClassifier", verbose=-1, random_state=0, n_jobs=2),
     "hgb": peer(lambda _n, _seed: HistGradientBoostingClassifier(random_state=0)),
     "svc": peer(lambda _n, _seed: make_pipeline(StandardScaler(), CalibratedClassifierCV(SVC(), ensemble=False))),
     "nystroem": peer(_nystroem),
@@ -38,4 +42,4 @@ METHODS = {
     "linear": ours(BayesianLinearSVC),
 } | PAPER_METHODS
 
-PEERS = ("hgb", "svc", "nystroem", "logistic")
+PEERS = ("catboost", "lightgbm", "hgb", "svc", "nystroem", "logistic")

@@ -11,7 +11,7 @@ The peers stand in every report with what the store has of them; name them to ru
 import argparse
 from pathlib import Path
 
-from experiments.registry import METHODS, QUICK, SETS
+from experiments.registry import METHODS, QUICK, SETS, TOUCHED, UNTOUCHED
 from experiments.registry.methods import PEERS
 from experiments.runs.store import Store
 from experiments.runs.sweep import crossed, sweep
@@ -46,7 +46,10 @@ def arguments():
         "name@version shows stored figures of earlier code; the first is the one others are compared with",
     )
     parser.add_argument(
-        "--sets", type=names_among(SETS, {"quick": QUICK, "all": SETS}), default=QUICK, help="'quick', 'all' or names"
+        "--sets",
+        type=names_among(SETS, {"quick": QUICK, "touched": TOUCHED, "untouched": UNTOUCHED, "all": SETS}),
+        default=QUICK,
+        help="'quick', 'touched', 'untouched' (only at the end of an experiment), 'all' or names",
     )
     parser.add_argument("--seeds", type=int, default=3, help="how many; small sets take five times as many")
     parser.add_argument("--report-only", action="store_true", help="run nothing; show the newest stored versions")

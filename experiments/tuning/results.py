@@ -10,7 +10,7 @@ import numpy as np
 
 from experiments.runs.sweep import seeds_of
 
-RIVALS = ("hgb", "svc", "nystroem")
+RIVALS = ("catboost", "hgb", "svc", "nystroem")
 KERNEL_RIVALS = ("svc", "nystroem")
 MANY_ROWS = 1000  # of training, from which on kernel peers are compared by their ratio
 

