@@ -2,19 +2,24 @@
 
 ``f(x) = phi(x)ᵀ beta + residual`` with ``beta ~ N(0, I)``. A map is *prepared* in an orthogonal basis
 and a precision; what comes out of that is small, immutable and picklable, and sees only blocks of rows. To learn what a
-map depends on, the features of a block are *recorded*, as kernels are.
+map depends on, the features of a block are *recorded*, as kernels are. A sample that is searched on holds its features
+(``HeldFeatures``), because every update of q needs them and only the kernel changes them.
+
+Beside the points of its kernel a map may have *effects* (D26): kernels of one or two columns with points of their own.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Protocol, Self
 
 import numpy as np
 import numpy.typing as npt
+from scipy.linalg import block_diag
 
-from bayesvm.core.kernels.kernel import CrossKernel, Kernel, KernelGradient, Recorded, added
+from bayesvm.core.kernels.kernel import CrossKernel, Kernel, KernelGradient, added
 from bayesvm.core.linalg import Array, cholesky, inverse_transposed
 from bayesvm.core.products import times_upper
 from bayesvm.core.workspace import Workspace
@@ -48,11 +53,14 @@ class FeatureGradient:
 
     gram: Array  # Σ phī phiᵀ
     kernel: KernelGradient | None = None
+    effects: list[FeatureGradient] = field(default_factory=list)  # of each effect
 
     def __iadd__(self, other: Self) -> Self:
         self.gram = self.gram + other.gram
         if self.kernel is not None and other.kernel is not None:
             self.kernel += other.kernel
+        for mine, theirs in zip(self.effects, other.effects, strict=True):
+            mine += theirs  # noqa: PLW2901  (in place)
         return self
 
 
@@ -72,16 +80,23 @@ class RecordedFeatures(Protocol):
 
 @dataclass(frozen=True)
 class InducingFeatures:
-    """``phi(x) = L^-1 k(Z,x)`` with ``L Lᵀ = k(Z,Z)`` (D3)."""
+    """``phi(x) = L^-1 k(Z,x)`` with ``L Lᵀ = k(Z,Z)`` (D3), followed by the features of the effects (D26)."""
 
     kernel: Kernel
     inducing_points: Array
     whitening: Array  # L^-T, which every block is multiplied by, in some basis
     jitter: float = 0.0  # of the mean diagonal, that k(Z,Z) was given
     offset: float = 0.0  # that single precision subtracts from k(·,Z) before it rounds
+    effects: tuple[Effect, ...] = ()
 
     @classmethod
-    def build(cls, kernel: Kernel, inducing_points: Array, dtype: npt.DTypeLike = np.float64) -> InducingFeatures:
+    def build(
+        cls,
+        kernel: Kernel,
+        inducing_points: Array,
+        dtype: npt.DTypeLike = np.float64,
+        effects: tuple[Effect, ...] = (),
+    ) -> InducingFeatures:
         """Factor ``k(Z,Z)`` with the jitter that the precision of the blocks asks for."""
         matrix = kernel(inducing_points)
         offset = kernel.offset(matrix)
@@ -92,11 +107,25 @@ class InducingFeatures:
             apart = 2.0 ** np.ceil(np.log2(max(1 - float(matrix.mean()) / offset, 1e-9)))
             jitter = max(jitter * apart, JITTER[np.dtype(np.float64)])
         factor, jitter = cholesky(matrix, what="the kernel matrix of the inducing points", jitter=jitter)
-        return cls(kernel, inducing_points, inverse_transposed(factor), jitter, offset)
+        return cls(kernel, inducing_points, inverse_transposed(factor), jitter, offset, effects)
 
     @property
     def n_weights(self) -> int:
-        return len(self.inducing_points)
+        return len(self.inducing_points) + sum(effect.features.n_weights for effect in self.effects)
+
+    def diagonal(self, X: Array) -> Array:
+        """The prior variance of f at every row, effects included."""
+        total = self.kernel.diagonal(X)
+        for effect in self.effects:
+            total = total + effect.features.kernel.diagonal(effect.of(X))
+        return total
+
+    def covariance(self, X: Array) -> Array:
+        """The prior covariance of f between rows, effects included."""
+        total = self.kernel(X)
+        for effect in self.effects:
+            total += effect.features.kernel(effect.of(X))
+        return total
 
     def prepared(self, basis: Array | None, dtype: npt.DTypeLike) -> PreparedFeatures:
         """In single precision a kernel with an offset is split into that and the rest (D3).
@@ -104,19 +133,31 @@ class InducingFeatures:
         So what all points share does not drown what tells them apart.
         """
         kernel, Z = self.kernel, self.inducing_points
-        whitening = self.whitening if basis is None else self.whitening @ basis
-        if not (self.offset and np.dtype(dtype) == np.float32):
-            return _PreparedInducing(kernel, kernel.against(Z, dtype), whitening.astype(dtype), None)
-        shared = (self.offset * whitening.sum(axis=0)).astype(dtype)
-        return _PreparedInducing(kernel, kernel.minus_offset(self.offset, Z, dtype), whitening.astype(dtype), shared)
+        split = bool(self.offset) and np.dtype(dtype) == np.float32
+        cross = kernel.minus_offset(self.offset, Z, dtype) if split else kernel.against(Z, dtype)
+        whitening = self.whitening
+        if self.effects:
+            cross = _SideBySide(cross, tuple(effect.against(dtype) for effect in self.effects))
+            whitening = block_diag(whitening, *(effect.features.whitening for effect in self.effects))
+        if basis is not None:
+            whitening = whitening @ basis
+        # Effects have no offset.
+        shared = (self.offset * whitening[: len(Z)].sum(axis=0)).astype(dtype) if split else None
+        return _PreparedInducing(self.diagonal, cross, whitening.astype(dtype), shared)
 
     def recorded(self, X: Array) -> RecordedFeatures:
         rows = np.asarray(X, np.float64)
-        cross = self.kernel.recorded(rows, self.inducing_points)
-        return _RecordedInducing(self, rows, cross, cross.value @ self.whitening, self.kernel.diagonal(rows))
+        phi, prior_variance = self.prepared(None, np.float64)(rows, Workspace())
+        return _RecordedInducing(self, rows, phi, prior_variance)
 
     def gradient(self, total: FeatureGradient) -> tuple[Array, Array]:
-        """Derivatives by the kernel's θ and by Z: the sums over rows, and the way through ``k(Z,Z) = L Lᵀ`` (D16).
+        """Derivatives by θ, of the kernel and then of each effect's, and by Z (D16)."""
+        theta, points = self._own_gradient(total)
+        others = [effect.features.gradient(of)[0] for effect, of in zip(self.effects, total.effects, strict=True)]
+        return np.concatenate([theta, *others]), points
+
+    def _own_gradient(self, total: FeatureGradient) -> tuple[Array, Array]:
+        """The sums over rows, and the way through ``k(Z,Z) = L Lᵀ`` (D16).
 
         ``K̄mm = -½ L^-T (F + Fᵀ) L^-1``, F the lower triangle of the Gram sum with half its diagonal.
         """
@@ -130,6 +171,67 @@ class InducingFeatures:
         jitter = kernel.pull_diagonal(Z, np.full(len(Z), self.jitter * np.trace(adjoint) / len(Z)))
         parameters = added(added(total.kernel.parameters, among.parameters), jitter)
         return kernel.by_theta(parameters), total.kernel.points + 2 * among.points
+
+    def pull(self, X: Array, phi: Array, phi_bar: Array, variance_bar: Array) -> FeatureGradient:
+        """The adjoint of ``X -> Phi, k(x,x)`` for one block, whose features are ``phi``."""
+        own = slice(0, len(self.inducing_points))
+        kernel = self.kernel.recorded(X, self.inducing_points).pull(
+            phi_bar[:, own] @ self.whitening.T.astype(phi_bar.dtype)
+        )
+        kernel.parameters = added(kernel.parameters, self.kernel.pull_diagonal(X, variance_bar))
+        pulled = FeatureGradient(phi_bar[:, own].T @ phi[:, own], kernel)
+        first = own.stop
+        for effect in self.effects:
+            own = slice(first, first + effect.features.n_weights)
+            pulled.effects.append(effect.features.pull(effect.of(X), phi[:, own], phi_bar[:, own], variance_bar))
+            first = own.stop
+        return pulled
+
+
+@dataclass(frozen=True)
+class Effect:
+    """A function of some columns that is added to f, with a kernel and points of its own (D26).
+
+    One column or two; a categorical column in one-hot form counts as one, and all its columns are listed.
+    """
+
+    columns: tuple[int, ...]
+    features: InducingFeatures  # of those columns alone
+
+    def of(self, X: Array) -> Array:
+        """The columns that it sees."""
+        return X[:, self.columns]
+
+    def against(self, dtype: npt.DTypeLike) -> _OfColumns:
+        """Its kernel, prepared for blocks."""
+        return _OfColumns(self.columns, self.features.kernel.against(self.features.inducing_points, dtype))
+
+
+@dataclass(frozen=True)
+class HeldFeatures:
+    """A map whose features are held with the rows: X is ``(phi, k(x,x), x)`` side by side, as ``hold`` makes it."""
+
+    features: InducingFeatures
+
+    @property
+    def n_weights(self) -> int:
+        return self.features.n_weights
+
+    def hold(self, X: Array, prepared: PreparedFeatures, workspace: Workspace) -> Array:
+        """The rows of a block with what is held beside them, in the precision of the prepared features."""
+        phi, prior_variance = prepared(X, workspace)
+        return np.column_stack([phi, np.asarray(prior_variance, phi.dtype), X.astype(phi.dtype)])
+
+    def prepared(self, basis: Array | None, dtype: npt.DTypeLike) -> PreparedFeatures:
+        return _PreparedHeld(self.n_weights, None if basis is None else basis.astype(dtype))
+
+    def recorded(self, X: Array) -> RecordedFeatures:
+        width = self.n_weights
+        return _RecordedInducing(self.features, X[:, width + 1 :], X[:, :width], X[:, width])
+
+    def gradient(self, total: FeatureGradient) -> tuple[Array, Array]:
+        """As the features' own."""
+        return self.features.gradient(total)
 
 
 @dataclass(frozen=True)
@@ -163,7 +265,7 @@ class LinearFeatures:
 
 @dataclass(frozen=True)
 class _PreparedInducing:
-    kernel: Kernel
+    diagonal: Callable[[Array], Array]
     cross: CrossKernel
     whitening: Array
     shared: Array | None  # features that all rows have in common
@@ -182,7 +284,44 @@ class _PreparedInducing:
         workspace.release(kernel_matrix)
         if self.shared is not None:
             phi += self.shared
-        return phi, self.kernel.diagonal(X)
+        return phi, self.diagonal(X)
+
+
+@dataclass(frozen=True)
+class _OfColumns:
+    """A kernel of some columns."""
+
+    columns: tuple[int, ...]
+    cross: CrossKernel
+
+    def __call__(self, X: Array, workspace: Workspace, /) -> Array:
+        return self.cross(X[:, self.columns], workspace)
+
+
+@dataclass(frozen=True)
+class _SideBySide:
+    """The matrices of several kernels, as one."""
+
+    first: CrossKernel
+    others: tuple[CrossKernel, ...]
+
+    def __call__(self, X: Array, workspace: Workspace, /) -> Array:
+        parts = [cross(X, workspace) for cross in (self.first, *self.others)]
+        joined = workspace.empty((len(X), sum(part.shape[1] for part in parts)), parts[0].dtype)
+        np.concatenate(parts, axis=1, out=joined)
+        for part in parts:
+            workspace.release(part)
+        return joined
+
+
+@dataclass(frozen=True)
+class _PreparedHeld:
+    n_weights: int
+    basis: Array | None
+
+    def __call__(self, X: Array, workspace: Workspace, /) -> tuple[Array, Array | None]:
+        phi, prior_variance = X[:, : self.n_weights], X[:, self.n_weights].astype(np.float64)
+        return phi if self.basis is None else phi @ self.basis, prior_variance
 
 
 @dataclass(frozen=True)
@@ -207,15 +346,11 @@ class _PreparedLinear:
 class _RecordedInducing:
     features: InducingFeatures
     X: Array
-    cross: Recorded
     phi: Array
-    prior_variance: Array
+    prior_variance: Array | None
 
     def pull(self, phi_bar: Array, variance_bar: Array) -> FeatureGradient:
-        kernel = self.cross.pull(phi_bar @ self.features.whitening.T)
-        diagonal = self.features.kernel.pull_diagonal(self.X, variance_bar)
-        kernel.parameters = added(kernel.parameters, diagonal)
-        return FeatureGradient(phi_bar.T @ self.phi, kernel)
+        return self.features.pull(self.X, self.phi, phi_bar, variance_bar)
 
 
 @dataclass(frozen=True)

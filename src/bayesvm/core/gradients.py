@@ -15,7 +15,7 @@ from typing import NamedTuple, Self
 import numpy as np
 
 from bayesvm.core.cavities import LeftOut
-from bayesvm.core.features import FeatureGradient, InducingFeatures, LinearFeatures, RecordedFeatures
+from bayesvm.core.features import FeatureGradient, HeldFeatures, InducingFeatures, LinearFeatures, RecordedFeatures
 from bayesvm.core.heads.contract import FittedLink, Targets
 from bayesvm.core.latent import Block, View, pull_marginals
 from bayesvm.core.likelihoods.contract import Likelihood
@@ -24,7 +24,7 @@ from bayesvm.core.posterior import Gaussian
 from bayesvm.core.statistics import sites_at
 from bayesvm.core.workspace import Workspace
 
-LearnableFeatures = InducingFeatures | LinearFeatures
+LearnableFeatures = InducingFeatures | LinearFeatures | HeldFeatures
 
 
 class Response(NamedTuple):
@@ -101,10 +101,12 @@ def block_loss(
         record = features.recorded(block.X)
         left = _left_out(block, record, before, final, head, likelihood, workspace)
         loss, pulled = _pulled(block, left, link)
+        phi, dtype = record.phi, record.phi.dtype
         by_covariance: list[Array] = [
-            (record.phi * by_explained[:, None]).T @ record.phi for _, by_explained, _ in pulled
+            ((phi * by_explained.astype(dtype)[:, None]).T @ phi).astype(np.float64) for _, by_explained, _ in pulled
         ]
-        return LossSums(loss, [record.phi.T @ by_mean for by_mean, _, _ in pulled], by_covariance)
+        by_mean = [(phi.T @ by_mean.astype(dtype)).astype(np.float64) for by_mean, _, _ in pulled]
+        return LossSums(loss, by_mean, by_covariance)
 
     return reduce(iadd, map(of, blocks))
 
@@ -138,9 +140,10 @@ def block_loss_gradient(
             phi_bar += pull_marginals(mean, row.at, by_mean, by_explained, residual)
             variance_bar += by_residual
             if responses is not None:
-                linear, precision = responses[i]
-                phi_bar += 2 * row.site.precision[:, None] * (record.phi @ precision)
-                phi_bar += row.site.linear[:, None] * linear
+                dtype = phi_bar.dtype
+                linear, precision = (part.astype(dtype) for part in responses[i])
+                phi_bar += (2 * row.site.precision).astype(dtype)[:, None] * (record.phi @ precision)
+                phi_bar += np.outer(row.site.linear.astype(dtype), linear)
         return record.pull(phi_bar, variance_bar)
 
     return reduce(iadd, map(of, blocks))

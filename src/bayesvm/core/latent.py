@@ -132,9 +132,11 @@ class View:
         return cls(prepared, targets, tuple(function.offset for function in functions), rounded, parent), where
 
     @classmethod
-    def for_adjoints(cls, functions: Sequence[LatentFunction], parent: View | None = None) -> Self:
-        """The view in double precision whose marginals ``pull_marginals`` can go back through, given the features."""
-        where = [full(function).adjoint_coordinates() for function in functions]
+    def for_adjoints(
+        cls, functions: Sequence[LatentFunction], parent: View | None = None, dtype: npt.DTypeLike = np.float64
+    ) -> Self:
+        """The view whose marginals ``pull_marginals`` can go back through, given the features."""
+        where = [full(function).adjoint_coordinates().astype(dtype) for function in functions]
         targets, offsets = zip(*((function.target, function.offset) for function in functions), strict=True)
         return cls(_no_features, targets, offsets, tuple(where), parent)
 
@@ -209,8 +211,9 @@ def pull_marginals(mean: Array, at: Marginals, by_mean: Array, by_explained: Arr
     """
     if at.spread is None:
         raise TypeError("these marginals were not made for adjoints")
-    phi_bar: Array = np.outer(by_mean, mean)
-    phi_bar += 2 * by_explained[:, None] * at.spread
+    dtype = at.phi.dtype
+    phi_bar: Array = np.outer(by_mean.astype(dtype), mean)
+    phi_bar += (2 * by_explained).astype(dtype)[:, None] * at.spread
     if by_residual is not None:
-        phi_bar -= 2 * by_residual[:, None] * at.phi
+        phi_bar -= (2 * by_residual).astype(dtype)[:, None] * at.phi
     return phi_bar

@@ -1,30 +1,34 @@
 """Inference: features judged by leave-one-out, and searched for by its gradient (D16-D18).
 
 A *judgement* is a feature map fitted to some rows: its leave-one-out log loss, and all that a gradient needs. The next
-one starts from the sites of the last (D18), so that a small change of a kernel costs a few updates and not a fit.
+one starts from the sites of the last (D18), so that a small change of a kernel costs a few updates and not a fit. The
+rows are a sample, so their features are computed once per judgement and held.
 """
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 from scipy import optimize
 
-from bayesvm.core.cavities import effective_rows
-from bayesvm.core.features import FeatureGradient
+from bayesvm.core.cavities import Cavities, effective_rows
+from bayesvm.core.features import FeatureGradient, HeldFeatures, InducingFeatures, PreparedFeatures
 from bayesvm.core.gradients import LearnableFeatures, Response
 from bayesvm.core.heads import Head
-from bayesvm.core.latent import LatentFunction, full
+from bayesvm.core.latent import Block, LatentFunction, full
 from bayesvm.core.likelihoods import Likelihood
 from bayesvm.core.linalg import Array, JitterWarning, NotFiniteError, NotPositiveDefiniteError
 from bayesvm.core.posterior import Gaussian, NaturalParameters
+from bayesvm.core.statistics import RowSites
+from bayesvm.core.workspace import Workspace
 from bayesvm.data.blocks import BlockSource, HeldRows
+from bayesvm.data.memory import MemorySource
 from bayesvm.data.stopping import Stopped
 from bayesvm.inference import coordinate_ascent
 from bayesvm.inference.coordinate_ascent import AscentState
@@ -43,10 +47,20 @@ RELATIVE_GAIN = 3e-4  # of the objective, below which a search ends
 class Rows:
     """Rows on which kernels are judged, and how: what is predicted, the bound, and the prior means."""
 
-    source: HeldRows
+    source: MemorySource
     head: Head
     likelihood: Likelihood
     offsets: tuple[float, ...]
+
+    def with_features(self, features: LearnableFeatures) -> tuple[Problem, MemorySource]:
+        """The problem and the rows that judge it: those of inducing points hold their features."""
+        problem = self.problem(features)
+        if not isinstance(features, InducingFeatures):
+            return problem, self.source
+        held, prepared = HeldFeatures(features), features.prepared(None, problem.dtype)
+        parts = self.source.map(partial(_held, features=held, prepared=prepared))
+        source = self.source.gathered_with(np.concatenate(list(parts)))
+        return replace(problem, features=held), source
 
     def problem(self, features: LearnableFeatures) -> Problem:
         """In single precision only where that saves time."""
@@ -56,15 +70,24 @@ class Rows:
 
 @dataclass(frozen=True)
 class Judgement:
-    """A kernel and points, fitted to rows and judged by leave-one-out."""
+    """A kernel and points, fitted to rows and judged by leave-one-out.
+
+    ``problem`` and ``source`` are what it was fitted with: the features may be held with the rows.
+    """
 
     features: LearnableFeatures
     problem: Problem
+    source: MemorySource
     states: tuple[AscentState, ...]
+    cavities: Cavities
     link: Any
     loo: float  # log loss per unit of weight
     losses: Array  # of every row
-    shares: Array  # of every row in that mean
+
+    @property
+    def shares(self) -> Array:
+        """Of every row in the mean loss."""
+        return np.asarray(self.cavities.weight / self.cavities.weight.sum())
 
     @property
     def elbo(self) -> float:
@@ -76,31 +99,81 @@ class Judgement:
         """The functions at which the rows' sites were taken."""
         return [state.best.function for state in self.states]
 
-    @property
+    @cached_property
     def functions(self) -> list[LatentFunction]:
         """The functions as they were judged: the prior times the rows' sites."""
         return [state.settled() for state in self.states]
 
+    @property
+    def plain_problem(self) -> Problem:
+        """The problem for rows that hold no features."""
+        return replace(self.problem, features=self.features)
+
+    @cached_property
+    def sites(self) -> RowSites:
+        """Where the next judgement of the same rows starts from (D18)."""
+        view, _ = self.problem.view(self.functions, self.source.n_rows)
+        work = partial(self.problem.engine.sites, view=view, **self.problem.head_and_likelihood)
+        return RowSites.joined(self.source.map(work))
+
 
 def judge(rows: Rows, features: LearnableFeatures, start: Judgement | None = None, updates: int = UPDATES) -> Judgement:
     """Fit, leave each row out, calibrate, and score."""
-    problem = rows.problem(features)
+    problem, source = rows.with_features(features)
     if start is None:
         functions, updates = problem.start(rows.offsets), FIRST_UPDATES
+    elif start.source.y is source.y:
+        functions = _from_sites(problem, source, start, rows.offsets)
     else:
-        at = replace(start.problem, total_weight=rows.source.total_weight)
+        at = replace(start.plain_problem, total_weight=rows.source.total_weight)
         functions = moved(at, start.functions, rows.source, features, rows.offsets)
-    states = coordinate_ascent.init(problem, rows.source, functions, [UNKNOWN_CONTRACTION] * len(functions))
+    states = coordinate_ascent.init(problem, source, functions, [UNKNOWN_CONTRACTION] * len(functions))
     for _ in range(updates):
         if all(not s.rejected and s.remaining <= GOOD_ENOUGH * problem.total_weight for s in states):
             break
-        states = coordinate_ascent.step(problem, rows.source, states)
+        states = coordinate_ascent.step(problem, source, states)
     before, final = [state.best.function for state in states], [state.settled() for state in states]
-    cavity = problem.cavities(rows.source, before, final)
-    link = rows.head.fit_link(cavity)
-    losses = link.row_losses(cavity.mean, cavity.variance, cavity.y)
-    loo, shares = float(np.average(losses, weights=cavity.weight)), cavity.weight / cavity.weight.sum()
-    return Judgement(features, problem, tuple(states), link, loo, losses, shares)
+    cavities = problem.cavities(source, before, final)
+    link = rows.head.fit_link(cavities)
+    losses = link.row_losses(cavities.mean, cavities.variance, cavities.y)
+    loo = float(np.average(losses, weights=cavities.weight))
+    return Judgement(features, problem, source, tuple(states), cavities, link, loo, losses)
+
+
+def _held(
+    blocks: Iterable[Block], workspace: Workspace, *, features: HeldFeatures, prepared: PreparedFeatures
+) -> Array:
+    """The rows of some blocks with their features beside them."""
+    held = []
+    for block in blocks:
+        workspace.reset()
+        held.append(features.hold(block.X, prepared, workspace))
+    return np.concatenate(held)
+
+
+def _from_sites(
+    problem: Problem, source: MemorySource, start: Judgement, offsets: Sequence[float]
+) -> list[LatentFunction]:
+    """The q that the sites of another judgement of the same rows make in held features (D18)."""
+    width, size, started = problem.features.n_weights, source.rows_per_block, []
+    prior, sites = Gaussian.prior(width), start.sites
+    for number, (function, offset) in enumerate(zip(start.functions, offsets, strict=True)):
+        w = sites.precision[:, number]
+        gamma = sites.linear[:, number] + w * (function.offset - offset)
+
+        def sums(first: int, _: Workspace, w: Array = w, gamma: Array = gamma) -> tuple[Array, Array]:
+            phi = source.X[first : first + size, :width]
+            some = slice(first, first + size)
+            scaled = phi * np.sqrt(w[some]).astype(phi.dtype)[:, None]
+            return (scaled.T @ scaled).astype(np.float64), (gamma[some].astype(phi.dtype) @ phi).astype(np.float64)
+
+        precision, linear = np.eye(width), np.zeros(width)
+        for curvature, slope in source.workers.map(sums, range(0, source.n_rows, size)):
+            precision += curvature
+            linear += slope
+        q = Gaussian.from_natural(NaturalParameters(precision, linear))
+        started.append(replace(function, offset=offset, prior=prior, posterior=q))
+    return started
 
 
 def moved(
@@ -129,20 +202,20 @@ def moved(
     return started
 
 
-def loss_gradient(rows: Rows, here: Judgement) -> FeatureGradient:
+def loss_gradient(here: Judgement) -> FeatureGradient:
     """Sums over rows of the derivative of the leave-one-out loss, with q following at fixed sites (D17)."""
-    problem, final = here.problem, here.functions
+    problem, final, source = here.problem, here.functions, here.source
     shared = {
-        "features": here.features,
+        "features": problem.features,
         "before": problem.adjoint_view(here.before),
         "final": problem.adjoint_view(final),
         "link": here.link,
         **problem.head_and_likelihood,
     }
-    sums = rows.source.reduce(partial(problem.engine.loss, **shared))
+    sums = source.reduce(partial(problem.engine.loss, **shared))
     triples = zip(map(full, final), sums.by_mean, sums.by_covariance, strict=True)
     responses = [Response.of(q, by_mean, by_covariance) for q, by_mean, by_covariance in triples]
-    return rows.source.reduce(partial(problem.engine.loss_gradient, responses=responses, **shared))
+    return source.reduce(partial(problem.engine.loss_gradient, responses=responses, **shared))
 
 
 def elbo_gradient(
@@ -192,7 +265,7 @@ def search(rows: Rows, family: Family, start: Judgement | None, most: int) -> Se
             if value < best[0]:
                 best = (value, here)
             per_row = n_rows / rows.source.total_weight
-            return value, per_row * family.gradient(here.features, loss_gradient(rows, here)) + slope
+            return value, per_row * family.gradient(here.features, loss_gradient(here)) + slope
 
         with suppress(Stopped):
             value, slope = objective(first)

@@ -118,7 +118,7 @@ class KernelModel:
                 features = InducingFeatures.build(entry.kernel, points, session.dtype)
                 judged = entry.judgement
                 offsets = self._offsets(entry, session)
-                functions = _started(judged.problem, judged.functions, source, features, offsets, session)
+                functions = _started(judged.plain_problem, judged.functions, source, features, offsets, session)
                 prepared = replace(prepared, features=features, functions=tuple(functions), report=log.report)
                 return replace(prepared, chosen=entry.trial, grows=gained > WORTH_TRYING)
         session.clock.stop.settle()

@@ -50,8 +50,8 @@ class Problem:
         return self.engine.view(self.features, functions, n_rows, dtype or self.dtype, self.parent)
 
     def adjoint_view(self, functions: Sequence[LatentFunction]) -> View:
-        """Functions as gradients see them."""
-        return self.engine.adjoint_view(functions, self.parent)
+        """Functions as gradients see them, in the precision of blocks."""
+        return self.engine.adjoint_view(functions, self.parent, self.dtype)
 
     def start(self, offsets: Sequence[float] | None = None) -> list[LatentFunction]:
         """The head's functions at the prior."""

@@ -66,6 +66,12 @@ class Entry:
     judgement: Judgement
     trial: Trial
     gained: float = 0.0  # log loss by which twice the points are better
+    fresh: Judgement | None = None  # on rows that its kernel was not learned on
+
+    @property
+    def verdict(self) -> Judgement:
+        """The judgement that its score comes from."""
+        return self.fresh or self.judgement
 
     @property
     def features(self) -> InducingFeatures:
@@ -262,8 +268,7 @@ class Tuner:
         found = self._judged(entry, rows, n_points)
         trial = replace(entry.trial, what="on fresh rows", loo=found.loo, seconds=0.0)
         trial = replace(trial, n_rows=rows.source.n_rows, n_inducing=found.features.n_weights)
-        judgement = replace(entry.judgement, losses=found.losses, shares=found.shares)
-        return replace(entry, judgement=judgement, trial=self.log.add(trial))
+        return replace(entry, fresh=found, trial=self.log.add(trial))
 
     def _other(self, entry: Entry, name: str, candidates: Candidates) -> Entry:
         """Another family with the length-scales found."""
@@ -312,7 +317,7 @@ class Tuner:
         Relevance need not be significantly better on the few rows of its trial: it gains most from more rows.
         """
         first, best = entries[0], min(entries, key=lambda entry: entry.score)
-        difference, weight = first.judgement.losses - best.judgement.losses, first.judgement.shares
+        difference, weight = first.verdict.losses - best.verdict.losses, first.verdict.shares
         noise = errors * float(np.linalg.norm(weight * (difference - weight @ difference)))
         return best if best.score < first.score - max(CLEARLY, noise) else first
 

@@ -78,7 +78,7 @@ class Kernel(ABC):
 
     @abstractmethod
     def recorded(self, X: Array, Z: Array) -> Recorded:
-        """``k(X, Z)`` in double precision, with its adjoint (D15)."""
+        """``k(X, Z)`` in the precision of X, with its adjoint (D15)."""
 
     @abstractmethod
     def pull_diagonal(self, X: Array, adjoint: Array) -> ByParameter:

@@ -83,7 +83,7 @@ class Stationary(Kernel):
 
         ``∂/∂log ℓ_j = Σ A (x_j - z_j)²/ℓ_j²``, ``∂/∂log σ² = Σ adjoint k``, ``∂/∂z_m = Σ_i A_im (x_i - z_m)/ℓ²``.
         """
-        variance, distances = float(positive("variance", self.variance)), self._distances(Z, np.float64)
+        variance, distances = float(positive("variance", self.variance)), self._distances(Z, X.dtype)
         squared = distances.clamp(distances(X, Workspace()))
         squared.flags.writeable = False
         with np.errstate(divide="ignore", invalid="ignore"):
