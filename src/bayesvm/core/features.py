@@ -202,6 +202,10 @@ class Effect:
         """The columns that it sees."""
         return X[:, self.columns]
 
+    def with_kernel(self, kernel: Kernel) -> Effect:
+        """The effect with another kernel."""
+        return Effect(self.columns, InducingFeatures.build(kernel, self.features.inducing_points, np.float32))
+
     def against(self, dtype: npt.DTypeLike) -> _OfColumns:
         """Its kernel, prepared for blocks."""
         return _OfColumns(self.columns, self.features.kernel.against(self.features.inducing_points, dtype))

@@ -38,7 +38,8 @@ class Member:
     """Latent functions that share features; for all rows or for those of a region.
 
     ``parent`` is the number of an earlier member whose mean is the prior mean of this one. A member of weight zero is a
-    parent only. ``link`` is a link of its own, where it does not use that of the whole model.
+    parent only. ``link`` is a link of its own, where it does not use that of the whole model. ``scaler`` maps the rows
+    of the model to those of the member, where its columns are scaled in another way.
     """
 
     features: Features
@@ -47,6 +48,11 @@ class Member:
     region: Region | None = None
     parent: int | None = None
     link: Any = None
+    scaler: Any = None
+
+    def rows(self, X: Array) -> Array:
+        """The rows as the member sees them."""
+        return X if self.scaler is None else np.asarray(self.scaler(X))
 
 
 class MemberMoments(NamedTuple):
@@ -67,6 +73,7 @@ class MemberViews:
     weights: tuple[float, ...]
     regions: tuple[Region | None, ...]
     links: tuple[Any, ...]
+    scalers: tuple[Any, ...]
 
     @classmethod
     def of(cls, members: Sequence[Member], link: Any, n_rows: int, dtype: npt.DTypeLike) -> MemberViews:
@@ -80,6 +87,7 @@ class MemberViews:
             tuple(member.weight for member in members),
             tuple(member.region for member in members),
             tuple(member.link or link for member in members),
+            tuple(member.scaler for member in members),
         )
 
     @property
@@ -90,7 +98,7 @@ class MemberViews:
     @property
     def alone(self) -> bool:
         """Whether there is one member for all rows."""
-        return self.weights == (1.0,) and self.regions == (None,)
+        return self.weights == (1.0,) and self.regions == (None,) and self.scalers == (None,)
 
     def moments(self, blocks: Iterable[Block], workspace: Workspace) -> list[MemberMoments]:
         """What each member says of the rows of some blocks that concern it."""
@@ -99,10 +107,10 @@ class MemberViews:
         X = np.concatenate([np.array(block.X) for block in blocks])
         shares = self.shares(X)
         found = []
-        for view, link, share in zip(self.views, self.links, shares, strict=True):
+        for view, link, scaler, share in zip(self.views, self.links, self.scalers, shares, strict=True):
             rows = np.flatnonzero(share)
             if len(rows):
-                some = Block(X[rows], np.zeros(len(rows)), None)
+                some = Block(X[rows] if scaler is None else scaler(X[rows]), np.zeros(len(rows)), None)
                 found.append(MemberMoments(*view.moments([some], workspace), link, rows, share[rows]))
         return found
 

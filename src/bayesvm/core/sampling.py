@@ -57,10 +57,11 @@ def joint_samples(
 def _member_samples(
     member: Member, X: Array, n: int, rng: np.random.Generator, parents: dict[int, Array], *, residual: bool = True
 ) -> Array:
+    X = member.rows(X)
     phi, prior_variance = member.features.prepared(None, np.float64)(X, Workspace())
     factor = None
     if residual and prior_variance is not None and isinstance(member.features, InducingFeatures):
-        covariance = member.features.kernel(X) - phi @ phi.T
+        covariance = member.features.covariance(X) - phi @ phi.T
         scale = float(np.mean(prior_variance))
         factor, _ = cholesky(covariance / scale + RELATIVE_JITTER * np.eye(len(X)), what="the residual covariance")
         factor *= np.sqrt(scale)

@@ -33,6 +33,12 @@ class Scaler(Protocol):
         ...
 
 
+def equal_scalers(one: Scaler, other: Scaler) -> bool:
+    """Whether both do the same to every row; scalers are dataclasses of arrays."""
+    mine, theirs = vars(one), vars(other)
+    return type(one) is type(other) and all(np.array_equal(mine[name], theirs[name]) for name in mine)
+
+
 def within_reach(scaled: Array) -> Array:
     """The same array with values beyond ``LARGEST_SCALED``, infinities too, moved there: no row needs to be farther."""
     return np.clip(scaled, -LARGEST_SCALED, LARGEST_SCALED, out=scaled)

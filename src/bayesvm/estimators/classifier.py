@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.utils import check_array
 
 from bayesvm.core.features import InducingFeatures
-from bayesvm.core.kernels import NAMED, Kernel
+from bayesvm.core.kernels import NAMED, Kernel, Stationary, with_broad_component
 from bayesvm.estimators._attributes import FittedAttribute
 from bayesvm.estimators.base import BaseBayesianSVC
 from bayesvm.estimators.parameters import COMMON, one_of, whole
@@ -156,7 +156,7 @@ class BayesianSVC(BaseBayesianSVC):
     }
 
     kernel_ = FittedAttribute(lambda fitted: _features(fitted).kernel)
-    inducing_points_ = FittedAttribute(lambda fitted: fitted.scaler.inverse(_features(fitted).inducing_points))
+    inducing_points_ = FittedAttribute(lambda fitted: fitted.first_scaler.inverse(_features(fitted).inducing_points))
     tuning_report_ = FittedAttribute(lambda fitted: fitted.report)
     relevance_ = FittedAttribute(lambda fitted: _relevance(_features(fitted)))
 
@@ -164,7 +164,7 @@ class BayesianSVC(BaseBayesianSVC):
         self,
         kernel: Any = "auto",
         n_inducing: Any = "auto",
-        max_inducing: int = 1000,
+        max_inducing: int = 2000,
         inducing: Any = "kmeans",
         learn_inducing: bool = False,
         bound: str = "exact",
@@ -214,6 +214,11 @@ class BayesianSVC(BaseBayesianSVC):
         wanted: Any = self.kernel
         names = AUTO_KERNELS if self.tune is not None and isinstance(wanted, str) and wanted == "auto" else (wanted,)
         kernels = {name if isinstance(name, str) else type(name).__name__: _kernel(name, n_features) for name in names}
+        if isinstance(wanted, str) and self.tune in {"auto", "loo"}:
+            kernels = {
+                name: with_broad_component(kernel, n_features) if isinstance(kernel, Stationary) else kernel
+                for name, kernel in kernels.items()
+            }
         return KernelModel(
             kernels,
             self.n_inducing,

@@ -19,6 +19,7 @@ from bayesvm.core.latent import View
 from bayesvm.core.linalg import Array
 from bayesvm.core.members import MemberViews, Region
 from bayesvm.export.graph import UFUNCS, Value, clip, concatenated, maximum, minimum
+from bayesvm.export.scalers import scaled
 from bayesvm.inference.fitted import Fitted
 
 
@@ -35,7 +36,8 @@ def members_of(fitted: Fitted, views: MemberViews, rows: Value, dtype: npt.DType
     found: list[MemberNodes] = []
     for member, view in zip(fitted.members, views.views, strict=True):
         parent = None if member.parent is None else found[member.parent]
-        found.append(_member(member.features, view, rows, np.dtype(dtype), parent))
+        own = rows if member.scaler is None else scaled(member.scaler, rows)
+        found.append(_member(member.features, view, own, np.dtype(dtype), parent))
     return found
 
 
@@ -90,13 +92,22 @@ def _linear(features: Any, view: Any, rows: Value, dtype: np.dtype[Any]) -> tupl
 
 def _inducing(features: InducingFeatures, view: Any, rows: Value, dtype: np.dtype[Any]) -> tuple[Value, Value]:
     """``L⁻¹ k(Z, x)`` in the view's basis, and ``k(x, x)``."""
-    prepared, exported = view.features, exported_kernel(features.kernel)
-    matrix = exported.matrix(features.kernel, features.inducing_points, rows)
-    if prepared.shared is None:
-        phi = matrix.cast(dtype) @ prepared.whitening
-    else:
-        phi = (matrix - features.offset).cast(dtype) @ prepared.whitening + prepared.shared
-    return phi, exported.diagonal(features.kernel, rows)
+    prepared = view.features
+    matrix, diagonal = _kernel_nodes(features, rows)
+    if prepared.shared is not None:
+        matrix = matrix - features.offset
+    if features.effects:
+        each = [_kernel_nodes(effect.features, rows.columns(list(effect.columns))) for effect in features.effects]
+        matrix = concatenated([matrix, *(part for part, _ in each)])
+        diagonal = sum((part for _, part in each), diagonal)
+    phi = matrix.cast(dtype) @ prepared.whitening
+    return phi if prepared.shared is None else phi + prepared.shared, diagonal
+
+
+def _kernel_nodes(features: InducingFeatures, rows: Value) -> tuple[Value, Value]:
+    """``k(Z, x)`` and ``k(x, x)`` of the points' own kernel."""
+    exported = exported_kernel(features.kernel)
+    return exported.matrix(features.kernel, features.inducing_points, rows), exported.diagonal(features.kernel, rows)
 
 
 class ExportedKernel(NamedTuple):

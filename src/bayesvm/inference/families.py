@@ -11,7 +11,7 @@ from typing import Protocol
 
 import numpy as np
 
-from bayesvm.core.features import FeatureGradient, InducingFeatures, LinearFeatures
+from bayesvm.core.features import Effect, FeatureGradient, InducingFeatures, LinearFeatures
 from bayesvm.core.kernels import Kernel, SharedLogNormal
 from bayesvm.core.linalg import Array
 
@@ -48,24 +48,31 @@ class Family(Protocol):
 
 @dataclass(frozen=True)
 class KernelFamily:
-    """The learned parameters of a kernel, in logarithms, and the inducing points if they are learned too."""
+    """The learned parameters of a kernel and of effects, in logarithms, and the inducing points if they are learned."""
 
     kernel: Kernel
     points: Array
     learn_points: bool = False
+    effects: tuple[Effect, ...] = ()
+
+    @property
+    def kernels(self) -> list[Kernel]:
+        """That of all columns, then those of the effects."""
+        return [self.kernel, *(effect.features.kernel for effect in self.effects)]
 
     def start(self) -> Array:
-        theta = self.kernel.log_parameters()
-        return np.concatenate([theta, self.points.ravel()]) if self.learn_points else theta
+        theta = [kernel.log_parameters() for kernel in self.kernels]
+        return np.concatenate([*theta, self.points.ravel()] if self.learn_points else theta)
 
     def bounds(self) -> Bounds:
-        of_theta: Bounds = [(float(low), float(high)) for low, high in self.kernel.log_bounds()]
+        of_theta: Bounds = [(float(low), float(high)) for kernel in self.kernels for low, high in kernel.log_bounds()]
         return of_theta + [(None, None)] * (self.points.size if self.learn_points else 0)
 
     def features(self, x: Array) -> InducingFeatures:
-        n_theta = len(self.kernel.log_parameters())
-        points = x[n_theta:].reshape(self.points.shape) if self.learn_points else self.points
-        return InducingFeatures.build(self.kernel.at(x[:n_theta]), points, np.float32)
+        (kernel, *others), rest = self._at(x)
+        points = rest.reshape(self.points.shape) if self.learn_points else self.points
+        effects = tuple(effect.with_kernel(other) for effect, other in zip(self.effects, others, strict=True))
+        return InducingFeatures.build(kernel, points, np.float32, effects)
 
     def gradient(self, features: Features, total: FeatureGradient) -> Array:
         if not isinstance(features, InducingFeatures):
@@ -74,8 +81,19 @@ class KernelFamily:
         return np.concatenate([theta, points.ravel()]) if self.learn_points else theta
 
     def penalty(self, x: Array) -> tuple[float, Array]:
-        value, slope = self.kernel.at(x[: len(self.kernel.log_parameters())]).penalty(self.points.shape[1])
-        return value, np.concatenate([slope, np.zeros(len(x) - len(slope))])
+        kernels, rest = self._at(x)
+        widths = [self.points.shape[1], *(len(effect.columns) for effect in self.effects)]
+        values, slopes = zip(*(kernel.penalty(width) for kernel, width in zip(kernels, widths, strict=True)), strict=True)
+        return float(sum(values)), np.concatenate([*slopes, np.zeros(len(rest))])
+
+    def _at(self, x: Array) -> tuple[list[Kernel], Array]:
+        """The kernels at a vector, and what is left of it."""
+        found, first = list[Kernel](), 0
+        for kernel in self.kernels:
+            last = first + len(kernel.log_parameters())
+            found.append(kernel.at(x[first:last]))
+            first = last
+        return found, x[first:]
 
 
 @dataclass(frozen=True)

@@ -58,6 +58,11 @@ class Fitted:
         """The first member, which is the only one of an ordinary model."""
         return self.members[0]
 
+    @property
+    def first_scaler(self) -> Scaler:
+        """The scaling that the first member sees."""
+        return self.member.scaler or self.scaler
+
     @cached_property
     def views(self) -> MemberViews:
         """What new rows are seen with: in double precision, whatever that of the fit.

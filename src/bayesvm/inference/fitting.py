@@ -1,11 +1,13 @@
 """Inference: from settings and rows to a fitted model. ``fit`` is the one entry, ``update`` its sibling for streams.
 
-The steps, each a function: open the rows, prepare (scaling, tuning, features), train, leave rows out, grow, calibrate.
+The steps, each a function: open the rows, prepare (scaling, tuning, features), train, leave rows out, calibrate. All but
+the first and the last are done for every member of a committee.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
@@ -15,13 +17,15 @@ import numpy as np
 from bayesvm.core.cavities import Cavities
 from bayesvm.core.heads import Head
 from bayesvm.core.latent import full
-from bayesvm.core.linalg import OUT_OF_RANGE, NotFiniteError, NotPositiveDefiniteError
+from bayesvm.core.linalg import OUT_OF_RANGE, Array, NotFiniteError, NotPositiveDefiniteError
 from bayesvm.core.members import Member
 from bayesvm.core.posterior import Gaussian
 from bayesvm.data.blas import threads_for_matrices
 from bayesvm.data.blocks import BlockSource, RowNumbers, at_most, block_rows
 from bayesvm.data.repetition import Repetition, group_weights, repetition
+from bayesvm.data.scaling import ColumnScaler, equal_scalers
 from bayesvm.data.stopping import Stopped
+from bayesvm.inference.committees import stacked
 from bayesvm.inference.fitted import Fitted, Training
 from bayesvm.inference.problem import Problem
 from bayesvm.inference.session import Listeners, NoCheckpoint, Prepared, Session, TrainingRows, working
@@ -33,6 +37,8 @@ from bayesvm.warn import warn_user
 LOO_ROWS = 20_000  # a random choice of so many rows stands for all, beyond that
 FEW_LOO_ROWS = 2_000  # in a fit that somebody asked to stop
 SOME_COPIES = 0.01  # of the rows, from which a warning names them
+MOST_MEMBERS = 6  # of a committee
+LEAST_SHARE = 0.05  # of a committee; members below it are dropped
 FEW_EFFECTIVE = 0.1  # rows of equal weight that a row is worth, below which a warning says so
 
 
@@ -40,10 +46,12 @@ FEW_EFFECTIVE = 0.1  # rows of equal weight that a row is worth, below which a w
 class Candidate:
     """A trained problem, and what it would say of some of its rows had it not seen them."""
 
+    prepared: Prepared
     problem: Problem
     trained: Trained
     left_out: Cavities
     left_out_rows: RowNumbers
+    seconds: float
 
 
 class FeatureModel(Protocol):
@@ -61,20 +69,16 @@ class FeatureModel(Protocol):
         """Scaling, features and the functions to start from; tuned, if that was asked for."""
         ...
 
-    def train(self, problem: Problem, source: BlockSource, plan: Plan, prepared: Prepared, session: Session) -> Trained:
-        """The posteriors of all functions."""
+    def train(
+        self, problem: Problem, source: BlockSource, plan: Plan, prepared: Prepared, session: Session, number: int
+    ) -> Trained:
+        """The posteriors of all functions of member ``number``."""
         ...
 
     def leave_out(
         self, problem: Problem, source: BlockSource, trained: Trained, session: Session, *, few: bool
     ) -> tuple[Cavities, RowNumbers]:
         """Leave-one-out marginals of all rows, or of a random choice, and which rows those are."""
-        ...
-
-    def grow(
-        self, candidate: Candidate, source: BlockSource, prepared: Prepared, session: Session
-    ) -> tuple[Candidate, Report | None]:
-        """A larger model, if leave-one-out says that it pays, or the candidate itself; the report with its trials."""
         ...
 
 
@@ -94,14 +98,10 @@ def fit(
     with _opened(settings, model, head, rows, listeners, checkpoint or NoCheckpoint()) as (raw, session):
         prepared = _ready(model, raw, session) if start is None else _continued(start, as_prior=False)
         session.clock.stop.heeded = True
-        source = raw.scaled(prepared.scaler)
-        candidate, report = trained_candidate(model, source, prepared, session), prepared.report
-        if start is None:
-            candidate, report = model.grow(candidate, source, prepared, session)
-        indices = rows.given(candidate.left_out_rows)
-        return calibrated(
-            candidate, candidate.left_out, indices, replace(prepared, report=report), session, rows.n_rows
-        )
+        candidates = _trained_members(model, raw, prepared, session)
+        indices = rows.given(candidates[0].left_out_rows)
+        left_out = [candidate.left_out for candidate in candidates]
+        return calibrated(candidates, left_out, indices, prepared, session, rows.n_rows)
 
 
 def update(
@@ -114,22 +114,37 @@ def update(
 ) -> Fitted:
     """Learn from one more part of a stream: the sites of its rows are added to the posterior so far, for good.
 
-    The link is fitted again to leave-one-out marginals remembered from all parts, at most 20,000 of them.
+    Every member learns, and their weights stay. The links are fitted again to leave-one-out marginals remembered from
+    all parts, at most 20,000 of them.
     """
     with _opened(settings, model, head, rows, listeners, NoCheckpoint()) as (raw, session):
         prepared = model.prepare(raw, session) if start is None else _continued(start, as_prior=True)
         session.clock.stop.heeded = True
-        source = raw.scaled(prepared.scaler)
-        candidate = trained_candidate(model, source, prepared, session, inference="batch")
-        left_out = candidate.left_out
+        candidates = _trained_members(model, raw, prepared, session, inference="batch")
+        left_out = [candidate.left_out for candidate in candidates]
         n_samples: int | None = rows.n_rows
         if start is not None:
-            left_out = Cavities.joined([start.left_out[0], left_out])
+            earlier = zip(start.left_out, left_out, strict=True)
+            left_out = [Cavities.joined([before, now]) for before, now in earlier]
             # A file of version 1 does not say how many rows there were.
             n_samples = None if start.n_samples is None else start.n_samples + rows.n_rows
-        if len(left_out.y) > LOO_ROWS:
-            left_out = left_out.take(np.sort(session.rng.choice(len(left_out.y), LOO_ROWS, replace=False)))
-        return calibrated(candidate, left_out, None, prepared, session, n_samples)
+        if (n_rows := len(left_out[0].y)) > LOO_ROWS:
+            kept = np.sort(session.rng.choice(n_rows, LOO_ROWS, replace=False))
+            left_out = [left.take(kept) for left in left_out]
+        return calibrated(candidates, left_out, None, prepared, session, n_samples)
+
+
+def _trained_members(
+    model: FeatureModel, raw: BlockSource, prepared: Prepared, session: Session, *, inference: str | None = None
+) -> list[Candidate]:
+    """A candidate for every member of a committee, of which the first is the best; fewer if time is over."""
+    found = list[Candidate]()
+    for number, member in enumerate((prepared, *prepared.others)):
+        if found and session.clock.over() and prepared.weight is None:
+            break
+        source = raw.scaled(member.scaler)
+        found.append(trained_candidate(model, source, member, session, number, inference=inference))
+    return found
 
 
 @contextmanager
@@ -170,14 +185,20 @@ def _ready(model: FeatureModel, raw: BlockSource, session: Session) -> Prepared:
 
 
 def _continued(start: Fitted, *, as_prior: bool) -> Prepared:
-    """The scaling, features and functions of an earlier fit, which are the start, or the prior too."""
-    if len(start.members) > 1:
-        raise ValueError(f"the earlier fit has {len(start.members)} members; only a model with one can learn more")
-    if not all(isinstance(function.posterior, Gaussian) for function in start.member.functions):
-        raise ValueError("the earlier fit has a diagonal covariance and cannot learn more; fit a new estimator")
-    standard = None if as_prior else Gaussian.prior(start.member.features.n_weights)
-    functions = [replace(function, prior=standard or full(function)) for function in start.member.functions]
-    return Prepared(start.scale, start.scaler, start.member.features, tuple(functions), start.report)
+    """The scalings, features and functions of an earlier fit, which are the start, or the prior too."""
+    if any(member.region is not None or member.parent is not None for member in start.members):
+        raise ValueError("the earlier fit has local models, which cannot learn more; fit a new estimator")
+
+    def of(member: Member) -> Prepared:
+        if not all(isinstance(function.posterior, Gaussian) for function in member.functions):
+            raise ValueError("the earlier fit has a diagonal covariance and cannot learn more; fit a new estimator")
+        standard = None if as_prior else Gaussian.prior(member.features.n_weights)
+        functions = tuple(replace(function, prior=standard or full(function)) for function in member.functions)
+        scaler = start.scaler if member.scaler is None else member.scaler
+        return Prepared(start.scale, scaler, member.features, functions, weight=member.weight)
+
+    first, *others = map(of, start.members)
+    return replace(first, report=start.report, others=tuple(others))
 
 
 def trained_candidate(
@@ -185,23 +206,27 @@ def trained_candidate(
     source: BlockSource,
     prepared: Prepared,
     session: Session,
+    number: int = 0,
     *,
     inference: str | None = None,
-    tol: float | None = None,
 ) -> Candidate:
     """Steps 3 and 4: the posteriors of all functions, and each row left out of them."""
+    began = time.monotonic()
     problem = session.problem(prepared.features, source)
     plan = session.plan(source)
-    plan = replace(plan, inference=inference or plan.inference, tol=plan.tol if tol is None else tol)
-    trained = model.train(problem, source, plan, prepared, session)
-    return Candidate(problem, trained, *_left_out(model, problem, source, trained, session))
+    plan = replace(plan, inference=inference or plan.inference)
+    trained = model.train(problem, source, plan, prepared, session, number)
+    left_out, rows = _left_out(model, problem, source, trained, session)
+    return Candidate(prepared, problem, trained, left_out, rows, time.monotonic() - began)
 
 
-def train_all(problem: Problem, source: BlockSource, plan: Plan, prepared: Prepared, session: Session) -> Trained:
+def train_all(
+    problem: Problem, source: BlockSource, plan: Plan, prepared: Prepared, session: Session, number: int
+) -> Trained:
     """Posteriors with full covariances, by the plan's inference."""
     n_weights, functions = problem.features.n_weights, prepared.functions
     sizes = {"M": n_weights, "K": len(functions), "R": source.n_rows}
-    memory = session.checkpoint.training(f"training of {n_weights} weights", plan, sizes)
+    memory = session.checkpoint.training(f"training of member {number}", plan, sizes)
     callback = session.listeners.of(problem, source.scaler)
     return train(problem, source, plan, functions, session.rng, callback, memory)
 
@@ -222,7 +247,8 @@ def leave_one_out(
     problem: Problem, source: BlockSource, trained: Trained, session: Session, *, few: bool
 ) -> tuple[Cavities, RowNumbers]:
     """By removing sites (D10). A row leaves with all its copies: their sites are alike, so their weights add up."""
-    part = at_most(source, FEW_LOO_ROWS if few else LOO_ROWS, session.rng)
+    # The same rows for every member of a committee.
+    part = at_most(source, FEW_LOO_ROWS if few else LOO_ROWS, np.random.default_rng(session.checkpoint.seed(session.settings.seed)))
     if not session.repetition.copied:
         return problem.cavities(part, trained.before, trained.functions), part.numbers
     group = group_weights(source, part)
@@ -232,33 +258,79 @@ def leave_one_out(
 
 
 def calibrated(
-    candidate: Candidate,
-    left_out: Cavities,
+    candidates: Sequence[Candidate],
+    left_out: Sequence[Cavities],
     left_out_rows: RowNumbers | None,
     prepared: Prepared,
     session: Session,
     n_samples: int | None,
 ) -> Fitted:
-    """The last step: fit the link to leave-one-out marginals, and put all that was learned into one value."""
-    trained = candidate.trained
-    functions = tuple(replace(function, prior=None) for function in trained.functions)
+    """The last step: links fitted to leave-one-out marginals, weights of members, and all in one value.
+
+    The heaviest member comes first; its scaling and training are those of the model.
+    """
+    links = [fitted_link(session.head, session.settings.link, left) for left in left_out]
+    weights = _weights(candidates, left_out, links)
+    order = [i for i in np.argsort(-weights, kind="stable") if weights[i] > 0]
+    first = candidates[order[0]]
+    shared = all(equal_scalers(candidates[i].prepared.scaler, first.prepared.scaler) for i in order)
+    alone = len(order) == 1
+    members = [
+        Member(
+            candidates[i].problem.features,
+            tuple(replace(function, prior=None) for function in candidates[i].trained.functions),
+            1.0 if alone else float(weights[i]),
+            link=None if alone else links[i],
+            scaler=None if shared else candidates[i].prepared.scaler,
+        )
+        for i in order
+    ]
+    trained, report = first.trained, prepared.report
+    if report is not None and first.prepared.chosen is not None:
+        report = _with_fits(report, [candidates[i] for i in order], [left_out[i] for i in order], weights[order], [links[i] for i in order])
     fitted = Fitted(
         head=session.head,
         likelihood=session.settings.likelihood,
-        scale=prepared.scale,
-        scaler=prepared.scaler,
-        members=(Member(candidate.problem.features, functions),),
-        link=fitted_link(session.head, session.settings.link, left_out),
+        scale=first.prepared.scale,
+        scaler=first.prepared.scaler if shared else ColumnScaler(),
+        members=tuple(members),
+        link=links[order[0]],
         training=Training(
             trained.elbo, trained.trace, trained.passes, trained.converged, interrupted=session.clock.stop.made
         ),
-        left_out=(left_out,),
+        left_out=tuple(left_out[i] for i in order),
         left_out_rows=left_out_rows,
         n_samples=n_samples,
-        report=prepared.report,
+        report=report,
     )
     _ = fitted.views  # a posterior that cannot predict is an error of the fit
     return fitted
+
+
+def _weights(candidates: Sequence[Candidate], left_out: Sequence[Cavities], links: Sequence[Any]) -> Array:
+    """Those of an earlier fit, or the ones that suit the rows left out best (D28)."""
+    given = [candidate.prepared.weight for candidate in candidates]
+    if all(weight is not None for weight in given):
+        return np.array(given, np.float64)
+    each = [link.row_losses(left.mean, left.variance, left.y) for link, left in zip(links, left_out, strict=True)]
+    return stacked(np.column_stack(each), left_out[0].effective_weight, LEAST_SHARE, MOST_MEMBERS)
+
+
+def _with_fits(
+    report: Report, candidates: Sequence[Candidate], left_out: Sequence[Cavities], weights: Array, links: Sequence[Any]
+) -> Report:
+    """A line of the report for every member."""
+    trials = list(report.trials)
+    kept = len(trials)
+    for candidate, left, weight, link in zip(candidates, left_out, weights, links, strict=True):
+        chosen = candidate.prepared.chosen
+        if chosen is not None:
+            points = len(getattr(candidate.problem.features, "inducing_points", ()))
+            loss, what = mean_loss(link, left), "fit" if len(candidates) == 1 else f"fit, {weight:.0%}"
+            trials.append(
+                replace(chosen, what=what, n_rows=len(left.y), n_inducing=points, loo=loss, seconds=candidate.seconds)
+            )
+    return replace(report, trials=tuple(trials), kept=kept)
 
 
 def fitted_link(head: Head, name: str, left_out: Cavities) -> Any:

@@ -87,7 +87,7 @@ class LinearModel:
         else:
             best = search(rows, family, None, TUNING_JUDGEMENTS).best
         session.clock.stop.settle()
-        start = replace(best.problem, total_weight=source.total_weight)
+        start = replace(best.plain_problem, total_weight=source.total_weight)
         functions = moved(start, best.functions, part, best.features, rows.offsets)
         return replace(prepared, features=best.features, functions=tuple(functions))
 
@@ -130,9 +130,11 @@ class LinearModel:
         padded[width, width] = np.sqrt(INTERCEPT_VARIANCE)
         return padded
 
-    def train(self, problem: Problem, source: BlockSource, plan: Plan, prepared: Prepared, session: Session) -> Trained:
+    def train(
+        self, problem: Problem, source: BlockSource, plan: Plan, prepared: Prepared, session: Session, number: int
+    ) -> Trained:
         if self.full_covariance:
-            return train_all(problem, source, plan, prepared, session)
+            return train_all(problem, source, plan, prepared, session, number)
         if plan.inference == "stochastic":
             raise ValueError("covariance='diagonal' is fitted over all rows; use inference='auto' or 'batch'")
         targets = range(problem.head.n_functions)
@@ -165,11 +167,6 @@ class LinearModel:
                 moments: list[Moments] = list(rows.take(inside).map(view.moments))
                 mean[inside], variance[inside] = (np.concatenate(column) for column in zip(*moments, strict=True))
         return Cavities(mean, variance, y, weight), rows.numbers
-
-    def grow(
-        self, candidate: Candidate, source: BlockSource, prepared: Prepared, session: Session
-    ) -> tuple[Candidate, Report | None]:
-        return candidate, None  # there is nothing to add
 
 
 def _halves(projected: Array) -> RowNumbers:

@@ -100,7 +100,8 @@ class Prepared:
     functions: tuple[LatentFunction, ...]
     report: Report | None = None
     chosen: Trial | None = None  # the trial that these features come from
-    grows: bool = False  # whether more inducing points may pay
+    others: tuple[Prepared, ...] = ()  # further members of a committee
+    weight: float | None = None  # in the committee; None where it is to be found
 
 
 class NoCheckpoint:

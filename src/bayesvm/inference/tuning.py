@@ -1,7 +1,8 @@
 """Inference: the recipe by which a model tunes itself: which scaling, which kernel, how many length-scales.
 
-Everything is decided by leave-one-out on samples of the rows (D10), cheap questions on small samples first. What was
-tried is kept for a report. `docs/tuning.md` has the experiments that decided the recipe.
+Everything is decided by leave-one-out on samples of the rows (D10), cheap questions on small samples first. What cannot
+be told apart is not chosen among: it becomes a member of a committee. What was tried is kept for a report.
+`docs/tuning.md` has the experiments that decided the recipe.
 """
 
 from __future__ import annotations
@@ -10,10 +11,11 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from itertools import product
 
 import numpy as np
 
-from bayesvm.core.features import InducingFeatures
+from bayesvm.core.features import Effect, InducingFeatures
 from bayesvm.core.heads import Head
 from bayesvm.core.kernels import Kernel
 from bayesvm.core.latent import Block
@@ -25,17 +27,20 @@ from bayesvm.data.stopping import Stopped
 from bayesvm.data.workers import Workers
 from bayesvm.inference.evidence import maximise
 from bayesvm.inference.families import KernelFamily
-from bayesvm.inference.hyperparameters import FIRST_UPDATES, Judgement, Rows, judge, search
+from bayesvm.inference.hyperparameters import FIRST_UPDATES, UPDATES, Judgement, Rows, judge, search
 from bayesvm.inference.inducing import select
+from bayesvm.inference.screening import Found, Residuals, effect_of, screened
 from bayesvm.inference.training_state import Clock
 from bayesvm.inference.tuning_report import Trial, TrialLog
 
 # Rows, inducing points and judgements of each stage.
-FIRST = (1_000, 150, 8)
+Stage = tuple[int, int, int]
+FIRST: Stage = (1_000, 150, 8)
 FEW_POINTS = 80
-RELEVANCE = (2_000, FEW_POINTS, 16)
-OTHER = (2_000, FEW_POINTS, 6)
-REFINED = ((4_000, 120, 8), (8_000, 200, 5))
+RELEVANCE: Stage = (2_000, FEW_POINTS, 16)
+OTHER: Stage = (2_000, FEW_POINTS, 6)
+REFINED: tuple[Stage, ...] = ((4_000, 120, 8), (8_000, 200, 5))
+EFFECTS = 10  # judgements for effects that were admitted, with everything else
 LONGER, LONGER_FROM = 1.75, 4_000  # times as many judgements from so many rows on; with fewer they over-fit
 POINTS = 20  # judgements for inducing points that are learned
 MOST_ROWS = REFINED[-1][0]
@@ -46,6 +51,9 @@ CLOSE = 0.01  # log loss by which another scaling may be behind on fresh rows an
 CLEARLY = 0.003  # log loss by which another scaling or kernel must be better than the plain one
 BLOCK_ROWS = 512
 
+# Around the kernel that suits few rows best: factors of the length-scale and of the variance.
+DESIGN = tuple(product((0.6, 1.0, 1.8), (0.3, 1.0, 3.5)))
+
 
 @dataclass(frozen=True)
 class Candidates:
@@ -53,6 +61,7 @@ class Candidates:
 
     scalers: Mapping[str | None, Scaler]
     kernels: Mapping[str, Kernel]
+    whole_recipe: bool  # whether more may be changed than the parameters of one kernel
     relevance: bool  # whether one length-scale for every feature may be learned
 
 
@@ -69,11 +78,6 @@ class Entry:
     fresh: Judgement | None = None  # on rows that its kernel was not learned on
 
     @property
-    def verdict(self) -> Judgement:
-        """The judgement that its score comes from."""
-        return self.fresh or self.judgement
-
-    @property
     def features(self) -> InducingFeatures:
         """Those of the judgement."""
         if not isinstance(self.judgement.features, InducingFeatures):
@@ -88,7 +92,12 @@ class Entry:
     @property
     def prior_variance(self) -> float:
         """That of f, averaged over the inducing points."""
-        return float(np.mean(self.kernel.diagonal(self.features.inducing_points)))
+        return float(np.mean(self.features.diagonal(self.features.inducing_points)))
+
+    @property
+    def verdict(self) -> Judgement:
+        """The judgement that its score comes from."""
+        return self.fresh or self.judgement
 
     @property
     def score(self) -> float:
@@ -111,35 +120,40 @@ class Tuner:
     clock: Clock = field(default_factory=Clock)
     most_points: int = 1_000_000  # of the fit that will follow; a kernel tuned with more would not suit it
 
-    def tune(self, candidates: Candidates) -> Entry:
-        """The recipe: scaling, relevance, kernel, then more rows and points."""
+    def tune(self, candidates: Candidates) -> list[Entry]:
+        """The recipe: scaling, relevance, kernel, then more rows and points. The best comes first.
+
+        The others are worth averaging with it.
+        """
         # With few rows the smoothest kernel is the safest; with many, a rough one was better on most tables.
         first = list(candidates.kernels)[-1 if self._many_rows() else 0]
         plain, *scales = candidates.scalers
-        tried, finalists = [self._first(plain, candidates, first)], list[Entry]()
+        tried, lines = [self._first(plain, candidates, first)], list[Entry]()
         with suppress(Stopped):  # the stage under way is abandoned
             tried += [self._first(scale, candidates, first) for scale in scales if self._has_time()]
-            finalists = [best := self._best(tried, errors=2.0)]
+            lines = [best := self._best(tried, errors=2.0)]
             if candidates.relevance and self._many_rows() and self._has_time():
-                finalists = self._with_relevance(best, tried, candidates)
+                lines = self._with_relevance(best, tried, candidates)
             for stage in REFINED:
-                best = finalists[0]
+                best = lines[0]
                 if self._is_more(stage, best.trial) and best.kernel.learned() and self._has_time():
-                    refined = [self._refined(entry, candidates, stage) for entry in finalists]
-                    finalists = self._closest(refined, candidates, stage)
-            finalists = [self._with_more_points(finalists[0])]
+                    refined = [self._refined(entry, candidates, stage) for entry in lines]
+                    lines = self._closest(refined, candidates, stage)
+            if candidates.whole_recipe and self._has_time():
+                lines = self._with_effects(lines, candidates) if self._many_rows() else self._around(lines[0])
+            lines = [self._with_more_points(lines[0]), *lines[1:]]
         self.clock.stop.settle()
-        best = finalists[0] if finalists else self._best(tried, errors=2.0)
+        lines = lines or [self._best(tried, errors=2.0)]
         self.log.choose(
-            f"Chosen: scale {best.scale!r}, kernel {best.trial.kernel}: lowest leave-one-out log loss, "
+            f"Chosen: scale {lines[0].scale!r}, kernel {lines[0].trial.kernel}: lowest leave-one-out log loss, "
             "or tried earlier and not clearly above the lowest."
         )
-        return best
+        return lines
 
     def _with_relevance(self, best: Entry, tried: Sequence[Entry], candidates: Candidates) -> list[Entry]:
         """A length-scale for every feature, and then another kernel, if they are better on fresh rows.
 
-        Of another scaling that is close behind, more rows will have to decide; of relevance too, if they are fresh.
+        Another scaling that is close behind is kept, and relevance too, if more fresh rows can decide about it.
         """
         close = [entry for entry in tried if entry.score < best.score + WORTH_RELEVANCE]
         linear = [entry for entry in close if entry.scale != "quantile"]
@@ -152,31 +166,65 @@ class Tuner:
         best = self._best(anew)
         close = [entry for entry in anew[1:] if entry is not best and entry.score < best.score + CLOSE]
         rivals = [entry for entry in close if entry.scale != best.scale or self._leaves_fresh(REFINED[0][0])]
-        others = [self._other(best, name, candidates) for name in candidates.kernels if name != best.name]
-        best = self._best([best, *(self._seen_anew(entry, candidates, half, n_points) for entry in others)])
-        return [best, *(replace(entry, name=best.name) for entry in rivals)]
+        return [self._with_best_kernel(entry, candidates) for entry in (best, *rivals)]
 
-    def _closest(self, entries: Sequence[Entry], candidates: Candidates, stage: tuple[int, int, int]) -> list[Entry]:
-        """The best, and those that are not clearly behind it; on fresh rows as long as there are any.
+    def _with_best_kernel(self, entry: Entry, candidates: Candidates) -> Entry:
+        """The entry, or another kernel with its length-scales that is better on fresh rows."""
+        half, n_points = self._half(), RELEVANCE[1]
+        others = [self._other(entry, name, candidates) for name in candidates.kernels if name != entry.name]
+        return self._best([entry, *(self._seen_anew(other, candidates, half, n_points) for other in others)])
 
-        Of two with the same scaling the first is the simpler one, and goes on unless the other is clearly better.
+    def _closest(self, entries: Sequence[Entry], candidates: Candidates, stage: Stage) -> list[Entry]:
+        """The best, and those that are not far behind it; on fresh rows as long as there are any.
+
+        Of two with the same scaling the first is the simpler one, and stays unless the other is clearly better.
         """
         scores = [entry.score for entry in entries]
         if len(entries) > 1 and self._leaves_fresh(entries[0].trial.n_rows):
             scores = [self._seen_anew(entry, candidates, *stage[:2]).score for entry in entries]
         order = np.argsort(scores, kind="stable")
         simple = [i == 0 or entries[i].scale != entries[0].scale for i in range(len(entries))]
-        close = [i for i in order if scores[i] < scores[order[0]] + CLEARLY]
+        close = [i for i in order if scores[i] < scores[order[0]] + CLOSE]
         return [entries[i] for i in close if simple[i] or scores[i] < scores[0] - CLEARLY]
 
     def _leaves_fresh(self, n_rows: int) -> bool:
         """Whether there are enough rows beyond so many that candidates can be judged on them."""
         return len(self.sample.y) >= 1.5 * n_rows
 
-    def _refined(self, entry: Entry, candidates: Candidates, stage: tuple[int, int, int]) -> Entry:
+    def _refined(self, entry: Entry, candidates: Candidates, stage: Stage) -> Entry:
         """The search goes on with more rows or points."""
+        rows = self._rows(candidates.scalers[entry.scale], self._first_rows(stage[0]), entry)
         kernel = self._as(entry.name, entry.kernel, candidates)
-        return self._search("refined", entry, kernel, candidates, self._longer(stage))
+        return self._searched("refined", entry.scale, entry.name, rows, kernel, entry.judgement, self._longer(stage))
+
+    def _with_effects(self, entries: Sequence[Entry], candidates: Candidates) -> list[Entry]:
+        """Effects of one column or two, where the residuals of the best entry ask for them (D26, D27)."""
+        best = entries[0]
+        n_rows = best.rows.source.n_rows
+        residuals = self.head.residuals(best.judgement.link, best.judgement.cavities)
+        found = screened(self.sample.X[:n_rows], Residuals(*residuals))
+        return [self._with_those(entry, found) for entry in entries] if found else list(entries)
+
+    def _with_those(self, entry: Entry, found: Sequence[Found]) -> Entry:
+        X = entry.rows.source.X
+        effects = tuple(effect_of(one, X) for one in found)
+        _, n_points, most = len(X), entry.trial.n_inducing, EFFECTS
+        return self._searched(
+            "effects", entry.scale, entry.name, entry.rows, entry.kernel, entry.judgement, (len(X), n_points, most), effects
+        )
+
+    def _around(self, entry: Entry) -> list[Entry]:
+        """Kernels like that of an entry, weighted by what leave-one-out says of their average (D28)."""
+        kernels = [entry.kernel.stretched(length, variance) for length, variance in DESIGN]
+        entries = [self._neighbour(entry, kernel) for kernel in kernels]
+        return entries
+
+    def _neighbour(self, entry: Entry, kernel: Kernel) -> Entry:
+        began = time.monotonic()
+        features = InducingFeatures.build(kernel, entry.features.inducing_points, np.float32)
+        found = judge(entry.rows, features, entry.judgement, UPDATES)
+        trial = replace(entry.trial, what="average", loo=found.loo, seconds=time.monotonic() - began)
+        return replace(entry, judgement=found, trial=self.log.add(trial))
 
     def _with_more_points(self, entry: Entry) -> Entry:
         """What twice the points would gain, without another search, is noted."""
@@ -189,17 +237,17 @@ class Tuner:
         except (NotPositiveDefiniteError, NotFiniteError):  # nobody needs more points, then
             self.log.fail()
             return entry
-        seconds, n_points = time.monotonic() - began, found.features.n_weights
+        seconds, n_points = time.monotonic() - began, len(found.features.inducing_points)
         self.log.add(replace(entry.trial, what="more points", n_inducing=n_points, loo=found.loo, seconds=seconds))
         return replace(entry, gained=entry.judgement.loo - found.loo)
 
     def _judged(self, entry: Entry, rows: Rows, n_points: int) -> Judgement:
         """A candidate's kernel as it is, on these rows and with so many points."""
         points = select(rows.source, "kmeans", min(n_points, self.most_points), self.rng, entry.kernel, self.head)
-        features = InducingFeatures.build(entry.kernel, points, np.float32)
+        features = InducingFeatures.build(entry.kernel, points, np.float32, entry.features.effects)
         return judge(rows, features, entry.judgement, FIRST_UPDATES)
 
-    def _is_more(self, stage: tuple[int, int, int], last: Trial) -> bool:
+    def _is_more(self, stage: Stage, last: Trial) -> bool:
         """Whether a stage has many more rows, or points, than the last trial."""
         n_rows, n_points, _ = stage
         rows, points = len(self.sample.y), min(len(self.sample.y), self.most_points)
@@ -225,7 +273,8 @@ class Tuner:
     def with_points(self, entry: Entry, points: Array) -> Entry:
         """The kernel and these inducing points learned together."""
         began = time.monotonic()
-        found = search(entry.rows, KernelFamily(entry.kernel, points, learn_points=True), entry.judgement, POINTS)
+        family = KernelFamily(entry.kernel, points, learn_points=True, effects=entry.features.effects)
+        found = search(entry.rows, family, entry.judgement, POINTS)
         self.log.fail(found.failed)
         seconds = time.monotonic() - began
         trial = replace(entry.trial, what="learned points", n_inducing=len(points), loo=found.best.loo, seconds=seconds)
@@ -244,7 +293,7 @@ class Tuner:
         stage = self._longer(RELEVANCE)
         return self._searched("relevance", entry.scale, entry.name, rows, kernel, entry.judgement, stage)
 
-    def _longer(self, stage: tuple[int, int, int]) -> tuple[int, int, int]:
+    def _longer(self, stage: Stage) -> Stage:
         """A stage with more judgements, if there are rows enough for them."""
         n_rows, n_points, most = stage
         few = min(len(self.sample.y), self.effective_rows) < LONGER_FROM
@@ -267,7 +316,7 @@ class Tuner:
         rows = self._rows(candidates.scalers[entry.scale], slice(n_rows, 2 * n_rows), entry)
         found = self._judged(entry, rows, n_points)
         trial = replace(entry.trial, what="on fresh rows", loo=found.loo, seconds=0.0)
-        trial = replace(trial, n_rows=rows.source.n_rows, n_inducing=found.features.n_weights)
+        trial = replace(trial, n_rows=rows.source.n_rows, n_inducing=len(found.features.inducing_points))
         return replace(entry, fresh=found, trial=self.log.add(trial))
 
     def _other(self, entry: Entry, name: str, candidates: Candidates) -> Entry:
@@ -279,12 +328,6 @@ class Tuner:
         """A kernel's parameters in the family of that name."""
         return candidates.kernels[name].with_parameters_of(kernel)
 
-    def _search(
-        self, what: str, entry: Entry, kernel: Kernel, candidates: Candidates, stage: tuple[int, int, int]
-    ) -> Entry:
-        rows = self._rows(candidates.scalers[entry.scale], self._first_rows(stage[0]), entry)
-        return self._searched(what, entry.scale, entry.name, rows, kernel, entry.judgement, stage)
-
     def _searched(
         self,
         what: str,
@@ -293,12 +336,13 @@ class Tuner:
         rows: Rows,
         kernel: Kernel,
         start: Judgement | None,
-        stage: tuple[int, int, int],
+        stage: Stage,
+        effects: tuple[Effect, ...] = (),
     ) -> Entry:
         began = time.monotonic()
         _, n_points, most = stage
         points = select(rows.source, "kmeans", min(n_points, self.most_points), self.rng, kernel, self.head)
-        found = search(rows, KernelFamily(kernel, points), start, most)
+        found = search(rows, KernelFamily(kernel, points, effects=effects), start, most)
         self.log.fail(found.failed)
         trial = Trial(
             what,

@@ -10,7 +10,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -137,30 +137,28 @@ class CheckpointFile(NoCheckpoint):
         if state is None:
             return None
         with self.building():
-            report, chosen = state["report"], state["chosen"]
-            prepared = Prepared(
-                state["scale"],
-                named_from(state["scaler"], SCALERS),
-                features_from(state["features"], self.trusted),
-                tuple(map(function_from, state["functions"])),
-                None if report is None else report_from(report),
-                None if chosen is None else Trial(**chosen),
-                state["grows"],
-            )
-            return prepared, state["rng"]
+            report = None if state["report"] is None else report_from(state["report"])
+            others = tuple(self._prepared_from(other) for other in state["others"])
+            return replace(self._prepared_from(state), report=report, others=others), state["rng"]
+
+    def _prepared_from(self, state: dict[str, Any]) -> Prepared:
+        """One member of what was prepared."""
+        return Prepared(
+            state["scale"],
+            named_from(state["scaler"], SCALERS),
+            features_from(state["features"], self.trusted),
+            tuple(map(function_from, state["functions"])),
+            chosen=None if state["chosen"] is None else Trial(**state["chosen"]),
+        )
 
     def keep_prepared(self, prepared: Prepared, rng: Any) -> None:
-        report, chosen = prepared.report, prepared.chosen
+        report = prepared.report
         self.keep(
             "prepared",
-            lambda: {
-                "scale": prepared.scale,
-                "scaler": named_state(prepared.scaler),
-                "features": features_state(prepared.features),
-                "functions": [function_state(function) for function in prepared.functions],
+            lambda: _prepared_state(prepared)
+            | {
                 "report": None if report is None else report_state(report),
-                "chosen": None if chosen is None else dict(vars(chosen)),
-                "grows": prepared.grows,
+                "others": [_prepared_state(other) for other in prepared.others],
                 "rng": rng,
             },
         )
@@ -274,3 +272,14 @@ def _walk_from(state: dict[str, Any]) -> StochasticState:
     memory = state["memory"]
     kept = RunningAverages(**memory) if isinstance(memory, dict) else memory
     return StochasticState(function_from(state["function"]), kept, state["rho"], state["elbo"])
+
+
+def _prepared_state(prepared: Prepared) -> dict[str, Any]:
+    """One member of what was prepared."""
+    return {
+        "scale": prepared.scale,
+        "scaler": named_state(prepared.scaler),
+        "features": features_state(prepared.features),
+        "functions": [function_state(function) for function in prepared.functions],
+        "chosen": None if prepared.chosen is None else dict(vars(prepared.chosen)),
+    }

@@ -102,16 +102,31 @@ def _rises(starts: Any) -> bool:
     return bool((np.diff(starts.astype(np.int64)) > 0).all())
 
 
+INDUCING = {
+    "kernel": KERNEL,
+    "inducing_points": array("f", "P", "D"),
+    "whitening": array("f", "P", "P"),
+    "jitter": number,
+    "offset": number,
+}
+EFFECT = record({"columns": array("iu", "D", least=0), "features": record(INDUCING)})
+
+
+def _effect(found: Any, path: str, sizes: Sizes) -> None:
+    """An effect sees some of the columns, and has points of its own."""
+    EFFECT(found, path, {})
+    if found["columns"].max() >= sizes["D"]:
+        raise ValueError(f"{path}.columns names column {found['columns'].max()}, but there are {sizes['D']}")
+
+
+def _weights_of_all_points(found: Any, sizes: Sizes) -> bool:
+    effects = found.get("effects", [])
+    total = len(found["inducing_points"]) + sum(len(effect["features"]["inducing_points"]) for effect in effects)
+    return bool(sizes.setdefault("M", total) == total)
+
+
 FEATURES = either(
-    record(
-        {
-            "kernel": KERNEL,
-            "inducing_points": array("f", "M", "D"),
-            "whitening": MATRIX,
-            "jitter": number,
-            "offset": number,
-        }
-    ),
+    satisfying(record(INDUCING, {"effects": each(_effect)}), "a weight for every point", _weights_of_all_points),
     satisfying(
         record({"root": either(VECTOR, MATRIX), "intercept": flag}),
         "a weight for every column and the intercept",
@@ -141,7 +156,7 @@ LINK = either(PLAIN_LINK, record({"name": one_of("Normalised"), "binary": BINARY
 def own_sizes(member: Schema) -> Schema:
     """A member, whose numbers of weights and limits are its own."""
     return lambda found, path, sizes: member(
-        found, path, {letter: length for letter, length in sizes.items() if letter not in "ML"}
+        found, path, {letter: length for letter, length in sizes.items() if letter not in "MLP"}
     )
 
 
@@ -159,7 +174,8 @@ MEMBER = record(
         "region": either(nothing, REGION),
         "parent": either(nothing, whole),
         "link": either(nothing, LINK),
-    }
+    },
+    {"scaler": SCALER},
 )
 MEMBERS = satisfying(each(own_sizes(MEMBER)), "members with some weight and earlier parents", _parents_come_first)
 
@@ -277,17 +293,16 @@ MEAN_FIELD = record(
 
 
 # What comes before training; a mean field has no functions then.
+PREPARED_MEMBER = {
+    "scale": either(nothing, text),
+    "scaler": SCALER,
+    "features": FEATURES,
+    "functions": either(items(), FUNCTIONS),
+    "chosen": either(nothing, TRIAL),
+}
 PREPARED = record(
-    {
-        "scale": either(nothing, text),
-        "scaler": SCALER,
-        "features": FEATURES,
-        "functions": either(items(), FUNCTIONS),
-        "report": either(nothing, REPORT),
-        "chosen": either(nothing, TRIAL),
-        "grows": flag,
-        "rng": RANDOM_STATE,
-    }
+    PREPARED_MEMBER
+    | {"report": either(nothing, REPORT), "others": each(own_sizes(record(PREPARED_MEMBER))), "rng": RANDOM_STATE}
 )
 CHECKPOINT = record({}, {"seed": whole, "identity": record({}, others=plain)}, others=anything)
 

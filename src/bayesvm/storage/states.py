@@ -10,7 +10,7 @@ import numpy as np
 
 from bayesvm.core import heads, likelihoods
 from bayesvm.core.cavities import Cavities
-from bayesvm.core.features import InducingFeatures, LinearFeatures
+from bayesvm.core.features import Effect, InducingFeatures, LinearFeatures
 from bayesvm.core.kernels import Kernel
 from bayesvm.core.latent import LatentFunction
 from bayesvm.core.members import Member, Region
@@ -98,7 +98,7 @@ def member_state(member: Member) -> dict[str, Any]:
         "region": region,
         "parent": member.parent,
         "link": None if member.link is None else named_state(member.link),
-    }
+    } | ({} if member.scaler is None else {"scaler": named_state(member.scaler)})
 
 
 def member_from(state: dict[str, Any], trusted: Trusted = (), where: str = "member") -> Member:
@@ -110,20 +110,31 @@ def member_from(state: dict[str, Any], trusted: Trusted = (), where: str = "memb
         None if state["region"] is None else Region(**state["region"]),
         state["parent"],
         None if state["link"] is None else named_from(state["link"], LINKS),
+        named_from(state["scaler"], SCALERS) if "scaler" in state else None,
     )
 
 
 def features_state(features: Any) -> dict[str, Any]:
     """A feature map."""
     if isinstance(features, InducingFeatures):
-        return dict(vars(features)) | {"kernel": kernel_state(features.kernel)}
+        own = {name: value for name, value in vars(features).items() if name != "effects"}
+        effects = [
+            {"columns": np.array(effect.columns), "features": features_state(effect.features)}
+            for effect in features.effects
+        ]
+        return own | {"kernel": kernel_state(features.kernel)} | ({"effects": effects} if effects else {})
     return {"root": features.root, "intercept": features.intercept}
 
 
 def features_from(state: dict[str, Any], trusted: Trusted = (), where: str = "kernel") -> Any:
     """The feature map; its kernel must be one of bayesvm or trusted."""
     if "kernel" in state:
-        return InducingFeatures(**state | {"kernel": kernel_from(state["kernel"], trusted, where)})
+        effects = tuple(
+            Effect(tuple(effect["columns"].tolist()), features_from(effect["features"], trusted, f"{where}[{i}]"))
+            for i, effect in enumerate(state.get("effects", []))
+        )
+        kernel = kernel_from(state["kernel"], trusted, where)
+        return InducingFeatures(**state | {"kernel": kernel, "effects": effects})
     return LinearFeatures(**state)
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import entr
 
-from bayesvm.core.heads.contract import Head
+from bayesvm.core.heads.contract import Head, OutOfSample
 from bayesvm.core.linalg import Array
 from bayesvm.core.links import PLAIN_LINKS, Codes
 from bayesvm.core.members import MemberMoments, mixed
@@ -53,6 +53,21 @@ class ClassHead(Head):
         """More where a class is rare."""
         rarest = np.bincount(y, minlength=2).min() / len(y)
         return max(at_least, int(RARE_ROWS / max(rarest, 1e-9)))
+
+    @property
+    def evenness(self) -> float:
+        """``K/(K-1) Σ p (1-p)`` of the base rates: four times the share of the rarer of two classes, if it is rare."""
+        p = np.array(self.rates) if self.n_functions > 1 else np.array([self.rates[0], 1 - self.rates[0]])
+        return float(self.n_classes / (self.n_classes - 1) * np.sum(p * (1 - p)))
+
+    def residuals(self, link: Any, rows: OutOfSample) -> tuple[Array, Array]:
+        """Of two classes, those of the second."""
+        p = link.probabilities(rows.mean, rows.variance)
+        is_class = np.eye(self.n_classes)[rows.y]
+        if self.n_functions == 1:
+            p, is_class = p[:, 1:], is_class[:, 1:]
+        weight = rows.effective_weight[:, None]
+        return weight * (is_class - p), weight * p * (1 - p)
 
     @abstractmethod
     def decision_of(self, probabilities: Array) -> Array:

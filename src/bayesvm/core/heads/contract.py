@@ -76,6 +76,15 @@ class Head(Targets, Protocol):
         """A link with more parameters in its place, where there are rows enough to learn them."""
         ...
 
+    @property
+    def evenness(self) -> float:
+        """What a row says about f, relative to a row where all outcomes are equally frequent; at most one (D29)."""
+        ...
+
+    def residuals(self, link: Any, rows: OutOfSample) -> tuple[Array, Array]:
+        """``R = y - p`` and ``W = p (1-p)`` of rows under a link, a column for each function (D27)."""
+        ...
+
     def prior_means(self, prior_variance: float, link: Any = None) -> list[float]:
         """Prior means c for which a row far from all data, with f ~ N(c, σ²), gets what is known without X (D11)."""
         ...

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from math import sqrt
 
-from bayesvm.core.kernels.kernel import Kernel
+from bayesvm.core.kernels.kernel import Kernel, Sum
 from bayesvm.core.kernels.linear import Linear
 from bayesvm.core.kernels.matern import Matern
 from bayesvm.core.kernels.rational_quadratic import RationalQuadratic
 from bayesvm.core.kernels.rbf import RBF
+from bayesvm.core.kernels.stationary import Stationary
 
 NAMED: dict[str, Callable[[int], Kernel]] = {
     "auto": lambda d: RBF(sqrt(d), 4.0),  # unless there is tuning, which tries several
@@ -20,3 +21,17 @@ NAMED: dict[str, Callable[[int], Kernel]] = {
     "rational_quadratic": lambda d: RationalQuadratic(sqrt(d), 4.0),
     "linear": lambda d: Linear(4.0 / d, variance_bounds=(0.04 / d, 40.0 / d)),
 }
+
+BROAD = 7.0  # times the usual distance between rows: flat among the data, and zero far from all of them
+BROAD_VARIANCE = 4.0
+
+
+def with_broad_component(kernel: Stationary, n_features: int) -> Sum:
+    """A kernel and a second one that is nearly constant among the data (D26).
+
+    It does what the bias of an SVM does, where rows lie outside the reach of the first one; far from all data it is
+    gone, so that f returns to its prior mean.
+    """
+    broad = RBF(BROAD * sqrt(n_features), length_scale_bounds="fixed", variance_bounds="fixed")
+    weights = [float(kernel.variance), BROAD_VARIANCE]
+    return Sum([kernel.set_params(variance=1.0), broad], weights)

@@ -1,0 +1,190 @@
+"""Inference: which effects of one column, or of two columns, leave-one-out residuals ask for (D26, D27).
+
+A smooth kernel of all columns cannot make a jump in one of them. Where rows that share a cell of a column, or of a pair
+of columns, are predicted too low or too high together, an effect of that column or pair is worth having.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import combinations
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from bayesvm.core.features import Effect, InducingFeatures
+from bayesvm.core.kernels import Matern
+from bayesvm.core.linalg import Array
+
+CELLS, PAIR_CELLS = 64, 16  # of a column alone, and of each column in a pair
+POINTS, PAIR_POINTS = 64, 200  # of an effect
+PRIOR_VARIANCES = (0.05, 0.3, 3.0)  # of a cell's effect on the log odds, among which the best counts
+MARGIN = 3.0  # nats beyond the logarithm of the number of candidates: false admissions are below 5 %
+MOST_EFFECTS = 6
+MOST_PAIRED = 40  # columns that pairs are formed of
+SHORTLIST = 60  # candidates that are scored again after an admission
+LARGEST_VARIANCE = 1e4  # of an effect: a jump between neighbouring points needs a large one
+
+Cells = npt.NDArray[np.intp]
+
+
+class Residuals(NamedTuple):
+    """What leave-one-out predictions leave, ``R = y - p``, and its variance ``W = p (1-p)``; a column per function."""
+
+    difference: Array
+    weight: Array
+
+
+@dataclass(frozen=True)
+class Factor:
+    """A column, or the one-hot columns of a categorical one, with the cells that its values fall into."""
+
+    columns: tuple[int, ...]
+    cells: Cells
+    coarse: Cells  # for pairs
+
+    @property
+    def varies(self) -> bool:
+        """Whether there is more than one cell."""
+        return bool(self.cells.max() > 0)
+
+
+@dataclass(frozen=True)
+class Found:
+    """An effect that is asked for: its columns, a cell for each row, and how much it would gain, in nats."""
+
+    columns: tuple[int, ...]
+    factors: int  # one, or two for a pair
+    cells: Cells
+    gain: float
+    prior_variance: float
+
+
+def factors_of(X: Array) -> list[Factor]:
+    """The columns; neighbouring columns of zeros and ones of which no row has two ones are one categorical column."""
+    binary = [bool(np.isin(column, (0.0, 1.0)).all()) for column in X.T]
+    groups: list[list[int]] = []
+    taken = np.zeros(len(X))
+    for number in range(X.shape[1]):
+        if binary[number] and groups and binary[groups[-1][-1]] and not (taken * X[:, number]).any():
+            groups[-1].append(number)
+            taken = taken + X[:, number]
+        else:
+            groups.append([number])
+            taken = X[:, number] if binary[number] else np.zeros(len(X))
+    return [factor for group in groups if (factor := _factor(X, group)).varies]
+
+
+def _factor(X: Array, columns: list[int]) -> Factor:
+    if len(columns) > 1:
+        codes = np.where(X[:, columns].any(axis=1), 1 + X[:, columns].argmax(axis=1), 0)
+        cells = np.unique(codes, return_inverse=True)[1].astype(np.intp)
+        return Factor(tuple(columns), cells, cells)
+    distinct, codes = np.unique(X[:, columns[0]], return_inverse=True)
+    fine, coarse = (_merged(codes.astype(np.intp), len(distinct), most) for most in (CELLS, PAIR_CELLS))
+    return Factor(tuple(columns), fine, coarse)
+
+
+def _merged(codes: Cells, n_distinct: int, most: int) -> Cells:
+    """Neighbouring distinct values share a cell where there are too many.
+
+    By quantiles of the distinct values: those of the rows would all lie at a value that most rows have.
+    """
+    return codes if n_distinct <= most else codes * most // n_distinct
+
+
+def screened(X: Array, residuals: Residuals) -> list[Found]:
+    """The effects that are asked for, the most useful first.
+
+    Each is admitted for itself, and the residuals of the next are what it leaves. A pair must gain more than its two
+    columns do alone, by the price of a candidate.
+    """
+    factors = factors_of(X)
+    candidates = [(factor,) for factor in factors]
+    alone = [_score(factor.cells, residuals)[0] for factor in factors]
+    paired = sorted(np.argsort(alone)[::-1][:MOST_PAIRED].tolist())
+    candidates += list(combinations([factors[i] for i in paired], 2))
+    price = np.log(len(candidates)) + MARGIN
+    scored = [_found(candidate, residuals) for candidate in candidates]
+    admitted: list[Found] = []
+    for _ in range(MOST_EFFECTS):
+        order = np.argsort([-found.gain for found in scored])[:SHORTLIST]
+        best = scored[order[0]]
+        if best.gain < price or not _holds(best, residuals):
+            candidates = [candidates[i] for i in order[1:]] if best.gain >= price else []
+        else:
+            admitted.append(best)
+            residuals = _without(best, residuals)
+            candidates = [candidates[i] for i in order[1:]]
+        if not candidates:
+            break
+        scored = [_found(candidate, residuals) for candidate in candidates]
+    return admitted
+
+
+def _found(candidate: tuple[Factor, ...], residuals: Residuals) -> Found:
+    columns = tuple(column for factor in candidate for column in factor.columns)
+    if len(candidate) == 1:
+        gain, prior_variance = _score(candidate[0].cells, residuals)
+        return Found(columns, 1, candidate[0].cells, gain, prior_variance)
+    first, second = candidate
+    joint = first.coarse * (second.coarse.max() + 1) + second.coarse
+    cells = np.unique(joint, return_inverse=True)[1].astype(np.intp)
+    gain, prior_variance = _score(cells, residuals)
+    mains = sum(max(_score(factor.coarse, residuals)[0], 0.0) for factor in candidate)
+    return Found(columns, 2, cells, gain - mains, prior_variance)
+
+
+def _score(cells: Cells, residuals: Residuals) -> tuple[float, float]:
+    """``½ Σ_cells [R²/(W + 1/a) - log(1 + aW)]``: the log Bayes factor of cell effects ~ N(0, a) (D27); the best a."""
+    difference, weight = _sums(cells, residuals)
+    scores = [
+        0.5 * float(np.sum(difference**2 / (weight + 1 / a) - np.log1p(a * weight))) for a in PRIOR_VARIANCES
+    ]
+    best = int(np.argmax(scores))
+    return scores[best], PRIOR_VARIANCES[best]
+
+
+def _sums(cells: Cells, residuals: Residuals, rows: npt.NDArray[np.bool_] | None = None) -> tuple[Array, Array]:
+    """R and W summed by cell, a column for each function."""
+    n_cells = int(cells.max()) + 1
+    chosen = slice(None) if rows is None else rows
+    difference, weight = (
+        np.stack([np.bincount(cells[chosen], column, n_cells) for column in part[chosen].T], axis=1)
+        for part in residuals
+    )
+    return difference, weight
+
+
+def _holds(found: Found, residuals: Residuals) -> bool:
+    """Whether effects estimated on either half of the rows improve the other half."""
+    half = np.arange(len(found.cells)) % 2 == 0
+    sums = [_sums(found.cells, residuals, rows) for rows in (half, ~half)]
+    gain = 0.0
+    for (difference, weight), (other_difference, other_weight) in (sums, sums[::-1]):
+        effect = difference / (weight + 1 / found.prior_variance)
+        gain += float(np.sum(effect * other_difference - 0.5 * effect**2 * other_weight))
+    return gain > MARGIN
+
+
+def _without(found: Found, residuals: Residuals) -> Residuals:
+    """The residuals that are left after the effects of the cells: one Newton step of the log odds."""
+    difference, weight = _sums(found.cells, residuals)
+    effect = (difference / (weight + 1 / found.prior_variance))[found.cells]
+    left = residuals.difference - residuals.weight * effect
+    return Residuals(left, residuals.weight)
+
+
+def effect_of(found: Found, X: Array) -> Effect:
+    """An effect to start learning from: a rough kernel with points at the cells' means, on scaled rows."""
+    rows = X[:, found.columns]
+    most = POINTS if found.factors == 1 else PAIR_POINTS
+    count = np.bincount(found.cells)
+    points = np.stack([np.bincount(found.cells, column) / count for column in rows.T], axis=1)
+    if len(points) > most:
+        points = points[np.sort(np.argsort(-count, kind="stable")[:most])]
+    kernel = Matern(
+        1.0, max(1.0, 4 * found.prior_variance), nu=0.5, variance_bounds=(1e-2, LARGEST_VARIANCE)
+    )
+    return Effect(found.columns, InducingFeatures.build(kernel, np.unique(points, axis=0), np.float32))
