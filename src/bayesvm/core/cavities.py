@@ -91,23 +91,71 @@ class LeftOut(NamedTuple):
         return by_mean / self.share, np.where(self.share > SMALLEST_SHARE, free, held), by_variance
 
 
+class RowMarginals(NamedTuple):
+    """What rows that are held keep of a fit: sites, ``ω w`` and ``γ``, and marginals, a column for each function."""
+
+    precision: Array
+    linear: Array
+    mean: Array
+    explained: Array
+    prior_mean: Array
+    residual: Array
+    inherited: Array
+
+    @classmethod
+    def joined(cls, parts: Iterable[RowMarginals]) -> RowMarginals:
+        """Those of several stripes one after the other."""
+        return cls(*map(np.concatenate, zip(*parts, strict=True)))
+
+    def left_out(self, rows: slice, phi: Array) -> list[LeftOut]:
+        """Every function's rows without their own sites; ``phi`` are their features."""
+        found = []
+        for w, gamma, mean, t, c, r, inherited in zip(*(part[rows].T for part in self), strict=True):
+            at = Marginals(phi, c, mean, t, r, inherited)
+            found.append(LeftOut.of(Sites(at, np.zeros(0), w, gamma), at))
+        return found
+
+    def cavities(self, y: npt.NDArray[Any], weight: Array) -> Cavities:
+        """All rows without their own sites."""
+        left = self.left_out(slice(None), np.zeros((0, 0)))
+        mean, variance = (np.column_stack(column) for column in zip(*((r.mean, r.variance) for r in left), strict=True))
+        return Cavities(mean, variance, y, weight)
+
+
+def block_marginals(
+    blocks: Iterable[Block], workspace: Workspace, *, before: View, final: View, head: Targets, likelihood: Likelihood
+) -> RowMarginals:
+    """Sites at the q ``before`` and marginals of the ``final`` q, which contains them (D10)."""
+    parts = []
+    for block in blocks:
+        workspace.reset()
+        found = []
+        for target, then, now in zip(final.targets, *_both(before, final, block.X, workspace), strict=True):
+            site = sites_at(block, then, head.target(block.y, target), likelihood)
+            columns = (
+                site.precision, site.linear, now.mean, now.explained, now.prior_mean, now.residual, now.inherited
+            )
+            found.append([np.broadcast_to(column, len(block.y)) for column in columns])
+        parts.append(RowMarginals(*(np.column_stack(column) for column in zip(*found, strict=True))))
+    return RowMarginals.joined(parts)
+
+
+def _both(before: View, final: View, X: Array, workspace: Workspace) -> tuple[Iterable[Marginals], Iterable[Marginals]]:
+    """The marginals of two views; the features once, if they share them."""
+    if before.features is not final.features:
+        return before.marginals(X, workspace), final.marginals(X, workspace)
+    given = (X, *before.features(X, workspace), workspace)
+    return before.marginals_of(*given), final.marginals_of(*given)
+
+
 def block_cavities(
     blocks: Iterable[Block], workspace: Workspace, *, before: View, final: View, head: Targets, likelihood: Likelihood
 ) -> Cavities:
     """Every row left out with all its weight; ``before`` sees the q at which the rows' sites were taken (D10)."""
     parts = []
     for block in blocks:
-        workspace.reset()
-        found = []
-        both = zip(
-            final.targets, before.marginals(block.X, workspace), final.marginals(block.X, workspace), strict=True
-        )
-        for target, then, now in both:
-            site = sites_at(block, then, head.target(block.y, target), likelihood)
-            left = LeftOut.of(site, now)
-            found.append((left.mean, left.variance))
-        mean, variance = (np.column_stack(column) for column in zip(*found, strict=True))
-        parts.append(Cavities(mean, variance, block.y.copy(), block.weights.copy()))
+        rows = block_marginals([block], workspace, before=before, final=final, head=head, likelihood=likelihood)
+        parts.append(rows.cavities(block.y.copy(), block.weights.copy()))
     return Cavities.joined(parts)
 
 

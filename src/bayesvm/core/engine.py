@@ -2,28 +2,26 @@
 
 from __future__ import annotations
 
-from bayesvm.core.cavities import block_cavities, group_cavities
-from bayesvm.core.gradients import block_elbo_gradient, block_loss, block_loss_gradient
+from bayesvm.core.cavities import block_cavities, block_marginals, group_cavities
+from bayesvm.core.gradients import block_elbo_gradient
 from bayesvm.core.latent import View
-from bayesvm.core.statistics import block_gradient, block_sites, block_statistics, block_transfer
+from bayesvm.core.statistics import block_gradient, block_statistics, block_transfer
 
 
 class NumpyEngine:
     """Blocks as NumPy arrays, one BLAS thread each, with temporary arrays in a workspace.
 
     Each function takes some blocks and a workspace, and what it needs to know by keyword; a source of rows runs
-    ``functools.partial`` of it wherever the rows are. Results of all but cavities and sites add up.
+    ``functools.partial`` of it wherever the rows are. Results of all but cavities and marginals add up.
     """
 
     statistics = staticmethod(block_statistics)
     transfer = staticmethod(block_transfer)
-    sites = staticmethod(block_sites)
+    marginals = staticmethod(block_marginals)
     mean_field_gradient = staticmethod(block_gradient)
     cavities = staticmethod(block_cavities)
     group_cavities = staticmethod(group_cavities)
     elbo_gradient = staticmethod(block_elbo_gradient)
-    loss = staticmethod(block_loss)
-    loss_gradient = staticmethod(block_loss_gradient)
     view = staticmethod(View.of)
     adjoint_view = staticmethod(View.for_adjoints)
 

@@ -83,43 +83,22 @@ def block_elbo_gradient(
     return reduce(iadd, map(of, blocks))
 
 
-def block_loss(
-    blocks: Iterable[Block],
-    workspace: Workspace,
-    *,
-    features: LearnableFeatures,
-    before: View,
+def loss_sums(block: Block, phi: Array, left: Sequence[LeftOut], link: FittedLink) -> LossSums:
+    """The loss of rows left out, and ``mū = Σ m̄ phi``, ``S̄ = Σ t̄ phi phiᵀ`` (D17)."""
+    loss, pulled = _pulled(block, left, link)
+    dtype = phi.dtype
+    by_covariance: list[Array] = [
+        ((phi * by_explained.astype(dtype)[:, None]).T @ phi).astype(np.float64) for _, by_explained, _ in pulled
+    ]
+    by_mean = [(phi.T @ by_mean.astype(dtype)).astype(np.float64) for by_mean, _, _ in pulled]
+    return LossSums(loss, by_mean, by_covariance)
+
+
+def loss_gradient(
+    block: Block,
+    record: RecordedFeatures,
+    left: Sequence[LeftOut],
     final: View,
-    head: Targets,
-    likelihood: Likelihood,
-    link: FittedLink,
-) -> LossSums:
-    """The loss, and ``mū = Σ m̄ phi``, ``S̄ = Σ t̄ phi phiᵀ`` (D17)."""
-
-    def of(block: Block) -> LossSums:
-        workspace.reset()
-        record = features.recorded(block.X)
-        left = _left_out(block, record, before, final, head, likelihood, workspace)
-        loss, pulled = _pulled(block, left, link)
-        phi, dtype = record.phi, record.phi.dtype
-        by_covariance: list[Array] = [
-            ((phi * by_explained.astype(dtype)[:, None]).T @ phi).astype(np.float64) for _, by_explained, _ in pulled
-        ]
-        by_mean = [(phi.T @ by_mean.astype(dtype)).astype(np.float64) for by_mean, _, _ in pulled]
-        return LossSums(loss, by_mean, by_covariance)
-
-    return reduce(iadd, map(of, blocks))
-
-
-def block_loss_gradient(
-    blocks: Iterable[Block],
-    workspace: Workspace,
-    *,
-    features: LearnableFeatures,
-    before: View,
-    final: View,
-    head: Targets,
-    likelihood: Likelihood,
     link: FittedLink,
     responses: Sequence[Response] | None,
 ) -> FeatureGradient:
@@ -128,46 +107,23 @@ def block_loss_gradient(
     Without ``responses`` q is held too, in whitened weights. With them q follows the features as it would if the sites
     stayed as they are, ``P = I + Σ w phi phiᵀ`` and ``h = Σ γ phi``: to ``phī`` that adds ``2 w P̄ phi + γ h̄``.
     """
-
-    def of(block: Block) -> FeatureGradient:
-        workspace.reset()
-        record = features.recorded(block.X)
-        phi_bar, variance_bar = np.zeros_like(record.phi), np.zeros(len(block.y))
-        left = _left_out(block, record, before, final, head, likelihood, workspace)
-        _, pulled = _pulled(block, left, link)
-        for i, (row, (by_mean, by_explained, by_residual)) in enumerate(zip(left, pulled, strict=True)):
-            residual, mean = _if_residual(record, by_residual), final.coordinates[i].mean
-            phi_bar += pull_marginals(mean, row.at, by_mean, by_explained, residual)
-            variance_bar += by_residual
-            if responses is not None:
-                dtype = phi_bar.dtype
-                linear, precision = (part.astype(dtype) for part in responses[i])
-                phi_bar += (2 * row.site.precision).astype(dtype)[:, None] * (record.phi @ precision)
-                phi_bar += np.outer(row.site.linear.astype(dtype), linear)
-        return record.pull(phi_bar, variance_bar)
-
-    return reduce(iadd, map(of, blocks))
+    phi, dtype = record.phi, record.phi.dtype
+    phi_bar, variance_bar = np.zeros_like(phi), np.zeros(len(block.y))
+    _, pulled = _pulled(block, left, link)
+    for i, (row, (by_mean, by_explained, by_residual)) in enumerate(zip(left, pulled, strict=True)):
+        residual, where = _if_residual(record, by_residual), final.coordinates[i]
+        at = row.at._replace(phi=phi, spread=phi @ where.spread)
+        phi_bar += pull_marginals(where.mean, at, by_mean, by_explained, residual)
+        variance_bar += by_residual
+        if responses is not None:
+            linear, precision = (part.astype(dtype) for part in responses[i])
+            phi_bar += (2 * row.site.precision).astype(dtype)[:, None] * (phi @ precision)
+            phi_bar += np.outer(row.site.linear.astype(dtype), linear)
+    return record.pull(phi_bar, variance_bar)
 
 
 def _if_residual(record: RecordedFeatures, by_residual: Array) -> Array | None:
     return None if record.prior_variance is None else by_residual
-
-
-def _left_out(
-    block: Block,
-    record: RecordedFeatures,
-    before: View,
-    final: View,
-    head: Targets,
-    likelihood: Likelihood,
-    workspace: Workspace,
-) -> list[LeftOut]:
-    """Every function's rows without their own sites (D10)."""
-    given = block.X, record.phi, record.prior_variance, workspace
-    both = zip(final.targets, before.marginals_of(*given), final.marginals_of(*given), strict=True)
-    return [
-        LeftOut.of(sites_at(block, then, head.target(block.y, target), likelihood), now) for target, then, now in both
-    ]
 
 
 def _pulled(block: Block, left: Sequence[LeftOut], link: FittedLink) -> tuple[float, list[tuple[Array, Array, Array]]]:

@@ -92,30 +92,6 @@ def sites_at(block: Block, at: Marginals, target: Array, likelihood: Likelihood)
     return Sites(at, bound, w, g - w * at.prior_mean)
 
 
-class RowSites(NamedTuple):
-    """The sites of rows, ``ω w`` and ``γ``, a column for each function."""
-
-    precision: Array
-    linear: Array
-
-    @classmethod
-    def joined(cls, parts: Iterable[RowSites]) -> RowSites:
-        """Those of several stripes one after the other."""
-        return cls(*map(np.concatenate, zip(*parts, strict=True)))
-
-
-def block_sites(
-    blocks: Iterable[Block], workspace: Workspace, *, view: View, head: Targets, likelihood: Likelihood
-) -> RowSites:
-    """The sites of all rows of some blocks, for samples that are held."""
-    parts = []
-    for block in blocks:
-        workspace.reset()
-        at = [(site.precision, site.linear) for site in sites(block, view, head, likelihood, workspace)]
-        parts.append(RowSites(*(np.column_stack(column) for column in zip(*at, strict=True))))
-    return RowSites.joined(parts)
-
-
 def block_statistics(
     blocks: Iterable[Block], workspace: Workspace, *, view: View, head: Targets, likelihood: Likelihood
 ) -> JointStatistics:

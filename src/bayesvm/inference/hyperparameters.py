@@ -11,21 +11,22 @@ import warnings
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property, partial, reduce
+from operator import iadd
 from typing import Any
 
 import numpy as np
 from scipy import optimize
 
-from bayesvm.core.cavities import Cavities, effective_rows
-from bayesvm.core.features import FeatureGradient, HeldFeatures, InducingFeatures, PreparedFeatures
-from bayesvm.core.gradients import LearnableFeatures, Response
+from bayesvm.core import gradients
+from bayesvm.core.cavities import Cavities, LeftOut, RowMarginals, effective_rows
+from bayesvm.core.features import FeatureGradient, HeldFeatures, InducingFeatures, PreparedFeatures, RecordedFeatures
+from bayesvm.core.gradients import LearnableFeatures, LossSums, Response, loss_sums
 from bayesvm.core.heads import Head
 from bayesvm.core.latent import Block, LatentFunction, full
 from bayesvm.core.likelihoods import Likelihood
 from bayesvm.core.linalg import Array, JitterWarning, NotFiniteError, NotPositiveDefiniteError
 from bayesvm.core.posterior import Gaussian, NaturalParameters
-from bayesvm.core.statistics import RowSites
 from bayesvm.core.workspace import Workspace
 from bayesvm.data.blocks import BlockSource, HeldRows
 from bayesvm.data.memory import MemorySource
@@ -56,7 +57,7 @@ class Rows:
         """The problem and the rows that judge it: those of inducing points hold their features."""
         problem = self.problem(features)
         if not isinstance(features, InducingFeatures):
-            return problem, self.source
+            return problem, self.source.gathered_with(self.source.gathered().X)
         held, prepared = HeldFeatures(features), features.prepared(None, problem.dtype)
         parts = self.source.map(partial(_held, features=held, prepared=prepared))
         source = self.source.gathered_with(np.concatenate(list(parts)))
@@ -79,6 +80,7 @@ class Judgement:
     problem: Problem
     source: MemorySource
     states: tuple[AscentState, ...]
+    marginals: RowMarginals
     cavities: Cavities
     link: Any
     loo: float  # log loss per unit of weight
@@ -109,12 +111,14 @@ class Judgement:
         """The problem for rows that hold no features."""
         return replace(self.problem, features=self.features)
 
-    @cached_property
-    def sites(self) -> RowSites:
-        """Where the next judgement of the same rows starts from (D18)."""
-        view, _ = self.problem.view(self.functions, self.source.n_rows)
-        work = partial(self.problem.engine.sites, view=view, **self.problem.head_and_likelihood)
-        return RowSites.joined(self.source.map(work))
+    def sites(self, number: int) -> tuple[Array, Array]:
+        """Those of one function at its q, from which the next judgement of the same rows starts (D18)."""
+        rows, problem = self.marginals, self.problem
+        function = self.functions[number]
+        target = problem.head.target(self.cavities.y, function.target)
+        m, v = rows.mean[:, number], rows.explained[:, number] + rows.residual[:, number]
+        local, weight = problem.likelihood.update(m, v, target), self.cavities.weight
+        return weight * local.precision, weight * (local.linear - local.precision * function.offset)
 
 
 def judge(rows: Rows, features: LearnableFeatures, start: Judgement | None = None, updates: int = UPDATES) -> Judgement:
@@ -133,11 +137,12 @@ def judge(rows: Rows, features: LearnableFeatures, start: Judgement | None = Non
             break
         states = coordinate_ascent.step(problem, source, states)
     before, final = [state.best.function for state in states], [state.settled() for state in states]
-    cavities = problem.cavities(source, before, final)
+    marginals = problem.marginals(source, before, final)
+    cavities = marginals.cavities(source.y, np.ones(source.n_rows) if source.weight is None else source.weight)
     link = rows.head.fit_link(cavities)
     losses = link.row_losses(cavities.mean, cavities.variance, cavities.y)
     loo = float(np.average(losses, weights=cavities.weight))
-    return Judgement(features, problem, source, tuple(states), cavities, link, loo, losses)
+    return Judgement(features, problem, source, tuple(states), marginals, cavities, link, loo, losses)
 
 
 def _held(
@@ -156,10 +161,10 @@ def _from_sites(
 ) -> list[LatentFunction]:
     """The q that the sites of another judgement of the same rows make in held features (D18)."""
     width, size, started = problem.features.n_weights, source.rows_per_block, []
-    prior, sites = Gaussian.prior(width), start.sites
+    prior = Gaussian.prior(width)
     for number, (function, offset) in enumerate(zip(start.functions, offsets, strict=True)):
-        w = sites.precision[:, number]
-        gamma = sites.linear[:, number] + w * (function.offset - offset)
+        w, gamma = start.sites(number)
+        gamma = gamma + w * (function.offset - offset)
 
         def sums(first: int, _: Workspace, w: Array = w, gamma: Array = gamma) -> tuple[Array, Array]:
             phi = source.X[first : first + size, :width]
@@ -204,18 +209,30 @@ def moved(
 
 def loss_gradient(here: Judgement) -> FeatureGradient:
     """Sums over rows of the derivative of the leave-one-out loss, with q following at fixed sites (D17)."""
-    problem, final, source = here.problem, here.functions, here.source
-    shared = {
-        "features": problem.features,
-        "before": problem.adjoint_view(here.before),
-        "final": problem.adjoint_view(final),
-        "link": here.link,
-        **problem.head_and_likelihood,
-    }
-    sums = source.reduce(partial(problem.engine.loss, **shared))
-    triples = zip(map(full, final), sums.by_mean, sums.by_covariance, strict=True)
+    problem, source, size = here.problem, here.source, here.source.rows_per_block
+    features: Any = problem.features
+    final = problem.adjoint_view(here.functions)
+
+    def part(first: int) -> tuple[Block, RecordedFeatures, list[LeftOut]]:
+        some = slice(first, min(first + size, source.n_rows))
+        block = Block(source.X[some], source.y[some], None if source.weight is None else source.weight[some])
+        record = features.recorded(block.X)
+        return block, record, here.marginals.left_out(some, record.phi)
+
+    def sums(first: int, _: Workspace) -> LossSums:
+        block, record, left = part(first)
+        return loss_sums(block, record.phi, left, here.link)
+
+    starts = range(0, source.n_rows, size)
+    total = reduce(iadd, source.workers.map(sums, starts))
+    triples = zip(map(full, here.functions), total.by_mean, total.by_covariance, strict=True)
     responses = [Response.of(q, by_mean, by_covariance) for q, by_mean, by_covariance in triples]
-    return source.reduce(partial(problem.engine.loss_gradient, responses=responses, **shared))
+
+    def gradient(first: int, _: Workspace) -> FeatureGradient:
+        block, record, left = part(first)
+        return gradients.loss_gradient(block, record, left, final, here.link, responses)
+
+    return reduce(iadd, source.workers.map(gradient, starts))
 
 
 def elbo_gradient(

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from bayesvm.core.cavities import Cavities
+from bayesvm.core.cavities import Cavities, RowMarginals
 from bayesvm.core.engine import NUMPY, NumpyEngine
 from bayesvm.core.features import Features
 from bayesvm.core.heads import Head
@@ -61,10 +61,22 @@ class Problem:
 
     def cavities(self, rows: HeldRows, before: Sequence[LatentFunction], final: Sequence[LatentFunction]) -> Cavities:
         """Each of these rows left out; the sites are those that rows had at the functions ``before`` (D10)."""
-        then, now = (self.view(functions, rows.n_rows)[0] for functions in (before, final))
-        return Cavities.joined(
-            rows.map(partial(self.engine.cavities, before=then, final=now, **self.head_and_likelihood))
-        )
+        return Cavities.joined(rows.map(partial(self.engine.cavities, **self._both(rows, before, final))))
+
+    def marginals(
+        self, rows: HeldRows, before: Sequence[LatentFunction], final: Sequence[LatentFunction]
+    ) -> RowMarginals:
+        """The sites and marginals of these rows, for a sample that is searched on."""
+        return RowMarginals.joined(rows.map(partial(self.engine.marginals, **self._both(rows, before, final))))
+
+    def _both(
+        self, rows: HeldRows, before: Sequence[LatentFunction], final: Sequence[LatentFunction]
+    ) -> dict[str, Any]:
+        """Two views, which share the features unless a basis is folded into them."""
+        (then, where), (now, _) = (self.view(functions, rows.n_rows) for functions in (before, final))
+        if len(where) > 1 or where[0].basis is None:
+            now = replace(now, features=then.features)
+        return {"before": then, "final": now, **self.head_and_likelihood}
 
 
 @dataclass(frozen=True)
