@@ -221,10 +221,11 @@ class HeldFeatures:
     def n_weights(self) -> int:
         return self.features.n_weights
 
-    def hold(self, X: Array, prepared: PreparedFeatures, workspace: Workspace) -> Array:
-        """The rows of a block with what is held beside them, in the precision of the prepared features."""
+    def hold(self, X: Array, prepared: PreparedFeatures, workspace: Workspace, out: Array) -> None:
+        """Write the rows of a block with what is held beside them."""
         phi, prior_variance = prepared(X, workspace)
-        return np.column_stack([phi, np.asarray(prior_variance, phi.dtype), X.astype(phi.dtype)])
+        width = self.n_weights
+        out[:, :width], out[:, width], out[:, width + 1 :] = phi, prior_variance, X
 
     def prepared(self, basis: Array | None, dtype: npt.DTypeLike) -> PreparedFeatures:
         return _PreparedHeld(self.n_weights, None if basis is None else basis.astype(dtype))

@@ -117,8 +117,10 @@ def loss_gradient(
         variance_bar += by_residual
         if responses is not None:
             linear, precision = (part.astype(dtype) for part in responses[i])
-            phi_bar += (2 * row.site.precision).astype(dtype)[:, None] * (phi @ precision)
-            phi_bar += np.outer(row.site.linear.astype(dtype), linear)
+            follows = phi @ precision
+            follows *= (2 * row.site.precision).astype(dtype)[:, None]
+            phi_bar += follows
+            phi_bar += np.multiply(row.site.linear.astype(dtype)[:, None], linear, out=follows)
     return record.pull(phi_bar, variance_bar)
 
 

@@ -213,7 +213,8 @@ def pull_marginals(mean: Array, at: Marginals, by_mean: Array, by_explained: Arr
         raise TypeError("these marginals were not made for adjoints")
     dtype = at.phi.dtype
     phi_bar: Array = np.outer(by_mean.astype(dtype), mean)
-    phi_bar += (2 * by_explained).astype(dtype)[:, None] * at.spread
+    scratch = (2 * by_explained).astype(dtype)[:, None] * at.spread
+    phi_bar += scratch
     if by_residual is not None:
-        phi_bar -= (2 * by_residual).astype(dtype)[:, None] * at.phi
+        phi_bar -= np.multiply((2 * by_residual).astype(dtype)[:, None], at.phi, out=scratch)
     return phi_bar

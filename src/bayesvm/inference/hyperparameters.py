@@ -8,7 +8,7 @@ rows are a sample, so their features are computed once per judgement and held.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property, partial, reduce
@@ -20,7 +20,7 @@ from scipy import optimize
 
 from bayesvm.core import gradients
 from bayesvm.core.cavities import Cavities, LeftOut, RowMarginals, effective_rows
-from bayesvm.core.features import FeatureGradient, HeldFeatures, InducingFeatures, PreparedFeatures, RecordedFeatures
+from bayesvm.core.features import FeatureGradient, HeldFeatures, InducingFeatures, RecordedFeatures
 from bayesvm.core.gradients import LearnableFeatures, LossSums, Response, loss_sums
 from bayesvm.core.heads import Head
 from bayesvm.core.latent import Block, LatentFunction, full
@@ -28,7 +28,7 @@ from bayesvm.core.likelihoods import Likelihood
 from bayesvm.core.linalg import Array, JitterWarning, NotFiniteError, NotPositiveDefiniteError
 from bayesvm.core.posterior import Gaussian, NaturalParameters
 from bayesvm.core.workspace import Workspace
-from bayesvm.data.blocks import BlockSource, HeldRows
+from bayesvm.data.blocks import BlockSource
 from bayesvm.data.memory import MemorySource
 from bayesvm.data.stopping import Stopped
 from bayesvm.inference import coordinate_ascent
@@ -41,7 +41,7 @@ FIRST_UPDATES, UPDATES = 15, 6  # at most, from a cold start and from the sites 
 GOOD_ENOUGH = 1e-4  # nats of ELBO per row that an update may still promise
 SINGLE_FROM = 50_000  # features in all, rows times points
 FIRST_STEP = 0.5  # of a search, in logarithms
-RELATIVE_GAIN = 3e-4  # of the objective, below which a search ends
+RELATIVE_GAIN = 1e-4  # of the objective, below which a search ends
 
 
 @dataclass(frozen=True)
@@ -58,10 +58,16 @@ class Rows:
         problem = self.problem(features)
         if not isinstance(features, InducingFeatures):
             return problem, self.source.gathered_with(self.source.gathered().X)
-        held, prepared = HeldFeatures(features), features.prepared(None, problem.dtype)
-        parts = self.source.map(partial(_held, features=held, prepared=prepared))
-        source = self.source.gathered_with(np.concatenate(list(parts)))
-        return replace(problem, features=held), source
+        held, prepared, size = HeldFeatures(features), features.prepared(None, problem.dtype), self.source.rows_per_block
+        block = self.source.gathered()
+        X = np.empty((len(block.y), features.n_weights + 1 + block.X.shape[1]), problem.dtype)
+
+        def hold(first: int, workspace: Workspace) -> None:
+            some = slice(first, first + size)
+            held.hold(block.X[some], prepared, workspace, out=X[some])
+
+        list(self.source.workers.map(hold, range(0, len(X), size)))
+        return replace(problem, features=held), self.source.gathered_with(X)
 
     def problem(self, features: LearnableFeatures) -> Problem:
         """In single precision only where that saves time."""
@@ -131,6 +137,7 @@ def judge(rows: Rows, features: LearnableFeatures, start: Judgement | None = Non
     else:
         at = replace(start.plain_problem, total_weight=rows.source.total_weight)
         functions = moved(at, start.functions, rows.source, features, rows.offsets)
+        updates = max(updates, FIRST_UPDATES)  # other rows may be far from where these were
     states = coordinate_ascent.init(problem, source, functions, [UNKNOWN_CONTRACTION] * len(functions))
     for _ in range(updates):
         if all(not s.rejected and s.remaining <= GOOD_ENOUGH * problem.total_weight for s in states):
@@ -143,17 +150,6 @@ def judge(rows: Rows, features: LearnableFeatures, start: Judgement | None = Non
     losses = link.row_losses(cavities.mean, cavities.variance, cavities.y)
     loo = float(np.average(losses, weights=cavities.weight))
     return Judgement(features, problem, source, tuple(states), marginals, cavities, link, loo, losses)
-
-
-def _held(
-    blocks: Iterable[Block], workspace: Workspace, *, features: HeldFeatures, prepared: PreparedFeatures
-) -> Array:
-    """The rows of some blocks with their features beside them."""
-    held = []
-    for block in blocks:
-        workspace.reset()
-        held.append(features.hold(block.X, prepared, workspace))
-    return np.concatenate(held)
 
 
 def _from_sites(

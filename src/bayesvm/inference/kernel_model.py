@@ -32,9 +32,9 @@ from bayesvm.inference.tuning_report import TrialLog
 from bayesvm.warn import warn_user
 
 USUAL, MORE, MANY = 300, 1_000, 2_000  # numbers of inducing points among which "auto" chooses,
-WORTH_MORE, WORTH_MANY = 0.003, 0.012  # by the log loss that twice the points of tuning gain,
-PASS_BUDGET = 2e10  # as long as rows × points² is at most this; the first one always
-LARGE_TOLERANCE = 5e-4  # nats per row, beyond the usual number of points; such a model starts near its end
+WORTH_MORE, WORTH_MANY = 0.006, 0.015  # by the log loss that twice the points of tuning gain,
+PASS_BUDGET = 1.5e10  # as long as rows × points² is at most this; the first one always
+LARGE_TOLERANCE = 5e-3  # nats per row, beyond the usual number of points; such a model starts near its end
 EVIDENCE_POINTS = 150  # inducing points while the ELBO is climbed
 MOST_SAMPLE_ENTRIES = 20_000_000  # of a table to tune on
 TRANSFER_ROWS = 16_384  # that show enough of the sites for a start
@@ -206,7 +206,7 @@ class KernelModel:
     ) -> Trained:
         # A tuned start is so near the end that subsets of the rows would be a detour.
         if plan.inference == "auto" and prepared.chosen is not None and source.n_rows <= 4 * TRANSFER_ROWS:
-            large = problem.features.n_weights >= MORE
+            large = problem.features.n_weights > USUAL
             plan = replace(plan, inference="batch", tol=max(plan.tol, LARGE_TOLERANCE) if large else plan.tol)
         return train_all(problem, source, plan, prepared, session, number)
 

@@ -17,11 +17,14 @@ from bayesvm.core.features import Effect, InducingFeatures
 from bayesvm.core.kernels import Matern
 from bayesvm.core.linalg import Array
 
-CELLS, PAIR_CELLS = 64, 16  # of a column alone, and of each column in a pair
-POINTS, PAIR_POINTS = 64, 200  # of an effect
+CELLS, PAIR_CELLS = 48, 16  # of a column alone, and of each column in a pair
+POINTS, PAIR_POINTS = 48, 192  # of an effect
 PRIOR_VARIANCES = (0.05, 0.3, 3.0)  # of a cell's effect on the log odds, among which the best counts
 MARGIN = 3.0  # nats beyond the logarithm of the number of candidates: false admissions are below 5 %
-MOST_EFFECTS = 6
+MOST_EFFECTS = 5
+MOST_POINTS = 320  # of all effects
+# Length-scale and variance from which an effect of one column, or of two, is learned.
+START, PAIR_START = (0.2, 30.0), (0.5, 5.0)
 MOST_PAIRED = 40  # columns that pairs are formed of
 SHORTLIST = 60  # candidates that are scored again after an admission
 LARGEST_VARIANCE = 1e4  # of an effect: a jump between neighbouring points needs a large one
@@ -107,7 +110,7 @@ def screened(X: Array, residuals: Residuals) -> list[Found]:
     candidates += list(combinations([factors[i] for i in paired], 2))
     price = np.log(len(candidates)) + MARGIN
     scored = [_found(candidate, residuals) for candidate in candidates]
-    admitted: list[Found] = []
+    admitted, points = list[Found](), 0
     for _ in range(MOST_EFFECTS):
         order = np.argsort([-found.gain for found in scored])[:SHORTLIST]
         best = scored[order[0]]
@@ -115,9 +118,10 @@ def screened(X: Array, residuals: Residuals) -> list[Found]:
             candidates = [candidates[i] for i in order[1:]] if best.gain >= price else []
         else:
             admitted.append(best)
+            points += min(best.cells.max() + 1, POINTS if best.factors == 1 else PAIR_POINTS)
             residuals = _without(best, residuals)
             candidates = [candidates[i] for i in order[1:]]
-        if not candidates:
+        if not candidates or points >= MOST_POINTS:
             break
         scored = [_found(candidate, residuals) for candidate in candidates]
     return admitted
@@ -177,14 +181,11 @@ def _without(found: Found, residuals: Residuals) -> Residuals:
 
 
 def effect_of(found: Found, X: Array) -> Effect:
-    """An effect to start learning from: a rough kernel with points at the cells' means, on scaled rows."""
-    rows = X[:, found.columns]
-    most = POINTS if found.factors == 1 else PAIR_POINTS
-    count = np.bincount(found.cells)
+    """An effect on scaled rows to start learning from: a rough kernel, with points at the means of the cells."""
+    alone = found.factors == 1
+    length_scale, variance = START if alone else PAIR_START
+    rows, count = X[:, found.columns], np.bincount(found.cells)
     points = np.stack([np.bincount(found.cells, column) / count for column in rows.T], axis=1)
-    if len(points) > most:
-        points = points[np.sort(np.argsort(-count, kind="stable")[:most])]
-    kernel = Matern(
-        1.0, max(1.0, 4 * found.prior_variance), nu=0.5, variance_bounds=(1e-2, LARGEST_VARIANCE)
-    )
-    return Effect(found.columns, InducingFeatures.build(kernel, np.unique(points, axis=0), np.float32))
+    fullest = np.argsort(-count, kind="stable")[: POINTS if alone else PAIR_POINTS]
+    kernel = Matern(length_scale, variance, nu=0.5, variance_bounds=(1e-2, LARGEST_VARIANCE))
+    return Effect(found.columns, InducingFeatures.build(kernel, np.unique(points[fullest], axis=0), np.float32))

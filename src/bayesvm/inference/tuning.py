@@ -15,7 +15,7 @@ from itertools import product
 
 import numpy as np
 
-from bayesvm.core.features import Effect, InducingFeatures
+from bayesvm.core.features import InducingFeatures
 from bayesvm.core.heads import Head
 from bayesvm.core.kernels import Kernel
 from bayesvm.core.latent import Block
@@ -39,17 +39,16 @@ FIRST: Stage = (1_000, 150, 8)
 FEW_POINTS = 80
 RELEVANCE: Stage = (2_000, FEW_POINTS, 16)
 OTHER: Stage = (2_000, FEW_POINTS, 6)
-REFINED: tuple[Stage, ...] = ((4_000, 120, 8), (8_000, 200, 5))
-EFFECTS = 10  # judgements for effects that were admitted, with everything else
+REFINED: Stage = (8_000, 160, 8)
 LONGER, LONGER_FROM = 1.75, 4_000  # times as many judgements from so many rows on; with fewer they over-fit
 POINTS = 20  # judgements for inducing points that are learned
-MOST_ROWS = REFINED[-1][0]
+MOST_ROWS = REFINED[0]
 WORTH_RELEVANCE = 0.05  # log loss by which a scaling may be behind before relevance is learned
 RELEVANCE_FROM = 1_000  # rows below which a length-scale for every feature was never reliably better
 ROWS_PER_FEATURE = 10
 CLOSE = 0.01  # log loss by which another scaling may be behind on fresh rows and still be refined
 CLEARLY = 0.003  # log loss by which another scaling or kernel must be better than the plain one
-BLOCK_ROWS = 512
+BLOCK_ROWS = 1024
 
 # Around the kernel that suits few rows best: factors of the length-scale and of the variance.
 DESIGN = tuple(product((0.6, 1.0, 1.8), (0.3, 1.0, 3.5)))
@@ -134,13 +133,10 @@ class Tuner:
             lines = [best := self._best(tried, errors=2.0)]
             if candidates.relevance and self._many_rows() and self._has_time():
                 lines = self._with_relevance(best, tried, candidates)
-            for stage in REFINED:
-                best = lines[0]
-                if self._is_more(stage, best.trial) and best.kernel.learned() and self._has_time():
-                    refined = [self._refined(entry, candidates, stage) for entry in lines]
-                    lines = self._closest(refined, candidates, stage)
-            if candidates.whole_recipe and self._has_time():
-                lines = self._with_effects(lines, candidates) if self._many_rows() else self._around(lines[0])
+            if self._is_more(REFINED, lines[0].trial) and lines[0].kernel.learned() and self._has_time():
+                lines = self._refined(lines, candidates)
+            if candidates.whole_recipe and not self._many_rows() and self._has_time():
+                lines = self._around(lines[0])
             lines = [self._with_more_points(lines[0]), *lines[1:]]
         self.clock.stop.settle()
         lines = lines or [self._best(tried, errors=2.0)]
@@ -165,7 +161,7 @@ class Tuner:
         anew = [self._seen_anew(entry, candidates, half, n_points) for entry in (best, *learned)]
         best = self._best(anew)
         close = [entry for entry in anew[1:] if entry is not best and entry.score < best.score + CLOSE]
-        rivals = [entry for entry in close if entry.scale != best.scale or self._leaves_fresh(REFINED[0][0])]
+        rivals = [entry for entry in close if entry.scale != best.scale or self._leaves_fresh(REFINED[0])]
         return [self._with_best_kernel(entry, candidates) for entry in (best, *rivals)]
 
     def _with_best_kernel(self, entry: Entry, candidates: Candidates) -> Entry:
@@ -174,44 +170,48 @@ class Tuner:
         others = [self._other(entry, name, candidates) for name in candidates.kernels if name != entry.name]
         return self._best([entry, *(self._seen_anew(other, candidates, half, n_points) for other in others)])
 
-    def _closest(self, entries: Sequence[Entry], candidates: Candidates, stage: Stage) -> list[Entry]:
-        """The best, and those that are not far behind it; on fresh rows as long as there are any.
-
-        Of two with the same scaling the first is the simpler one, and stays unless the other is clearly better.
-        """
-        scores = [entry.score for entry in entries]
-        if len(entries) > 1 and self._leaves_fresh(entries[0].trial.n_rows):
-            scores = [self._seen_anew(entry, candidates, *stage[:2]).score for entry in entries]
-        order = np.argsort(scores, kind="stable")
-        simple = [i == 0 or entries[i].scale != entries[0].scale for i in range(len(entries))]
-        close = [i for i in order if scores[i] < scores[order[0]] + CLOSE]
-        return [entries[i] for i in close if simple[i] or scores[i] < scores[0] - CLEARLY]
-
     def _leaves_fresh(self, n_rows: int) -> bool:
         """Whether there are enough rows beyond so many that candidates can be judged on them."""
         return len(self.sample.y) >= 1.5 * n_rows
 
-    def _refined(self, entry: Entry, candidates: Candidates, stage: Stage) -> Entry:
-        """The search goes on with more rows or points."""
-        rows = self._rows(candidates.scalers[entry.scale], self._first_rows(stage[0]), entry)
+    def _refined(self, entries: Sequence[Entry], candidates: Candidates) -> list[Entry]:
+        """The search goes on with more rows and points, and with the effects that the best entry asks for.
+
+        What is far behind then is dropped. Of two with the same scaling the first is the simpler one, and stays unless
+        the other is clearly better.
+        """
+        first = self._on_more_rows(entries[0], candidates)
+        found = self._asked_for(first) if candidates.whole_recipe and self._many_rows() else []
+        refined = [self._searched_on(first, found, candidates, leads=True)]
+        for entry in entries[1:]:
+            if self._has_time():
+                again = self._on_more_rows(entry, candidates)
+                refined.append(self._searched_on(again, found, candidates, leads=False))
+        best = min(refined, key=lambda entry: entry.score)
+        simple = refined[0] if refined[0].score < best.score + CLEARLY else best
+        others = [entry for entry in refined if entry.scale != simple.scale and entry.score < best.score + CLOSE]
+        return sorted([simple, *others], key=lambda entry: entry.score)
+
+    def _on_more_rows(self, entry: Entry, candidates: Candidates) -> Entry:
+        """The entry judged on the rows of the last stage, with its kernel as it is."""
+        n_rows, n_points, _ = REFINED
+        rows = self._rows(candidates.scalers[entry.scale], self._first_rows(n_rows), entry)
+        return replace(entry, rows=rows, judgement=self._judged(entry, rows, n_points), fresh=None)
+
+    def _asked_for(self, entry: Entry) -> list[Found]:
+        """Effects of one column or two that the residuals of an entry ask for (D26, D27)."""
+        residuals = self.head.residuals(entry.judgement.link, entry.judgement.cavities)
+        return screened(self.sample.X[: entry.rows.source.n_rows], Residuals(*residuals))
+
+    def _searched_on(
+        self, entry: Entry, found: Sequence[Found], candidates: Candidates, *, leads: bool
+    ) -> Entry:
         kernel = self._as(entry.name, entry.kernel, candidates)
-        return self._searched("refined", entry.scale, entry.name, rows, kernel, entry.judgement, self._longer(stage))
-
-    def _with_effects(self, entries: Sequence[Entry], candidates: Candidates) -> list[Entry]:
-        """Effects of one column or two, where the residuals of the best entry ask for them (D26, D27)."""
-        best = entries[0]
-        n_rows = best.rows.source.n_rows
-        residuals = self.head.residuals(best.judgement.link, best.judgement.cavities)
-        found = screened(self.sample.X[:n_rows], Residuals(*residuals))
-        return [self._with_those(entry, found) for entry in entries] if found else list(entries)
-
-    def _with_those(self, entry: Entry, found: Sequence[Found]) -> Entry:
-        X = entry.rows.source.X
-        effects = tuple(effect_of(one, X) for one in found)
-        _, n_points, most = len(X), entry.trial.n_inducing, EFFECTS
-        return self._searched(
-            "effects", entry.scale, entry.name, entry.rows, entry.kernel, entry.judgement, (len(X), n_points, most), effects
-        )
+        effects = tuple(effect_of(one, entry.rows.source.X) for one in found)
+        family = KernelFamily(kernel, entry.features.inducing_points, effects=effects)
+        most = (self._longer(REFINED) if leads else REFINED)[2]
+        what = "effects" if effects else "refined"
+        return self._found(what, entry.scale, entry.name, entry.rows, family, entry.judgement, most)
 
     def _around(self, entry: Entry) -> list[Entry]:
         """Kernels like that of an entry, weighted by what leave-one-out says of their average (D28)."""
@@ -239,7 +239,7 @@ class Tuner:
             return entry
         seconds, n_points = time.monotonic() - began, len(found.features.inducing_points)
         self.log.add(replace(entry.trial, what="more points", n_inducing=n_points, loo=found.loo, seconds=seconds))
-        return replace(entry, gained=entry.judgement.loo - found.loo)
+        return replace(entry, judgement=found, gained=entry.judgement.loo - found.loo)
 
     def _judged(self, entry: Entry, rows: Rows, n_points: int) -> Judgement:
         """A candidate's kernel as it is, on these rows and with so many points."""
@@ -337,22 +337,27 @@ class Tuner:
         kernel: Kernel,
         start: Judgement | None,
         stage: Stage,
-        effects: tuple[Effect, ...] = (),
     ) -> Entry:
+        points = select(rows.source, "kmeans", min(stage[1], self.most_points), self.rng, kernel, self.head)
+        return self._found(what, scale, name, rows, KernelFamily(kernel, points), start, stage[2])
+
+    def _found(
+        self,
+        what: str,
+        scale: str | None,
+        name: str,
+        rows: Rows,
+        family: KernelFamily,
+        start: Judgement | None,
+        most: int,
+    ) -> Entry:
+        """The best of a family, with a line in the report."""
         began = time.monotonic()
-        _, n_points, most = stage
-        points = select(rows.source, "kmeans", min(n_points, self.most_points), self.rng, kernel, self.head)
-        found = search(rows, KernelFamily(kernel, points, effects=effects), start, most)
+        found = search(rows, family, start, most)
         self.log.fail(found.failed)
-        trial = Trial(
-            what,
-            scale,
-            name + (", relevance" if kernel.has_relevance else ""),
-            rows.source.n_rows,
-            len(points),
-            found.best.loo,
-            time.monotonic() - began,
-        )
+        kernel = name + (", relevance" if family.kernel.has_relevance else "")
+        seconds = time.monotonic() - began
+        trial = Trial(what, scale, kernel, rows.source.n_rows, len(family.points), found.best.loo, seconds)
         return Entry(scale, name, rows, found.best, self.log.add(trial))
 
     def _best(self, entries: Sequence[Entry], errors: float = 0.0) -> Entry:

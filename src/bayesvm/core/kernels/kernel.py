@@ -44,6 +44,10 @@ class KernelGradient:
         self.points = self.points + other.points
         return self
 
+    def times(self, factor: float) -> KernelGradient:
+        """That of a multiple of the kernel."""
+        return KernelGradient({name: factor * value for name, value in self.parameters.items()}, factor * self.points)
+
 
 def added(mine: ByParameter, theirs: ByParameter) -> ByParameter:
     """The sum, parameter by parameter."""
@@ -302,7 +306,7 @@ class Sum(Kernel):
         weights = self.checked_weights()
 
         def pull(adjoint: Array) -> KernelGradient:
-            pulled = [part.pull(weight * adjoint) for weight, part in zip(weights, parts, strict=True)]
+            pulled = [part.pull(adjoint).times(weight) for weight, part in zip(weights, parts, strict=True)]
             along = [weight * np.vdot(adjoint, part.value) for weight, part in zip(weights, parts, strict=True)]
             parameters = _named([gradient.parameters for gradient in pulled], along)
             return KernelGradient(parameters, np.sum([gradient.points for gradient in pulled], axis=0))
