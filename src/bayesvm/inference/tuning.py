@@ -40,13 +40,14 @@ FEW_POINTS = 80
 RELEVANCE: Stage = (2_000, FEW_POINTS, 16)
 OTHER: Stage = (2_000, FEW_POINTS, 6)
 REFINED: Stage = (8_000, 160, 8)
+EFFECTS, FEW_EFFECTS = 6, 4  # judgements for effects that were admitted: of the best kernel, and of others
 LONGER, LONGER_FROM = 1.75, 4_000  # times as many judgements from so many rows on; with fewer they over-fit
 POINTS = 20  # judgements for inducing points that are learned
 MOST_ROWS = REFINED[0]
 WORTH_RELEVANCE = 0.05  # log loss by which a scaling may be behind before relevance is learned
 RELEVANCE_FROM = 1_000  # rows below which a length-scale for every feature was never reliably better
 ROWS_PER_FEATURE = 10
-CLOSE = 0.01  # log loss by which another scaling may be behind on fresh rows and still be refined
+CLOSE = 0.02  # log loss by which another scaling may be behind on fresh rows and still be refined
 CLEARLY = 0.003  # log loss by which another scaling or kernel must be better than the plain one
 BLOCK_ROWS = 1024
 
@@ -135,8 +136,8 @@ class Tuner:
                 lines = self._with_relevance(best, tried, candidates)
             if self._is_more(REFINED, lines[0].trial) and lines[0].kernel.learned() and self._has_time():
                 lines = self._refined(lines, candidates)
-            if candidates.whole_recipe and not self._many_rows() and self._has_time():
-                lines = self._around(lines[0])
+            if candidates.whole_recipe and self._has_time():
+                lines = self._with_effects(lines) if self._many_rows() else self._around(lines[0])
             lines = [self._with_more_points(lines[0]), *lines[1:]]
         self.clock.stop.settle()
         lines = lines or [self._best(tried, errors=2.0)]
@@ -175,43 +176,37 @@ class Tuner:
         return len(self.sample.y) >= 1.5 * n_rows
 
     def _refined(self, entries: Sequence[Entry], candidates: Candidates) -> list[Entry]:
-        """The search goes on with more rows and points, and with the effects that the best entry asks for.
+        """The search goes on with more rows and points. What is far behind then is dropped.
 
-        What is far behind then is dropped. Of two with the same scaling the first is the simpler one, and stays unless
-        the other is clearly better.
+        Of two with the same scaling the first is the simpler one, and stays unless the other is clearly better.
         """
-        first = self._on_more_rows(entries[0], candidates)
-        found = self._asked_for(first) if candidates.whole_recipe and self._many_rows() else []
-        refined = [self._searched_on(first, found, candidates, leads=True)]
-        for entry in entries[1:]:
-            if self._has_time():
-                again = self._on_more_rows(entry, candidates)
-                refined.append(self._searched_on(again, found, candidates, leads=False))
+        n_rows, n_points, few = REFINED
+        refined = list[Entry]()
+        for entry in entries:
+            if not refined or self._has_time():
+                rows = self._rows(candidates.scalers[entry.scale], self._first_rows(n_rows), entry)
+                kernel = self._as(entry.name, entry.kernel, candidates)
+                stage = (n_rows, n_points, few) if refined else self._longer(REFINED)
+                refined.append(
+                    self._searched("refined", entry.scale, entry.name, rows, kernel, entry.judgement, stage)
+                )
         best = min(refined, key=lambda entry: entry.score)
         simple = refined[0] if refined[0].score < best.score + CLEARLY else best
         others = [entry for entry in refined if entry.scale != simple.scale and entry.score < best.score + CLOSE]
         return sorted([simple, *others], key=lambda entry: entry.score)
 
-    def _on_more_rows(self, entry: Entry, candidates: Candidates) -> Entry:
-        """The entry judged on the rows of the last stage, with its kernel as it is."""
-        n_rows, n_points, _ = REFINED
-        rows = self._rows(candidates.scalers[entry.scale], self._first_rows(n_rows), entry)
-        return replace(entry, rows=rows, judgement=self._judged(entry, rows, n_points), fresh=None)
+    def _with_effects(self, entries: Sequence[Entry]) -> list[Entry]:
+        """Effects of one column or two, where the residuals of the best entry ask for them (D26, D27)."""
+        judgement = entries[0].judgement
+        residuals = Residuals(*self.head.residuals(judgement.link, judgement.cavities))
+        found = screened(self.sample.X[: len(judgement.losses)], residuals)
+        return [self._with_those(entry, found, leads=entry is entries[0]) for entry in entries] if found else [*entries]
 
-    def _asked_for(self, entry: Entry) -> list[Found]:
-        """Effects of one column or two that the residuals of an entry ask for (D26, D27)."""
-        residuals = self.head.residuals(entry.judgement.link, entry.judgement.cavities)
-        return screened(self.sample.X[: entry.rows.source.n_rows], Residuals(*residuals))
-
-    def _searched_on(
-        self, entry: Entry, found: Sequence[Found], candidates: Candidates, *, leads: bool
-    ) -> Entry:
-        kernel = self._as(entry.name, entry.kernel, candidates)
+    def _with_those(self, entry: Entry, found: Sequence[Found], *, leads: bool) -> Entry:
         effects = tuple(effect_of(one, entry.rows.source.X) for one in found)
-        family = KernelFamily(kernel, entry.features.inducing_points, effects=effects)
-        most = (self._longer(REFINED) if leads else REFINED)[2]
-        what = "effects" if effects else "refined"
-        return self._found(what, entry.scale, entry.name, entry.rows, family, entry.judgement, most)
+        family = KernelFamily(entry.kernel, entry.features.inducing_points, effects=effects)
+        most = EFFECTS if leads else FEW_EFFECTS
+        return self._found("effects", entry.scale, entry.name, entry.rows, family, entry.judgement, most)
 
     def _around(self, entry: Entry) -> list[Entry]:
         """Kernels like that of an entry, weighted by what leave-one-out says of their average (D28)."""
