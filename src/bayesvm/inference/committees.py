@@ -10,8 +10,10 @@ import numpy as np
 
 from bayesvm.core.linalg import Array
 
+MOST_MEMBERS = 4  # which bounds the time of predictions
+LEAST_SHARE = 0.05  # members below it are dropped
 STEPS = 200
-PRIOR_ROWS = 10.0  # of rows that speak for equal weights; few rows cannot tell similar members apart
+PRIOR_ROWS, PRIOR_SHARE = 10.0, 0.1  # rows, and a share of all rows, that speak for equal weights
 
 
 def stacked(losses: Array, weight: Array, least: float, most: int) -> Array:
@@ -38,9 +40,10 @@ def stacked(losses: Array, weight: Array, least: float, most: int) -> Array:
 
 def _mixture_weights(density: Array, rows: Array) -> Array:
     n_members = density.shape[1]
+    prior = (PRIOR_ROWS + PRIOR_SHARE * rows.sum()) / n_members
     share = np.full(n_members, 1 / n_members)
     for _ in range(STEPS):
         owned = density * share
-        counts = rows @ (owned / owned.sum(axis=1, keepdims=True)) + PRIOR_ROWS / n_members
+        counts = rows @ (owned / owned.sum(axis=1, keepdims=True)) + prior
         share = counts / counts.sum()
     return share

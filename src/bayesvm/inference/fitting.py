@@ -25,7 +25,7 @@ from bayesvm.data.blocks import BlockSource, RowNumbers, at_most, block_rows
 from bayesvm.data.repetition import Repetition, group_weights, repetition
 from bayesvm.data.scaling import ColumnScaler, equal_scalers
 from bayesvm.data.stopping import Stopped
-from bayesvm.inference.committees import stacked
+from bayesvm.inference.committees import LEAST_SHARE, MOST_MEMBERS, stacked
 from bayesvm.inference.fitted import Fitted, Training
 from bayesvm.inference.problem import Problem
 from bayesvm.inference.session import Listeners, NoCheckpoint, Prepared, Session, TrainingRows, working
@@ -37,8 +37,6 @@ from bayesvm.warn import warn_user
 LOO_ROWS = 20_000  # a random choice of so many rows stands for all, beyond that
 FEW_LOO_ROWS = 2_000  # in a fit that somebody asked to stop
 SOME_COPIES = 0.01  # of the rows, from which a warning names them
-MOST_MEMBERS = 6  # of a committee
-LEAST_SHARE = 0.05  # of a committee; members below it are dropped
 FEW_EFFECTIVE = 0.1  # rows of equal weight that a row is worth, below which a warning says so
 
 

@@ -32,7 +32,7 @@ from bayesvm.inference.tuning_report import TrialLog
 from bayesvm.warn import warn_user
 
 USUAL, MORE, MANY = 300, 1_000, 2_000  # numbers of inducing points among which "auto" chooses,
-WORTH_MORE, WORTH_MANY = 0.006, 0.015  # by the log loss that twice the points of tuning gain,
+WORTH_MORE, WORTH_MANY = 0.004, 0.012  # by the log loss that twice the points of tuning gain,
 PASS_BUDGET = 1.5e10  # as long as rows × points² is at most this; the first one always
 LARGE_TOLERANCE = 5e-3  # nats per row, beyond the usual number of points; such a model starts near its end
 EVIDENCE_POINTS = 150  # inducing points while the ELBO is climbed
@@ -106,12 +106,24 @@ class KernelModel:
         with one_blas_thread():
             entries = self._searched(tuner, candidates, raw, session)
         size = self.size(raw.n_rows, entries[0].gained, len(entries))
-        found = [self._prepared(entry, candidates, raw, size, tuner, session) for entry in entries]
+        found, chosen = list[Prepared](), dict[str | None, Array]()  # points by scaling, where the kernel's shape is the same
+        for entry in entries:
+            found.append(self._prepared(entry, candidates, raw, size, tuner, session, chosen.get(entry.scale)))
+            features = found[-1].features
+            if isinstance(features, InducingFeatures) and not entry.kernel.has_relevance:
+                chosen[entry.scale] = features.inducing_points
         session.clock.stop.settle()
         return replace(found[0], report=log.report, others=tuple(found[1:]))
 
     def _prepared(
-        self, entry: Entry, candidates: Candidates, raw: BlockSource, size: int, tuner: Tuner, session: Session
+        self,
+        entry: Entry,
+        candidates: Candidates,
+        raw: BlockSource,
+        size: int,
+        tuner: Tuner,
+        session: Session,
+        points: Array | None,
     ) -> Prepared:
         """A kernel that was found, with points of all rows and a start from the sites of its sample."""
         scaler = candidates.scalers[entry.scale]
@@ -120,7 +132,7 @@ class KernelModel:
         with suppress(Stopped):
             if not session.clock.stop.made:
                 session.display.phase("inducing points")
-                points = self._points(source, entry.kernel, size, session)
+                points = self._points(source, entry.kernel, size, session) if points is None else points
                 if self.learn_inducing:
                     entry = tuner.with_points(entry, points)
                     points = entry.features.inducing_points

@@ -11,7 +11,6 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from itertools import product
 
 import numpy as np
 
@@ -25,6 +24,7 @@ from bayesvm.data.memory import MemorySource
 from bayesvm.data.scaling import ColumnScaler, Scaler
 from bayesvm.data.stopping import Stopped
 from bayesvm.data.workers import Workers
+from bayesvm.inference.committees import LEAST_SHARE, MOST_MEMBERS, stacked
 from bayesvm.inference.evidence import maximise
 from bayesvm.inference.families import KernelFamily
 from bayesvm.inference.hyperparameters import FIRST_UPDATES, UPDATES, Judgement, Rows, judge, search
@@ -35,7 +35,7 @@ from bayesvm.inference.tuning_report import Trial, TrialLog
 
 # Rows, inducing points and judgements of each stage.
 Stage = tuple[int, int, int]
-FIRST: Stage = (1_000, 150, 8)
+FIRST: Stage = (1_000, 100, 8)
 FEW_POINTS = 80
 RELEVANCE: Stage = (2_000, FEW_POINTS, 16)
 OTHER: Stage = (2_000, FEW_POINTS, 6)
@@ -47,12 +47,15 @@ MOST_ROWS = REFINED[0]
 WORTH_RELEVANCE = 0.05  # log loss by which a scaling may be behind before relevance is learned
 RELEVANCE_FROM = 1_000  # rows below which a length-scale for every feature was never reliably better
 ROWS_PER_FEATURE = 10
-CLOSE = 0.02  # log loss by which another scaling may be behind on fresh rows and still be refined
+CLOSE = 0.02  # log loss by which another scaling may be behind and still be worth averaging
+ONE_KERNEL_FROM = 5_000  # rows, times functions, from which one kernel is chosen for each scaling
+FEWEST_REFINED = 2_000  # rows, however many functions there are
 CLEARLY = 0.003  # log loss by which another scaling or kernel must be better than the plain one
 BLOCK_ROWS = 1024
 
 # Around the kernel that suits few rows best: factors of the length-scale and of the variance.
-DESIGN = tuple(product((0.6, 1.0, 1.8), (0.3, 1.0, 3.5)))
+DESIGN = ((1.0, 1.0), (0.6, 1.0), (1.7, 1.0), (1.0, 0.3), (1.0, 3.5))
+MOST_SCALINGS = 2  # that such kernels are tried for
 
 
 @dataclass(frozen=True)
@@ -137,7 +140,7 @@ class Tuner:
             if self._is_more(REFINED, lines[0].trial) and lines[0].kernel.learned() and self._has_time():
                 lines = self._refined(lines, candidates)
             if candidates.whole_recipe and self._has_time():
-                lines = self._with_effects(lines) if self._many_rows() else self._around(lines[0])
+                lines = self._with_effects(lines) if self._many_rows() else self._around(lines[0], tried)
             lines = [self._with_more_points(lines[0]), *lines[1:]]
         self.clock.stop.settle()
         lines = lines or [self._best(tried, errors=2.0)]
@@ -148,9 +151,9 @@ class Tuner:
         return lines
 
     def _with_relevance(self, best: Entry, tried: Sequence[Entry], candidates: Candidates) -> list[Entry]:
-        """A length-scale for every feature, and then another kernel, if they are better on fresh rows.
+        """A length-scale for every feature, if that is better on fresh rows; then the other kernels.
 
-        Another scaling that is close behind is kept, and relevance too, if more fresh rows can decide about it.
+        Scalings that fresh rows cannot tell apart are kept, and with few rows the kernels, too.
         """
         close = [entry for entry in tried if entry.score < best.score + WORTH_RELEVANCE]
         linear = [entry for entry in close if entry.scale != "quantile"]
@@ -161,26 +164,30 @@ class Tuner:
         half, n_points = self._half(), RELEVANCE[1]
         anew = [self._seen_anew(entry, candidates, half, n_points) for entry in (best, *learned)]
         best = self._best(anew)
-        close = [entry for entry in anew[1:] if entry is not best and entry.score < best.score + CLOSE]
-        rivals = [entry for entry in close if entry.scale != best.scale or self._leaves_fresh(REFINED[0])]
-        return [self._with_best_kernel(entry, candidates) for entry in (best, *rivals)]
+        lines = [best, *(entry for entry in anew[1:] if entry.scale != best.scale and self._is_close(entry, best))]
+        found = list[Entry]()
+        for entry in lines:
+            others = [self._other(entry, name, candidates) for name in candidates.kernels if name != entry.name]
+            if len(self.sample.y) * self.head.n_functions < ONE_KERNEL_FROM:
+                found += [entry, *others]
+            else:
+                found.append(
+                    self._best([entry, *(self._seen_anew(other, candidates, half, n_points) for other in others)])
+                )
+        return found
 
-    def _with_best_kernel(self, entry: Entry, candidates: Candidates) -> Entry:
-        """The entry, or another kernel with its length-scales that is better on fresh rows."""
-        half, n_points = self._half(), RELEVANCE[1]
-        others = [self._other(entry, name, candidates) for name in candidates.kernels if name != entry.name]
-        return self._best([entry, *(self._seen_anew(other, candidates, half, n_points) for other in others)])
+    def _is_close(self, entry: Entry, best: Entry) -> bool:
+        """Whether fresh rows leave it open which of two is better."""
+        return entry.score < best.score + max(CLOSE, 2 * _noise(entry, best))
 
     def _leaves_fresh(self, n_rows: int) -> bool:
         """Whether there are enough rows beyond so many that candidates can be judged on them."""
         return len(self.sample.y) >= 1.5 * n_rows
 
     def _refined(self, entries: Sequence[Entry], candidates: Candidates) -> list[Entry]:
-        """The search goes on with more rows and points. What is far behind then is dropped.
-
-        Of two with the same scaling the first is the simpler one, and stays unless the other is clearly better.
-        """
+        """The search goes on with more rows and points; what is far behind then is dropped."""
         n_rows, n_points, few = REFINED
+        n_rows = max(FEWEST_REFINED, int(n_rows / np.sqrt(self.head.n_functions)))  # each function takes its time
         refined = list[Entry]()
         for entry in entries:
             if not refined or self._has_time():
@@ -191,9 +198,7 @@ class Tuner:
                     self._searched("refined", entry.scale, entry.name, rows, kernel, entry.judgement, stage)
                 )
         best = min(refined, key=lambda entry: entry.score)
-        simple = refined[0] if refined[0].score < best.score + CLEARLY else best
-        others = [entry for entry in refined if entry.scale != simple.scale and entry.score < best.score + CLOSE]
-        return sorted([simple, *others], key=lambda entry: entry.score)
+        return sorted((entry for entry in refined if self._is_close(entry, best)), key=lambda entry: entry.score)
 
     def _with_effects(self, entries: Sequence[Entry]) -> list[Entry]:
         """Effects of one column or two, where the residuals of the best entry ask for them (D26, D27)."""
@@ -208,18 +213,24 @@ class Tuner:
         most = EFFECTS if leads else FEW_EFFECTS
         return self._found("effects", entry.scale, entry.name, entry.rows, family, entry.judgement, most)
 
-    def _around(self, entry: Entry) -> list[Entry]:
-        """Kernels like that of an entry, weighted by what leave-one-out says of their average (D28)."""
-        kernels = [entry.kernel.stretched(length, variance) for length, variance in DESIGN]
-        entries = [self._neighbour(entry, kernel) for kernel in kernels]
-        return entries
-
-    def _neighbour(self, entry: Entry, kernel: Kernel) -> Entry:
+    def _around(self, best: Entry, tried: Sequence[Entry]) -> list[Entry]:
+        """Kernels like the best one, and like those of other scalings; the ones that an average needs (D28)."""
+        same = [entry for entry in tried if entry is not best and entry.rows.source.n_rows == best.rows.source.n_rows]
+        lines = [best, *(entry for entry in same if self._is_close(entry, best))]
         began = time.monotonic()
+        found = [self._neighbour(entry, *factors) for entry in lines[:MOST_SCALINGS] for factors in DESIGN]
+        losses = np.column_stack([entry.judgement.losses for entry in found])
+        weights = stacked(losses, best.judgement.cavities.effective_weight, LEAST_SHARE, MOST_MEMBERS)
+        seconds = (time.monotonic() - began) / len(found)
+        chosen = [found[i] for i in np.argsort(-weights, kind="stable") if weights[i] > 0]
+        return [replace(one, trial=self.log.add(replace(one.trial, seconds=seconds))) for one in chosen]
+
+    def _neighbour(self, entry: Entry, length: float, variance: float) -> Entry:
+        """An entry with another length-scale and variance."""
+        kernel = entry.kernel.stretched(length, variance)
         features = InducingFeatures.build(kernel, entry.features.inducing_points, np.float32)
         found = judge(entry.rows, features, entry.judgement, UPDATES)
-        trial = replace(entry.trial, what="average", loo=found.loo, seconds=time.monotonic() - began)
-        return replace(entry, judgement=found, trial=self.log.add(trial))
+        return replace(entry, judgement=found, trial=replace(entry.trial, what="average", loo=found.loo))
 
     def _with_more_points(self, entry: Entry) -> Entry:
         """What twice the points would gain, without another search, is noted."""
@@ -361,9 +372,7 @@ class Tuner:
         Relevance need not be significantly better on the few rows of its trial: it gains most from more rows.
         """
         first, best = entries[0], min(entries, key=lambda entry: entry.score)
-        difference, weight = first.verdict.losses - best.verdict.losses, first.verdict.shares
-        noise = errors * float(np.linalg.norm(weight * (difference - weight @ difference)))
-        return best if best.score < first.score - max(CLEARLY, noise) else first
+        return best if best.score < first.score - max(CLEARLY, errors * _noise(first, best)) else first
 
     def _rows(self, scaler: Scaler, which: slice, entry: Entry | None) -> Rows:
         """Rows of the sample, scaled; prior means from the link found so far."""
@@ -381,3 +390,9 @@ class Tuner:
         if entry is None or not self.base_rates:
             return (0.0,) * self.head.n_functions
         return tuple(self.head.prior_means(entry.prior_variance, entry.judgement.link))
+
+
+def _noise(one: Entry, other: Entry) -> float:
+    """The standard error of the difference between the scores of two entries on the same rows."""
+    difference, weight = one.verdict.losses - other.verdict.losses, one.verdict.shares
+    return float(np.linalg.norm(weight * (difference - weight @ difference)))
