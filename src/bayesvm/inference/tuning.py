@@ -47,6 +47,7 @@ MOST_ROWS = REFINED[0]
 WORTH_RELEVANCE = 0.05  # log loss by which a scaling may be behind before relevance is learned
 RELEVANCE_FROM = 1_000  # rows below which a length-scale for every feature was never reliably better
 ROWS_PER_FEATURE = 10
+SAFE_RELEVANCE, SAFE_ROWS_PER_FEATURE = 5_000, 50
 CLOSE = 0.02  # log loss by which another scaling may be behind and still be worth averaging
 ONE_KERNEL_FROM = 5_000  # rows, times functions, from which one kernel is chosen for each scaling
 FEWEST_REFINED = 2_000  # rows, however many functions there are
@@ -162,9 +163,11 @@ class Tuner:
             close = [entry for entry in close if entry is nearest or entry.scale == "quantile"]
         learned = [self._relevance(entry, candidates) for entry in close]
         half, n_points = self._half(), RELEVANCE[1]
-        anew = [self._seen_anew(entry, candidates, half, n_points) for entry in (best, *learned)]
+        # One length-scale for all is a special case, and needs no defence where many rows will be learned from.
+        rivals = learned if self.effective_rows >= self._safely_many() else [best, *learned]
+        anew = [self._seen_anew(entry, candidates, half, n_points) for entry in rivals]
         best = self._best(anew)
-        lines = [best, *(entry for entry in anew[1:] if entry.scale != best.scale and self._is_close(entry, best))]
+        lines = [best, *(entry for entry in anew if entry.scale != best.scale and self._is_close(entry, best))]
         found = list[Entry]()
         for entry in lines:
             others = [self._other(entry, name, candidates) for name in candidates.kernels if name != entry.name]
@@ -175,6 +178,10 @@ class Tuner:
                     self._best([entry, *(self._seen_anew(other, candidates, half, n_points) for other in others)])
                 )
         return found
+
+    def _safely_many(self) -> float:
+        """Rows from which relevance is learned without comparing it with one length-scale."""
+        return max(SAFE_RELEVANCE, SAFE_ROWS_PER_FEATURE * self.sample.X.shape[1])
 
     def _is_close(self, entry: Entry, best: Entry) -> bool:
         """Whether fresh rows leave it open which of two is better."""
