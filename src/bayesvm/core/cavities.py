@@ -133,7 +133,13 @@ def block_marginals(
         for target, then, now in zip(final.targets, *_both(before, final, block.X, workspace), strict=True):
             site = sites_at(block, then, head.target(block.y, target), likelihood)
             columns = (
-                site.precision, site.linear, now.mean, now.explained, now.prior_mean, now.residual, now.inherited
+                site.precision,
+                site.linear,
+                now.mean,
+                now.explained,
+                now.prior_mean,
+                now.residual,
+                now.inherited,
             )
             found.append([np.broadcast_to(column, len(block.y)) for column in columns])
         parts.append(RowMarginals(*(np.column_stack(column) for column in zip(*found, strict=True))))

@@ -15,7 +15,7 @@ from typing import NamedTuple, Self
 import numpy as np
 
 from bayesvm.core.cavities import LeftOut
-from bayesvm.core.features import FeatureGradient, HeldFeatures, InducingFeatures, LinearFeatures, RecordedFeatures
+from bayesvm.core.features import FeatureGradient, InducingFeatures, LinearFeatures, RecordedFeatures
 from bayesvm.core.heads.contract import FittedLink, Targets
 from bayesvm.core.latent import Block, View, pull_marginals
 from bayesvm.core.likelihoods.contract import Likelihood
@@ -24,7 +24,7 @@ from bayesvm.core.posterior import Gaussian
 from bayesvm.core.statistics import sites_at
 from bayesvm.core.workspace import Workspace
 
-LearnableFeatures = InducingFeatures | LinearFeatures | HeldFeatures
+LearnableFeatures = InducingFeatures | LinearFeatures
 
 
 class Response(NamedTuple):
@@ -90,7 +90,7 @@ def loss_sums(block: Block, phi: Array, left: Sequence[LeftOut], link: FittedLin
     by_covariance: list[Array] = [
         ((phi * by_explained.astype(dtype)[:, None]).T @ phi).astype(np.float64) for _, by_explained, _ in pulled
     ]
-    by_mean = [(phi.T @ by_mean.astype(dtype)).astype(np.float64) for by_mean, _, _ in pulled]
+    by_mean: list[Array] = [(phi.T @ by_mean.astype(dtype)).astype(np.float64) for by_mean, _, _ in pulled]
     return LossSums(loss, by_mean, by_covariance)
 
 

@@ -137,13 +137,6 @@ class MemorySource:
     def gathered(self) -> Block:
         return self._block(0, self.n_rows, Workspace())
 
-    def gathered_with(self, X: Array) -> MemorySource:
-        """The same rows with other columns in place of theirs."""
-        if self.chosen is None:
-            return replace(self, X=X, scaler=ColumnScaler())
-        weight = None if self.weight is None else self.weight[self.chosen]
-        return replace(self, X=X, y=self.y[self.chosen], weight=weight, scaler=ColumnScaler(), chosen=None)
-
     def _block(self, start: int, stop: int, workspace: Workspace) -> Block:
         rows: Any = slice(start, stop) if self.chosen is None else self.chosen[start:stop]
         X = self.X[rows]

@@ -77,6 +77,7 @@ def maximise(
     best = features = family.features(x)
     functions = rows.problem(features).start(rows.offsets)
     batches = None if batch_size is None else _endless(rows.source, batch_size, rng)
+    source: HeldRows
     with suppress(Stopped):
         while len(trace) <= MOST_STEPS and len(x) and not clock.over():
             problem = rows.problem(features)

@@ -83,7 +83,9 @@ class KernelFamily:
     def penalty(self, x: Array) -> tuple[float, Array]:
         kernels, rest = self._at(x)
         widths = [self.points.shape[1], *(len(effect.columns) for effect in self.effects)]
-        values, slopes = zip(*(kernel.penalty(width) for kernel, width in zip(kernels, widths, strict=True)), strict=True)
+        values, slopes = zip(
+            *(kernel.penalty(width) for kernel, width in zip(kernels, widths, strict=True)), strict=True
+        )
         return float(sum(values)), np.concatenate([*slopes, np.zeros(len(rest))])
 
     def _at(self, x: Array) -> tuple[list[Kernel], Array]:

@@ -1,7 +1,7 @@
 """Inference: from settings and rows to a fitted model. ``fit`` is the one entry, ``update`` its sibling for streams.
 
-The steps, each a function: open the rows, prepare (scaling, tuning, features), train, leave rows out, calibrate. All but
-the first and the last are done for every member of a committee.
+The steps, each a function: open the rows, prepare (scaling, tuning, features), train, leave rows out, calibrate.
+Training and leaving out are done for every member of a committee.
 """
 
 from __future__ import annotations
@@ -246,7 +246,9 @@ def leave_one_out(
 ) -> tuple[Cavities, RowNumbers]:
     """By removing sites (D10). A row leaves with all its copies: their sites are alike, so their weights add up."""
     # The same rows for every member of a committee.
-    part = at_most(source, FEW_LOO_ROWS if few else LOO_ROWS, np.random.default_rng(session.checkpoint.seed(session.settings.seed)))
+    part = at_most(
+        source, FEW_LOO_ROWS if few else LOO_ROWS, np.random.default_rng(session.checkpoint.seed(session.settings.seed))
+    )
     if not session.repetition.copied:
         return problem.cavities(part, trained.before, trained.functions), part.numbers
     group = group_weights(source, part)
@@ -285,7 +287,13 @@ def calibrated(
     ]
     trained, report = first.trained, prepared.report
     if report is not None and first.prepared.chosen is not None:
-        report = _with_fits(report, [candidates[i] for i in order], [left_out[i] for i in order], weights[order], [links[i] for i in order])
+        report = _with_fits(
+            report,
+            [candidates[i] for i in order],
+            [left_out[i] for i in order],
+            weights[order],
+            [links[i] for i in order],
+        )
     fitted = Fitted(
         head=session.head,
         likelihood=session.settings.likelihood,

@@ -30,7 +30,9 @@ from bayesvm.core.posterior import Gaussian, NaturalParameters
 from bayesvm.core.workspace import Workspace
 from bayesvm.data.blocks import BlockSource
 from bayesvm.data.memory import MemorySource
+from bayesvm.data.scaling import ColumnScaler
 from bayesvm.data.stopping import Stopped
+from bayesvm.data.workers import Workers
 from bayesvm.inference import coordinate_ascent
 from bayesvm.inference.coordinate_ascent import AscentState
 from bayesvm.inference.families import Family
@@ -41,6 +43,7 @@ FIRST_UPDATES, UPDATES = 15, 6  # at most, from a cold start and from the sites 
 GOOD_ENOUGH = 1e-4  # nats of ELBO per row that an update may still promise
 SINGLE_FROM = 50_000  # features in all, rows times points
 FIRST_STEP = 0.5  # of a search, in logarithms
+BLOCK_ROWS = 1_024
 RELATIVE_GAIN = 1e-4  # of the objective, below which a search ends
 
 
@@ -53,12 +56,23 @@ class Rows:
     likelihood: Likelihood
     offsets: tuple[float, ...]
 
+    @classmethod
+    def held(
+        cls, block: Block, workers: Workers, head: Head, likelihood: Likelihood, offsets: tuple[float, ...]
+    ) -> Rows:
+        """Of rows in memory, which are scaled already."""
+        return cls(MemorySource(*block, ColumnScaler(), workers, BLOCK_ROWS), head, likelihood, offsets)
+
     def with_features(self, features: LearnableFeatures) -> tuple[Problem, MemorySource]:
         """The problem and the rows that judge it: those of inducing points hold their features."""
         problem = self.problem(features)
         if not isinstance(features, InducingFeatures):
-            return problem, self.source.gathered_with(self.source.gathered().X)
-        held, prepared, size = HeldFeatures(features), features.prepared(None, problem.dtype), self.source.rows_per_block
+            return problem, self.source
+        held, prepared, size = (
+            HeldFeatures(features),
+            features.prepared(None, problem.dtype),
+            self.source.rows_per_block,
+        )
         block = self.source.gathered()
         X = np.empty((len(block.y), features.n_weights + 1 + block.X.shape[1]), problem.dtype)
 
@@ -67,7 +81,7 @@ class Rows:
             held.hold(block.X[some], prepared, workspace, out=X[some])
 
         list(self.source.workers.map(hold, range(0, len(X), size)))
-        return replace(problem, features=held), self.source.gathered_with(X)
+        return replace(problem, features=held), replace(self.source, X=X)
 
     def problem(self, features: LearnableFeatures) -> Problem:
         """In single precision only where that saves time."""
@@ -155,16 +169,17 @@ def judge(rows: Rows, features: LearnableFeatures, start: Judgement | None = Non
 def _from_sites(
     problem: Problem, source: MemorySource, start: Judgement, offsets: Sequence[float]
 ) -> list[LatentFunction]:
-    """The q that the sites of another judgement of the same rows make in held features (D18)."""
+    """The q that the sites of another judgement of the same rows make in these features (D18)."""
     width, size, started = problem.features.n_weights, source.rows_per_block, []
+    prepared = problem.features.prepared(None, problem.dtype)
     prior = Gaussian.prior(width)
     for number, (function, offset) in enumerate(zip(start.functions, offsets, strict=True)):
         w, gamma = start.sites(number)
         gamma = gamma + w * (function.offset - offset)
 
-        def sums(first: int, _: Workspace, w: Array = w, gamma: Array = gamma) -> tuple[Array, Array]:
-            phi = source.X[first : first + size, :width]
+        def sums(first: int, workspace: Workspace, w: Array = w, gamma: Array = gamma) -> tuple[Array, Array]:
             some = slice(first, first + size)
+            phi, _ = prepared(source.X[some], workspace)
             scaled = phi * np.sqrt(w[some]).astype(phi.dtype)[:, None]
             return (scaled.T @ scaled).astype(np.float64), (gamma[some].astype(phi.dtype) @ phi).astype(np.float64)
 

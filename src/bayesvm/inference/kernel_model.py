@@ -106,7 +106,10 @@ class KernelModel:
         with one_blas_thread():
             entries = self._searched(tuner, candidates, raw, session)
         size = self.size(raw.n_rows, entries[0].gained, len(entries))
-        found, chosen = list[Prepared](), dict[str | None, Array]()  # points by scaling, where the kernel's shape is the same
+        found, chosen = (
+            list[Prepared](),
+            dict[str | None, Array](),
+        )  # points by scaling, where the kernel's shape is the same
         for entry in entries:
             found.append(self._prepared(entry, candidates, raw, size, tuner, session, chosen.get(entry.scale)))
             features = found[-1].features

@@ -19,14 +19,13 @@ from bayesvm.data.blocks import BlockSource, RowNumbers, at_most, most_held
 from bayesvm.data.repetition import merged
 from bayesvm.inference.evidence import maximise
 from bayesvm.inference.families import LinearFamily
-from bayesvm.inference.fitting import FEW_LOO_ROWS, Candidate, leave_one_out, train_all
+from bayesvm.inference.fitting import FEW_LOO_ROWS, leave_one_out, train_all
 from bayesvm.inference.hyperparameters import Rows, moved, search
 from bayesvm.inference.problem import Problem
 from bayesvm.inference.scalings import fitted_scalers
 from bayesvm.inference.session import Prepared, Session
 from bayesvm.inference.settings import Settings
 from bayesvm.inference.training import Plan, Trained, train_mean_field
-from bayesvm.inference.tuning_report import Report
 
 WIDEST_FULL_COVARIANCE = 5_000
 WIDEST_TUNED = 500  # columns up to which the prior variance is learned,
@@ -78,7 +77,8 @@ class LinearModel:
         settings = session.settings
         part = at_most(source, TUNING_ROWS, session.rng)
         part = merged(part) if session.repetition.copied else part
-        rows = Rows(part, session.head, settings.likelihood, (0.0,) * session.head.n_functions)
+        offsets = (0.0,) * session.head.n_functions
+        rows = Rows.held(part.gathered(), session.workers, session.head, settings.likelihood, offsets)
         intercept = np.full(int(self.fit_intercept), np.sqrt(INTERCEPT_VARIANCE))
         family = LinearFamily(np.atleast_1d(self.prior_variance), source.n_features, intercept)
         session.clock.stop.heeded = True

@@ -68,7 +68,7 @@ def factors_of(X: Array) -> list[Factor]:
     """The columns; neighbouring columns of zeros and ones of which no row has two ones are one categorical column."""
     binary = [bool(np.isin(column, (0.0, 1.0)).all()) for column in X.T]
     groups: list[list[int]] = []
-    taken = np.zeros(len(X))
+    taken: Array = np.zeros(len(X))
     for number in range(X.shape[1]):
         if binary[number] and groups and binary[groups[-1][-1]] and not (taken * X[:, number]).any():
             groups[-1].append(number)
@@ -104,7 +104,7 @@ def screened(X: Array, residuals: Residuals) -> list[Found]:
     columns do alone, by the price of a candidate.
     """
     factors = factors_of(X)
-    candidates = [(factor,) for factor in factors]
+    candidates: list[tuple[Factor, ...]] = [(factor,) for factor in factors]
     alone = [_score(factor.cells, residuals)[0] for factor in factors]
     paired = sorted(np.argsort(alone)[::-1][:MOST_PAIRED].tolist())
     candidates += list(combinations([factors[i] for i in paired], 2))
@@ -143,9 +143,7 @@ def _found(candidate: tuple[Factor, ...], residuals: Residuals) -> Found:
 def _score(cells: Cells, residuals: Residuals) -> tuple[float, float]:
     """``½ Σ_cells [R²/(W + 1/a) - log(1 + aW)]``: the log Bayes factor of cell effects ~ N(0, a) (D27); the best a."""
     difference, weight = _sums(cells, residuals)
-    scores = [
-        0.5 * float(np.sum(difference**2 / (weight + 1 / a) - np.log1p(a * weight))) for a in PRIOR_VARIANCES
-    ]
+    scores = [0.5 * float(np.sum(difference**2 / (weight + 1 / a) - np.log1p(a * weight))) for a in PRIOR_VARIANCES]
     best = int(np.argmax(scores))
     return scores[best], PRIOR_VARIANCES[best]
 
@@ -155,7 +153,7 @@ def _sums(cells: Cells, residuals: Residuals, rows: npt.NDArray[np.bool_] | None
     n_cells = int(cells.max()) + 1
     chosen = slice(None) if rows is None else rows
     difference, weight = (
-        np.stack([np.bincount(cells[chosen], column, n_cells) for column in part[chosen].T], axis=1)
+        np.stack([np.bincount(cells[chosen], column, n_cells) for column in part[chosen].T], axis=1, dtype=np.float64)
         for part in residuals
     )
     return difference, weight

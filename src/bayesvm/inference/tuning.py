@@ -20,8 +20,7 @@ from bayesvm.core.kernels import Kernel
 from bayesvm.core.latent import Block
 from bayesvm.core.likelihoods import Likelihood
 from bayesvm.core.linalg import Array, NotFiniteError, NotPositiveDefiniteError
-from bayesvm.data.memory import MemorySource
-from bayesvm.data.scaling import ColumnScaler, Scaler
+from bayesvm.data.scaling import Scaler
 from bayesvm.data.stopping import Stopped
 from bayesvm.data.workers import Workers
 from bayesvm.inference.committees import LEAST_SHARE, MOST_MEMBERS, stacked
@@ -52,7 +51,6 @@ CLOSE = 0.02  # log loss by which another scaling may be behind and still be wor
 ONE_KERNEL_FROM = 5_000  # rows, times functions, from which one kernel is chosen for each scaling
 FEWEST_REFINED = 2_000  # rows, however many functions there are
 CLEARLY = 0.003  # log loss by which another scaling or kernel must be better than the plain one
-BLOCK_ROWS = 1024
 
 # Around the kernel that suits few rows best: factors of the length-scale and of the variance.
 DESIGN = ((1.0, 1.0), (0.6, 1.0), (1.7, 1.0), (1.0, 0.3), (1.0, 3.5))
@@ -84,9 +82,7 @@ class Entry:
     @property
     def features(self) -> InducingFeatures:
         """Those of the judgement."""
-        if not isinstance(self.judgement.features, InducingFeatures):
-            raise TypeError("a tuned kernel has inducing points")
-        return self.judgement.features
+        return _inducing(self.judgement)
 
     @property
     def kernel(self) -> Kernel:
@@ -181,7 +177,7 @@ class Tuner:
 
     def _safely_many(self) -> float:
         """Rows from which relevance is learned without comparing it with one length-scale."""
-        return max(SAFE_RELEVANCE, SAFE_ROWS_PER_FEATURE * self.sample.X.shape[1])
+        return float(max(SAFE_RELEVANCE, SAFE_ROWS_PER_FEATURE * self.sample.X.shape[1]))
 
     def _is_close(self, entry: Entry, best: Entry) -> bool:
         """Whether fresh rows leave it open which of two is better."""
@@ -201,9 +197,7 @@ class Tuner:
                 rows = self._rows(candidates.scalers[entry.scale], self._first_rows(n_rows), entry)
                 kernel = self._as(entry.name, entry.kernel, candidates)
                 stage = (n_rows, n_points, few) if refined else self._longer(REFINED)
-                refined.append(
-                    self._searched("refined", entry.scale, entry.name, rows, kernel, entry.judgement, stage)
-                )
+                refined.append(self._searched("refined", entry.scale, entry.name, rows, kernel, entry.judgement, stage))
         best = min(refined, key=lambda entry: entry.score)
         return sorted((entry for entry in refined if self._is_close(entry, best)), key=lambda entry: entry.score)
 
@@ -250,7 +244,7 @@ class Tuner:
         except (NotPositiveDefiniteError, NotFiniteError):  # nobody needs more points, then
             self.log.fail()
             return entry
-        seconds, n_points = time.monotonic() - began, len(found.features.inducing_points)
+        seconds, n_points = time.monotonic() - began, len(_inducing(found).inducing_points)
         self.log.add(replace(entry.trial, what="more points", n_inducing=n_points, loo=found.loo, seconds=seconds))
         return replace(entry, judgement=found, gained=entry.judgement.loo - found.loo)
 
@@ -329,7 +323,7 @@ class Tuner:
         rows = self._rows(candidates.scalers[entry.scale], slice(n_rows, 2 * n_rows), entry)
         found = self._judged(entry, rows, n_points)
         trial = replace(entry.trial, what="on fresh rows", loo=found.loo, seconds=0.0)
-        trial = replace(trial, n_rows=rows.source.n_rows, n_inducing=len(found.features.inducing_points))
+        trial = replace(trial, n_rows=rows.source.n_rows, n_inducing=len(_inducing(found).inducing_points))
         return replace(entry, fresh=found, trial=self.log.add(trial))
 
     def _other(self, entry: Entry, name: str, candidates: Candidates) -> Entry:
@@ -385,8 +379,8 @@ class Tuner:
         """Rows of the sample, scaled; prior means from the link found so far."""
         X, y, weight = self.sample
         chosen = None if weight is None else weight[which]
-        source = MemorySource(scaler(X[which]), y[which], chosen, ColumnScaler(), self.workers, BLOCK_ROWS)
-        return Rows(source, self.head, self.likelihood, self.offsets(entry))
+        block = Block(scaler(X[which]), y[which], chosen)
+        return Rows.held(block, self.workers, self.head, self.likelihood, self.offsets(entry))
 
     def _first_rows(self, n_rows: int) -> slice:
         """So many, or more if the head needs more to see all that may happen."""
@@ -403,3 +397,10 @@ def _noise(one: Entry, other: Entry) -> float:
     """The standard error of the difference between the scores of two entries on the same rows."""
     difference, weight = one.verdict.losses - other.verdict.losses, one.verdict.shares
     return float(np.linalg.norm(weight * (difference - weight @ difference)))
+
+
+def _inducing(judgement: Judgement) -> InducingFeatures:
+    """The features of a judgement of a kernel."""
+    if not isinstance(judgement.features, InducingFeatures):
+        raise TypeError("a tuned kernel has inducing points")
+    return judgement.features

@@ -155,12 +155,14 @@ class CheckpointFile(NoCheckpoint):
         report = prepared.report
         self.keep(
             "prepared",
-            lambda: _prepared_state(prepared)
-            | {
-                "report": None if report is None else report_state(report),
-                "others": [_prepared_state(other) for other in prepared.others],
-                "rng": rng,
-            },
+            lambda: (
+                _prepared_state(prepared)
+                | {
+                    "report": None if report is None else report_state(report),
+                    "others": [_prepared_state(other) for other in prepared.others],
+                    "rng": rng,
+                }
+            ),
         )
 
     def training(self, name: str, plan: Plan, sizes: dict[str, int]) -> TrainingMemory:
