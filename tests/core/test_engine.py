@@ -8,22 +8,21 @@ from operator import iadd
 import numpy as np
 import pytest
 
-from bayesvm.core.cavities import Cavities
+from bayesvm.core.cavities import Cavities, RowMarginals
 from bayesvm.core.engine import NUMPY, NumpyEngine
-from bayesvm.core.features import InducingFeatures, LinearFeatures
-from bayesvm.core.gradients import Response
+from bayesvm.core.features import Effect, InducingFeatures, LinearFeatures
 from bayesvm.core.heads import OneVsRest
 from bayesvm.core.latent import Block, LatentFunction
 from bayesvm.core.likelihoods import noisy
-from bayesvm.core.links import Softmax
 from bayesvm.core.posterior import DiagonalGaussian, Gaussian, NaturalParameters
 from bayesvm.core.workspace import Workspace
 from bayesvm.kernels import RBF, Matern
 
 rng = np.random.default_rng(0)
-N, D, M = 40, 3, 5
+N, D, M = 40, 3, 7  # weights: of five points, and of an effect with two
 X, Y, OMEGA = rng.standard_normal((N, D)), rng.integers(0, 3, N), rng.uniform(0.2, 2, N)
-FEATURES = InducingFeatures.build(RBF(1.5, 2.0) + 0.3 * Matern(0.8), rng.standard_normal((M, D)))
+EFFECT = Effect((1,), InducingFeatures.build(Matern(0.4, nu=0.5), np.array([[-0.5], [0.7]])))
+FEATURES = InducingFeatures.build(RBF(1.5, 2.0) + 0.3 * Matern(0.8), rng.standard_normal((M - 2, D)), effects=(EFFECT,))
 WIDE = LinearFeatures(np.array([0.5, 1.0, 2.0, 3.0]), intercept=True)
 TASK = {"head": OneVsRest((0.3, 0.3, 0.4)), "likelihood": noisy("exact", 1.0)}
 
@@ -46,27 +45,20 @@ def adjoint_view(posteriors):
 
 FINAL, BEFORE = posteriors(1), posteriors(2)
 BOTH = {"before": view(BEFORE), "final": view(FINAL)}
-LOSS = {
-    "features": FEATURES,
-    "link": Softmax(1.2, (0.1, 0.0, -0.1)),
-    "before": adjoint_view(BEFORE),
-    "final": adjoint_view(FINAL),
-}
 MEAN_FIELD = [
     DiagonalGaussian(*pair) for pair in zip(rng.standard_normal((3, 4)), rng.uniform(0.1, 1, (3, 4)), strict=True)
 ]
 OTHER = InducingFeatures.build(Matern(2.0), rng.standard_normal((7, D)))
 MOVED = {"features": OTHER.prepared(None, np.float64), "width": 7, "offsets": (0.0, 0.1, 0.2)}
-RESPONSES = [Response(q.mean, q.covariance) for q in BEFORE]
 GIVEN = {  # what each function must know
     "statistics": {"view": view(FINAL)},
     "transfer": {"view": view(FINAL), **MOVED},
     "mean_field_gradient": {"view": view(MEAN_FIELD, WIDE)},
     "cavities": BOTH,
+    "marginals": BOTH,
     "elbo_gradient": {"features": FEATURES, "view": adjoint_view(FINAL)},
-    "loss": LOSS,
-    "loss_gradient": {**LOSS, "responses": RESPONSES},
 }
+JOINED = {"cavities": Cavities.joined, "marginals": RowMarginals.joined}  # the results of all others add up
 every_function = pytest.mark.parametrize("name", GIVEN)
 
 
@@ -118,7 +110,7 @@ def test_results_of_stripes_add_up(name):
     """As sources do it: a workspace and a call for every stripe."""
     work = partial(getattr(NUMPY, name), **GIVEN[name], **TASK)
     stripes = [work(in_blocks(12, 30)[i : i + 1], Workspace()) for i in range(3)]
-    total = Cavities.joined(stripes) if name == "cavities" else reduce(iadd, stripes)
+    total = JOINED[name](stripes) if name in JOINED else reduce(iadd, stripes)
     assert_same(total, work(in_blocks(), Workspace()))
 
 

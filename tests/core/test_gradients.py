@@ -1,14 +1,18 @@
 """Derivatives of the ELBO (D16) and of the leave-one-out log loss (D17) against finite differences of dense forms."""
 
+from functools import reduce
 from itertools import pairwise
+from operator import iadd
 
 import numpy as np
 import pytest
 from scipy.special import log_ndtr, softmax
 from sklearn import metrics
+from sklearn.gaussian_process import kernels as sk
 
-from bayesvm.core.features import InducingFeatures, LinearFeatures
-from bayesvm.core.gradients import Response, block_elbo_gradient, block_loss, block_loss_gradient
+from bayesvm.core.cavities import block_marginals
+from bayesvm.core.features import Effect, HeldFeatures, InducingFeatures, LinearFeatures
+from bayesvm.core.gradients import Response, block_elbo_gradient, loss_gradient, loss_sums
 from bayesvm.core.heads import Binary, OneVsRest
 from bayesvm.core.latent import Block, LatentFunction, View
 from bayesvm.core.likelihoods import LIKELIHOODS
@@ -17,6 +21,7 @@ from bayesvm.core.links import Probit, Softmax
 from bayesvm.core.posterior import Gaussian, NaturalParameters
 from bayesvm.core.workspace import Workspace
 from bayesvm.kernels import RBF, Matern
+from tests import oracles
 from tests.oracles import numerical_gradient
 
 rng = np.random.default_rng(0)
@@ -26,6 +31,10 @@ KERNEL = 2.0 * RBF([1.0, 1.5, 2.0]) + Matern(1.2, nu=2.5)
 THETA = KERNEL.log_parameters()
 ROOT = np.array([0.5, 1.0, 2.0, 3.0])  # of the linear model's prior, the intercept's last
 LINEAR = LinearFeatures(ROOT, intercept=True)
+EFFECTS = (
+    Effect((1,), InducingFeatures.build(Matern(0.4, 1.5, nu=0.5), np.array([[-1.0], [0.1], [0.8]]))),
+    Effect((2, 0), InducingFeatures.build(Matern(np.array([0.6, 0.9]), 0.7, nu=0.5), rng.standard_normal((4, 2)))),
+)
 CASES = {  # the rows' classes, the head, the class that each function is about, prior means, the link
     "two classes": (rng.integers(0, 2, N), Binary((0.5,)), (1,), (0.4,), Probit(1.3, -0.2)),
     "three classes": (
@@ -38,8 +47,10 @@ CASES = {  # the rows' classes, the head, the class that each function is about,
 }
 every_case = pytest.mark.parametrize(("y", "head", "labels", "offsets", "link"), CASES.values(), ids=CASES)
 every_bound = pytest.mark.parametrize("bound", LIKELIHOODS.values(), ids=LIKELIHOODS)
-both_features = pytest.mark.parametrize(
-    "features", [InducingFeatures.build(KERNEL, Z), LINEAR], ids=["kernel", "linear"]
+every_map = pytest.mark.parametrize(
+    "features",
+    [InducingFeatures.build(KERNEL, Z), InducingFeatures.build(KERNEL, Z, effects=EFFECTS), LINEAR],
+    ids=["kernel", "effects", "linear"],
 )
 
 
@@ -197,9 +208,32 @@ def test_points_on_top_of_rows_and_of_each_other_nearly_have_the_jitter_in_their
 # ---- the leave-one-out loss ----
 
 
-def loss_of(features, offsets, before, final, head):
-    views = {"before": view(features, offsets, before), "final": view(features, offsets, final)}
-    return views | {"features": features, "head": head, "likelihood": Damped()}
+def left_out(features, blocks, offsets, before, final, head):
+    """Of each block the recorded features, and its rows without their own sites."""
+
+    def seen(posteriors):
+        functions = [LatentFunction(i, c, q) for i, (c, q) in enumerate(zip(offsets, posteriors, strict=True))]
+        return View.of(features, functions, 0, np.float64)[0]
+
+    both = {"before": seen(before), "final": seen(final)}
+    for block in blocks:
+        record = features.recorded(block.X)
+        rows = block_marginals([block], Workspace(), **both, head=head, likelihood=Damped())
+        yield block, record, rows.left_out(slice(None), record.phi)
+
+
+def block_loss(features, blocks, offsets, before, final, head, link):
+    parts = left_out(features, blocks, offsets, before, final, head)
+    return reduce(iadd, (loss_sums(block, record.phi, left, link) for block, record, left in parts))
+
+
+def block_loss_gradient(features, blocks, offsets, before, final, head, link, responses):
+    at, parts = view(features, offsets, final), left_out(features, blocks, offsets, before, final, head)
+    return reduce(iadd, (loss_gradient(*part, at, link, responses) for part in parts))
+
+
+def responses_of(posteriors, sums):
+    return list(map(Response.of, posteriors, sums.by_mean, sums.by_covariance))
 
 
 @every_case
@@ -217,18 +251,91 @@ def test_loss_by_kernel_parameters_and_points(y, head, labels, offsets, link, we
         posteriors = followed(there[0], offsets, held, omega) if follow else fixed
         return dense_loss(there, y, offsets, posteriors, held, link, omega)
 
-    how = loss_of(features, offsets, before, fixed, head) | {"link": link}
-    sums = block_loss(in_blocks(y, weight), Workspace(), **how)
+    how = features, in_blocks(y, weight), offsets, before, fixed, head, link
+    sums = block_loss(*how)
     assert sums.loss == pytest.approx(loss(THETA, Z), rel=1e-7)
-    responses = [
-        Response.of(q, by_mean, by_covariance)
-        for q, by_mean, by_covariance in zip(fixed, sums.by_mean, sums.by_covariance, strict=True)
-    ]
-    how |= {"responses": responses if follow else None}
-    total = block_loss_gradient(in_blocks(y, weight), Workspace(), **how)
+    total = block_loss_gradient(*how, responses_of(fixed, sums) if follow else None)
     by_theta, by_points = features.gradient(total)
     np.testing.assert_allclose(by_theta, numerical_gradient(lambda t: loss(t, Z), THETA), rtol=1e-4, atol=1e-4)
     np.testing.assert_allclose(by_points, numerical_gradient(lambda p: loss(THETA, p), Z), rtol=1e-4, atol=1e-4)
+
+
+def model_with_effects(theta):
+    """Features side by side; the variances add up.
+
+    The effects' kernels are scikit-learn's: a kernel with a kink needs distances of exactly zero to be differentiated.
+    """
+    phi, total = kernel_model(theta[: len(THETA)], Z)
+    parts, first = [phi], len(THETA)
+    for effect in EFFECTS:
+        scales, points = theta[first : first + len(effect.columns)], effect.features.inducing_points
+        kernel = sk.ConstantKernel(np.exp(theta[first + len(scales)])) * sk.Matern(np.exp(scales), nu=0.5)
+        phi, residual = oracles.features(kernel, points, X[:, effect.columns])
+        parts.append(phi)
+        total = total + residual + np.sum(phi**2, axis=1)
+        first += len(scales) + 1
+    return np.hstack(parts), total
+
+
+WITH_EFFECTS = InducingFeatures.build(KERNEL, Z, effects=EFFECTS)
+ALL_THETA = np.concatenate([THETA, *(effect.features.kernel.log_parameters() for effect in EFFECTS)])
+
+
+@every_case
+def test_elbo_by_the_parameters_of_all_effects(y, head, labels, offsets, link):
+    posteriors, bound = some_posteriors(1, M + 7, len(labels)), LIKELIHOODS["exact"]
+    how = {"view": view(WITH_EFFECTS, offsets, posteriors), "head": head, "likelihood": bound}
+    found, _ = WITH_EFFECTS.gradient(block_elbo_gradient(in_blocks(y), Workspace(), features=WITH_EFFECTS, **how))
+    elbo = lambda theta: dense_bound(model_with_effects(theta), y, labels, offsets, posteriors, bound, OMEGA)
+    np.testing.assert_allclose(found, numerical_gradient(elbo, ALL_THETA), rtol=1e-5, atol=1e-4)
+
+
+@every_case
+@pytest.mark.parametrize("follow", [False, True], ids=["q held", "q following"])
+def test_loss_by_the_parameters_of_all_effects(y, head, labels, offsets, link, follow):
+    before, model = some_posteriors(2, M + 7, len(labels)), model_with_effects(ALL_THETA)
+    held = sites(model, y, labels, offsets, before)
+    fixed = followed(model[0], offsets, held, OMEGA) if follow else some_posteriors(1, M + 7, len(labels))
+
+    def loss(theta):
+        there = model_with_effects(theta)
+        posteriors = followed(there[0], offsets, held, OMEGA) if follow else fixed
+        return dense_loss(there, y, offsets, posteriors, held, link, OMEGA)
+
+    how = WITH_EFFECTS, in_blocks(y), offsets, before, fixed, head, link
+    sums = block_loss(*how)
+    assert sums.loss == pytest.approx(loss(ALL_THETA), rel=1e-7)
+    found, _ = WITH_EFFECTS.gradient(block_loss_gradient(*how, responses_of(fixed, sums) if follow else None))
+    assert found.shape == ALL_THETA.shape
+    np.testing.assert_allclose(found, numerical_gradient(loss, ALL_THETA), rtol=1e-4, atol=1e-4)
+
+
+def held_blocks(features, blocks, dtype):
+    """Blocks whose rows hold their features, as a sample that is searched on has them."""
+    prepared, found = features.prepared(None, dtype), []
+    for block in blocks:
+        rows = np.empty((len(block.X), features.n_weights + 1 + D), dtype)
+        HeldFeatures(features).hold(block.X, prepared, Workspace(), out=rows)
+        found.append(block._replace(X=rows))
+    return found
+
+
+@every_case
+@pytest.mark.parametrize("features", [InducingFeatures.build(KERNEL, Z), WITH_EFFECTS], ids=["kernel", "effects"])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_held_features_have_the_gradient_of_plain_ones(y, head, labels, offsets, link, features, dtype):
+    """Single precision only as nearly as a search needs it."""
+    before, held = some_posteriors(2, features.n_weights, len(labels)), HeldFeatures(features)
+    posteriors = some_posteriors(1, features.n_weights, len(labels))
+    found = []
+    for each, blocks in ((features, in_blocks(y)), (held, held_blocks(features, in_blocks(y), dtype))):
+        how = each, blocks, offsets, before, posteriors, head, link
+        found.append(each.gradient(block_loss_gradient(*how, responses_of(posteriors, block_loss(*how)))))
+    for plain, kept in zip(*found, strict=True):
+        if dtype == np.float64:
+            np.testing.assert_allclose(kept, plain, rtol=1e-9, atol=1e-9)
+        assert np.vdot(kept, plain) > 0.99 * np.linalg.norm(kept) * np.linalg.norm(plain)
+        assert np.linalg.norm(kept) == pytest.approx(np.linalg.norm(plain), rel=0.02)
 
 
 @every_case
@@ -241,11 +348,8 @@ def test_loss_by_prior_variances_of_the_linear_model(y, head, labels, offsets, l
         return dense_loss(model, y, offsets, followed(model[0], offsets, held, OMEGA), held, link, OMEGA)
 
     posteriors = followed(linear_model(theta)[0], offsets, held, OMEGA)
-    how = loss_of(LINEAR, offsets, before, posteriors, head) | {"link": link}
-    sums = block_loss(in_blocks(y), Workspace(), **how)
-    responses = list(map(Response.of, posteriors, sums.by_mean, sums.by_covariance))
-    how |= {"responses": responses}
-    found = LINEAR.gradient(block_loss_gradient(in_blocks(y), Workspace(), **how))
+    how = LINEAR, in_blocks(y), offsets, before, posteriors, head, link
+    found = LINEAR.gradient(block_loss_gradient(*how, responses_of(posteriors, block_loss(*how))))
     np.testing.assert_allclose(found, numerical_gradient(loss, theta), rtol=1e-5, atol=1e-6)
 
 
@@ -255,8 +359,7 @@ def test_loss_by_mean_and_covariance(y, head, labels, offsets, link):
     model = kernel_model(THETA, Z)
     before, posteriors = some_posteriors(2, M, len(labels)), some_posteriors(1, M, len(labels))
     held = sites(model, y, labels, offsets, before)
-    how = loss_of(InducingFeatures.build(KERNEL, Z), offsets, before, posteriors, head)
-    sums = block_loss(in_blocks(y), Workspace(), **how, link=link)
+    sums = block_loss(InducingFeatures.build(KERNEL, Z), in_blocks(y), offsets, before, posteriors, head, link)
 
     class Moments:
         def __init__(self, mean, covariance):
@@ -281,24 +384,22 @@ def all_numbers(gradient):
     numbers = [gradient.gram]
     if gradient.kernel is not None:
         numbers += [gradient.kernel.points, *gradient.kernel.parameters.values()]
-    return numbers
+    return numbers + [number for effect in gradient.effects for number in all_numbers(effect)]
 
 
 @every_case
-@both_features
+@every_map
 def test_how_rows_are_cut_into_blocks_does_not_matter(y, head, labels, offsets, link, features):
     width, n = features.n_weights, len(labels)
     posteriors, before = some_posteriors(1, width, n), some_posteriors(2, width, n)
-    how = loss_of(features, offsets, before, posteriors, head)
-    at_q = {"features": features, "head": head, "likelihood": Damped(), "view": how["final"]}
+    how = offsets, before, posteriors, head, link
+    at_q = {"features": features, "head": head, "likelihood": Damped(), "view": view(features, offsets, posteriors)}
     whole, cut = in_blocks(y, cuts=()), in_blocks(y, cuts=(1, 7, 30))
     responses = [Response(q.mean, q.covariance) for q in before]
     works = [
         lambda blocks: all_numbers(block_elbo_gradient(blocks, Workspace(), **at_q)),
-        lambda blocks: all_numbers(block_loss_gradient(blocks, Workspace(), **how, link=link, responses=responses)),
-        lambda blocks: (
-            (s := block_loss(blocks, Workspace(), **how, link=link)) and [s.loss, *s.by_mean, *s.by_covariance]
-        ),
+        lambda blocks: all_numbers(block_loss_gradient(features, blocks, *how, responses)),
+        lambda blocks: (s := block_loss(features, blocks, *how)) and [s.loss, *s.by_mean, *s.by_covariance],
     ]
     for work in works:
         for a, b in zip(work(whole), work(cut), strict=True):
