@@ -13,6 +13,7 @@ from sklearn.metrics import log_loss
 import bayesvm
 from bayesvm import BayesianLinearSVC, BayesianSVC
 from bayesvm.inference import kernel_model
+from bayesvm.inference.fitting import mean_loss
 from bayesvm.inference.tuning import Tuner
 from bayesvm.inference.tuning_report import HEADER
 from bayesvm.kernels import RBF, Constant, Linear, Matern, Sum
@@ -40,6 +41,12 @@ def wavy(n_rows, seed=0):
     return X, (np.sin(4 * X[:, 0]) * np.sin(4 * X[:, 1]) > 0).astype(int)
 
 
+def main_kernel(member):
+    """The first part of a sum with the broad component, or the kernel itself."""
+    kernel = member.features.kernel
+    return kernel.kernels[0] if isinstance(kernel, Sum) else kernel
+
+
 def fitted(X, y, **how):
     return BayesianSVC(**({"n_inducing": 50, "random_state": 0} | how)).fit(X, y)
 
@@ -52,9 +59,9 @@ def test_features_that_matter_are_found_where_rows_suffice():
     X, y = xor(1500, 8)
     test = xor(4000, 8, seed=1)
     model, one_scale = fitted(X, y), fitted(X, y, tune="loo")
-    assert np.ndim(one_scale.kernel_.length_scale) == 0
-    assert model.kernel_.length_scale.shape == (8,)
-    assert model.kernel_.length_scale[2:].min() > 5 * model.kernel_.length_scale[:2].max()
+    assert np.ndim(one_scale.kernel_.length_scales) == 0
+    assert model.kernel_.length_scales.shape == (8,)
+    assert model.kernel_.length_scales[2:].min() > 5 * model.kernel_.length_scales[:2].max()
     assert model.relevance_[:2].sum() > 0.95
     assert 1 - model.score(*test) < 0.3 * (1 - one_scale.score(*test))
     assert log_loss(test[1], model.predict_proba(test[0])) < 0.5 * log_loss(test[1], one_scale.predict_proba(test[0]))
@@ -62,7 +69,8 @@ def test_features_that_matter_are_found_where_rows_suffice():
 
 @pytest.mark.parametrize("X_y", [xor(200, 8), noisy(200, 8), xor(300, 2)], ids=["xor", "noisy", "two features"])
 def test_few_rows_keep_one_length_scale(X_y):
-    assert np.ndim(fitted(*X_y).kernel_.length_scale) == 0
+    for member in fitted(*X_y).fitted_.members:
+        assert np.ndim(member.features.kernel.length_scales) == 0
 
 
 def test_relevance_sums_to_one_and_is_equal_for_equal_columns():
@@ -140,8 +148,10 @@ def test_a_kernel_object_is_tuned_in_what_its_bounds_allow(tune):
     kernel = RBF(0.3, 2.0, (0.1, 0.5), "fixed")
     model = fitted(X, y, kernel=kernel, tune=tune, n_inducing=15)
     assert kernel.length_scale == 0.3
+    for member in model.fitted_.members:
+        assert 0.1 <= member.features.kernel.length_scale <= 0.5 + 1e-9
+        assert member.features.kernel.variance == 2.0
     assert model.kernel_.length_scale == pytest.approx(0.5)  # longer would be better still
-    assert model.kernel_.variance == 2.0
     assert model.kernel is kernel
 
 
@@ -152,7 +162,7 @@ def test_a_kernel_object_has_as_many_length_scales_as_it_was_given():
 
 
 def test_weights_of_a_sum_are_learned():
-    X, y = noisy(300, 3)
+    X, y = noisy(600, 3)
     model = fitted(X, y, kernel=RBF(0.2, length_scale_bounds="fixed") + Linear() + Constant())
     rough, linear, _ = model.kernel_.weights
     assert linear > 2 * rough
@@ -162,8 +172,10 @@ def test_weights_of_a_sum_are_learned():
 def test_a_kernel_by_name_stays_in_its_family_and_improves(kernel):
     X, y = noisy(150, 4)
     model, plain = fitted(X, y, kernel=kernel), fitted(X, y, kernel=kernel, tune=None)
-    assert type(model.kernel_) is type(plain.kernel_)
-    assert getattr(model.kernel_, "nu", None) == getattr(plain.kernel_, "nu", None)
+    for member in model.fitted_.members:
+        main = main_kernel(member)
+        assert type(main) is type(plain.kernel_)
+        assert getattr(main, "nu", None) == getattr(plain.kernel_, "nu", None)
     assert model.loo_log_loss_ < plain.loo_log_loss_ + 0.005
 
 
@@ -196,16 +208,29 @@ def test_points_that_are_learned_lower_the_leave_one_out_loss():
 # ---- more inducing points ----
 
 
-def test_points_grow_only_as_long_as_it_pays(monkeypatch):
-    monkeypatch.setattr(kernel_model, "GROWTH", (10, 100))
-    monkeypatch.setattr(kernel_model, "WORTH_TRYING", -1.0)
-    hard = fitted(*wavy(400), n_inducing="auto")
-    assert len(hard.inducing_points_) == 100
-    easy = fitted(*noisy(400, 2), n_inducing="auto")
-    assert len(easy.inducing_points_) == 10
-    tried = [trial.n_inducing for trial in easy.tuning_report_.trials if trial.what == "fit"]
-    assert tried == [10, 100]
-    assert len(fitted(*noisy(400, 2), n_inducing="auto", max_inducing=15).inducing_points_) <= 15
+def chessboard(n_rows):
+    """Twelve fields to either side, more than the points of tuning can follow."""
+    X = np.random.default_rng(0).uniform(-1, 1, (n_rows, 2))
+    return X, (np.sin(18 * X[:, 0]) * np.sin(18 * X[:, 1]) > 0).astype(int)
+
+
+@pytest.mark.slow
+def test_more_points_are_taken_only_where_they_pay(monkeypatch):
+    monkeypatch.setattr(kernel_model, "USUAL", 200)
+    for (X, y), more in ((chessboard(1200), True), (noisy(1200, 2), False)):
+        model = fitted(X, y, n_inducing="auto")
+        (tried,) = [trial for trial in model.tuning_report_.trials if trial.what == "more points"]
+        assert tried.n_inducing > 200  # twice those of the stage before
+        for member in model.fitted_.members:
+            assert (len(member.features.inducing_points) > 200) == more
+    assert len(fitted(*chessboard(1200), n_inducing="auto", max_inducing=230).inducing_points_) <= 230
+
+
+def test_few_rows_take_no_more_than_the_most(monkeypatch):
+    monkeypatch.setattr(kernel_model, "USUAL", 30)
+    for most, expected in ((100, 30), (15, 15)):
+        model = fitted(*noisy(200, 2), n_inducing="auto", max_inducing=most)
+        assert {len(member.features.inducing_points) for member in model.fitted_.members} == {expected}
 
 
 # ---- the report ----
@@ -219,9 +244,13 @@ def test_the_report_is_a_table_and_survives_a_file(tmp_path):
     assert len(model.tuning_report_.trials) >= 3
     assert all(str(trial) in lines for trial in model.tuning_report_.trials)
     assert any(line.startswith("Chosen: scale") for line in lines)
-    last = model.tuning_report_.trials[-1]
-    assert (last.what, last.n_rows, last.n_inducing) == ("fit", 150, len(model.inducing_points_))
-    assert last.loo == pytest.approx(model.loo_log_loss_)
+    members, kept = model.fitted_.members, model.tuning_report_.kept
+    assert len(model.tuning_report_.trials) == kept + len(members)
+    for number, (line, member) in enumerate(zip(model.tuning_report_.trials[kept:], members, strict=True)):
+        assert line.what == ("fit" if len(members) == 1 else f"fit, {member.weight:.0%}")
+        assert (line.n_rows, line.n_inducing) == (150, len(member.features.inducing_points))
+        left_out, link = model.fitted_.left_out[number], member.link or model.fitted_.link
+        assert line.loo == pytest.approx(mean_loss(link, left_out))
     model.save(tmp_path / "m")
     again = bayesvm.load(tmp_path / "m")
     assert str(again.tuning_report_) == str(model.tuning_report_)
@@ -242,9 +271,11 @@ def test_the_report_shows_the_climb_of_the_elbo(tmp_path):
 
 def test_the_report_names_the_kernel_that_was_chosen():
     model = fitted(*noisy(300, 3))
-    family = {"rbf": RBF, "matern32": Matern}[model.tuning_report_.trials[-1].kernel.split(",")[0]]
-    assert type(model.kernel_) is family
-    assert f"kernel {model.tuning_report_.trials[-1].kernel}" in str(model.tuning_report_)
+    report = model.tuning_report_
+    for line, member in zip(report.trials[report.kept :], model.fitted_.members, strict=True):
+        assert type(main_kernel(member)) is {"rbf": RBF, "matern32": Matern}[line.kernel.split(",")[0]]
+    assert f"kernel {report.trials[report.kept].kernel}" in str(report)
+    assert (f"{len(model.fitted_.members)} models are averaged" in str(report)) == (len(model.fitted_.members) > 1)
 
 
 def test_verbose_shows_every_trial_as_it_comes(capsys):

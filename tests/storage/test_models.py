@@ -207,7 +207,7 @@ FORGERIES = {
     ),
     "another number of points": (
         lambda state: state["fitted"]["members"][1]["features"].update(whitening=np.eye(7)),
-        r"members\[1\].features.whitening must be .*M = 5",
+        r"members\[1\].features.whitening must be .*P = 5",
     ),
     "a kernel for other columns": (
         lambda state: state["fitted"]["members"][1]["features"]["kernel"]["parameters"].update(length_scale=np.ones(3)),

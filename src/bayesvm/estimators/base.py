@@ -202,7 +202,10 @@ class BaseBayesianSVC(PredictingClassifier, metaclass=ABCMeta):
 
     def _can_continue(self, classes: np.ndarray) -> bool:
         """Whether there is an earlier fit of the same classes to start from."""
-        full = hasattr(self, "fitted_") and isinstance(self.fitted_.member.functions[0].posterior, Gaussian)
+        if not hasattr(self, "fitted_"):
+            return False
+        functions = [function for member in self.fitted_.members for function in member.functions]
+        full = all(isinstance(function.posterior, Gaussian) for function in functions)
         return full and list(classes) == list(self.classes_)
 
     def _store(self, outline: Any, classes: np.ndarray, fitted: Fitted) -> None:
@@ -284,7 +287,8 @@ def _digest(start: Fitted | None) -> dict[str, Any]:
     """Tells the model of an earlier fit apart from others."""
     if start is None:
         return {"the model it starts from": None}
-    means = b"".join(function.posterior.mean.tobytes() for function in start.member.functions)
+    functions = [function for member in start.members for function in member.functions]
+    means = b"".join(function.posterior.mean.tobytes() for function in functions)
     return {"the model it starts from": sha256(means).hexdigest()[:16]}
 
 

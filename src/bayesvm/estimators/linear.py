@@ -143,7 +143,7 @@ class _Columns(NamedTuple):
 
     @classmethod
     def of(cls, fitted: Fitted) -> _Columns:
-        features, scaler = _features(fitted), fitted.scaler
+        features, scaler = _features(fitted), fitted.first_scaler
         if not isinstance(scaler, ColumnScaler):
             raise TypeError("coefficients of ranks would mean nothing")
         width = features.n_weights - features.intercept

@@ -169,7 +169,8 @@ def _dot_diagonal(kernel: Linear, rows: Value) -> Value:
 
 
 def _constant(kernel: Constant, points: Array, rows: Value) -> Value:
-    return rows.graph.constant(np.full((1, len(points)), float(kernel.variance)), np.float64)
+    # A row for every row, which effects are written beside.
+    return rows.columns([0]) * 0.0 + np.full((1, len(points)), float(kernel.variance))
 
 
 def _constant_diagonal(kernel: Constant, rows: Value) -> Value:

@@ -8,15 +8,19 @@ from typing import Any, Literal
 
 import numpy as np
 
+from bayesvm.core.features import InducingFeatures
 from bayesvm.core.latent import Block
-from bayesvm.core.members import MemberViews
+from bayesvm.core.linalg import Array
+from bayesvm.core.members import Member, MemberViews
 from bayesvm.core.workspace import Workspace
+from bayesvm.data.scaling import Scaler
 from bayesvm.estimators import BayesianLinearSVC, BayesianSVC
 from bayesvm.estimators.validation import column_name
 from bayesvm.export.graph import Graph, Value, exp
 from bayesvm.export.mixtures import Parts, mixed_logs, mixed_moments, mixed_uncertainty
 from bayesvm.export.recipes import features_of
 from bayesvm.export.scalers import scaled
+from bayesvm.inference.fitted import Fitted
 from bayesvm.workflow import TableModel
 
 DTYPES: dict[str, np.dtype[Any]] = {"double": np.dtype(np.float64), "single": np.dtype(np.float32)}
@@ -102,14 +106,18 @@ def _require_exportable(estimator: Any, dtype: str) -> None:
 
 
 def _require_resolved(estimator: Any, views: MemberViews) -> None:
-    """Single precision must not move probabilities."""
-    scaler, width = estimator.fitted_.scaler, estimator.n_features_in_
-    some = scaler.inverse(np.random.default_rng(0).choice([-1.0, 1.0], (64, width)))
-    points = np.vstack([some, getattr(estimator, "inducing_points_", some)])
+    """Single precision must not move probabilities, at rows that are usual in the scaling of any member."""
+    fitted: Fitted = estimator.fitted_
+    corners = np.random.default_rng(0).choice([-1.0, 1.0], (64, estimator.n_features_in_))
+    scalers = [member.scaler or fitted.scaler for member in fitted.members]
+    points = np.vstack(
+        [_usual_rows(member, scaler, corners) for member, scaler in zip(fitted.members, scalers, strict=True)]
+    )
     with np.errstate(over="ignore"):
         rounded = points.astype(np.float32).astype(np.float64)
     finite = np.isfinite(rounded)
-    lost = np.where(finite, np.abs(scaler(rounded) - scaler(points)), np.inf)
+    moves = np.max([np.abs(scaler(rounded) - scaler(points)) for scaler in scalers], axis=0)
+    lost = np.where(finite, moves, np.inf)
     moved = np.abs(estimator.predict_proba(rounded) - estimator.predict_proba(points)).max() if finite.all() else 1.0
     if moved > MOST_MOVED:
         name = column_name(estimator, int(np.argmax(lost.max(axis=0))))
@@ -117,14 +125,20 @@ def _require_resolved(estimator: Any, views: MemberViews) -> None:
             f"dtype='single' rounds the values of column {name} so coarsely that probabilities move by {moved:.1g}; "
             "use dtype='double', or fit to columns of smaller numbers: subtract what all rows have in common"
         )
-    head, block = estimator.fitted_.head, Block(scaler(rounded), np.zeros(len(rounded)), None)
-    single = head.probabilities(views.moments([block], Workspace()))
+    block = Block(fitted.scaler(rounded), np.zeros(len(rounded)), None)
+    single = estimator.fitted_.head.probabilities(views.moments([block], Workspace()))
     moved = np.abs(single - estimator.predict_proba(rounded)).max()
     if moved > MOST_MOVED:
         raise ValueError(
             f"dtype='single' loses so many digits in the matrix products of this model that probabilities move by "
             f"{moved:.1g}; use dtype='double'"
         )
+
+
+def _usual_rows(member: Member, scaler: Scaler, corners: Array) -> Array:
+    """Rows about a standard deviation from the middle, and the member's inducing points, in the units of X."""
+    some = [corners, member.features.inducing_points] if isinstance(member.features, InducingFeatures) else [corners]
+    return np.vstack([scaler.inverse(rows) for rows in some])
 
 
 def _prefix(model: Any) -> str:

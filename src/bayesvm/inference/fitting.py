@@ -294,6 +294,8 @@ def calibrated(
             weights[order],
             [links[i] for i in order],
         )
+        for trial in report.trials[report.kept :]:
+            session.display.trial(trial)
     fitted = Fitted(
         head=session.head,
         likelihood=session.settings.likelihood,
@@ -325,7 +327,7 @@ def _weights(candidates: Sequence[Candidate], left_out: Sequence[Cavities], link
 def _with_fits(
     report: Report, candidates: Sequence[Candidate], left_out: Sequence[Cavities], weights: Array, links: Sequence[Any]
 ) -> Report:
-    """A line of the report for every member."""
+    """A line of the report for every member, and a sentence if there are several."""
     trials = list(report.trials)
     kept = len(trials)
     for candidate, left, weight, link in zip(candidates, left_out, weights, links, strict=True):
@@ -336,7 +338,9 @@ def _with_fits(
             trials.append(
                 replace(chosen, what=what, n_rows=len(left.y), n_inducing=points, loo=loss, seconds=candidate.seconds)
             )
-    return replace(report, trials=tuple(trials), kept=kept)
+    several = f"{len(candidates)} models are averaged, with the weights that suit the rows left out best."
+    chosen = (*report.chosen, several) if len(candidates) > 1 else report.chosen
+    return replace(report, trials=tuple(trials), chosen=chosen, kept=kept)
 
 
 def fitted_link(head: Head, name: str, left_out: Cavities) -> Any:

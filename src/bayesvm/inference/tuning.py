@@ -39,7 +39,7 @@ FEW_POINTS = 80
 RELEVANCE: Stage = (2_000, FEW_POINTS, 16)
 OTHER: Stage = (2_000, FEW_POINTS, 6)
 REFINED: Stage = (8_000, 160, 8)
-EFFECTS, FEW_EFFECTS = 6, 4  # judgements for effects that were admitted: of the best kernel, and of others
+EFFECTS, FEW_EFFECTS = 5, 3  # judgements for effects that were admitted: of the best kernel, and of others
 LONGER, LONGER_FROM = 1.75, 4_000  # times as many judgements from so many rows on; with fewer they over-fit
 POINTS = 20  # judgements for inducing points that are learned
 MOST_ROWS = REFINED[0]
@@ -155,7 +155,7 @@ class Tuner:
         close = [entry for entry in tried if entry.score < best.score + WORTH_RELEVANCE]
         linear = [entry for entry in close if entry.scale != "quantile"]
         if linear:  # with a length-scale for every column, all scalings but the ranks are the same model
-            nearest = min(linear, key=lambda entry: entry.score)
+            nearest = self._best(linear, errors=2.0)
             close = [entry for entry in close if entry is nearest or entry.scale == "quantile"]
         learned = [self._relevance(entry, candidates) for entry in close]
         half, n_points = self._half(), RELEVANCE[1]
@@ -219,16 +219,15 @@ class Tuner:
         same = [entry for entry in tried if entry is not best and entry.rows.source.n_rows == best.rows.source.n_rows]
         lines = [best, *(entry for entry in same if self._is_close(entry, best))]
         began = time.monotonic()
-        found = [self._neighbour(entry, *factors) for entry in lines[:MOST_SCALINGS] for factors in DESIGN]
+        found = [self._neighbour(entry, kernel) for entry in lines[:MOST_SCALINGS] for kernel in _around(entry.kernel)]
         losses = np.column_stack([entry.judgement.losses for entry in found])
         weights = stacked(losses, best.judgement.cavities.effective_weight, LEAST_SHARE, MOST_MEMBERS)
         seconds = (time.monotonic() - began) / len(found)
         chosen = [found[i] for i in np.argsort(-weights, kind="stable") if weights[i] > 0]
         return [replace(one, trial=self.log.add(replace(one.trial, seconds=seconds))) for one in chosen]
 
-    def _neighbour(self, entry: Entry, length: float, variance: float) -> Entry:
+    def _neighbour(self, entry: Entry, kernel: Kernel) -> Entry:
         """An entry with another length-scale and variance."""
-        kernel = entry.kernel.stretched(length, variance)
         features = InducingFeatures.build(kernel, entry.features.inducing_points, np.float32)
         found = judge(entry.rows, features, entry.judgement, UPDATES)
         return replace(entry, judgement=found, trial=replace(entry.trial, what="average", loo=found.loo))
@@ -391,6 +390,15 @@ class Tuner:
         if entry is None or not self.base_rates:
             return (0.0,) * self.head.n_functions
         return tuple(self.head.prior_means(entry.prior_variance, entry.judgement.link))
+
+
+def _around(kernel: Kernel) -> list[Kernel]:
+    """Kernels like this one, each of them once: some may have nothing to stretch, or be at their bounds."""
+    found = list[Kernel]()
+    for factors in DESIGN:
+        if (other := kernel.stretched(*factors)) not in found:
+            found.append(other)
+    return found
 
 
 def _noise(one: Entry, other: Entry) -> float:

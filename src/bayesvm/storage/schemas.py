@@ -1,7 +1,7 @@
 """Storage: what the states of models and checkpoints must look like.
 
-Letters: C classes, K latent functions, D features, M weights of a member, N rows left out, Q knots of a
-quantile scaler, L limits of a region.
+Letters: C classes, K latent functions, D features, M weights of a member, P inducing points of a kernel, N rows left
+out, Q knots of a quantile scaler, L limits of a region.
 """
 
 from __future__ import annotations
@@ -154,9 +154,9 @@ LINK = either(PLAIN_LINK, record({"name": one_of("Normalised"), "binary": BINARY
 
 
 def own_sizes(member: Schema) -> Schema:
-    """A member, whose numbers of weights and limits are its own."""
+    """A member, whose numbers of weights, points, limits and knots are its own."""
     return lambda found, path, sizes: member(
-        found, path, {letter: length for letter, length in sizes.items() if letter not in "MLP"}
+        found, path, {letter: length for letter, length in sizes.items() if letter not in "MPLQ"}
     )
 
 

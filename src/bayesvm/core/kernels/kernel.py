@@ -168,13 +168,14 @@ class Kernel(ABC):
         return other
 
     def stretched(self, length: float, variance: float) -> Self:
-        """The same kernel with all learned length-scales, and all learned variances, times a factor."""
+        """The same kernel with all learned length-scales, and all learned variances, times a factor, within bounds."""
         shifts = []
         for parameter in self.learned():
             is_variance = parameter.declared.amplitude or parameter.name == "weights"
             factor = length if parameter.declared.per_feature else variance if is_variance else 1.0
             shifts.append(np.full(len(parameter.value), np.log(factor)))
-        return self.at(self.log_parameters() + np.concatenate([np.zeros(0), *shifts]))
+        low, high = self.log_bounds().T
+        return self.at(np.clip(self.log_parameters() + np.concatenate([np.zeros(0), *shifts]), low, high))
 
     def with_parameters_of(self, other: Kernel) -> Self:
         """A copy with the values of the learnable parameters that both have."""
