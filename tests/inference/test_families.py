@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from bayesvm.core.features import InducingFeatures, LinearFeatures
+from bayesvm.core.features import Effect, InducingFeatures, LinearFeatures
 from bayesvm.core.gradients import block_elbo_gradient
 from bayesvm.core.heads import Binary
 from bayesvm.core.latent import Block, LatentFunction, View
@@ -20,6 +20,10 @@ rng = np.random.default_rng(0)
 X, Y = rng.standard_normal((30, 3)), rng.integers(0, 2, 30)
 POINTS = rng.standard_normal((5, 3))
 SCALES = np.array([0.5, 1.0, 3.0])
+EFFECTS = (  # not of a rough kernel, of which finite differences see the rounding of distances
+    Effect((1,), InducingFeatures.build(Matern(0.7, 2.0), np.array([[-1.0], [0.5]]), np.float32)),
+    Effect((2, 0), InducingFeatures.build(RBF(np.array([0.6, 2.0]), 0.5), rng.standard_normal((4, 2)), np.float32)),
+)
 FAMILIES = {
     "one length-scale": KernelFamily(RBF(2.0, 3.0), POINTS),
     "one for every feature": KernelFamily(Matern(SCALES, 3.0), POINTS),
@@ -28,6 +32,8 @@ FAMILIES = {
     "scales fixed": KernelFamily(RBF(SCALES, 2.0, length_scale_bounds="fixed"), POINTS),
     "points": KernelFamily(RBF(SCALES, 3.0), POINTS, learn_points=True),
     "only points": KernelFamily(RBF(2.0, 3.0, "fixed", "fixed"), POINTS, learn_points=True),
+    "effects": KernelFamily(RBF(2.0, 3.0), POINTS, effects=EFFECTS),
+    "effects and points": KernelFamily(RBF(SCALES, 3.0), POINTS, learn_points=True, effects=EFFECTS),
     "one linear prior": LinearFamily(np.array([0.3]), 3, np.array([10.0])),
     "one for every weight": LinearFamily(np.array([0.3, 1.0, 2.0]), 3, np.array([10.0])),
     "no intercept": LinearFamily(np.array([0.3, 1.0, 2.0]), 3, np.zeros(0)),
@@ -90,6 +96,27 @@ def test_features_at_the_start_are_those_given():
     moved = family.features(family.start() + np.arange(4 + 15))
     np.testing.assert_allclose(moved.inducing_points, POINTS + np.arange(4, 19).reshape(5, 3))
     np.testing.assert_allclose(moved.kernel.length_scale, SCALES * np.exp([0, 1, 2]))
+
+
+def test_a_vector_has_the_kernel_then_the_effects_then_the_points():
+    family = FAMILIES["effects and points"]
+    assert len(family.start()) == 4 + 2 + 3 + 15
+    x = family.start() + np.log(np.r_[np.full(4, 2.0), 3.0, 4.0, np.full(3, 5.0), np.full(15, np.e)])
+    features = family.features(x)
+    one, pair = features.effects
+    np.testing.assert_allclose(features.kernel.length_scale, 2 * SCALES)
+    assert (one.features.kernel.length_scale, one.features.kernel.variance) == pytest.approx((3 * 0.7, 4 * 2.0))
+    np.testing.assert_allclose(pair.features.kernel.length_scale, [3.0, 10.0])
+    assert pair.features.kernel.variance == pytest.approx(2.5)
+    np.testing.assert_allclose(features.inducing_points, POINTS + 1)
+    assert [effect.columns for effect in features.effects] == [(1,), (2, 0)]
+
+
+def test_the_price_of_an_effect_is_that_of_its_kernel_on_its_columns():
+    alone, family = KernelFamily(RBF(2.0, 3.0), POINTS), FAMILIES["effects"]
+    prices = [KernelFamily(e.features.kernel, e.features.inducing_points) for e in EFFECTS]
+    expected = sum(each.penalty(each.start())[0] for each in (alone, *prices))
+    assert family.penalty(family.start())[0] == pytest.approx(expected)
 
 
 def test_features_of_a_linear_prior_are_the_columns_times_its_root():

@@ -7,13 +7,12 @@ import pytest
 from scipy.special import log_ndtr
 
 from bayesvm import BayesianLinearSVC, BayesianSVC
-from bayesvm.core.features import InducingFeatures, LinearFeatures
+from bayesvm.core.features import Effect, HeldFeatures, InducingFeatures, LinearFeatures
 from bayesvm.core.heads import Binary, OneVsRest
+from bayesvm.core.latent import Block
 from bayesvm.core.likelihoods import LIKELIHOODS
 from bayesvm.core.linalg import NotFiniteError, NotPositiveDefiniteError
 from bayesvm.core.links import fit_probit
-from bayesvm.data.memory import MemorySource
-from bayesvm.data.scaling import ColumnScaler
 from bayesvm.data.workers import Workers
 from bayesvm.datasets import waveform
 from bayesvm.inference import hyperparameters
@@ -34,8 +33,14 @@ HOW = {"tune": None, "scale": None, "inference": "batch", "tol": 1e-9, "max_iter
 def some_rows(y=TWO, weight=None, offsets=None, n_rows=N, bound="exact", workers=None):
     head = Binary((0.5,)) if y.max() == 1 else OneVsRest((0.3, 0.3, 0.4))
     kept = None if weight is None else weight[:n_rows]
-    source = MemorySource(X[:n_rows], y[:n_rows], kept, ColumnScaler(), workers or Workers(1), 60)
-    return Rows(source, head, LIKELIHOODS[bound], offsets or (0.0,) * head.n_functions)
+    block, means = Block(X[:n_rows], y[:n_rows], kept), offsets or (0.0,) * head.n_functions
+    rows = Rows.held(block, workers or Workers(1), head, LIKELIHOODS[bound], means)
+    return replace(rows, source=replace(rows.source, rows_per_block=60))
+
+
+EFFECT = Effect((3,), InducingFeatures.build(Matern(0.5, 2.0, nu=0.5), np.linspace(-2, 4, 9)[:, None], np.float32))
+WITH_EFFECT = InducingFeatures.build(KERNEL, POINTS, np.float32, (EFFECT,))
+LINEAR = LinearFeatures(np.append(np.full(6, np.sqrt(0.3)), 10.0), intercept=True)
 
 
 def objective(found, family, rows):
@@ -63,9 +68,8 @@ def test_a_judgement_says_what_a_whole_fit_says(y, weight, bound):
 
 
 def test_a_judgement_of_a_linear_model_says_what_a_whole_fit_says():
-    features = LinearFeatures(np.append(np.full(6, np.sqrt(0.3)), 10.0), intercept=True)
     model = BayesianLinearSVC(0.3, **HOW).fit(X, TWO)
-    assert judge(some_rows(), features).loo == pytest.approx(model.loo_log_loss_, abs=0.002)
+    assert judge(some_rows(), LINEAR).loo == pytest.approx(model.loo_log_loss_, abs=0.002)
 
 
 def test_with_another_prior_mean_the_loss_is_that_of_refits_without_each_row():
@@ -125,12 +129,70 @@ def test_sites_of_a_part_of_the_rows_are_scaled_up_to_all():
     found = judge(rows, InducingFeatures.build(KERNEL, POINTS))
     features = InducingFeatures.build(RBF(5.0, 3.0), POINTS[:7])
     (function,), (scaled,) = (
-        moved(replace(found.problem, total_weight=weight), found.functions, half.source, features, [0.0])
+        moved(replace(found.plain_problem, total_weight=weight), found.functions, half.source, features, [0.0])
         for weight in (150.0, 300.0)
     )
     P, h = function.posterior.natural.precision - np.eye(7), function.posterior.natural.linear
     np.testing.assert_allclose(scaled.posterior.natural.precision, np.eye(7) + 2 * P, rtol=1e-9)
     np.testing.assert_allclose(scaled.posterior.natural.linear, 2 * h, rtol=1e-9)
+
+
+MAPS = {"kernel": InducingFeatures.build(RBF(5.0, 3.0), POINTS[:7]), "effects": WITH_EFFECT, "linear": LINEAR}
+
+
+@pytest.mark.parametrize("features", MAPS.values(), ids=MAPS)
+@pytest.mark.parametrize("weight", [None, OMEGA], ids=["no weights", "weights"])
+@pytest.mark.parametrize(("single_from", "tolerance"), [(np.inf, 1e-7), (0, 2e-3)], ids=["double", "single"])
+def test_a_start_from_kept_sites_is_the_start_from_those_that_rows_have(
+    monkeypatch, features, weight, single_from, tolerance
+):
+    """Of the same rows: by the marginals that a judgement keeps, and by another pass over the rows (D18)."""
+    monkeypatch.setattr(hyperparameters, "SINGLE_FROM", single_from)
+    offsets = 0.2, -0.3, 0.4
+    rows = some_rows(THREE, weight, offsets=(0.1, 0.5, -0.2))
+    start = judge(rows, LINEAR if features is LINEAR else InducingFeatures.build(KERNEL, POINTS))
+    kept = hyperparameters._from_sites(*rows.with_features(features), start, offsets)
+    again = moved(start.plain_problem, start.functions, rows.source, features, offsets)
+    assert [function.target for function in kept] == [0, 1, 2]
+    for one, other in zip(kept, again, strict=True):
+        assert one.offset == other.offset
+        precision, linear = other.posterior.natural.precision, other.posterior.natural.linear
+        np.testing.assert_allclose(one.posterior.natural.precision, precision, atol=tolerance * np.abs(precision).max())
+        np.testing.assert_allclose(one.posterior.natural.linear, linear, atol=tolerance * np.abs(linear).max())
+
+
+# ---- held features ----
+
+
+@pytest.mark.parametrize("weight", [None, OMEGA], ids=["no weights", "weights"])
+def test_a_judgement_with_held_features_is_that_of_plain_ones(monkeypatch, weight):
+    rows = some_rows(THREE, weight)
+    kept = judge(rows, WITH_EFFECT)
+    assert isinstance(kept.problem.features, HeldFeatures)
+    monkeypatch.setattr(Rows, "with_features", lambda self, features: (self.problem(features), self.source))
+    plain = judge(rows, WITH_EFFECT)
+    assert plain.problem.features is WITH_EFFECT
+    assert kept.elbo == pytest.approx(plain.elbo, rel=1e-9)
+    np.testing.assert_allclose(kept.losses, plain.losses, rtol=1e-7, atol=1e-9)
+    found, expected = (WITH_EFFECT.gradient(loss_gradient(here)) for here in (kept, plain))
+    for one, other in zip(found, expected, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-6, atol=1e-6 * np.abs(other).max())
+
+
+@pytest.mark.parametrize("y", [TWO, THREE], ids=["two classes", "three classes"])
+def test_single_precision_has_the_direction_of_double(monkeypatch, y):
+    """By all that is learned: the kernel's parameters, the effect's, and the points."""
+    family = KernelFamily(KERNEL, POINTS, learn_points=True, effects=(EFFECT,))
+    found = []
+    for single_from in (np.inf, 0):
+        monkeypatch.setattr(hyperparameters, "SINGLE_FROM", single_from)
+        here = judge(some_rows(y), family.features(family.start()), updates=50)
+        found.append((here.loo, family.gradient(here.features, loss_gradient(here))))
+    (loo, double), (loo_single, single) = found
+    assert loo_single == pytest.approx(loo, abs=1e-3)
+    for part in (slice(0, 4), slice(4, None)):
+        one, other = double[part], single[part]
+        assert one @ other > 0.99 * np.linalg.norm(one) * np.linalg.norm(other)
 
 
 # ---- gradients ----
@@ -157,12 +219,24 @@ def test_the_gradient_of_the_loss_points_where_judgements_improve(kernel, y):
     """It holds the sites, so it is not exact; but a step along it does what it says, if less or more."""
     rows, family = some_rows(y), KernelFamily(kernel, POINTS)
     here = judge(rows, family.features(family.start()), updates=50)
-    found = family.gradient(here.features, loss_gradient(rows, here))
+    found = family.gradient(here.features, loss_gradient(here))
     along = found / np.linalg.norm(found)
     up, down = (
         judge(rows, family.features(family.start() + sign * 0.05 * along), here, updates=50).loo * N for sign in (1, -1)
     )
     assert 0.3 < (up - down) / 0.1 / np.linalg.norm(found) < 2
+
+
+def test_the_gradient_by_an_effect_points_where_judgements_improve():
+    rows, family = some_rows(), KernelFamily(KERNEL, POINTS, effects=(EFFECT,))
+    here = judge(rows, family.features(family.start()), updates=50)
+    found = family.gradient(here.features, loss_gradient(here))
+    found[:2] = 0  # of the kernel of all columns
+    along = found / np.linalg.norm(found)
+    up, down = (
+        judge(rows, family.features(family.start() + sign * 0.1 * along), here, updates=50).loo * N for sign in (1, -1)
+    )
+    assert 0.3 < (up - down) / 0.2 / np.linalg.norm(found) < 2
 
 
 # ---- searches ----
@@ -265,7 +339,7 @@ def test_the_same_bits_whatever_the_number_of_threads():
 
 def test_rows_that_are_all_alike_have_the_base_rate_of_the_others():
     y = np.arange(10) % 2
-    source = MemorySource(np.zeros((10, 2)), y, None, ColumnScaler(), Workers(1), 60)
-    rows = Rows(source, Binary((0.5,)), LIKELIHOODS["exact"], (0.0,))
+    block = Block(np.zeros((10, 2)), y, None)
+    rows = Rows.held(block, Workers(1), Binary((0.5,)), LIKELIHOODS["exact"], (0.0,))
     found = search(rows, KernelFamily(RBF(1.0, 1.0), np.zeros((1, 2))), None, 20)
     assert found.best.loo == pytest.approx(-np.log(4 / 9), abs=0.05)
