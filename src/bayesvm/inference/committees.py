@@ -7,20 +7,20 @@ the lowest log loss.
 from __future__ import annotations
 
 import numpy as np
+from scipy.optimize import minimize
+from scipy.special import log_softmax, softmax
 
 from bayesvm.core.linalg import Array
 
 MOST_MEMBERS = 4  # which bounds the time of predictions
 LEAST_SHARE = 0.05  # members below it are dropped
-STEPS = 200
-PRIOR_ROWS, PRIOR_SHARE = 10.0, 0.1  # rows, and a share of all rows, that speak for equal weights
+PRIOR_ROWS = 10.0  # that speak for equal weights; few rows cannot tell similar members apart
 
 
 def stacked(losses: Array, weight: Array, least: float, most: int) -> Array:
     """Weights of members, zero for those that do not matter, from ``-log p(y)`` of every row (a column per member).
 
-    EM for the weights of a mixture with known components: each step raises the likelihood. Members are dropped while
-    one is below ``least`` or there are more than ``most``.
+    Members are dropped while one is below ``least`` or there are more than ``most``.
     """
     n_members = losses.shape[1]
     kept = np.arange(n_members)
@@ -39,11 +39,17 @@ def stacked(losses: Array, weight: Array, least: float, most: int) -> Array:
 
 
 def _mixture_weights(density: Array, rows: Array) -> Array:
+    """Weights w that maximise ``Σ_i ω_i log Σ_k w_k p_ik + (n₀/K) Σ_k log w_k``, which is concave."""
     n_members = density.shape[1]
-    prior = (PRIOR_ROWS + PRIOR_SHARE * rows.sum()) / n_members
-    share = np.full(n_members, 1 / n_members)
-    for _ in range(STEPS):
-        owned = density * share
-        counts = rows @ (owned / owned.sum(axis=1, keepdims=True)) + prior
-        share = counts / counts.sum()
-    return share
+    prior = PRIOR_ROWS / n_members
+
+    def loss(logits: Array) -> tuple[float, Array]:
+        log_share = log_softmax(logits)
+        share = np.exp(log_share)
+        mixed = density @ share
+        by_share = (rows / mixed) @ density + prior / share
+        gradient = share * (by_share - share @ by_share)
+        return -float(rows @ np.log(mixed) + prior * log_share.sum()), -gradient
+
+    found = minimize(loss, np.zeros(n_members), jac=True, method="L-BFGS-B").x
+    return np.asarray(softmax(found))

@@ -17,8 +17,9 @@ from bayesvm.core.features import Effect, InducingFeatures
 from bayesvm.core.kernels import Matern
 from bayesvm.core.linalg import Array
 
-CELLS, PAIR_CELLS = 48, 16  # of a column alone, and of each column in a pair
-POINTS, PAIR_POINTS = 48, 192  # of an effect
+CELLS = 48  # of a column alone
+DISCRETE, DISCRETE_CELLS, PAIR_CELLS = 32, 24, 14  # of each column in a pair: more if it has few values
+POINTS, PAIR_POINTS = 48, 300  # of an effect
 PRIOR_VARIANCES = (0.05, 0.3, 3.0)  # of a cell's effect on the log odds, among which the best counts
 MARGIN = 3.0  # nats beyond the logarithm of the number of candidates: false admissions are below 5 %
 MOST_EFFECTS = 5
@@ -85,7 +86,8 @@ def _factor(X: Array, columns: list[int]) -> Factor:
         cells = np.unique(codes, return_inverse=True)[1].astype(np.intp)
         return Factor(tuple(columns), cells, cells)
     distinct, codes = np.unique(X[:, columns[0]], return_inverse=True)
-    fine, coarse = (_merged(codes.astype(np.intp), len(distinct), most) for most in (CELLS, PAIR_CELLS))
+    in_pairs = DISCRETE_CELLS if len(distinct) <= DISCRETE else PAIR_CELLS
+    fine, coarse = (_merged(codes.astype(np.intp), len(distinct), most) for most in (CELLS, in_pairs))
     return Factor(tuple(columns), fine, coarse)
 
 
