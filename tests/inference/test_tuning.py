@@ -10,7 +10,7 @@ from bayesvm.core.likelihoods import LIKELIHOODS
 from bayesvm.core.linalg import NotPositiveDefiniteError
 from bayesvm.data.scaling import ColumnScaler
 from bayesvm.data.workers import Workers
-from bayesvm.inference import hyperparameters, tuning
+from bayesvm.inference import hyperparameters, screening, tuning
 from bayesvm.inference.tuning import Candidates, Tuner
 from bayesvm.inference.tuning_report import HEADER, Report, Trial, TrialLog
 from bayesvm.kernels import RBF, Matern
@@ -26,7 +26,8 @@ def small_stages(monkeypatch):
     monkeypatch.setattr(tuning, "FIRST", (150, 15, 4))
     monkeypatch.setattr(tuning, "RELEVANCE", (300, 15, 8))
     monkeypatch.setattr(tuning, "OTHER", (300, 15, 3))
-    monkeypatch.setattr(tuning, "REFINED", ((400, 20, 3), (800, 20, 3)))
+    monkeypatch.setattr(tuning, "REFINED", (800, 20, 3))
+    monkeypatch.setattr(tuning, "FEWEST_REFINED", 200)
     monkeypatch.setattr(tuning, "RELEVANCE_FROM", 300)
 
 
@@ -38,6 +39,13 @@ def a_sample(n_rows, share=0.5, seed=0):
     return Block(X, y, None)
 
 
+def noisy_sample(n_rows, seed=0):
+    """Two classes whose log odds are linear, so that no kernel is certain of them."""
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(-1.5, 1.5, (n_rows, D))
+    return Block(X, (rng.random(n_rows) < ndtr(X[:, 0] + 0.5 * X[:, 1])).astype(int), None)
+
+
 def a_tuner(sample, rate=None, **changes):
     """With a base rate, prior means follow it."""
     given = {"workers": Workers(1), "rng": np.random.default_rng(0), "log": TrialLog()}
@@ -45,9 +53,21 @@ def a_tuner(sample, rate=None, **changes):
     return Tuner(sample, sample.total_weight, head, LIKELIHOODS["exact"], rate is not None, **(given | changes))
 
 
-def tuned(sample, scalers=None, kernels=None, relevance=False, **changes):
+def candidates(scalers=None, kernels=None, *, relevance=False, whole_recipe=False):
+    return Candidates(scalers or {"plain": PLAIN}, kernels or ONE_KERNEL, whole_recipe, relevance)
+
+
+def committee(sample, scalers=None, kernels=None, relevance=False, whole_recipe=True, **changes):
+    """All entries that are worth averaging, and the report."""
     tuner = a_tuner(sample, **changes)
-    return tuner.tune(Candidates(scalers or {"plain": PLAIN}, kernels or ONE_KERNEL, relevance)), tuner.log.report
+    found = candidates(scalers, kernels, relevance=relevance, whole_recipe=whole_recipe)
+    return tuner.tune(found), tuner.log.report
+
+
+def tuned(sample, *given, **changes):
+    """The best entry, of a recipe without effects and averages."""
+    entries, report = committee(sample, *given, whole_recipe=False, **changes)
+    return entries[0], report
 
 
 # ---- who is chosen ----
@@ -85,15 +105,27 @@ def test_pure_noise_keeps_one_length_scale():
         assert np.ndim(entry.kernel.length_scale) == 0
 
 
-def test_relevance_that_is_close_behind_goes_on_to_more_rows_and_is_judged_on_fresh_ones(monkeypatch):
-    monkeypatch.setattr(tuning, "CLEARLY", 0.5)  # so that it is never chosen before
-    monkeypatch.setattr(tuning, "CLOSE", 10.0)
-    monkeypatch.setattr(tuning, "REFINED", ((450, 20, 3),))
-    for n_rows, twice in ((700, True), (500, False)):
-        entry, report = tuned(a_sample(n_rows), relevance=True)
-        refined = [trial.kernel for trial in report.trials if trial.what == "refined"]
-        assert refined == ["rbf", "rbf, relevance"][: 1 + twice]
-        assert np.ndim(entry.kernel.length_scale) == 0
+def test_relevance_must_be_clearly_better_unless_rows_are_many(monkeypatch):
+    for clearly, safely, n_scales in ((0.5, 1e9, 1), (0.003, 1e9, D), (0.5, 700, D)):
+        monkeypatch.setattr(tuning, "CLEARLY", clearly)
+        monkeypatch.setattr(tuning, "SAFE_RELEVANCE", safely)
+        entry, report = tuned(a_sample(700), relevance=True)
+        assert np.size(entry.kernel.length_scale) == n_scales
+        anew = [trial.kernel for trial in report.trials if trial.what == "on fresh rows"]
+        assert ("rbf" in anew) == (safely == 1e9)  # one length-scale for all is a rival, or is not even tried
+        assert "rbf, relevance" in anew
+
+
+def test_scalings_that_fresh_rows_cannot_tell_apart_go_on_together():
+    ranks = ColumnScaler(np.zeros(D), np.full(D, 1.1))  # only those are another model with relevance
+    entries, report = committee(a_sample(900), {"plain": PLAIN, "quantile": ranks}, relevance=True, whole_recipe=False)
+    assert sorted(entry.scale for entry in entries) == ["plain", "quantile"]
+    assert sorted(trial.scale for trial in report.trials if trial.what == "refined") == ["plain", "quantile"]
+    best, other = entries
+    assert best.trial.loo == min(trial.loo for trial in report.trials if trial.what == "refined")
+    assert other.trial in report.trials
+    entries, _ = committee(a_sample(900), {"plain": PLAIN, "quantile": HIDING}, relevance=True, whole_recipe=False)
+    assert [entry.scale for entry in entries] == ["plain"]
 
 
 def test_searches_are_longer_where_rows_are_many(monkeypatch):
@@ -105,7 +137,7 @@ def test_searches_are_longer_where_rows_are_many(monkeypatch):
     for least in (600, 601):
         monkeypatch.setattr(tuning, "LONGER_FROM", least)
         tuned(a_sample(600))
-    assert judged == [4, 5, 5, 4, 3, 3]  # the first, and two that refine it
+    assert judged == [4, int(tuning.LONGER * 3), 4, 3]  # the first, and the one that refines it
 
 
 def test_more_rows_refine_the_kernel():
@@ -115,7 +147,6 @@ def test_more_rows_refine_the_kernel():
     assert many.rows.source.n_rows == 800
     assert [(trial.what, trial.n_rows) for trial in report.trials] == [
         ("first", 150),
-        ("refined", 400),
         ("refined", 800),
         ("more points", 800),
     ]
@@ -138,6 +169,107 @@ def test_other_families_start_from_the_length_scales_found():
     assert entry.name in {"rbf", "matern32"}
 
 
+# ---- committees of few rows ----
+
+
+def test_few_rows_are_averaged_over_kernels_around_the_best():
+    sample = noisy_sample(250)
+    entries, report = committee(sample)
+    best, _ = tuned(sample)
+    assert 1 < len(entries) <= tuning.MOST_MEMBERS
+    kernels = [entry.kernel for entry in entries]
+    assert all(kernel not in kernels[:i] for i, kernel in enumerate(kernels))
+    for entry in entries:
+        assert entry.trial in report.trials
+        assert entry.trial.what == "average"
+        assert entry.trial.loo == entry.judgement.loo
+        factors = (
+            entry.kernel.length_scale / best.kernel.length_scale,
+            entry.kernel.variance / best.kernel.variance,
+        )
+        assert any(np.allclose(factors, design, rtol=1e-6) for design in tuning.DESIGN)
+
+
+def test_other_scalings_are_averaged_only_if_they_are_close(monkeypatch):
+    tried, stacked = [], tuning.stacked
+    monkeypatch.setattr(tuning, "stacked", lambda losses, *given: tried.append(losses) or stacked(losses, *given))
+    sample, other = noisy_sample(150), ColumnScaler(np.zeros(D), np.array([1.0, 1.0, 2.0, 2.0]))
+    for scaler in (HIDING, other):
+        entries, _ = committee(sample, {"plain": PLAIN, "other": scaler})
+        assert "plain" in {entry.scale for entry in entries}
+    assert 2 * tried[0].shape[1] == tried[1].shape[1]
+
+
+def test_what_is_fixed_has_nobody_around_it():
+    entries, _ = committee(noisy_sample(250), kernels={"RBF": RBF(2.0, 4.0, "fixed", "fixed")})
+    assert [entry.kernel for entry in entries] == [RBF(2.0, 4.0, "fixed", "fixed")]
+
+
+def test_without_the_whole_recipe_there_is_one_entry():
+    for n_rows in (250, 700):
+        entries, report = committee(noisy_sample(n_rows), whole_recipe=False)
+        assert len(entries) == 1
+        assert not entries[0].features.effects
+        assert not {"average", "effects"} & {trial.what for trial in report.trials}
+
+
+@pytest.mark.parametrize("every", [1, 2], ids=["all", "every other"])
+def test_kernels_around_the_best_whose_matrices_fail_are_passed_over(monkeypatch, every):
+    judge, calls = tuning.judge, []
+
+    def fragile(*given):
+        calls.append(given)
+        if len(calls) % every == 0:
+            raise NotPositiveDefiniteError("not")
+        return judge(*given)
+
+    monkeypatch.setattr(tuning, "judge", fragile)  # not that of the searches
+    entries, report = committee(noisy_sample(250))
+    assert entries
+    assert report.failed == len(calls) // every > 0
+
+
+# ---- effects ----
+
+
+@pytest.fixture
+def a_jump():
+    """A smooth function of two columns, and a jump in a third."""
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1.5, 1.5, (1500, D))
+    f = 1.5 * X[:, 0] + X[:, 1] + 4.0 * (np.floor(4 * X[:, 2]) % 2) - 2.0
+    return Block(X, (rng.random(1500) < ndtr(f)).astype(int), None)
+
+
+def test_a_jump_that_residuals_show_becomes_an_effect(a_jump):
+    entries, report = committee(a_jump)
+    without, _ = tuned(a_jump)
+    (effect, *_) = entries[0].features.effects
+    assert effect.columns == (2,)
+    assert entries[0].judgement.loo < without.judgement.loo - 0.02
+    (refined, found) = (next(t for t in report.trials if t.what == what) for what in ("refined", "effects"))
+    assert found.n_rows == refined.n_rows
+    assert found.loo < refined.loo - 0.02
+
+
+def test_effects_are_learned_and_their_points_stay(a_jump, monkeypatch):
+    started = []
+    monkeypatch.setattr(tuning, "effect_of", lambda *given: started.append(effect_of(*given)) or started[-1])
+    effect_of = screening.effect_of
+    entries, _ = committee(a_jump)
+    found = entries[0].features.effects
+    assert len(found) == len(started)
+    for one, start in zip(found, started, strict=True):
+        np.testing.assert_array_equal(one.features.inducing_points, start.features.inducing_points)
+        assert one.features.kernel != start.features.kernel
+
+
+def test_a_smooth_function_has_no_effects():
+    entries, report = committee(noisy_sample(900))
+    assert not entries[0].features.effects
+    assert "effects" not in {trial.what for trial in report.trials}
+
+
 # ---- on which rows ----
 
 
@@ -158,7 +290,7 @@ def test_relevance_is_judged_on_rows_that_it_was_not_learned_on(monkeypatch, sha
 
     monkeypatch.setattr(tuning, "search", searched)
     monkeypatch.setattr(tuning, "judge", seen)
-    monkeypatch.setattr(tuning, "REFINED", ((1, 1, 1),))  # that is, not at all
+    monkeypatch.setattr(tuning, "REFINED", (1, 1, 1))  # that is, not at all
     tuned(a_sample(700, share), relevance=True, most_points=15)
     assert learned
     assert judged
@@ -176,7 +308,7 @@ def test_a_rare_class_has_rows_enough_from_the_start():
 def test_after_the_first_look_prior_means_are_those_of_the_base_rate(rate):
     sample = a_sample(500, share=rate)
     tuner = a_tuner(sample, rate)
-    entry = tuner.tune(Candidates({"plain": PLAIN}, ONE_KERNEL, relevance=False))
+    entry = tuner.tune(candidates())[0]
     (offset,) = tuner.offsets(entry)
     far = entry.judgement.link.score(np.array([offset]), np.array([entry.kernel.variance]))
     assert ndtr(far[0]) == pytest.approx(rate)
@@ -256,7 +388,7 @@ def test_the_same_bits_whatever_the_number_of_threads():
 def test_evidence_notes_one_trial_and_learns(batch_size):
     tuner = a_tuner(a_sample(300))
     kernel = RBF(0.3, 1.0)
-    entry = tuner.evidence(Candidates({"plain": PLAIN}, {"rbf": kernel}, relevance=False), 15, 3, batch_size)
+    entry = tuner.evidence(candidates(kernels={"rbf": kernel}), 15, 3, batch_size)
     assert [trial.what for trial in tuner.log.report.trials] == ["evidence"]
     assert "tune='elbo'" in str(tuner.log.report)
     assert entry.kernel.length_scale > 0.6

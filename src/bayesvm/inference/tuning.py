@@ -8,6 +8,7 @@ be told apart is not chosen among: it becomes a member of a committee. What was 
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -19,7 +20,7 @@ from bayesvm.core.heads import Head
 from bayesvm.core.kernels import Kernel
 from bayesvm.core.latent import Block
 from bayesvm.core.likelihoods import Likelihood
-from bayesvm.core.linalg import Array, NotFiniteError, NotPositiveDefiniteError
+from bayesvm.core.linalg import Array, JitterWarning, NotFiniteError, NotPositiveDefiniteError
 from bayesvm.data.scaling import Scaler
 from bayesvm.data.stopping import Stopped
 from bayesvm.data.workers import Workers
@@ -219,17 +220,26 @@ class Tuner:
         same = [entry for entry in tried if entry is not best and entry.rows.source.n_rows == best.rows.source.n_rows]
         lines = [best, *(entry for entry in same if self._is_close(entry, best))]
         began = time.monotonic()
-        found = [self._neighbour(entry, kernel) for entry in lines[:MOST_SCALINGS] for kernel in _around(entry.kernel)]
+        tries = [(entry, kernel) for entry in lines[:MOST_SCALINGS] for kernel in _around(entry.kernel)]
+        found = [one for given in tries if (one := self._neighbour(*given)) is not None]
+        self.log.fail(len(tries) - len(found))
+        if not found:
+            return [best]
         losses = np.column_stack([entry.judgement.losses for entry in found])
         weights = stacked(losses, best.judgement.cavities.effective_weight, LEAST_SHARE, MOST_MEMBERS)
         seconds = (time.monotonic() - began) / len(found)
         chosen = [found[i] for i in np.argsort(-weights, kind="stable") if weights[i] > 0]
         return [replace(one, trial=self.log.add(replace(one.trial, seconds=seconds))) for one in chosen]
 
-    def _neighbour(self, entry: Entry, kernel: Kernel) -> Entry:
-        """An entry with another length-scale and variance."""
-        features = InducingFeatures.build(kernel, entry.features.inducing_points, np.float32)
-        found = judge(entry.rows, features, entry.judgement, UPDATES)
+    def _neighbour(self, entry: Entry, kernel: Kernel) -> Entry | None:
+        """An entry with another length-scale and variance; None if its matrices fail."""
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", JitterWarning)  # kernels that are tried need not be good ones
+                features = InducingFeatures.build(kernel, entry.features.inducing_points, np.float32)
+                found = judge(entry.rows, features, entry.judgement, UPDATES)
+        except (NotPositiveDefiniteError, NotFiniteError):
+            return None
         return replace(entry, judgement=found, trial=replace(entry.trial, what="average", loo=found.loo))
 
     def _with_more_points(self, entry: Entry) -> Entry:
