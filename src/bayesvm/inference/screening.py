@@ -106,6 +106,8 @@ def screened(X: Array, residuals: Residuals) -> list[Found]:
     columns do alone, by the price of a candidate.
     """
     factors = factors_of(X)
+    if not factors:  # all columns are constant
+        return []
     candidates: list[tuple[Factor, ...]] = [(factor,) for factor in factors]
     alone = [_score(factor.cells, residuals)[0] for factor in factors]
     paired = sorted(np.argsort(alone)[::-1][:MOST_PAIRED].tolist())
