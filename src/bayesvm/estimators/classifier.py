@@ -12,8 +12,10 @@ from bayesvm.core.features import InducingFeatures
 from bayesvm.core.kernels import NAMED, Kernel, Stationary, with_broad_component
 from bayesvm.estimators._attributes import FittedAttribute
 from bayesvm.estimators.base import BaseBayesianSVC
+from bayesvm.estimators.effects import column_effects
 from bayesvm.estimators.parameters import COMMON, one_of, whole
 from bayesvm.inference import inducing
+from bayesvm.inference.effects import relevance
 from bayesvm.inference.fitted import Fitted
 from bayesvm.inference.kernel_model import KernelModel
 
@@ -117,8 +119,13 @@ class BayesianSVC(BaseBayesianSVC):
         The one used, on scaled inputs.
     tuning_report_ : report
         What was tried, its leave-one-out log loss, what was chosen and why; prints as a table.
+    effects_ : tuple of ColumnEffect
+        Functions of one column or of a pair that are added to f because leave-one-out residuals ask for them, the
+        largest share first; empty if there are none.
     relevance_ : array of shape (n_features,)
-        Share of every feature in the squared distances, adding up to one, in the order of the columns.
+        Share of every column in the variation of f, adding up to one. The share of the main kernel is divided among all
+        columns by their parts in the squared distances, in length-scales, and that of an effect equally among its own
+        columns; members of a committee are averaged by weight.
     elbo_, elbo_trace_ : float, array
         Evidence lower bound, last and after each update.
     n_iter_ : int
@@ -158,7 +165,8 @@ class BayesianSVC(BaseBayesianSVC):
     kernel_ = FittedAttribute(lambda fitted: _features(fitted).kernel)
     inducing_points_ = FittedAttribute(lambda fitted: fitted.first_scaler.inverse(_features(fitted).inducing_points))
     tuning_report_ = FittedAttribute(lambda fitted: fitted.report)
-    relevance_ = FittedAttribute(lambda fitted: _relevance(_features(fitted)))
+    effects_ = FittedAttribute(column_effects, with_names=True)
+    relevance_ = FittedAttribute(relevance)
 
     def __init__(
         self,
@@ -258,14 +266,3 @@ def _features(fitted: Fitted) -> InducingFeatures:
     if not isinstance(features, InducingFeatures):
         raise TypeError("this model has no inducing points")
     return features
-
-
-def _relevance(features: InducingFeatures) -> np.ndarray | None:
-    """Share of every feature in the squared distances between inducing points; None where there are no distances."""
-    scales = features.kernel.length_scales
-    if scales is None:
-        return None
-    spread = np.var(features.inducing_points, axis=0)
-    share = (spread + np.finfo(float).tiny) / np.broadcast_to(scales, spread.shape) ** 2
-    relevance: np.ndarray = share / share.sum()
-    return relevance

@@ -1,6 +1,7 @@
 """Plots of fitted models and their predictions, in the manner of scikit-learn's displays: ``bayesvm[plots]``."""
 
 from bayesvm.inspection.decision_boundary import DecisionBoundaryDisplay
+from bayesvm.inspection.effects import EffectDisplay
 from bayesvm.inspection.elbo_trace import ElboTraceDisplay
 from bayesvm.inspection.partial_dependence import PartialDependenceDisplay
 from bayesvm.inspection.probability_histogram import ProbabilityHistogramDisplay
@@ -12,6 +13,7 @@ from bayesvm.inspection.uncertainty import UncertaintyDisplay
 
 __all__ = [
     "DecisionBoundaryDisplay",
+    "EffectDisplay",
     "ElboTraceDisplay",
     "PartialDependenceDisplay",
     "ProbabilityHistogramDisplay",

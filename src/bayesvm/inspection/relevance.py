@@ -1,4 +1,4 @@
-"""Inspection: which features the kernel looks at."""
+"""Inspection: which features a model looks at."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from bayesvm.inspection._pipelines import ModelInPipeline
 
 @dataclass(eq=False, repr=False)
 class RelevanceDisplay(Display):
-    """Share of every feature in the squared distances that the kernel sees, as bars, the largest on top.
+    """Share of every feature in the variation of f, as bars, the largest on top.
 
     Parameters
     ----------
@@ -25,8 +25,8 @@ class RelevanceDisplay(Display):
     names : sequence of str
         Of the features.
     learned : bool
-        Whether there is a length-scale for every feature. With one for all, the shares tell of spread only, and the
-        plot says so.
+        Whether there is a length-scale for every feature, or an effect of some. With one for all, the shares tell of
+        spread only, and the plot says so.
 
     Attributes
     ----------
@@ -85,7 +85,7 @@ class RelevanceDisplay(Display):
         names = fitted.inner_names(feature_names)
         if groups:
             relevance, names = added_up(relevance, names, groups)
-        learned = fitted.model.kernel_.has_relevance
+        learned = fitted.model.kernel_.has_relevance or bool(fitted.model.effects_)
         return cls(relevance, names, learned=learned).plot(ax=ax, top=top, **kwargs)
 
     def plot(self, ax: Any = None, *, top: int = 20, **kwargs: Any) -> RelevanceDisplay:
@@ -103,7 +103,7 @@ class RelevanceDisplay(Display):
         ax.set_yticks(np.arange(len(widths)), names, parse_math=False)
         ax.invert_yaxis()
         ax.set_xlabel(
-            "share in squared distances" + ("" if self.learned else "\n(one length-scale for all: not learned)")
+            "share in the variation of f" + ("" if self.learned else "\n(one length-scale for all: not learned)")
         )
         ax.set_xlim(left=0)
         return self

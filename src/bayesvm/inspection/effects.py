@@ -1,0 +1,269 @@
+"""Inspection: an effect of one column, or of a pair of columns, that a model has admitted."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
+from typing import Any
+
+import numpy as np
+
+from bayesvm.extras import optional
+from bayesvm.inspection import colours
+from bayesvm.inspection._display import Array, Display, Floats, without_math
+from bayesvm.inspection._frames import as_rows, column_of
+from bayesvm.inspection._pipelines import ModelInPipeline
+from bayesvm.inspection.partial_dependence import FEW_VALUES
+
+NORMAL_95 = 1.959964
+BETWEEN = 4  # steps between two points of a curve
+FEW_CELLS = 24  # a column of a pair with no more distinct values is shown at each of them
+GRID = 24  # values of each column of a pair, if it has many
+MOST_MARKED = 1_000  # cells
+SAME = 1e-9  # relative
+LONG = 30  # letters of all labels together
+
+
+@dataclass(eq=False, repr=False)
+class EffectDisplay(Display):
+    """What an effect of one column adds to f, as a curve with its 95 % band; that of a pair, as a heat map.
+
+    The scale is that of f, where contributions add up and the margins are ±1: above zero, the class is more probable
+    than on average. ``PartialDependenceDisplay`` shows probabilities, of all that a column does.
+
+    Parameters
+    ----------
+    values : sequence of one or two arrays
+        Of each column, where it was evaluated; of a categorical column in one-hot form, numbers of its categories.
+    mean, lower, upper : arrays of shape (g,), or (g, h) for a pair
+        Posterior mean of what is added to f, relative to its mean over rows, and the band.
+    labels : sequence of one or two, each a sequence of str or None
+        Names of the categories, where a column has them.
+    names : sequence of one or two str
+        Of the columns.
+    points : array of shape (p, 1) or (p, 2), or None
+        Where the function has points; it is interpolated between them.
+    target : the class.
+
+    Attributes
+    ----------
+    ax_, figure_, line_, band_, points_, mesh_, colorbar_ : what ``plot`` drew; None where there is no such thing. Dots
+        of a heat map mark cells whose band includes zero.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from bayesvm import BayesianSVC
+    >>> from bayesvm.inspection import EffectDisplay
+    >>> from bayesvm.kernels import RBF
+    >>> rng = np.random.default_rng(0)
+    >>> X = np.column_stack([rng.normal(size=(1500, 2)), rng.integers(12, size=1500)])
+    >>> y = X[:, 0] + 4 * (X[:, 2] % 2) - 2 + rng.logistic(size=1500) > 0
+    >>> model = BayesianSVC(RBF(), scale="standard", n_inducing=50, random_state=0).fit(X, y)
+    >>> display = EffectDisplay.from_estimator(model, effect=0, X=X)
+    >>> display.ax_.get_xlabel()
+    'column 2'
+    """
+
+    values: Sequence[Array]
+    mean: Floats
+    lower: Floats
+    upper: Floats
+    _: KW_ONLY
+    labels: Sequence[Sequence[str] | None] = (None, None)
+    names: Sequence[str] = ("first column", "second column")
+    points: Floats | None = None
+    target: Any = None
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        effect: Any = 0,
+        *,
+        X: Any = None,
+        target: Any = None,
+        feature_names: Sequence[str] | None = None,
+        factor_names: Sequence[str] | None = None,
+        ax: Any = None,
+        **kwargs: Any,
+    ) -> EffectDisplay:
+        """Draw one of ``effects_`` of a fitted ``BayesianSVC``, or of a pipeline that ends in one.
+
+        Parameters
+        ----------
+        effect : int or ColumnEffect
+            Its number in ``effects_``, or the effect itself.
+        X : array or data frame, or None
+            Rows over whose mean the effect is zero; by default the inducing points.
+        target : label or None
+            The class; ``None`` is the second of two.
+        feature_names : sequence of str or None
+            Of the columns that the model sees; by default those of the fit.
+        factor_names : sequence of one or two str, or None
+            For the axes; by default the columns' names.
+        """
+        fitted = ModelInPipeline.of(estimator)
+        found = _chosen(fitted.model, effect)
+        number = fitted.class_number(target)
+        axes = _axes(found, fitted.inner_names(feature_names))
+        reference = None
+        if X is not None:
+            rows = as_rows(fitted.prepared(X))
+            reference = np.column_stack([column_of(rows, k).astype(float) for k in found.columns])
+        mean, variance = found.mean_and_variance(_combined(axes, found), reference)
+        if mean.ndim == 2:  # a function for each class
+            mean, variance = mean[:, number], variance[:, number]
+        elif number == 0:
+            mean = -mean
+        shape = [len(axis.settings) for axis in axes]
+        mean, deviation = mean.reshape(shape), np.sqrt(variance).reshape(shape)
+        return cls(
+            [axis.values for axis in axes],
+            mean,
+            mean - NORMAL_95 * deviation,
+            mean + NORMAL_95 * deviation,
+            labels=[axis.labels for axis in axes],
+            names=[axis.name for axis in axes] if factor_names is None else factor_names,
+            points=np.column_stack([axis.points for axis in axes]),
+            target=fitted.model.classes_[number],
+        ).plot(ax=ax, **kwargs)
+
+    def plot(self, ax: Any = None, **kwargs: Any) -> EffectDisplay:
+        """Draw; further arguments go to ``ax.plot`` of the line, or to ``ax.pcolormesh`` of the heat map."""
+        ax = self._begin(ax)
+        for name in ("line_", "band_", "points_", "mesh_", "colorbar_"):
+            setattr(self, name, None)
+        if len(self.values) == 2:
+            self._heat_map(ax, kwargs)
+        else:
+            self._curve(ax, {"color": colours.series(0)} | kwargs)
+        _label_axis(ax.xaxis, self.values[0], self.labels[0], self.names[0])
+        return self
+
+    def _curve(self, ax: Any, style: dict[str, Any]) -> None:
+        (x,) = self.values
+        ax.axhline(0, color=colours.ink(), alpha=colours.FAINT, linewidth=1)
+        if self.labels[0] is not None or len(x) <= FEW_VALUES:
+            self.band_ = ax.vlines(x, self.lower, self.upper, colors=style["color"], alpha=0.6, linewidth=2)
+            style = {"linestyle": "", "marker": "o"} | style
+        else:
+            self.band_ = ax.fill_between(x, self.lower, self.upper, color=style["color"], alpha=0.22, linewidth=0)
+            if self.points is not None:
+                self.points_ = ax.vlines(
+                    self.points[:, 0], 0, 0.03, transform=ax.get_xaxis_transform(), colors=colours.ink(), alpha=0.6,
+                    linewidth=1,
+                )  # fmt: skip
+        (self.line_,) = ax.plot(x, self.mean, **style)
+        ax.set_ylabel(f"added to f of y = {self.target}")
+        without_math(ax.yaxis.label)
+
+    def _heat_map(self, ax: Any, style: dict[str, Any]) -> None:
+        x, y = self.values
+        most = float(np.abs(self.mean).max()) or 1.0
+        look = {"cmap": _diverging(), "vmin": -most, "vmax": most, "shading": "nearest", "antialiased": False}
+        self.mesh_ = ax.pcolormesh(x, y, self.mean.T, **(look | style))
+        bar = self.colorbar_ = ax.figure.colorbar(self.mesh_, ax=ax, label=f"added to f of y = {self.target}")
+        bar.outline.set_visible(False)
+        without_math(bar.ax.yaxis.label)
+        unsure = (self.lower < 0) & (self.upper > 0)
+        columns, rows = np.nonzero(unsure)
+        if len(columns) and unsure.size <= MOST_MARKED:
+            (self.points_,) = ax.plot(
+                x[columns], y[rows], linestyle="", marker=".", markersize=3, color=colours.ink(), alpha=colours.FAINT
+            )
+        ax.grid(visible=False)
+        _label_axis(ax.yaxis, y, self.labels[1], self.names[1])
+
+
+@dataclass(frozen=True)
+class _Axis:
+    """A column of an effect, or the one-hot columns of a category: what it is set to, and where that is drawn."""
+
+    name: str
+    settings: Array  # (settings, columns)
+    values: Floats  # of the settings, on the axis
+    labels: list[str] | None  # of categories
+    points: Floats  # of the effect, on the axis
+
+
+def _axes(effect: Any, names: Sequence[str]) -> list[_Axis]:
+    place = {column: i for i, column in enumerate(effect.columns)}
+    found = []
+    for factor, name in zip(effect.factors, effect.factor_names(names), strict=True):
+        points = effect.points[:, [place[column] for column in factor]]
+        if len(factor) > 1:
+            points = np.rint(points)
+            settings, which = np.unique(points, axis=0, return_inverse=True)
+            order = np.argsort(np.where(settings.any(axis=1), settings.argmax(axis=1), -1), kind="stable")
+            labels = [_category(settings[i], factor, names, name) for i in order]
+            found.append(_Axis(name, settings[order], np.arange(len(order), dtype=float), labels,
+                               np.argsort(order)[which.reshape(-1)].astype(float)))  # fmt: skip
+        else:
+            values = _values(points[:, 0], pair=effect.is_pair)
+            found.append(_Axis(name, values[:, None], values, None, points[:, 0]))
+    return found
+
+
+def _values(points: Floats, *, pair: bool) -> Floats:
+    """Where a column of numbers is evaluated: at all its points if they are few."""
+    distinct = _distinct(points)
+    if len(distinct) <= (FEW_CELLS if pair else FEW_VALUES):
+        return distinct
+    if pair:
+        return np.linspace(distinct[0], distinct[-1], GRID)
+    steps = np.arange(BETWEEN * (len(distinct) - 1) + 1) / BETWEEN
+    return np.interp(steps, np.arange(len(distinct)), distinct)
+
+
+def _distinct(points: Floats) -> Floats:
+    """In order; numbers that differ by rounding are the same."""
+    ordered = np.unique(points)
+    apart = np.diff(ordered, prepend=-np.inf) > SAME * max(float(np.ptp(ordered)), float(np.abs(ordered).max()))
+    return np.asarray(ordered[apart])
+
+
+def _combined(axes: Sequence[_Axis], effect: Any) -> Array:
+    """Every setting of the first column with every one of the second, in the order of the effect's columns."""
+    numbers = np.meshgrid(*(np.arange(len(axis.settings)) for axis in axes), indexing="ij")
+    parts = [axis.settings[number.reshape(-1)] for axis, number in zip(axes, numbers, strict=True)]
+    order = [column for factor in effect.factors for column in factor]
+    return np.column_stack(parts)[:, [order.index(column) for column in effect.columns]]
+
+
+def _category(setting: Array, factor: Sequence[int], names: Sequence[str], name: str) -> str:
+    ones = [names[column] for column, value in zip(factor, setting, strict=True) if value]
+    return " + ".join(one.removeprefix(name).lstrip(" =_.:-[(") or one for one in ones) or "none"
+
+
+def _label_axis(axis: Any, values: Array, labels: Sequence[str] | None, name: str) -> None:
+    if labels is not None:
+        turned = {"rotation": 35, "ha": "right", "rotation_mode": "anchor"}
+        is_long = axis.axis_name == "x" and sum(map(len, labels)) > LONG
+        axis.set_ticks(values, labels, parse_math=False, **(turned if is_long else {}))
+    elif len(values) <= FEW_CELLS and np.equal(values, np.rint(values)).all():
+        axis.set_major_locator(optional("matplotlib.ticker", "plots").MaxNLocator(integer=True))
+    axis.set_label_text(name)
+    without_math(axis.label)
+
+
+def _diverging() -> Any:
+    """From the colour of the first class to that of the second; near zero transparent, for light and dark pages."""
+    colors = optional("matplotlib.colors", "plots")
+    below, above = (colors.to_rgb(colours.of_class(k)) for k in (0, 1))
+    stops = [(0.0, (*below, 1.0)), (0.5, (*below, 0.0)), (0.5, (*above, 0.0)), (1.0, (*above, 1.0))]
+    return colors.LinearSegmentedColormap.from_list("effect", stops)
+
+
+def _chosen(model: Any, effect: Any) -> Any:
+    effects = getattr(model, "effects_", ())
+    if not effects:
+        raise ValueError(
+            f"this {type(model).__name__} has no effects of single columns or pairs (effects_ is empty); "
+            "PartialDependenceDisplay shows what a column does"
+        )
+    if not isinstance(effect, int | np.integer):
+        return effect
+    if not 0 <= effect < len(effects):
+        raise ValueError(f"there is no effect {effect}: effects_ has {len(effects)}, counted from 0")
+    return effects[effect]
