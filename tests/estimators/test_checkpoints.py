@@ -14,7 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from bayesvm import BayesianLinearSVC, BayesianSVC, load, persistence, stop_on_interrupt
 from bayesvm.datasets import waveform
-from bayesvm.inference import kernel_model, training
+from bayesvm.inference import training
 from bayesvm.inference.tuning import Tuner
 
 DATA = waveform(3000, random_state=0)
@@ -108,26 +108,23 @@ def test_a_killed_fit_resumes_with_the_same_bits(name, tmp_path, monkeypatch):
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-def test_a_tuned_fit_that_grows_resumes_without_tuning_again(tmp_path, monkeypatch):
-    monkeypatch.setattr(kernel_model, "GROWTH", (30, 60))
-    monkeypatch.setattr(kernel_model, "WORTH_TRYING", -1.0)
-    monkeypatch.setattr(kernel_model, "WORTH_GROWING", -1.0)
-    X, y = DATA.X[:1200], DATA.y[:1200]
-    make = lambda: BayesianSVC(kernel="rbf", scale="standard", tune="loo", random_state=3)
+def test_a_tuned_fit_resumes_in_its_second_member_without_tuning_again(tmp_path, monkeypatch):
+    X, y = DATA.X[:900], DATA.y[:900]
+    make = lambda: BayesianSVC(n_inducing=30, random_state=3)
     callback, heard = killer(-1)
     whole = make().fit(X, y, callback=callback)
-    assert len(whole.inducing_points_) == 60
+    assert len(whole.fitted_.members) > 1
     path = tmp_path / "fit.checkpoint"
     tunings = []
     tune = Tuner.tune
     monkeypatch.setattr(Tuner, "tune", lambda self, candidates: tunings.append(1) or tune(self, candidates))
-    for _ in heard:  # lives of one update each, until one of the larger model was kept
+    for _ in heard:  # lives of one update each, until one of the second member was kept
         with pytest.raises(Killed):
             make().fit(X, y, callback=killer(2)[0], checkpoint=path, checkpoint_every=0)
-        if "training of 60 weights" in persistence.read(path)[2]:
+        if "training of member 1" in persistence.read(path)[2]:
             break
     else:
-        pytest.fail("the larger model was never reached")
+        pytest.fail("the second member was never reached")
     pieces = make().fit(X, y, checkpoint=path, checkpoint_every=0)
     assert len(tunings) == 1
     assert reported(pieces) == reported(whole)

@@ -84,6 +84,11 @@ def _posterior(state):
     return state["fitted"]["members"][0]["functions"][0]["posterior"]
 
 
+def _standard(n_features, scale):
+    """The state of a scaler."""
+    return {"name": "ColumnScaler", "centre": np.zeros(n_features), "scale": np.full(n_features, scale)}
+
+
 FORGERIES = {
     "no members": (lambda s: s["fitted"].pop("members"), "'members'"),
     "an empty list of members": (lambda s: s["fitted"].update(members=[]), "members with some weight"),
@@ -108,8 +113,8 @@ FORGERIES = {
     "another parameter": (lambda s: s["parameters"].update(nope=1), "got 'nope'"),
     "a value that no parameter has": (lambda s: s["parameters"].update(link="x"), "link must be one of"),
     "a kernel that there is not": (
-        lambda s: s["fitted"]["members"][0]["features"]["kernel"].update(name="Sigmoid"),
-        "kernel.name must be",
+        lambda s: s["fitted"]["members"][0]["features"]["kernel"]["sum"][0].update(name="Sigmoid"),
+        r"kernel.sum\[0\].name must be",
     ),
     "a kernel's name that there is not": (
         lambda s: s["parameters"].update(kernel="x"),
@@ -131,7 +136,22 @@ FORGERIES = {
         lambda s: s["fitted"]["members"][0]["functions"][0].update(offset=np.nan),
         "offset must be a finite number",
     ),
-    "a negative scale": (lambda s: s["fitted"]["scaler"]["scale"].__imul__(-1.0), "scaler.scale must"),
+    "a negative scale": (
+        lambda s: s["fitted"].update(scaler=_standard(s["n_features"], -1.0)),
+        "state.fitted.scaler.scale must",
+    ),
+    "a member with a negative scale": (
+        lambda s: s["fitted"]["members"][1].update(scaler=_standard(s["n_features"], -1.0)),
+        r"members\[1\].scaler.scale must",
+    ),
+    "a member with a scaling of other columns": (
+        lambda s: s["fitted"]["members"][1].update(scaler=_standard(s["n_features"] + 1, 1.0)),
+        r"members\[1\].scaler.centre must",
+    ),
+    "a member with a scaling that there is not": (
+        lambda s: s["fitted"]["members"][1].update(scaler={"name": "LogScaler"}),
+        r"members\[1\].scaler",
+    ),
     "no covariance": (lambda s: _posterior(s)["precision"].fill(0.0), "not positive definite"),
     "another link": (lambda s: s["fitted"].update(link={"name": "Paper", "parameters": {}}), "state.fitted.link"),
     "the head of two classes": (

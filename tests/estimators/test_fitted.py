@@ -15,7 +15,7 @@ from sklearn.exceptions import NotFittedError
 import bayesvm
 from bayesvm import BayesianLinearSVC, BayesianSVC, open_table, persistence, stop_on_interrupt
 from bayesvm.datasets import waveform
-from bayesvm.inference import kernel_model
+from bayesvm.inference import fitting, kernel_model
 from bayesvm.kernels import Linear
 
 DATA = waveform(300, random_state=0)
@@ -30,7 +30,7 @@ MODELS = {
 EVERY = {"classes_", "n_features_in_", "fitted_", "elbo_", "elbo_trace_", "n_iter_", "n_passes_", "converged_"}
 EVERY |= {"interrupted_", "noise_", "n_samples_", "scale_", "loo_proba_", "loo_log_loss_", "loo_error_", "loo_indices_"}
 CALIBRATED = {"calibration_scale_", "calibration_bias_"}
-KERNEL = {"kernel_", "inducing_points_", "relevance_"}
+KERNEL = {"kernel_", "inducing_points_", "effects_", "relevance_"}
 LINEAR = {"coef_", "intercept_", "coef_covariance_", "prior_variance_"}
 
 
@@ -346,42 +346,41 @@ def wavy(n_rows):
 
 
 def assert_kept(model, n_inducing):
-    report = model.tuning_report_
+    """The kept trial is the model, or its heaviest member, and a line for each of the others follows."""
+    report, fitted = model.tuning_report_, model.fitted_
+    assert len(report.trials) == report.kept + len(fitted.members)
     kept = report.trials[report.kept]
-    assert (kept.what, kept.n_inducing) == ("fit", len(model.inducing_points_))
-    assert kept.n_inducing == n_inducing
-    assert kept.loo == pytest.approx(model.loo_log_loss_, rel=1e-12)
+    assert kept.what == ("fit" if len(fitted.members) == 1 else f"fit, {fitted.member.weight:.0%}")
+    assert kept.n_inducing == len(model.inducing_points_) == n_inducing
+    first = fitting.mean_loss(fitted.links[0], fitted.left_out[0])
+    assert kept.loo == pytest.approx(first, rel=1e-12)
     assert kept.scale == model.scale_
+    if len(fitted.members) == 1:
+        assert model.loo_log_loss_ == pytest.approx(first, rel=1e-12)
 
 
-@pytest.mark.parametrize(("worth", "wins"), [(-1e9, True), (1e9, False)], ids=["won", "lost"])
-def test_the_kept_trial_is_the_model_whether_a_larger_one_won_or_lost(worth, wins, monkeypatch, tmp_path):
-    monkeypatch.setattr(kernel_model, "GROWTH", (10, 60))
-    monkeypatch.setattr(kernel_model, "WORTH_TRYING", -1.0)
-    monkeypatch.setattr(kernel_model, "WORTH_GROWING", worth)
-    monkeypatch.setattr(kernel_model, "GROWN_TOLERANCE", 0.0)
-    rows, y = wavy(400)
-    make = lambda: BayesianSVC(kernel="rbf", scale="standard", tol=1e-7, random_state=0)
+def test_the_kept_trial_is_the_model_after_a_file_and_a_resume(tmp_path):
+    rows, y = wavy(300)
+    make = lambda: BayesianSVC(n_inducing=40, tol=1e-7, random_state=0)
     whole = make().fit(rows, y)
-    size = 60 if wins else 10
-    fits = [i for i, trial in enumerate(whole.tuning_report_.trials) if trial.what == "fit"]
-    assert [whole.tuning_report_.trials[i].n_inducing for i in fits] == [10, 60]
-    assert whole.tuning_report_.kept == fits[wins]
-    assert_kept(whole, size)
+    assert len(whole.fitted_.members) > 1
+    assert_kept(whole, 40)
     whole.save(tmp_path / "m")
-    assert_kept(bayesvm.load(tmp_path / "m"), size)
-    for _ in range(50):  # lives of one update each, until one of the larger model was kept
+    assert_kept(bayesvm.load(tmp_path / "m"), 40)
+    for _ in range(50):  # lives of one update each, until one of the second member was kept
         with pytest.raises(Killed):
             make().fit(rows, y, callback=killer(2), checkpoint=tmp_path / "c", checkpoint_every=0)
-        if "training of 60 weights" in persistence.read(tmp_path / "c")[2]:
+        if "training of member 1" in persistence.read(tmp_path / "c")[2]:
             break
     else:
-        pytest.fail("the larger model was never reached")
+        pytest.fail("the second member was never reached")
     resumed = make().fit(rows, y, checkpoint=tmp_path / "c", checkpoint_every=0)
-    assert resumed.tuning_report_.kept == whole.tuning_report_.kept
-    assert_kept(resumed, size)
     finished = make().fit(rows, y, checkpoint=tmp_path / "c", checkpoint_every=0)
-    assert_kept(finished, size)
+    for model in (resumed, finished):
+        assert model.tuning_report_.kept == whole.tuning_report_.kept
+        assert_kept(model, 40)
+        assert model.tuning_report_.chosen == whole.tuning_report_.chosen
+        np.testing.assert_array_equal(model.predict_proba(rows), whole.predict_proba(rows))
 
 
 @pytest.mark.parametrize("how", [{}, {"tune": "loo"}, {"tune": "elbo"}, {"learn_inducing": True}], ids=repr)

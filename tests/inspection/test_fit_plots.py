@@ -86,9 +86,12 @@ def test_tuning_path_has_every_trial_and_marks_the_chosen(tuned, ax):
     drawn = [point.get_data() for point in found.points_]
     np.testing.assert_allclose(np.hstack([loss for _, loss in drawn]), [trial.loo for trial in trials])
     np.testing.assert_array_equal(np.hstack([number for number, _ in drawn]), np.arange(1, len(trials) + 1))
-    assert trials[found.kept].what == "fit"
+    kept = trials[tuned.tuning_report_.kept]
+    assert trials[found.kept] is kept
+    assert kept.what.startswith("fit")
+    assert [i for i, point in enumerate(found.points_) if point.get_marker() == "*"] == [found.kept]
     for i, trial in enumerate(trials):
-        same = (trial.scale, trial.kernel) == (trials[-1].scale, trials[-1].kernel)
+        same = (trial.scale, trial.kernel) == (kept.scale, kept.kernel)
         assert (i + 1 in found.rings_.get_xdata()) == same
     colour = {(trial.kernel, point.get_color()) for trial, point in zip(trials, found.points_, strict=True)}
     assert len(colour) == len({trial.kernel for trial in trials})

@@ -2,11 +2,18 @@
 
 from copy import copy
 from dataclasses import replace
+from unittest.mock import patch
 
 import numpy as np
 
+from bayesvm import BayesianSVC
+from bayesvm.core.features import Effect, InducingFeatures
 from bayesvm.core.links import Normalised, Probit, TwoProbits
 from bayesvm.core.members import Region
+from bayesvm.inference.kernel_model import KernelModel
+from bayesvm.inference.scalings import fitted_scalers
+from bayesvm.inference.session import Prepared
+from bayesvm.kernels import RBF, Matern
 
 
 def committee(models, weights=(1.0, 3.0)):
@@ -38,3 +45,49 @@ def with_fitted(model, fitted):
     other = copy(model)
     other.fitted_ = fitted
     return other
+
+
+class TwoScalings(KernelModel):
+    """Two members with scalings and kernels of their own; the first has effects of one column and of two."""
+
+    def prepare(self, raw, session):
+        first = self.member(raw, session, "quantile", Matern(1.5, 2.0))
+        second = self.member(raw, session, "standard", RBF(2.0, 3.0))
+        column = InducingFeatures.build(Matern(0.3, 2.0), np.linspace(-2, 2, 5)[:, None])
+        grid = np.stack(np.meshgrid([-1.0, 0.0, 1.0], [-1.0, 1.0]), axis=-1).reshape(-1, 2)
+        effects = (Effect((1,), column), Effect((2, 0), InducingFeatures.build(RBF(1.0, 0.5), grid)))
+        features = replace(first.features, effects=effects)
+        source = raw.scaled(first.scaler)
+        first = replace(first, features=features, functions=tuple(session.problem(features, source).start()))
+        return replace(first, others=(second,))
+
+    def member(self, raw, session, scale, kernel):
+        scaler = fitted_scalers([scale], raw)[scale]
+        source = raw.scaled(scaler)
+        features = InducingFeatures.build(kernel, self._points(source, kernel, self.n_inducing, session), session.dtype)
+        return Prepared(scale, scaler, features, tuple(session.problem(features, source).start()))
+
+
+def two_scalings():
+    """A context in which a BayesianSVC becomes such a committee; a tuned one may too, but nobody knows when."""
+
+    def model(self, n_features):
+        return TwoScalings({}, self.n_inducing, 2000, "kmeans", learn_inducing=False, learn_relevance=False)
+
+    return patch.object(BayesianSVC, "_model", model)
+
+
+def alone(model, number):
+    """One member of a committee as a model."""
+    fitted = model.fitted_
+    member = fitted.members[number]
+    return with_fitted(
+        model,
+        replace(
+            fitted,
+            members=(replace(member, weight=1.0, link=None, scaler=None),),
+            scaler=member.scaler or fitted.scaler,
+            link=member.link or fitted.link,
+            left_out=fitted.left_out[number : number + 1],
+        ),
+    )

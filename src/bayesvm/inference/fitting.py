@@ -186,6 +186,11 @@ def _continued(start: Fitted, *, as_prior: bool) -> Prepared:
     """The scalings, features and functions of an earlier fit, which are the start, or the prior too."""
     if any(member.region is not None or member.parent is not None for member in start.members):
         raise ValueError("the earlier fit has local models, which cannot learn more; fit a new estimator")
+    if len(start.left_out) != len(start.members):
+        raise ValueError(
+            "the earlier fit does not know what each of its members says of the rows left out, and cannot learn more; "
+            "fit a new estimator"
+        )
 
     def of(member: Member) -> Prepared:
         if not all(isinstance(function.posterior, Gaussian) for function in member.functions):

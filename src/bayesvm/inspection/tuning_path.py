@@ -19,8 +19,8 @@ from bayesvm.inspection._pipelines import ModelInPipeline
 class TuningPathDisplay(Display):
     """Leave-one-out log loss of the trials of tuning, in order: coloured by kernel, shaped by scaling.
 
-    Rings mark the trials of the scaling and kernel that were chosen, a star the fit that was kept. Losses compare
-    within a stage; other stages have other rows.
+    Rings mark the trials of the scaling and kernel that were chosen, a star the fit that was kept; of a committee, its
+    heaviest member. Losses compare within a stage; other stages have other rows.
 
     Parameters
     ----------
@@ -42,8 +42,8 @@ class TuningPathDisplay(Display):
     >>> from bayesvm.inspection import TuningPathDisplay
     >>> data = waveform(300, random_state=0)
     >>> model = BayesianSVC(n_inducing=20, random_state=0).fit(data.X, data.y)
-    >>> TuningPathDisplay.from_estimator(model).trials[-1].what
-    'fit'
+    >>> TuningPathDisplay.from_estimator(model).trials[0].what
+    'first'
     """
 
     trials: Sequence[Any]
