@@ -20,15 +20,15 @@ PRIOR_ROWS = 10.0  # that speak for equal weights; few rows cannot tell similar 
 def stacked(losses: Array, weight: Array, least: float, most: int) -> Array:
     """Weights of members, zero for those that do not matter, from ``-log p(y)`` of every row (a column per member).
 
-    Members are dropped while one is below ``least`` or there are more than ``most``.
+    The sum of ``weight`` is the effective number of rows, which the prior is compared with. Members are dropped while
+    one is below ``least`` or there are more than ``most``.
     """
     n_members = losses.shape[1]
     kept = np.arange(n_members)
     # Relative to the best member of each row, so that nothing underflows.
     density = np.exp(losses.min(axis=1, keepdims=True) - losses)
-    rows = weight / weight.sum() * len(weight)
     while True:
-        share = _mixture_weights(density[:, kept], rows)
+        share = _mixture_weights(density[:, kept], weight)
         drop = int(np.argmin(share))
         if len(kept) == 1 or (share[drop] >= least and len(kept) <= most):
             break
