@@ -109,7 +109,16 @@ INDUCING = {
     "jitter": number,
     "offset": number,
 }
-EFFECT = record({"columns": array("iu", "D", least=0), "features": record(INDUCING)})
+EFFECT = record(
+    {
+        "columns": satisfying(
+            array("iu", "D", least=0),
+            "numbers of one column or more, each once",
+            lambda found, _: len(found) == len(np.unique(found)) > 0,
+        ),
+        "features": record(INDUCING),
+    }
+)
 
 
 def _effect(found: Any, path: str, sizes: Sizes) -> None:
