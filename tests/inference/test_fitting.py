@@ -13,13 +13,18 @@ from bayesvm.core.likelihoods import noisy
 from bayesvm.core.workspace import Workspace
 from bayesvm.data.memory import MemorySource
 from bayesvm.data.scaling import ColumnScaler
+from bayesvm.data.workers import Workers
 from bayesvm.datasets import waveform
-from bayesvm.inference.fitting import fit, update
+from bayesvm.inference.committees import MOST_MEMBERS, stacked
+from bayesvm.inference.fitting import fit, fitted_link, mean_loss, update
 from bayesvm.inference.kernel_model import KernelModel
 from bayesvm.inference.learning_rates import AdaptiveRate
 from bayesvm.inference.linear_model import LinearModel
+from bayesvm.inference.problem import Problem
+from bayesvm.inference.scalings import SCALES
 from bayesvm.inference.session import Listeners
 from bayesvm.inference.settings import Settings
+from bayesvm.inference.training import Plan, train
 from bayesvm.inference.tuning_report import Trial
 from bayesvm.kernels import RBF
 
@@ -89,6 +94,11 @@ def fitted(given, **changes):
 
 def predicted(value):
     return value.head.probabilities(value.views.moments([NEW], Workspace()))
+
+
+def predicted_in_units(value):
+    """The same for rows in the units of the table."""
+    return value.head.probabilities(value.views.moments([NEW._replace(X=value.scaler(NEW.X))], Workspace()))
 
 
 def assert_equal(one, other, where="fitted"):
@@ -179,10 +189,13 @@ def test_a_value_states_what_was_given_and_what_was_learned(given):
     assert value.head is head
     assert value.likelihood is settings.likelihood
     assert value.n_samples == N
-    assert value.scale in {"standard", "robust", "quantile"}
-    assert len(value.members) == 1
-    assert (value.member.weight, value.member.region, value.member.parent) == (1.0, None, None)
-    assert [function.target for function in value.member.functions] == list(range(head.n_functions))
+    assert value.scale in SCALES
+    assert len(value.members) == 1 or settings.tune == "auto"
+    assert len(value.members) <= MOST_MEMBERS
+    assert sum(member.weight for member in value.members) == pytest.approx(1)
+    for member in value.members:
+        assert (member.region, member.parent) == (None, None)
+        assert [function.target for function in member.functions] == list(range(head.n_functions))
     np.testing.assert_array_equal(value.left_out_rows, np.arange(N))
     np.testing.assert_array_equal(value.left_out_y, rows.y)
     np.testing.assert_array_equal(value.left_out_weight, np.ones(N) if rows.weight is None else rows.weight)
@@ -200,12 +213,102 @@ def test_the_left_out_loss_is_that_of_its_probabilities(given):
     assert value.left_out_loss < -np.sum(rates * np.log(rates / rates.sum())) / rates.sum()
 
 
-def test_only_tuning_has_a_report_and_says_which_trial_was_kept():
+def test_only_tuning_has_a_report_and_says_which_trials_were_kept():
     assert fitted(CASES["kernel"]).report is None
     value = fitted(CASES["tuned"])
-    kept = value.report.trials[value.report.kept]
-    assert (kept.what, kept.scale, kept.n_inducing) == ("fit", value.scale, value.member.features.n_weights)
-    assert kept.loo == pytest.approx(value.left_out_loss)
+    kept = value.report.trials[value.report.kept :]
+    assert len(kept) == len(value.members)
+    assert kept[0].scale == value.scale
+    for trial, member, left in zip(kept, value.members, value.left_out, strict=True):
+        assert trial.what.startswith("fit")
+        assert trial.n_inducing == len(member.features.inducing_points)
+        assert trial.loo == pytest.approx(mean_loss(member.link or value.link, left))
+
+
+# ---- committees ----
+
+
+def test_of_a_committee_every_member_has_its_own_link_and_the_heaviest_comes_first():
+    value = fitted(CASES["tuned"])
+    assert len(value.members) > 1
+    weights = [member.weight for member in value.members]
+    assert weights == sorted(weights, reverse=True)
+    for member, left in zip(value.members, value.left_out, strict=True):
+        assert_equal(member.link, fitted_link(value.head, "calibrated", left))
+    assert_equal(value.link, value.member.link)
+    pairs = zip(value.members, value.left_out, strict=True)
+    losses = np.column_stack([member.link.row_losses(left.mean, left.variance, left.y) for member, left in pairs])
+    np.testing.assert_allclose(weights, stacked(losses, np.ones(N), 0.0, len(weights)), atol=1e-6)
+
+
+def test_members_are_fits_of_their_own_features():
+    """Each is what training from the prior makes of its features; together they say the mean."""
+    settings, _, head, _ = CASES["tuned"]
+    value, total = fitted(CASES["tuned"]), 0.0
+    for member in value.members:
+        scaler = member.scaler or value.scaler
+        source = MemorySource(scaler(X), TWO, None, ColumnScaler(), Workers(1), 128)
+        problem = Problem(member.features, head, settings.likelihood, np.float64, float(N))
+        start = problem.start([function.offset for function in member.functions])
+        plan = Plan("batch", 300, 1e-9, 128, AdaptiveRate())
+        alone = train(problem, source, plan, start, np.random.default_rng(0)).functions
+        moments = problem.view(alone, 0)[0].moments([NEW._replace(X=scaler(NEW.X))], Workspace())
+        total = total + member.weight * member.link.probabilities(moments.mean, moments.variance)
+    np.testing.assert_allclose(predicted_in_units(value), total, atol=0.01)
+
+
+class TwoScalings:
+    """A model of two members, one for each scaling."""
+
+    def __init__(self, model, scales):
+        self.model, self.scales = model, scales
+
+    def __getattr__(self, name):
+        return getattr(self.model, name)
+
+    def prepare(self, raw, session):
+        each = [dataclasses.replace(session.settings, scale=scale) for scale in self.scales]
+        first, second = (self.model.prepare(raw, dataclasses.replace(session, settings=one)) for one in each)
+        return dataclasses.replace(first, others=(second,))
+
+
+def test_members_may_differ_in_scaling():
+    """Then the model leaves the columns as they are, and every member scales its own."""
+    settings, model, head, rows = CASES["kernel"]
+    model = dataclasses.replace(model, inducing=X[:30])  # the same points, without a random choice
+    value = fit(settings, TwoScalings(model, ("standard", "common")), head, rows, Listeners())
+    assert len(value.members) == 2
+    np.testing.assert_array_equal(value.scaler(X), X)
+    total = 0.0
+    for scale in ("standard", "common"):
+        alone = fitted((dataclasses.replace(settings, scale=scale), model, head, rows))
+        pairs = zip(value.members, value.left_out, strict=True)
+        ((member, left),) = (pair for pair in pairs if np.allclose(pair[0].scaler.scale, alone.scaler.scale))
+        assert mean_loss(member.link, left) == pytest.approx(alone.left_out_loss)
+        total = total + member.weight * predicted_in_units(alone)
+    np.testing.assert_allclose(predicted_in_units(value), total, atol=1e-9)
+
+
+def test_members_of_one_scaling_share_it():
+    settings, model, head, rows = CASES["kernel"]
+    value = fit(settings, TwoScalings(model, ("standard", "standard")), head, rows, Listeners())
+    assert len(value.members) == 2
+    assert all(member.scaler is None for member in value.members)
+    assert_equal(value.scaler, fitted(CASES["kernel"]).scaler)
+
+
+def test_a_committee_continues_with_all_its_members_and_their_weights():
+    settings, model, head, _ = CASES["tuned"]
+    value = fitted(CASES["tuned"])
+    more = update(settings, model, head, Rows(X[:100] + 0.01, TWO[:100]), Listeners(), value)
+    again = fitted(CASES["tuned"], start=value)
+    for other in (more, again):
+        assert [member.weight for member in other.members] == [member.weight for member in value.members]
+        for one, two in zip(value.members, other.members, strict=True):
+            assert_equal(one.features, two.features)
+    assert len(more.left_out) == len(value.members)
+    assert [len(left.y) for left in more.left_out] == [N + 100] * len(value.members)
+    np.testing.assert_allclose(predicted_in_units(again), predicted_in_units(value), atol=0.01)
 
 
 def test_a_committee_of_fits_has_the_mean_of_their_leave_one_out_probabilities():
