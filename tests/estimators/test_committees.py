@@ -4,6 +4,7 @@ import copy
 import pickle
 from dataclasses import replace
 from itertools import combinations
+from unittest.mock import patch
 
 import numpy as np
 import pandas as pd
@@ -13,12 +14,13 @@ from pyarrow import parquet
 from scipy import sparse
 from scipy.special import entr
 from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import log_loss
 
 from bayesvm import BayesianSVC, open_table, persistence
 from bayesvm.core.features import InducingFeatures
 from bayesvm.inference import training
-from tests.storage.committees import alone, two_scalings
+from tests.storage.committees import TwoScalings, alone, two_scalings
 
 
 def table(n_rows, seed=0):
@@ -129,6 +131,22 @@ def test_one_draw_takes_one_member(model):
     """So rows are joint: rows that are equal have equal f."""
     draws = model.sample_latent(np.repeat(NEW[:1], 2, axis=0), 50, random_state=0)
     np.testing.assert_allclose(draws[:, 0], draws[:, 1], atol=0.01 * draws.std())
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_committee_has_converged_if_all_its_members_have():
+    with pytest.warns(ConvergenceWarning, match="used its budget of 1 passes"):
+        short = committee(max_iter=1)
+    assert not short.converged_
+    model = committee()
+    assert model.converged_
+    trained = iter([True, False])
+    train = TwoScalings.train
+    half_way = patch.object(TwoScalings, "train", lambda *how: replace(train(*how), converged=next(trained)))
+    with half_way, pytest.warns(ConvergenceWarning):
+        one = committee()
+    assert not one.converged_
+    np.testing.assert_array_equal(one.predict_proba(NEW), model.predict_proba(NEW))
 
 
 # ---- rows from elsewhere ----

@@ -38,6 +38,8 @@ def test_kernels_in_words(kernel, expected):
     both = describe_kernel(SimpleNamespace(kernel_=kernel + kernels.Constant()))
     assert both.startswith(f"sum of: {expected}")
     assert "; constant, variance 1" in both
+    weighted = describe_kernel(SimpleNamespace(kernel_=kernel + 3 * kernels.Constant(0.5)))
+    assert weighted.endswith("; constant, variance 1.5")
 
 
 @pytest.mark.parametrize("made", [BayesianSVC(n_inducing=9, tune=None), BayesianLinearSVC()])

@@ -80,7 +80,10 @@ class PredictingClassifier(ClassifierMixin, BaseEstimator):
 
     @lazy_on_dask
     def latent_mean_and_variance(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
-        """Posterior mean and variance of the latent function f at each row; with many classes a column for each."""
+        """Posterior mean and variance of the latent function f at each row; with many classes a column for each.
+
+        Of a committee, those of the mixture: the variance includes how far the members' means are apart.
+        """
         m, v = map(np.concatenate, zip(*self._predicted(X, mixed_moments), strict=True))
         return (m[:, 0], v[:, 0]) if len(self.classes_) == 2 else (m, v)
 
@@ -91,7 +94,7 @@ class PredictingClassifier(ClassifierMixin, BaseEstimator):
 
     @lazy_on_dask
     def predict_proba(self, X: Any) -> np.ndarray:
-        """Probabilities of the classes, columns in the order of ``classes_``."""
+        """Probabilities of the classes, columns in the order of ``classes_``; of a committee, their weighted mean."""
         return np.concatenate(list(self._predicted(X, self._head().probabilities)))
 
     @lazy_on_dask
@@ -117,8 +120,9 @@ class PredictingClassifier(ClassifierMixin, BaseEstimator):
         -------
         dict of arrays of shape (n_rows,)
             ``total``: entropy of the class probabilities, in nats. ``aleatoric``: the entropy expected if f were known;
-            more data would not remove it. ``epistemic``: the difference; more data would. With two classes also
-            ``lower`` and ``upper``: a 95 % credible interval for the probability of the second class.
+            more data would not remove it. ``epistemic``: the difference; more data would. The disagreement of a
+            committee's members is epistemic. With two classes also ``lower`` and ``upper``: a 95 % credible interval
+            for the probability of the second class.
         """
         head = self._head()
         parts = list(self._predicted(X, head.uncertainty_of(self.fitted_.links)))
@@ -168,7 +172,7 @@ class PredictingClassifier(ClassifierMixin, BaseEstimator):
     def sample_latent(self, X: Any, n: int = 1, random_state: Any = None) -> np.ndarray:
         """Joint posterior samples of f at some rows, of shape (n, n_rows), with a last axis for many classes.
 
-        At most 5,000 rows, since their joint covariance is factored.
+        At most 5,000 rows, since their joint covariance is factored. Of a committee, each draw takes one member.
         """
         f, _ = self._samples(X, n, random_state)
         return f[..., 0] if len(self.classes_) == 2 else f

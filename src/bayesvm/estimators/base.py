@@ -102,7 +102,8 @@ class BaseBayesianSVC(PredictingClassifier, metaclass=ABCMeta):
             For a given kernel and link, a weight of 2 counts as the row given twice, a weight of 0 as the row left
             out. Tuning and calibration leave a row out with all its weight.
         callback : callable, optional
-            Called with a ``Progress`` after every update.
+            Called with a ``Progress`` after every update; of a committee, one member is trained after the other, and
+            ``Progress.update`` starts again at 1.
         checkpoint : path, optional
             A file that is written during the fit, whole or not at all. If the process dies, the same call resumes from
             there with bit-identical results. It is left there at the end; delete it to start anew.
@@ -140,7 +141,8 @@ class BaseBayesianSVC(PredictingClassifier, metaclass=ABCMeta):
 
         The first call (if there was no ``fit``) needs ``classes``, all labels that will come; it sets scaling, kernel
         and inducing points, which stay as they are. Each part's sites are added to the posterior so far, for good;
-        the link is fitted again to leave-one-out marginals remembered from all parts (at most 20,000).
+        the link is fitted again to leave-one-out marginals remembered from all parts (at most 20,000). Of a committee,
+        every member learns, and the weights stay.
         """
         check_parameters(self, self._parameter_checks)
         start = getattr(self, "fitted_", None)

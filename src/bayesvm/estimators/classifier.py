@@ -26,20 +26,24 @@ class BayesianSVC(BaseBayesianSVC):
     """Bayesian support vector machine with a kernel and inducing points, for two classes or more.
 
     With nothing set it tunes itself: leave-one-out on samples of the rows decides about scaling, kernel, one
-    length-scale or one for every feature, and the number of inducing points.
+    length-scale or one for every feature, effects of single columns and pairs, and the number of inducing points. Where
+    the rows cannot tell which of several models is best, up to four of them are averaged: a committee.
 
     Parameters
     ----------
     kernel : "auto", "rbf", "matern12", "matern32", "matern52", "rational_quadratic", "linear" or a kernel object
-        "auto" chooses between Matern 3/2 and RBF. A name stands for that kernel with length-scale √D and variance 4 on
-        the scaled inputs, where tuning starts. A kernel of ``bayesvm.kernels``, or your own, is tuned in the
-        parameters whose bounds are not "fixed", and has one length-scale or one for every feature, as given.
+        "auto" chooses between Matern 3/2 and RBF, or averages both. A name stands for that kernel with length-scale √D
+        and variance 4 on the scaled inputs, where tuning starts; ``tune="auto"`` and "loo" add a broad RBF, which is
+        nearly constant among the rows. A kernel of ``bayesvm.kernels``, or your own, is tuned in the parameters whose
+        bounds are not "fixed", and has one length-scale or one for every feature, as given.
     n_inducing : int, "auto" or None
-        Number of inducing points. "auto": 300, or every distinct row if there are fewer; then 1000 (at most half the
-        rows) if N·M² is at most 2·10¹⁰ and leave-one-out gains .002 by it.
+        Number of inducing points of each member. "auto": 300. On its last sample, tuning also tries twice its own
+        number of points; if that lowers the leave-one-out log loss by .004, the fit has up to 1,000 points, and by .012
+        up to 2,000. Beyond 300 there are at most half as many points as rows, and rows × points² is at most 1.5·10¹⁰,
+        shared by the members. There are never more points than distinct rows.
         None: every distinct row, the full batch model of the paper.
     max_inducing : int
-        The most that "auto" may take.
+        The most that "auto" may take; 2000 by default.
     inducing : "kmeans", "random", "greedy", "gmm" or array of shape (n_inducing, n_features)
         How inducing points are chosen: k-means from AFK-MC² seeds (within each class if rows are many), at random, by
         greatest conditional variance, by a Gaussian mixture, with distances measured in the kernel's length-scales; an
@@ -61,7 +65,8 @@ class BayesianSVC(BaseBayesianSVC):
     scale : "auto", "standard", "common", "quantile" or None
         "standard": each column to mean 0 and standard deviation 1. "common": one divisor for all columns, for pixels
         and spectra. "quantile": ranks to normal scores, for heavy tails; beyond the extremes it goes on linearly.
-        "auto": the best of them by leave-one-out with ``tune="auto"``, else "standard".
+        "auto": the best of them by leave-one-out with ``tune="auto"``, or an average over those that are about as good;
+        else "standard".
     link : "calibrated", "probit", "hinge" or "paper"
         From f to a probability. "calibrated": a mean of two probits, fitted to leave-one-out marginals (more
         classes: a softmax with one scale and a bias each). "probit": P(f + unit noise > 0). "hinge": the
@@ -83,7 +88,7 @@ class BayesianSVC(BaseBayesianSVC):
     time_limit : float or None
         Budget in seconds; the update under way is finished.
     warm_start : bool
-        Whether a further ``fit`` keeps scaling and inducing points and starts from the posterior so far.
+        Whether a further ``fit`` keeps scaling, kernel and inducing points and starts from the posterior so far.
     class_weight : dict, "balanced" or None
         Weights of classes, multiplied into the rows' weights; probabilities are then those of the
         reweighted population.
@@ -106,19 +111,22 @@ class BayesianSVC(BaseBayesianSVC):
         20,000, a random choice beyond.
     calibration_scale_, calibration_bias_, calibration_share_ : arrays
         Parameters of the calibrated link: for two classes a scale and a bias of either probit and the share of the
-        second, for more one scale and a bias of every class.
+        second, for more one scale and a bias of every class. Of a committee, those of the heaviest member.
     inducing_points_ : array of shape (n_inducing, n_features)
         In the units of X.
     noise_ : float
         The variance used.
     scale_ : str or None
         The scaling used.
-    n_samples_ : int or None
-        Rows that it was fitted to, of a stream all of them; None of models in old files.
+    n_samples_ : int
+        Rows that it was fitted to, those of weight zero left out; in a stream, of all parts. Models in files of version
+        1 do not have it.
     kernel_ : kernel
-        The one used, on scaled inputs.
+        The one used, on scaled inputs. A kernel by name that was tuned is a sum: the kernel of that name, whose
+        ``kernel_.length_scales`` they are, and a broad RBF of fixed length-scale.
     tuning_report_ : report
-        What was tried, its leave-one-out log loss, what was chosen and why; prints as a table.
+        What was tried, its leave-one-out log loss, what was chosen and why; prints as a table. Its last lines are the
+        members, each with its weight.
     effects_ : tuple of ColumnEffect
         Functions of one column or of a pair that are added to f because leave-one-out residuals ask for them, the
         largest share first; empty if there are none.
@@ -133,13 +141,24 @@ class BayesianSVC(BaseBayesianSVC):
     n_passes_ : float
         Rows read over rows given.
     converged_, interrupted_ : bool
-        Whether ``tol`` was met; whether Ctrl-C ended the fit.
-    scale_ : str or None
-        The scaling used.
-    n_samples_ : int
-        Rows that it was fitted to, those of weight zero left out; in a stream, of all parts.
+        Whether ``tol`` was met, by all members; whether Ctrl-C ended the fit.
     n_features_in_, feature_names_in_ : int, array of str
         Of the columns of X; the names if it was a frame or a table.
+
+    Notes
+    -----
+    A tuned model may be a committee of up to four members. Each has its own scaling, kernel, inducing points, posterior
+    and link, and a weight; the weights are those whose average predicts the rows left out best.
+
+    - ``kernel_``, ``scale_``, ``inducing_points_``, ``elbo_``, ``elbo_trace_``, ``n_iter_`` and ``n_passes_`` are those
+      of the heaviest member, which comes first. ``tuning_report_`` has a line for each member, with its weight.
+    - ``predict_proba`` and ``loo_proba_`` are the weighted mean of what the members say.
+    - ``predict_uncertainty``: the aleatoric part is the weighted mean of the members' own; their disagreement is
+      epistemic.
+    - ``latent_mean_and_variance`` has the moments of the mixture, so the variance includes how far the members' means
+      are apart. Each draw of ``sample_latent`` and ``sample_proba`` takes one member, for all rows.
+    - ``partial_fit`` and ``warm_start``: every member learns, and the weights stay.
+    - ``to_onnx`` writes one graph with all members.
 
     Examples
     --------

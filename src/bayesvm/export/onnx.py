@@ -38,7 +38,7 @@ def to_onnx(
 
     The input of an estimator is ``X``, N×D. A TableModel has an input for every column, by its name and N×1: numbers,
     NaN if missing, or text, ``"(missing)"`` if missing. The outputs are ``label`` and ``probabilities``, whose columns
-    are in the order of ``classes_``; the model's metadata tell them too.
+    are in the order of ``classes_``; the model's metadata tell them too. All members of a committee are in one graph.
 
     Parameters
     ----------

@@ -309,7 +309,11 @@ def calibrated(
         members=tuple(members),
         link=links[order[0]],
         training=Training(
-            trained.elbo, trained.trace, trained.passes, trained.converged, interrupted=session.clock.stop.made
+            trained.elbo,
+            trained.trace,
+            trained.passes,
+            all(candidates[i].trained.converged for i in order),
+            interrupted=session.clock.stop.made,
         ),
         left_out=tuple(left_out[i] for i in order),
         left_out_rows=left_out_rows,

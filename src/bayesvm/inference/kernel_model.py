@@ -1,4 +1,4 @@
-"""Inference: models with a kernel and inducing points, which tune themselves and grow if that pays."""
+"""Inference: models with a kernel and inducing points, which tune themselves; several of them may be averaged."""
 
 from __future__ import annotations
 

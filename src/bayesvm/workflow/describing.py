@@ -97,10 +97,11 @@ def describe_kernel(estimator: Any) -> str:
     return f"none: linear in the features, prior variance {span}"
 
 
-def _kernel(kernel: Any) -> str:
+def _kernel(kernel: Any, weight: float = 1.0) -> str:
     parts = getattr(kernel, "kernels", None)
     if parts is not None:
-        return "sum of: " + "; ".join(map(_kernel, parts))
+        weights = kernel.checked_weights()
+        return "sum of: " + "; ".join(_kernel(part, weight * w) for part, w in zip(parts, weights, strict=True))
     kind = type(kernel).__name__
     names = {"RBF": "RBF (very smooth)", "Linear": "linear: the classes are parted by a plane"}
     words = f"Matérn {2 * kernel.nu:.0f}/2 (less smooth)" if kind == "Matern" else names.get(kind, kind.lower())
@@ -111,4 +112,5 @@ def _kernel(kernel: Any) -> str:
             if len(scales) > 1
             else f", with one length-scale for all features: {scales[0]:.3g}"
         )
-    return words + (f", variance {float(kernel.variance):.3g}" if hasattr(kernel, "variance") else "")
+    variance = weight * float(getattr(kernel, "variance", 1.0))
+    return words + (f", variance {variance:.3g}" if hasattr(kernel, "variance") or weight != 1 else "")
