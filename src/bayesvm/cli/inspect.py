@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from bayesvm.cli import console, options
+from bayesvm.evaluation.formatting import decimal
 from bayesvm.workflow import TableModel
 from bayesvm.workflow.describing import described
 
@@ -14,7 +15,7 @@ MOST_COLUMNS = 100
 
 
 def inspect(model: options.ModelFile, json: options.Json = False) -> None:
-    """Show what is in a model's file: columns, kernel, tuning, metrics, relevance.
+    """Show what is in a model's file: columns, kernel, tuning, metrics, effects, relevance.
 
     Examples:
 
@@ -31,12 +32,13 @@ def inspect(model: options.ModelFile, json: options.Json = False) -> None:
     _print_model(facts)
     title = f"{facts['judged_on']}" + ("" if "rows)" in facts["judged_on"] else f" ({facts['judged_rows']:,} rows)")
     console.table(title, ["", "value", "95 % interval"], console.metric_rows(facts["metrics"]))
+    _print_effects(facts)
     if facts["relevance"] is not None:
         shares = list(facts["relevance"].items())
         more = f", the first {MOST_RELEVANT} of {len(shares)}" if len(shares) > MOST_RELEVANT else ""
         rows = [[name, f"{share:.1%}"] for name, share in shares[:MOST_RELEVANT]]
         console.say()
-        console.table(f"Relevance (share of a column in the squared distances){more}", ["column", "share"], rows)
+        console.table(f"Relevance (share of a column in the variation of f){more}", ["column", "share"], rows)
     _print_tuning(facts)
 
 
@@ -78,6 +80,7 @@ def _print_columns(facts: dict[str, Any]) -> None:
 
 def _print_model(facts: dict[str, Any]) -> None:
     console.say()
+    _print_members(facts)
     points = "" if facts["inducing_points"] is None else f"{facts['inducing_points']:,}"
     stop = "interrupted" if facts["interrupted"] else "converged" if facts["converged"] else "not converged"
     loo = facts["leave_one_out"]
@@ -93,6 +96,34 @@ def _print_model(facts: dict[str, Any]) -> None:
         if value:
             console.say(f"{name + ':':<17}{value}")
     console.say()
+
+
+def _print_members(facts: dict[str, Any]) -> None:
+    members = facts["members"]
+    if not members:
+        return
+    rows = [
+        [
+            f"{member['weight']:.1%}",
+            member["scaling"] or "none",
+            member["kernel"],
+            f"{member['inducing_points']:,}",
+            "–" if (loss := member["leave_one_out_log_loss"]) is None else decimal(loss),
+        ]
+        for member in members
+    ]
+    header = ["weight", "scaling", "kernel", "points", "leave-one-out log loss"]
+    title = f"A committee of {len(members)} members, whose predictions are averaged; below, the first of them"
+    console.table(title, header, rows, words={"scaling", "kernel"})
+    console.say()
+
+
+def _print_effects(facts: dict[str, Any]) -> None:
+    if facts["effects"]:
+        rows = [[" × ".join(effect["columns"]), f"{effect['share']:.1%}"] for effect in facts["effects"]]
+        console.say()
+        title = "Effects of one column or of a pair, beside the kernel of all columns"
+        console.table(title, ["effect", "share of the variation of f"], rows, words={"effect"})
 
 
 def _print_tuning(facts: dict[str, Any]) -> None:

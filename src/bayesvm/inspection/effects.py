@@ -12,7 +12,7 @@ from bayesvm.extras import optional
 from bayesvm.inspection import colours
 from bayesvm.inspection._display import Array, Display, Floats, without_math
 from bayesvm.inspection._frames import as_rows, column_of
-from bayesvm.inspection._pipelines import ModelInPipeline
+from bayesvm.inspection._pipelines import ModelInPipeline, checked_names
 from bayesvm.inspection.partial_dependence import FEW_VALUES
 
 NORMAL_95 = 1.959964
@@ -155,7 +155,7 @@ class EffectDisplay(Display):
                     linewidth=1,
                 )  # fmt: skip
         (self.line_,) = ax.plot(x, self.mean, **style)
-        ax.set_ylabel(f"added to f of y = {self.target}")
+        ax.set_ylabel(f"effect on f, towards y = {self.target}")
         without_math(ax.yaxis.label)
 
     def _heat_map(self, ax: Any, style: dict[str, Any]) -> None:
@@ -163,12 +163,13 @@ class EffectDisplay(Display):
         most = float(np.abs(self.mean).max()) or 1.0
         look = {"cmap": _diverging(), "vmin": -most, "vmax": most, "shading": "nearest", "antialiased": False}
         self.mesh_ = ax.pcolormesh(x, y, self.mean.T, **(look | style))
-        bar = self.colorbar_ = ax.figure.colorbar(self.mesh_, ax=ax, label=f"added to f of y = {self.target}")
+        bar = self.colorbar_ = ax.figure.colorbar(self.mesh_, ax=ax, label=f"effect on f, towards y = {self.target}")
         bar.outline.set_visible(False)
         without_math(bar.ax.yaxis.label)
         unsure = (self.lower < 0) & (self.upper > 0)
         columns, rows = np.nonzero(unsure)
         if len(columns) and unsure.size <= MOST_MARKED:
+            bar.set_label(f"{bar.ax.get_ylabel()}\n(dots: zero is within the 95 % band)")
             (self.points_,) = ax.plot(
                 x[columns], y[rows], linestyle="", marker=".", markersize=3, color=colours.ink(), alpha=colours.FAINT
             )
@@ -188,9 +189,10 @@ class _Axis:
 
 
 def _axes(effect: Any, names: Sequence[str]) -> list[_Axis]:
+    unnamed = list(names) == checked_names(None, None, len(names))
     place = {column: i for i, column in enumerate(effect.columns)}
     found = []
-    for factor, name in zip(effect.factors, effect.factor_names(names), strict=True):
+    for factor, name in zip(effect.factors, effect.factor_names(None if unnamed else names), strict=True):
         points = effect.points[:, [place[column] for column in factor]]
         if len(factor) > 1:
             points = np.rint(points)
@@ -241,6 +243,7 @@ def _label_axis(axis: Any, values: Array, labels: Sequence[str] | None, name: st
         turned = {"rotation": 35, "ha": "right", "rotation_mode": "anchor"}
         is_long = axis.axis_name == "x" and sum(map(len, labels)) > LONG
         axis.set_ticks(values, labels, parse_math=False, **(turned if is_long else {}))
+        (axis.axes.set_xlim if axis.axis_name == "x" else axis.axes.set_ylim)(-0.5, len(values) - 0.5)
     elif len(values) <= FEW_CELLS and np.equal(values, np.rint(values)).all():
         axis.set_major_locator(optional("matplotlib.ticker", "plots").MaxNLocator(integer=True))
     axis.set_label_text(name)

@@ -15,8 +15,9 @@ from bayesvm.evaluation import formatting
 from bayesvm.evaluation.formatting import counted
 from bayesvm.extras import optional
 from bayesvm.report import plots, sections
-from bayesvm.report.influence import TOP, background, bars, dependence, movement, relevance
+from bayesvm.report.influence import TOP, background, bars, dependence, effect_plots, movement, relevance
 from bayesvm.workflow import Judged, TableModel
+from bayesvm.workflow.describing import effects, members
 
 MOST_DEPENDENCES = 6
 
@@ -54,6 +55,7 @@ def _content(model: TableModel, judged: Judged, *, given: bool) -> dict[str, Any
         "card": sections.card(model),
         "classes": sections.classes(said),
         "columns": sections.columns(model.recipe),
+        "members": members(estimator),
         "judged": _judged(judged, given=given, held_out=model.holdout is not None),
         "left_out": not given and model.holdout is None,
         "quality": sections.quality(said),
@@ -82,8 +84,9 @@ def _columns(model: TableModel, judged: Judged) -> dict[str, Any]:
     """Which columns matter, and how."""
     learned = relevance(model)
     found: dict[str, Any] = {"ranked": list(model.recipe.groups), "background": None, "dependence": []}
+    found |= {"effects": effects(model), "effect_plots": effect_plots(model, judged)}
     if learned is not None:
-        found["relevance"] = bars("relevance", "Relevance of the columns", "share in the squared distances", learned)
+        found["relevance"] = bars("relevance", "Relevance of the columns", "share in the variation of f", learned)
     X = background(model, judged)
     if X is None:
         return found

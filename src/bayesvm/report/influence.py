@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bayesvm.evaluation.formatting import shortened
-from bayesvm.inspection import PartialDependenceDisplay, RelevanceDisplay
+from bayesvm.inspection import EffectDisplay, PartialDependenceDisplay, RelevanceDisplay
 from bayesvm.inspection.colours import CLASSES
 from bayesvm.inspection.partial_dependence import FEW_VALUES, moved_rows, partial_dependence
 from bayesvm.inspection.relevance import added_up
@@ -21,6 +21,7 @@ from bayesvm.preparation import Recipe
 from bayesvm.preparation.encoding import CategoryColumn
 from bayesvm.report.svg import drawn
 from bayesvm.workflow import Judged, TableModel
+from bayesvm.workflow.describing import effect_columns
 
 BACKGROUND = 50  # rows whose other columns stay as they are
 MOST_ASKED = 2e7  # numbers in all rows of all settings
@@ -61,9 +62,11 @@ def background(model: TableModel, judged: Judged) -> npt.NDArray[Any] | None:
 
 
 def relevance(model: TableModel) -> tuple[list[str], npt.NDArray[Any]] | None:
-    """Shares of the columns in the distances that the kernel sees, if it has learned a length-scale for each."""
+    """Shares of the columns in the variation of f, if something was learned about them: length-scales or effects."""
     estimator, recipe = model.estimator, model.recipe
-    if getattr(estimator, "relevance_", None) is None or not estimator.kernel_.has_relevance:
+    if getattr(estimator, "relevance_", None) is None:
+        return None
+    if not (estimator.kernel_.has_relevance or estimator.effects_):
         return None
     shares, names = added_up(estimator.relevance_, recipe.names, recipe.groups)
     return names, shares
@@ -177,6 +180,33 @@ def _draw(
     ax.set_ylim(*limits)
     if len(shown) > 1:
         ax.legend(ncols=len(shown), loc="upper center", columnspacing=1.0, handlelength=1.2)
+
+
+def effect_plots(model: TableModel, judged: Judged) -> list[tuple[str, str]]:
+    """Of each admitted effect: the columns of the table that it is of, and its plot."""
+    estimator, plots = model.estimator, []
+    for i, effect in enumerate(getattr(estimator, "effects_", ())):
+        names = effect_columns(effect, model.recipe)
+        axes = [shortened(name, 24) for name in names]
+        # Of many classes, the one that the effect does most for.
+        means = np.atleast_2d(effect.mean_and_variance(effect.points)[0].T)
+        target = int(np.ptp(means, axis=1).argmax()) if len(means) > 1 else 1
+
+        def draw(ax: Any, effect: Any = effect, axes: list[str] = axes, target: int = target) -> None:
+            with _features_without_names():
+                EffectDisplay.from_estimator(
+                    estimator,
+                    effect,
+                    X=judged.X if len(judged.X) else None,
+                    target=estimator.classes_[target],
+                    feature_names=model.recipe.names,
+                    factor_names=axes,
+                    ax=ax,
+                )
+
+        title = " × ".join(names)
+        plots.append((title, drawn(f"effect{i}", f"Effect of {title} on f", draw, (5.0, 3.6))))
+    return plots
 
 
 @contextmanager

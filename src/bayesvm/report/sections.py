@@ -12,7 +12,7 @@ from bayesvm.evaluation.coverage import COVERAGES
 from bayesvm.preparation import Recipe
 from bayesvm.preparation.encoding import CategoryColumn, Column
 from bayesvm.workflow import Judged, TableModel
-from bayesvm.workflow.describing import SCALING_DESCRIPTIONS, describe_kernel
+from bayesvm.workflow.describing import SCALING_DESCRIPTIONS, describe_kernel, members
 from bayesvm.workflow.judging import EXTREME
 
 MOST_FILES = 5
@@ -49,12 +49,20 @@ def card(model: TableModel) -> list[tuple[str, str]]:
 
 def _model(estimator: Any) -> list[tuple[str, str]]:
     rows = []
-    if hasattr(estimator, "kernel_"):
+    if together := members(estimator):
+        rows.append(("model", f"committee of {len(together)} models, whose predictions are averaged (see below)"))
+        rows.append(("heaviest kernel", describe_kernel(estimator)))
+    elif hasattr(estimator, "kernel_"):
         points = formatting.counted(len(estimator.inducing_points_), "inducing point")
         rows.append(("model", f"Bayesian support vector machine with {points}"))
         rows.append(("kernel", describe_kernel(estimator)))
     else:
         rows.append(("model", "linear Bayesian support vector machine: each feature has a weight"))
+    if found := getattr(estimator, "effects_", ()):
+        pairs = sum(effect.is_pair for effect in found)
+        counts = [(len(found) - pairs, "single column"), (pairs, "pair")]
+        of = " and ".join(formatting.counted(count, noun) for count, noun in counts if count)
+        rows.append(("effects", f"functions of {of}, added to that of all columns (see which columns matter)"))
     rows.append(("scaling", SCALING_DESCRIPTIONS[estimator.scale_]))
     updates = formatting.counted(int(estimator.n_iter_), "update")
     end = "until nothing more was to be gained" if estimator.converged_ else "then the budget was used up"

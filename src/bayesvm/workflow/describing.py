@@ -8,7 +8,10 @@ from typing import Any
 import numpy as np
 
 from bayesvm import persistence
+from bayesvm.data.quantiles import QuantileScaler
 from bayesvm.evaluation import metrics
+from bayesvm.inference.fitting import mean_loss
+from bayesvm.preparation import Recipe
 from bayesvm.preparation.encoding import MISSING, CategoryColumn
 from bayesvm.workflow.model import TableModel
 
@@ -55,6 +58,8 @@ def described(model: TableModel, path: Path | None = None) -> dict[str, Any]:
         "judged_on": judged.source,
         "judged_rows": judged.predictions.n_rows,
         "metrics": metrics(judged.predictions),
+        "effects": effects(model),
+        "members": members(estimator),
         "relevance": _relevance(model),
         "tuning": None
         if report is None
@@ -79,12 +84,72 @@ def _columns(model: TableModel) -> list[dict[str, Any]]:
 
 
 def _relevance(model: TableModel) -> dict[str, float] | None:
-    """Share of every column in the squared distances, the largest first; None where there are no distances."""
+    """Share of every column in the variation of f, the largest first; None where the kernel has no distances."""
     shares = getattr(model.estimator, "relevance_", None)
     if shares is None:
         return None
     summed = {name: float(shares[features].sum()) for name, features in model.recipe.groups.items()}
     return dict(sorted(summed.items(), key=lambda item: -item[1]))
+
+
+def effects(model: TableModel) -> list[dict[str, Any]]:
+    """Admitted effects, the largest share first: the columns of the table, one or two of them, and the share."""
+    return [
+        {"columns": effect_columns(effect, model.recipe), "share": effect.share, "variance": effect.variance}
+        for effect in getattr(model.estimator, "effects_", ())
+    ]
+
+
+def effect_columns(effect: Any, recipe: Recipe) -> list[str]:
+    """The column of the table that an effect is of, or the two: one-hot columns by the column that they come from."""
+    owner = {feature: name for name, features in recipe.groups.items() for feature in features}
+
+    def named(factor: tuple[int, ...]) -> str:
+        if len(factor) == 1 and len(recipe.groups[owner[factor[0]]]) > 1:
+            return recipe.names[factor[0]]  # one feature of several, such as that a value is missing
+        return ", ".join(dict.fromkeys(owner[feature] for feature in factor))
+
+    return [named(factor) for factor in effect.factors]
+
+
+def members(estimator: Any) -> list[dict[str, Any]]:
+    """Of a committee, what each member is, the heaviest first; of an ordinary model nothing."""
+    fitted = estimator.fitted_
+    predicting = [member for member in fitted.members if member.weight]
+    if len(predicting) < 2:
+        return []
+    total = sum(member.weight for member in predicting)
+    each = fitted.left_out if len(fitted.left_out) == len(predicting) else [None] * len(predicting)
+    return [
+        {
+            "weight": member.weight / total,
+            "scaling": estimator.scale_ if member.scaler is None else _scaling(member.scaler),
+            "kernel": _short_kernel(getattr(member.features, "kernel", None)),
+            "inducing_points": len(getattr(member.features, "inducing_points", ())),
+            "leave_one_out_log_loss": None if left is None else mean_loss(link, left),
+        }
+        for member, link, left in zip(predicting, fitted.links, each, strict=True)
+    ]
+
+
+def _scaling(scaler: Any) -> str | None:
+    """The name of a scaling, as ``scale`` takes it."""
+    if isinstance(scaler, QuantileScaler):
+        return "quantile"
+    if scaler.scale is None:
+        return None
+    return "common" if len(scaler.scale) > 1 and np.ptp(scaler.scale) == 0 else "standard"
+
+
+def _short_kernel(kernel: Any) -> str:
+    """Its kind, and how many length-scales it has; of a sum, those of its first part."""
+    if kernel is None:
+        return "linear"
+    first = next(iter(getattr(kernel, "kernels", [kernel])))
+    kind = f"Matérn {2 * first.nu:.0f}/2" if hasattr(first, "nu") else type(first).__name__
+    if first.length_scales is None:
+        return kind
+    return f"{kind}, {'a length-scale for every feature' if first.has_relevance else 'one length-scale'}"
 
 
 def describe_kernel(estimator: Any) -> str:
