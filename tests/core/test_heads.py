@@ -188,6 +188,57 @@ def test_few_rows_have_one_probit_and_many_have_two():
         assert (refined.scale == (link.scale, link.scale)) == same
 
 
+# ---- what rows say ----
+
+
+@pytest.mark.parametrize("n_classes", [2, 3, 10, 100])
+def test_balanced_classes_are_even(n_classes):
+    head = Binary((0.5,)) if n_classes == 2 else OneVsRest((1 / n_classes,) * n_classes)
+    assert head.evenness == pytest.approx(1)
+
+
+@pytest.mark.parametrize("share", [0.2, 0.01, 0.001])
+def test_of_two_classes_evenness_is_four_times_the_share_of_a_rare_one(share):
+    assert Binary((share,)).evenness == pytest.approx(Binary((1 - share,)).evenness)
+    assert Binary((share,)).evenness == pytest.approx(4 * share, rel=1.01 * share)
+    assert Binary((share,)).evenness < 1
+
+
+def test_evenness_is_how_often_two_rows_differ_relative_to_balanced_classes():
+    """By drawing pairs of rows."""
+    rates = np.array([0.02, 0.08, 0.3, 0.6])
+    first, second = np.random.default_rng(0).choice(4, (2, 200_000), p=rates)
+    assert OneVsRest(tuple(rates)).evenness == pytest.approx(np.mean(first != second) / 0.75, rel=0.01)
+
+
+@every_head
+def test_residuals_are_labels_minus_probabilities_with_their_variance(entry):
+    rows, head = entry.rows(200), entry.head
+    link = head.fit_link(rows)
+    difference, weight = head.residuals(link, rows)
+    p = link.probabilities(rows.mean, rows.variance)
+    n_effective = rows.weight.sum() ** 2 / np.sum(rows.weight**2)
+    for number in range(head.n_functions):
+        label = 1 if head.n_functions == 1 else number
+        for i in (0, 7, 199):
+            share = rows.weight[i] / rows.weight.sum() * n_effective
+            assert difference[i, number] == pytest.approx(share * ((rows.y[i] == label) - p[i, label]))
+            assert weight[i, number] == pytest.approx(share * p[i, label] * (1 - p[i, label]))
+    assert difference.shape == weight.shape == (200, head.n_functions)
+
+
+@every_head
+def test_under_the_right_link_residuals_have_the_variance_that_they_state(entry):
+    """Labels drawn from the probabilities; without weights."""
+    rows = entry.rows(20_000)._replace(weight=np.ones(20_000))
+    link = entry.head.fit_link(rows)
+    p = link.probabilities(rows.mean, rows.variance)
+    drawn = (np.random.default_rng(0).random((20_000, 1)) > np.cumsum(p, axis=1)).sum(axis=1).clip(max=p.shape[1] - 1)
+    difference, weight = entry.head.residuals(link, rows._replace(y=drawn))
+    np.testing.assert_allclose(np.sum(difference**2, axis=0), np.sum(weight, axis=0), rtol=0.05)
+    assert (np.abs(difference.sum(axis=0)) < 4 * np.sqrt(weight.sum(axis=0))).all()
+
+
 # ---- far from all data ----
 
 

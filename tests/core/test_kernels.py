@@ -7,6 +7,7 @@ import pytest
 from sklearn.base import clone
 from sklearn.gaussian_process import kernels as sk
 
+from bayesvm.core.kernels import with_broad_component
 from bayesvm.core.kernels.stationary import PANEL_BYTES
 from bayesvm.core.workspace import Workspace
 from bayesvm.kernels import RBF, Constant, Linear, Matern, RationalQuadratic, Sum
@@ -151,3 +152,81 @@ def test_only_flat_kernels_have_an_offset():
     assert RBF(0.5, 3.0).offset(RBF(0.5, 3.0)(Z)) == 0.0
     for kernel in (Matern(10.0), Linear(), RBF(10.0) + Linear()):
         assert kernel.offset(kernel(Z)) == 0.0
+
+
+# ---- kernels like another one ----
+
+FIXED = {"length_scale_bounds": "fixed", "variance_bounds": "fixed"}
+STRETCHED = {
+    "one length-scale": (RBF(2.0, 3.0), RBF(4.0, 15.0)),
+    "one for every feature": (Matern(SCALES, 3.0, nu=0.5), Matern(2 * SCALES, 15.0, nu=0.5)),
+    "a fixed length-scale": (
+        RBF(2.0, 3.0, length_scale_bounds="fixed"),
+        RBF(2.0, 15.0, length_scale_bounds="fixed"),
+    ),
+    "a fixed variance": (RBF(2.0, 3.0, variance_bounds="fixed"), RBF(4.0, 3.0, variance_bounds="fixed")),
+    "nothing": (RBF(2.0, 3.0, **FIXED), RBF(2.0, 3.0, **FIXED)),
+    "a shape": (RationalQuadratic(2.0, 3.0, 0.7), RationalQuadratic(4.0, 15.0, 0.7)),
+    "no length-scale": (Linear(0.3), Linear(1.5)),
+    "a sum": (
+        Sum([RBF(2.0, 3.0), Matern(1.0, **FIXED)], [1.0, 0.5]),
+        Sum([RBF(4.0, 3.0), Matern(1.0, **FIXED)], [5.0, 2.5]),
+    ),
+    "a sum of fixed weights": (
+        Sum([RBF(2.0, 3.0), Linear(0.3)], [1.0, 0.5], "fixed"),
+        Sum([RBF(4.0, 15.0), Linear(1.5)], [1.0, 0.5], "fixed"),
+    ),
+    "a sum in a sum": (
+        Sum([Sum([RBF(2.0, 3.0), Matern(1.0)], [1.0, 2.0]), Linear(0.3)], [1.0, 0.5]),
+        Sum([Sum([RBF(4.0, 3.0), Matern(2.0)], [1.0, 2.0]), Linear(0.3)], [5.0, 2.5]),
+    ),
+}
+
+
+@pytest.mark.parametrize(("kernel", "expected"), STRETCHED.values(), ids=STRETCHED)
+def test_stretching_multiplies_the_learned_length_scales_and_variances_and_nothing_else(kernel, expected):
+    before = clone(kernel)
+    found = kernel.stretched(2.0, 5.0)
+    assert kernel == before
+    assert type(found) is type(expected)
+    same, others = found.get_params(), expected.get_params()
+    assert same.keys() == others.keys()
+    for name, value in same.items():
+        if isinstance(value, (float, np.ndarray)):
+            np.testing.assert_allclose(value, others[name], err_msg=name)
+    np.testing.assert_allclose(found(A, B), expected(A, B))
+    np.testing.assert_allclose(kernel.stretched(1.0, 1.0)(A, B), kernel(A, B))
+
+
+def test_stretching_ends_at_the_bounds():
+    kernel = RBF(2.0, 3.0, length_scale_bounds=(1.5, 3.0), variance_bounds=(2.0, 4.0))
+    for factor, expected in ((100.0, (3.0, 4.0)), (0.01, (1.5, 2.0))):
+        found = kernel.stretched(factor, factor)
+        assert (found.length_scale, found.variance) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("n_features", [1, 5, 60])
+@pytest.mark.parametrize("kernel", [RBF(1.0, 4.0), Matern(1.0, 4.0)], ids=repr)
+def test_a_broad_component_is_nearly_constant_among_the_data_and_zero_far_away(kernel, n_features):
+    before = clone(kernel)
+    both = with_broad_component(kernel, n_features)
+    assert kernel == before
+    rows = np.random.default_rng(0).standard_normal((200, n_features))  # as standard scaling makes them
+    broad = both(rows) - kernel(rows)
+    variance = broad.max()
+    assert variance > 0.1
+    np.testing.assert_allclose(np.diag(broad), variance)
+    assert np.median(broad) > 0.95 * variance
+    far = rows[:1] + 100 * np.sqrt(n_features)
+    assert np.abs(both(rows, far)).max() < 1e-6
+    np.testing.assert_allclose(both.diagonal(far), both.diagonal(rows[:1]))
+
+
+def test_of_a_broad_component_only_the_variance_is_learned():
+    both = with_broad_component(Matern(1.0, 4.0), 3)
+    learned = {parameter.name: len(parameter.value) for parameter in both.learned()}
+    assert learned == {"weights": 2, "k0__length_scale": 1}
+    wider = both.stretched(2.0, 1.0)
+    plain, stretched = (kernel.kernels[1](A, B) for kernel in (both, wider))
+    np.testing.assert_array_equal(plain, stretched)
+    assert wider.kernels[0].length_scale == pytest.approx(2.0)

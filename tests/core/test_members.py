@@ -11,6 +11,7 @@ from bayesvm.core.links import Probit, Softmax
 from bayesvm.core.members import Member, MemberMoments, MemberViews, Region, mixed, mixed_moments
 from bayesvm.core.posterior import Gaussian, NaturalParameters
 from bayesvm.core.workspace import Workspace
+from bayesvm.data.scaling import ColumnScaler
 from bayesvm.kernels import RBF, Matern
 from tests import oracles
 
@@ -240,3 +241,37 @@ def test_disagreement_is_epistemic():
 def test_the_width_of_the_widest_member_decides():
     members = [a_member(0), Member(LinearFeatures(np.ones(D), intercept=False), functions(1, D))]
     assert MemberViews.of(members, LINK, 0, np.float64).n_weights == 5
+
+
+# ---- scalings ----
+
+
+@pytest.mark.parametrize("regions", [False, True], ids=["everywhere", "regions"])
+def test_a_member_sees_rows_in_its_own_scaling(regions):
+    """Regions are those of the rows as the model has them."""
+    where = (LEFT, RIGHT) if regions else (None, None)
+    scalers = ColumnScaler(np.array([0.3, -1.0]), np.array([2.0, 0.5])), None
+    given = [{"region": region, "scaler": scaler} for region, scaler in zip(where, scalers, strict=True)]
+    members = [a_member(i, link=Probit(1.0, 0.1 * i), **each) for i, each in enumerate(given)]
+    found = Binary((0.5,)).probabilities(moments(members))
+    expected = np.zeros(N)
+    for i, member in enumerate(members):
+        rows = member.rows(X)
+        alone = MemberViews.of([Member(member.features, member.functions, link=member.link)], LINK, 0, np.float64)
+        each = Binary((0.5,)).probabilities(alone.moments([Block(rows, np.zeros(N), None)], Workspace()))[:, 1]
+        share = 0.5 if not regions else (X[:, 0] <= 0) if i == 0 else (X[:, 0] > 0)
+        expected += share * each
+    np.testing.assert_allclose(found[:, 1], expected)
+    np.testing.assert_allclose(members[0].rows(X), (X - [0.3, -1.0]) / [2.0, 0.5])
+    assert members[1].rows(X) is X
+
+
+def test_one_member_with_a_scaling_of_its_own_is_not_taken_for_an_ordinary_model():
+    scaler = ColumnScaler(np.array([0.3, -1.0]), np.array([2.0, 0.5]))
+    member = a_member(0, scaler=scaler)
+    (found,) = moments([member])
+    (expected,) = MemberViews.of([a_member(0)], LINK, 0, np.float64).moments(
+        [Block(scaler(X), np.zeros(N), None)], Workspace()
+    )
+    np.testing.assert_allclose(found.mean, expected.mean)
+    np.testing.assert_allclose(found.variance, expected.variance)

@@ -288,6 +288,13 @@ class Sum(Kernel):
         weighted = type(self)(self.kernels, list(self.checked_weights()), self.weights_bounds)
         return super(Sum, weighted).at(theta)
 
+    def stretched(self, length: float, variance: float) -> Self:
+        if any(parameter.name == "weights" for parameter in self.learned()):
+            return super().stretched(length, variance)
+        # Without weights to learn, the parts' own variances are learned.
+        parts = [kernel.stretched(length, variance) for kernel in self.kernels]
+        return type(self)(parts, copy.deepcopy(self.weights), self.weights_bounds)
+
     def checked_weights(self) -> Sequence[float]:
         """The weights, one per kernel; all one if none were given."""
         weights = [1.0] * len(self.kernels) if self.weights is None else list(self.weights)

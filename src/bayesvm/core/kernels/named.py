@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from math import sqrt
 
@@ -34,4 +35,4 @@ def with_broad_component(kernel: Stationary, n_features: int) -> Sum:
     """
     broad = RBF(BROAD * sqrt(n_features), length_scale_bounds="fixed", variance_bounds="fixed")
     weights = [float(kernel.variance), BROAD_VARIANCE]
-    return Sum([kernel.set_params(variance=1.0), broad], weights)
+    return Sum([copy.deepcopy(kernel).set_params(variance=1.0), broad], weights)
