@@ -20,6 +20,7 @@ from bayesvm.data.blocks import BlockSource, RowNumbers, at_most
 from bayesvm.data.repetition import merged
 from bayesvm.data.stopping import Stopped
 from bayesvm.inference import inducing
+from bayesvm.inference.entries import Candidates, Entry
 from bayesvm.inference.fitting import leave_one_out, train_all
 from bayesvm.inference.hyperparameters import moved
 from bayesvm.inference.problem import Problem
@@ -27,7 +28,7 @@ from bayesvm.inference.scalings import fitted_scalers, worth_trying
 from bayesvm.inference.session import Prepared, Session
 from bayesvm.inference.settings import Settings
 from bayesvm.inference.training import Plan, Trained
-from bayesvm.inference.tuning import FIRST, MOST_ROWS, Candidates, Entry, Tuner
+from bayesvm.inference.tuning import FIRST, MOST_ROWS, Tuner
 from bayesvm.inference.tuning_report import TrialLog
 from bayesvm.warn import warn_user
 

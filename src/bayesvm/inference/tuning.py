@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
@@ -25,6 +25,7 @@ from bayesvm.data.scaling import Scaler
 from bayesvm.data.stopping import Stopped
 from bayesvm.data.workers import Workers
 from bayesvm.inference.committees import LEAST_SHARE, MOST_MEMBERS, stacked
+from bayesvm.inference.entries import Candidates, Entry, inducing_features, noise
 from bayesvm.inference.evidence import maximise
 from bayesvm.inference.families import KernelFamily
 from bayesvm.inference.hyperparameters import FIRST_UPDATES, UPDATES, Judgement, Rows, judge, search
@@ -56,54 +57,6 @@ CLEARLY = 0.003  # log loss by which another scaling or kernel must be better th
 # Around the kernel that suits few rows best: factors of the length-scale and of the variance.
 DESIGN = ((1.0, 1.0), (0.6, 1.0), (1.7, 1.0), (1.0, 0.3), (1.0, 3.5))
 MOST_SCALINGS = 2  # that such kernels are tried for
-
-
-@dataclass(frozen=True)
-class Candidates:
-    """What may be tried; the first scaling is the plain one, kernels go from smooth to rough."""
-
-    scalers: Mapping[str | None, Scaler]
-    kernels: Mapping[str, Kernel]
-    whole_recipe: bool  # whether more may be changed than the parameters of one kernel
-    relevance: bool  # whether one length-scale for every feature may be learned
-
-
-@dataclass(frozen=True)
-class Entry:
-    """A candidate as it stands: the rows it was judged on, its judgement, and its line in the report."""
-
-    scale: str | None
-    name: str  # of the kernel's family
-    rows: Rows
-    judgement: Judgement
-    trial: Trial
-    gained: float = 0.0  # log loss by which twice the points are better
-    fresh: Judgement | None = None  # on rows that its kernel was not learned on
-
-    @property
-    def features(self) -> InducingFeatures:
-        """Those of the judgement."""
-        return _inducing(self.judgement)
-
-    @property
-    def kernel(self) -> Kernel:
-        """As it was learned."""
-        return self.features.kernel
-
-    @property
-    def prior_variance(self) -> float:
-        """That of f, averaged over the inducing points."""
-        return float(np.mean(self.features.diagonal(self.features.inducing_points)))
-
-    @property
-    def verdict(self) -> Judgement:
-        """The judgement that its score comes from."""
-        return self.fresh or self.judgement
-
-    @property
-    def score(self) -> float:
-        """Leave-one-out log loss; of many parameters, on rows that they were not learned on."""
-        return self.trial.loo
 
 
 @dataclass(frozen=True)
@@ -165,16 +118,25 @@ class Tuner:
         anew = [self._seen_anew(entry, candidates, half, n_points) for entry in rivals]
         best = self._best(anew)
         lines = [best, *(entry for entry in anew if entry.scale != best.scale and self._is_close(entry, best))]
-        found = list[Entry]()
-        for entry in lines:
-            others = [self._other(entry, name, candidates) for name in candidates.kernels if name != entry.name]
-            if len(self.sample.y) * self.head.n_functions < ONE_KERNEL_FROM:
-                found += [entry, *others]
-            else:
-                found.append(
-                    self._best([entry, *(self._seen_anew(other, candidates, half, n_points) for other in others)])
-                )
-        return found
+        if self._few_rows():
+            isotropic, other_half = {entry.scale: entry for entry in tried}, slice(half, 2 * half)
+            return lines + [
+                self._relevance(isotropic[entry.scale], candidates, name, other_half)
+                for entry in lines
+                for name in candidates.kernels
+                if name != entry.name and entry.kernel.has_relevance
+            ]
+        return [self._with_best_kernel(entry, candidates) for entry in lines]
+
+    def _few_rows(self) -> bool:
+        """Whether kernels cannot be told apart, so that all of them become members."""
+        return len(self.sample.y) * self.head.n_functions < ONE_KERNEL_FROM
+
+    def _with_best_kernel(self, entry: Entry, candidates: Candidates) -> Entry:
+        """The entry, or another kernel with its length-scales that is better on fresh rows."""
+        half, n_points = self._half(), RELEVANCE[1]
+        others = [self._other(entry, name, candidates) for name in candidates.kernels if name != entry.name]
+        return self._best([entry, *(self._seen_anew(other, candidates, half, n_points) for other in others)])
 
     def _safely_many(self) -> float:
         """Rows from which relevance is learned without comparing it with one length-scale."""
@@ -182,7 +144,7 @@ class Tuner:
 
     def _is_close(self, entry: Entry, best: Entry) -> bool:
         """Whether fresh rows leave it open which of two is better."""
-        return entry.score < best.score + max(CLOSE, 2 * _noise(entry, best))
+        return entry.score < best.score + max(CLOSE, 2 * noise(entry, best))
 
     def _leaves_fresh(self, n_rows: int) -> bool:
         """Whether there are enough rows beyond so many that candidates can be judged on them."""
@@ -253,7 +215,7 @@ class Tuner:
         except (NotPositiveDefiniteError, NotFiniteError):  # nobody needs more points, then
             self.log.fail()
             return entry
-        seconds, n_points = time.monotonic() - began, len(_inducing(found).inducing_points)
+        seconds, n_points = time.monotonic() - began, len(inducing_features(found).inducing_points)
         self.log.add(replace(entry.trial, what="more points", n_inducing=n_points, loo=found.loo, seconds=seconds))
         return replace(entry, judgement=found, gained=entry.judgement.loo - found.loo)
 
@@ -303,11 +265,15 @@ class Tuner:
         stage = (n_rows, FEW_POINTS if self._many_rows() else n_points, most)  # for later stages, or for good
         return self._searched("first", scale, name, rows, candidates.kernels[name], None, stage)
 
-    def _relevance(self, entry: Entry, candidates: Candidates) -> Entry:
-        kernel = entry.kernel.per_feature(self.sample.X.shape[1])
-        rows = self._rows(candidates.scalers[entry.scale], slice(0, self._half()), entry)
+    def _relevance(
+        self, entry: Entry, candidates: Candidates, name: str | None = None, half: slice | None = None
+    ) -> Entry:
+        """A length-scale for every feature, from an entry with one; perhaps of another kernel, on the other half."""
+        name = name or entry.name
+        kernel = self._as(name, entry.kernel, candidates).per_feature(self.sample.X.shape[1])
+        rows = self._rows(candidates.scalers[entry.scale], half or slice(0, self._half()), entry)
         stage = self._longer(RELEVANCE)
-        return self._searched("relevance", entry.scale, entry.name, rows, kernel, entry.judgement, stage)
+        return self._searched("relevance", entry.scale, name, rows, kernel, entry.judgement, stage)
 
     def _longer(self, stage: Stage) -> Stage:
         """A stage with more judgements, if there are rows enough for them."""
@@ -332,7 +298,7 @@ class Tuner:
         rows = self._rows(candidates.scalers[entry.scale], slice(n_rows, 2 * n_rows), entry)
         found = self._judged(entry, rows, n_points)
         trial = replace(entry.trial, what="on fresh rows", loo=found.loo, seconds=0.0)
-        trial = replace(trial, n_rows=rows.source.n_rows, n_inducing=len(_inducing(found).inducing_points))
+        trial = replace(trial, n_rows=rows.source.n_rows, n_inducing=len(inducing_features(found).inducing_points))
         return replace(entry, fresh=found, trial=self.log.add(trial))
 
     def _other(self, entry: Entry, name: str, candidates: Candidates) -> Entry:
@@ -382,7 +348,7 @@ class Tuner:
         Relevance need not be significantly better on the few rows of its trial: it gains most from more rows.
         """
         first, best = entries[0], min(entries, key=lambda entry: entry.score)
-        return best if best.score < first.score - max(CLEARLY, errors * _noise(first, best)) else first
+        return best if best.score < first.score - max(CLEARLY, errors * noise(first, best)) else first
 
     def _rows(self, scaler: Scaler, which: slice, entry: Entry | None) -> Rows:
         """Rows of the sample, scaled; prior means from the link found so far."""
@@ -409,16 +375,3 @@ def _around(kernel: Kernel) -> list[Kernel]:
         if (other := kernel.stretched(*factors)) not in found:
             found.append(other)
     return found
-
-
-def _noise(one: Entry, other: Entry) -> float:
-    """The standard error of the difference between the scores of two entries on the same rows."""
-    difference, weight = one.verdict.losses - other.verdict.losses, one.verdict.shares
-    return float(np.linalg.norm(weight * (difference - weight @ difference)))
-
-
-def _inducing(judgement: Judgement) -> InducingFeatures:
-    """The features of a judgement of a kernel."""
-    if not isinstance(judgement.features, InducingFeatures):
-        raise TypeError("a tuned kernel has inducing points")
-    return judgement.features
