@@ -4,8 +4,11 @@ import numpy as np
 import pytest
 from scipy import optimize
 
+from bayesvm import BayesianSVC
+from bayesvm.datasets import waveform
 from bayesvm.inference import committees
 from bayesvm.inference.committees import stacked
+from bayesvm.kernels import RBF
 
 N = 400
 rng = np.random.default_rng(0)
@@ -133,3 +136,76 @@ def test_losses_may_be_huge():
     np.testing.assert_allclose(stacked(losses + 1e4, np.ones(N), 0.0, 3), expected, atol=1e-3)
     far = stacked(np.column_stack([losses[:, 0], losses[:, 0] + 5000]), np.ones(N), 0.05, 4)
     np.testing.assert_array_equal(far, [1.0, 0.0])
+
+
+# ---- whole fits ----
+
+WAVES = waveform(450, random_state=0)
+TRAIN, TEST = slice(0, 300), slice(300, None)
+
+
+@pytest.fixture(scope="module")
+def committee():
+    return BayesianSVC(random_state=0, n_jobs=1).fit(WAVES.X[TRAIN], WAVES.y[TRAIN])
+
+
+def test_a_fit_to_few_rows_is_a_small_committee(committee):
+    members = committee.fitted_.members
+    assert 1 < len(members) <= committees.MOST_MEMBERS
+    weights = [member.weight for member in members]
+    assert sum(weights) == pytest.approx(1)
+    assert min(weights) >= committees.LEAST_SHARE
+    kernels = [member.features.kernel for member in members]
+    scalers = [member.scaler for member in members]
+    for i, pair in enumerate(zip(kernels, scalers, strict=True)):
+        assert all(pair[0] != kernels[j] or pair[1] is not scalers[j] for j in range(i))
+
+
+def test_its_leave_one_out_loss_is_that_of_the_mixture(committee):
+    fitted, right = committee.fitted_, np.arange(300)
+    columns = np.searchsorted(committee.classes_, WAVES.y[TRAIN])
+    mixture = sum(
+        member.weight * member.link.probabilities(left.mean, left.variance)
+        for member, left in zip(fitted.members, fitted.left_out, strict=True)
+    )
+    np.testing.assert_allclose(committee.loo_proba_, mixture, atol=1e-12)
+    assert committee.loo_log_loss_ == pytest.approx(-np.log(mixture[right, columns]).mean())
+    alone = [
+        member.link.row_losses(left.mean, left.variance, left.y).mean()
+        for member, left in zip(fitted.members, fitted.left_out, strict=True)
+    ]
+    assert committee.loo_log_loss_ < max(alone)
+    # By convexity: the loss of a mean of probabilities is below the mean of the losses.
+    assert committee.loo_log_loss_ <= np.average(alone, weights=[member.weight for member in fitted.members])
+
+
+def test_its_loss_is_one_that_new_rows_have_too(committee):
+    """The weights were chosen by leave-one-out, and the estimate is not far from the truth for that."""
+    p = committee.predict_proba(WAVES.X[TEST])
+    columns = np.searchsorted(committee.classes_, WAVES.y[TEST])
+    losses = -np.log(p[np.arange(len(columns)), columns])
+    assert losses.mean() == pytest.approx(committee.loo_log_loss_, abs=4 * losses.std() / np.sqrt(len(losses)))
+
+
+def test_a_committee_has_the_same_bits_whatever_the_number_of_threads(committee):
+    other = BayesianSVC(random_state=0, n_jobs=2).fit(WAVES.X[TRAIN], WAVES.y[TRAIN])
+    np.testing.assert_array_equal(other.predict_proba(WAVES.X[TEST]), committee.predict_proba(WAVES.X[TEST]))
+    np.testing.assert_array_equal(other.loo_proba_, committee.loo_proba_)
+    assert [m.weight for m in other.fitted_.members] == [m.weight for m in committee.fitted_.members]
+
+
+@pytest.mark.parametrize("n_rows", [300, 450])
+def test_without_tuning_there_is_one_member_with_the_kernel_given(n_rows):
+    kernel = RBF(3.0, 5.0)
+    model = BayesianSVC(kernel, tune=None, random_state=0).fit(WAVES.X[:n_rows], WAVES.y[:n_rows])
+    (member,) = model.fitted_.members
+    assert member.features.kernel == RBF(3.0, 5.0)
+    assert member.features.effects == ()
+    assert (member.weight, member.link, member.scaler) == (1.0, None, None)
+    assert model.fitted_.report is None
+
+
+def test_a_name_without_tuning_is_that_kernel_and_nothing_beside_it():
+    model = BayesianSVC("rbf", tune=None, random_state=0).fit(WAVES.X[TRAIN], WAVES.y[TRAIN])
+    (member,) = model.fitted_.members
+    assert isinstance(member.features.kernel, RBF)

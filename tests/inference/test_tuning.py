@@ -161,12 +161,25 @@ def test_what_is_fixed_stays_and_is_tried_once():
     assert len(report.trials) == 1
 
 
-def test_other_families_start_from_the_length_scales_found():
-    entry, report = tuned(a_sample(700), kernels={"rbf": RBF(2.0, 4.0), "matern32": Matern(2.0, 4.0)}, relevance=True)
+TWO_KERNELS = {"rbf": RBF(2.0, 4.0), "matern32": Matern(2.0, 4.0)}
+
+
+def test_other_families_start_from_the_length_scales_found(monkeypatch):
+    monkeypatch.setattr(tuning, "ONE_KERNEL_FROM", 0)
+    entries, report = committee(a_sample(700), kernels=TWO_KERNELS, relevance=True, whole_recipe=False)
     (other,) = (trial for trial in report.trials if trial.what == "kernel")
     assert other.kernel.startswith("rbf")  # with many rows the rougher one is first
     assert other.loo < 0.3
+    (entry,) = entries
     assert entry.name in {"rbf", "matern32"}
+
+
+def test_few_rows_keep_every_kernel_that_is_close(monkeypatch):
+    monkeypatch.setattr(tuning, "ONE_KERNEL_FROM", 1e9)
+    entries, report = committee(noisy_sample(700), kernels=TWO_KERNELS, relevance=True, whole_recipe=False)
+    refined = {trial.kernel.split(",")[0] for trial in report.trials if trial.what == "refined"}
+    assert {entry.name for entry in entries} <= refined
+    assert entries[0].score == min(trial.loo for trial in report.trials if trial.what == "refined")
 
 
 # ---- committees of few rows ----
