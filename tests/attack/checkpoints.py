@@ -27,11 +27,13 @@ FITS = [
         ),
         Y,
     ),
+    (lambda: BayesianSVC(n_inducing=6, tol=1e-7, random_state=0), THREE),  # a committee
     (lambda: BayesianLinearSVC(covariance="diagonal", max_iter=8, tol=0, random_state=0), THREE),
 ]
 # Parts of any length, and parts that may be missing: another one is another state that a fit could have reached.
 FREE = re.compile(
-    r"identity|prepared\.(scale$|report|chosen|functions$|features\.kernel.*_bounds)"
+    r"identity|prepared\.(others\.\d+\.)?(scale$|report|chosen|functions$|features\.kernel.*_bounds)"
+    r"|prepared\.others(\.\d+)?$"
     r"|[^.]*\.(trace|epoch|states|passes|rows|contraction)|.*\.(memory|distance|elbo)"
 )
 WAYS = {"damaged": damaged, "state": forged_state, "tensor": forged_tensor, "header": forged_header}

@@ -25,7 +25,7 @@ from bayesvm import BayesianLinearSVC, BayesianSVC, TableModel, persistence
 from bayesvm.datasets import waveform
 from bayesvm.kernels import RBF, Constant, Matern
 from bayesvm.storage.states import fitted_state
-from tests.storage.committees import committee, local_models
+from tests.storage.committees import committee, local_models, two_scalings
 
 REFUSED, SAME = "refused", "loaded, same values"
 MEMORY = 2**26  # bytes that loading a small file may take at its peak
@@ -40,10 +40,11 @@ NAMES = ["views", "prior", "lenses", "__class__", "__dict__", "predict", "save",
 VERSIONS = [0, 0.5, -1, 1, 3, 10**6, 1e308, "2", None, [], True, {"version": 2}]
 STRING_TYPES = ["U1000000", "U999999999", "U0", "U1", "S5", "V8", "M8[s]", "O8", "object", "<U5", "f8", "", "U" * 99]
 SHAPES = [[2**60], [-1], [0], [1, 1, 1], [0.5], ["2"], [2**31, 2**33], 3, None, []]
-# Parts that may be missing, and those of any length: another one is another valid model.
+# Parts that may be missing, and those of any length: another one is another valid model. So is a committee of two with
+# one set of rows left out, which may be pooled.
 FREE = re.compile(
-    r"feature_names|fitted\.(scale$|n_samples|report|training\.trace|left_out_rows|members\.\d+\.(region$|parent|link$))"
-    r"|.*_bounds"
+    r"feature_names|fitted\.(scale$|n_samples|report|training\.trace|left_out_rows|left_out\.\d+$)"
+    r"|fitted\.members\.\d+\.(region|parent|link|scaler)$|.*_bounds"
 )
 TAGS = {"dict", "tuple", "array", "scalar", "float", "str_"}
 
@@ -61,6 +62,11 @@ class Original:
 
 def small():
     return BayesianSVC(n_inducing=5, tune=None, random_state=0, n_jobs=1)
+
+
+def with_scalings_and_effects(X, y):
+    with two_scalings():
+        return small().fit(X, y)
 
 
 def originals(folder):
@@ -82,6 +88,7 @@ def originals(folder):
         local_models([small().set_params(random_state=seed).fit(X, y) for seed in range(3)]),
         committee([BayesianLinearSVC(noise=noise, n_jobs=1, random_state=0).fit(X, three) for noise in (0.5, 2.0)]),
         TableModel.fit(folder / "table.csv", "y", estimator=small()),
+        *(with_scalings_and_effects(X, labels) for labels in (y, three)),
     ]
     for number, model in enumerate(models):
         path = folder / f"original{number}.bayesvm"
