@@ -40,7 +40,7 @@ def plain_model(**how):
 
 def given_effects(X, y, *columns, length_scale=0.5, **how):
     """A model with effects of these columns, each a tuple of numbers, whether residuals ask for them or not."""
-    how = {"n_inducing": 30, "tune": None, "warm_start": True, "max_iter": 20, "random_state": 0} | how
+    how = {"n_inducing": 30, "tune": None, "warm_start": True, "tol": 1e-3, "random_state": 0} | how
     model = BayesianSVC(**how).fit(X, y)
     fitted, rows = model.fitted_, model.fitted_.scaler(np.asarray(X, np.float64))
     effects = []

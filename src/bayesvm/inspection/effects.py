@@ -13,9 +13,9 @@ from bayesvm.inspection import colours
 from bayesvm.inspection._display import Array, Display, Floats, without_math
 from bayesvm.inspection._frames import as_rows, column_of
 from bayesvm.inspection._pipelines import ModelInPipeline, checked_names
-from bayesvm.inspection.partial_dependence import FEW_VALUES
 
 NORMAL_95 = 1.959964
+FEW_DOTS = 40  # distinct points of a column that are shown one by one: so few are its only values
 BETWEEN = 4  # steps between two points of a curve
 FEW_CELLS = 24  # a column of a pair with no more distinct values is shown at each of them
 GRID = 24  # values of each column of a pair, if it has many
@@ -144,7 +144,7 @@ class EffectDisplay(Display):
     def _curve(self, ax: Any, style: dict[str, Any]) -> None:
         (x,) = self.values
         ax.axhline(0, color=colours.ink(), alpha=colours.FAINT, linewidth=1)
-        if self.labels[0] is not None or len(x) <= FEW_VALUES:
+        if self.labels[0] is not None or len(x) <= FEW_DOTS:
             self.band_ = ax.vlines(x, self.lower, self.upper, colors=style["color"], alpha=0.6, linewidth=2)
             style = {"linestyle": "", "marker": "o"} | style
         else:
@@ -210,7 +210,7 @@ def _axes(effect: Any, names: Sequence[str]) -> list[_Axis]:
 def _values(points: Floats, *, pair: bool) -> Floats:
     """Where a column of numbers is evaluated: at all its points if they are few."""
     distinct = _distinct(points)
-    if len(distinct) <= (FEW_CELLS if pair else FEW_VALUES):
+    if len(distinct) <= (FEW_CELLS if pair else FEW_DOTS):
         return distinct
     if pair:
         return np.linspace(distinct[0], distinct[-1], GRID)

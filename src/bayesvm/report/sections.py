@@ -12,10 +12,10 @@ from bayesvm.evaluation.coverage import COVERAGES
 from bayesvm.preparation import Recipe
 from bayesvm.preparation.encoding import CategoryColumn, Column
 from bayesvm.workflow import Judged, TableModel
-from bayesvm.workflow.describing import SCALING_DESCRIPTIONS, describe_kernel, members
+from bayesvm.workflow.describing import SCALING_DESCRIPTIONS, describe_kernel, effects, members
 from bayesvm.workflow.judging import EXTREME
 
-MOST_FILES = 5
+MOST_LISTED = 5  # files or effects
 MOST_COLUMNS = 200  # that are listed
 VALUES_SHOWN = 6  # columns whose values a row is shown with
 MOST_CLASSES = 20  # of a confusion table
@@ -24,10 +24,10 @@ MOST_PROBABILITIES = 3  # classes whose probabilities a row is shown with
 
 def card(model: TableModel) -> list[tuple[str, str]]:
     """What the model is: names and sentences."""
-    estimator, recipe, card = model.estimator, model.recipe, model.card
+    recipe, card = model.recipe, model.card
     rows: list[tuple[str, str]] = []
     if card.get("files"):
-        rows.append(("learned from", formatting.listed(card["files"], MOST_FILES)))
+        rows.append(("learned from", formatting.listed(card["files"], MOST_LISTED)))
     if card.get("n_rows"):
         held = f"{card['n_train']:,} to learn from, {card['n_holdout']:,} held out" if card["n_holdout"] else "all used"
         rows.append(("rows", f"{card['n_rows']:,} ({held})"))
@@ -37,7 +37,7 @@ def card(model: TableModel) -> list[tuple[str, str]]:
     rows.append(("columns", f"{n_columns:,} used{become}{left_out}"))
     if card.get("weight"):
         rows.append(("weights of rows", f"column {card['weight']}"))
-    rows += _model(estimator)
+    rows += _model(model)
     if card.get("seconds"):
         rows.append(("training took", formatting.duration(card["seconds"])))
     if card.get("seed") is not None:
@@ -47,23 +47,22 @@ def card(model: TableModel) -> list[tuple[str, str]]:
     return rows + ([("made with", ", ".join(made))] if made else [])
 
 
-def _model(estimator: Any) -> list[tuple[str, str]]:
-    rows = []
+def _model(model: TableModel) -> list[tuple[str, str]]:
+    estimator, rows, of_the_first = model.estimator, list[tuple[str, str]](), ""
     if together := members(estimator):
-        rows.append(("model", f"committee of {len(together)} models, whose predictions are averaged (see below)"))
-        rows.append(("heaviest kernel", describe_kernel(estimator)))
+        rows.append(("model", f"committee of {len(together)} models, whose predictions are averaged"))
+        of_the_first = "of the heaviest member: "
     elif hasattr(estimator, "kernel_"):
         points = formatting.counted(len(estimator.inducing_points_), "inducing point")
         rows.append(("model", f"Bayesian support vector machine with {points}"))
-        rows.append(("kernel", describe_kernel(estimator)))
     else:
         rows.append(("model", "linear Bayesian support vector machine: each feature has a weight"))
-    if found := getattr(estimator, "effects_", ()):
-        pairs = sum(effect.is_pair for effect in found)
-        counts = [(len(found) - pairs, "single column"), (pairs, "pair")]
-        of = " and ".join(formatting.counted(count, noun) for count, noun in counts if count)
-        rows.append(("effects", f"functions of {of}, added to that of all columns (see which columns matter)"))
-    rows.append(("scaling", SCALING_DESCRIPTIONS[estimator.scale_]))
+    if hasattr(estimator, "kernel_"):
+        rows.append(("kernel", of_the_first + describe_kernel(estimator)))
+    if found := effects(model):
+        names = formatting.listed([" × ".join(effect["columns"]) for effect in found], MOST_LISTED)
+        rows.append(("effects", f"of {names}, added to the kernel of all columns"))
+    rows.append(("scaling", of_the_first + SCALING_DESCRIPTIONS[estimator.scale_]))
     updates = formatting.counted(int(estimator.n_iter_), "update")
     end = "until nothing more was to be gained" if estimator.converged_ else "then the budget was used up"
     return [*rows, ("fit", f"{updates}, {'then it was interrupted' if estimator.interrupted_ else end}")]
