@@ -13,7 +13,7 @@ from experiments.text import markdown
 METRICS = {"error": "error", "brier": "Brier score", "log_loss": "log loss", "calibration_error": "calibration error"}
 TESTED = ("balanced", "imbalanced")
 FROM_FEW = f"{OURS}, few rows"
-FAR = (OURS, "SVC + sigmoid", "Gaussian process", "boosting", "boosting + isotonic")
+FAR = (OURS, "SVC + sigmoid", "Gaussian process", "CatBoost", "boosting", "boosting + isotonic")
 
 
 def write(folder, where):

@@ -10,9 +10,9 @@ from experiments.calibration.methods import LINKS, OURS
 from experiments.calibration.sets import DISTANCES
 from experiments.reproduction.figures import COLOURS, STYLE, save
 
-SHOWN = (OURS, "SVC + sigmoid", "Gaussian process", "boosting", "boosting + isotonic")
+SHOWN = (OURS, "SVC + sigmoid", "Gaussian process", "CatBoost", "boosting", "boosting + isotonic")
 COLOUR = dict(zip((*SHOWN, *LINKS[1:]), COLOURS, strict=False))
-LINE = dict(zip(SHOWN, ("-", "--", ":", "-.", (0, (4, 1, 1, 1, 1, 1))), strict=True))
+LINE = dict(zip(SHOWN, ("-", "--", ":", (0, (1, 2)), "-.", (0, (4, 1, 1, 1, 1, 1))), strict=True))
 LOOK = STYLE | {"font.size": 8, "lines.markersize": 3, "lines.linewidth": 1.2}
 MOST_POINTS = 50  # of a curve: more are not seen at this size
 

@@ -35,11 +35,12 @@ METHODS_TOLD = (  # name, what it is, rows that it learns from
         f"at most {FEW:,}",
     ),
     ("boosting", "`HistGradientBoostingClassifier()`; above 10,000 rows up to 1,000 trees, stopped early", "all"),
+    ("CatBoost", "`CatBoostClassifier()`", "all"),
     ("boosting + sigmoid, + isotonic", "the same in `CalibratedClassifierCV`, 5 folds, no ensemble", "all"),
 )
 NOBODY = """The other links are read off a fit that was tuned for the calibrated one; with `link="probit"` the tuning
-would have looked for a kernel that suits it. All but ours are scikit-learn's. Nobody's settings were chosen by hand; we
-tune ourselves and the Gaussian process does, the SVC and boosting have their defaults. Isotonic
+would have looked for a kernel that suits it. All but ours and CatBoost are scikit-learn's. Nobody's settings were chosen by hand; we
+tune ourselves and the Gaussian process does, the SVC, CatBoost and boosting have their defaults. Isotonic
 regression may state 0 or 1; where that is wrong, the log loss counts it as 2.2e-16. Of sets with at most {few:,}
 training rows, "few rows" is the same fit again."""
 RELIABILITY = """## Reliability
@@ -48,7 +49,7 @@ Test rows in ten groups by their stated probability, and the share of each group
 line, things happen as often as is stated; bars are 95 % intervals. Steeper than the line means too cautious, flatter
 too sure. Axes end below 1 where the second class is rare.
 
-![Reliability diagrams of five methods on all sets](calibration/reliability.svg)
+![Reliability diagrams of six methods on all sets](calibration/reliability.svg)
 
 And the four links on the marginals of the same fit:
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from experiments.registry.metrics import METRICS
 from experiments.text import markdown
-from experiments.tuning.results import KERNEL_RIVALS, MANY_ROWS, RIVALS, standard_error
+from experiments.tuning.results import KERNEL_RIVALS, MANY_ROWS, RIVALS, TOLERANCE, standard_error
 
 TITLES = {"log_loss": "Log loss", "error": "Error", "brier": "Brier score", "fit_seconds": "Seconds to fit"}
 
@@ -33,7 +33,8 @@ def summary(results, reference):
     notes = [
         f"Over {len(results.losses)} sets, each counted once.",
         "- mean regret: of the mean log loss, against the best column of each set",
-        f"- at or below rivals: sets where it is no worse than the best of {', '.join(RIVALS)}",
+        f"- level with rivals: sets where it is at most {TOLERANCE:.0%} above the best of {', '.join(RIVALS)}",
+        f"- at or below {RIVALS[0]}: sets where it is no worse than that one",
         f"- worst ratio: to the better of {' and '.join(KERNEL_RIVALS)}, from {MANY_ROWS} training rows on",
         f"- against {reference}: paired by split; better and worse are more than two standard errors",
     ]
@@ -43,7 +44,8 @@ def summary(results, reference):
         "With fewer seeds than asked for": results.unfinished(),
     }
     notes += [f"- {title}: {', '.join(names)}" for title, names in groups.items() if names]
-    header = ["method", "mean regret", "worst regret", "at or below rivals", "worst ratio", f"against {reference}"]
+    header = ["method", "mean regret", "worst regret", "level with rivals", f"at or below {RIVALS[0]}", "worst ratio"]
+    header.append(f"against {reference}")
     rows = [[c.label, *summary_row(results, c, reference)] for c in results.columns if results.losses]
     return ["\n".join(notes), markdown([*header, "better / level / worse", "total seconds to fit"], rows)]
 
@@ -55,11 +57,18 @@ def summary_row(results, column, reference):
     return [
         f"{np.mean(list(regrets.values())):.4f}",
         worst(regrets, "{:.4f}"),
-        f"{len(results.wins(label))} of {len(regrets)}" if column.is_ours and results.has(RIVALS) else "",
+        *won(results, column),
         worst(results.ratios(label), "{:.3f}") if results.has(KERNEL_RIVALS) else "",
         *against,
         f"{sum(results.values(name, label, 'fit_seconds').sum() for name in regrets):.0f}",
     ]
+
+
+def won(results, column):
+    if not (column.is_ours and results.has(RIVALS)):
+        return ["", ""]
+    counts = results.wins(column.label, RIVALS, TOLERANCE), results.wins(column.label, RIVALS[:1])
+    return [f"{len(sets)} of {len(results.losses)}" for sets in counts]
 
 
 def versus(results, label, reference):

@@ -12,6 +12,7 @@ from experiments.runs.sweep import seeds_of
 
 RIVALS = ("catboost", "hgb", "svc", "nystroem")
 KERNEL_RIVALS = ("svc", "nystroem")
+TOLERANCE = 0.01  # by which a log loss may be above that of the best rival and count as level
 MANY_ROWS = 1000  # of training, from which on kernel peers are compared by their ratio
 
 
@@ -82,9 +83,13 @@ class Results:
         many = [name for name in self.losses if self.any_run(name)["n_train"] >= MANY_ROWS]
         return {name: self.losses[name][label].mean() / self.best(name, KERNEL_RIVALS) for name in many}
 
-    def wins(self, label):
-        """Sets where it is at or below the best rival."""
-        return [name for name, losses in self.losses.items() if losses[label].mean() <= self.best(name, RIVALS)]
+    def wins(self, label, rivals=RIVALS, tolerance=0.0):
+        """Sets where it is at or below the best rival, or above it by no more than a share."""
+        return [
+            name
+            for name, losses in self.losses.items()
+            if losses[label].mean() <= (1 + tolerance) * self.best(name, rivals)
+        ]
 
     def differences(self, label, reference):
         """Means and standard errors, over sets, of log loss minus that of the reference on the same split."""
