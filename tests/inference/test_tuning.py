@@ -128,6 +128,15 @@ def test_scalings_that_fresh_rows_cannot_tell_apart_go_on_together():
     assert [entry.scale for entry in entries] == ["plain"]
 
 
+def test_what_is_far_behind_after_refinement_is_dropped():
+    found = candidates({"plain": PLAIN, "hiding": HIDING})
+    for scales in (("plain", "hiding"), ("hiding", "plain")):
+        tuner = a_tuner(a_sample(900))
+        entries = tuner._refined([tuner._first(scale, found, "rbf") for scale in scales], found)
+        assert [entry.scale for entry in entries] == ["plain"]
+        assert [trial.scale for trial in tuner.log.report.trials if trial.what == "refined"] == list(scales)
+
+
 def test_searches_are_longer_where_rows_are_many(monkeypatch):
     judged = []
     monkeypatch.setattr(
