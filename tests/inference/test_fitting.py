@@ -15,6 +15,7 @@ from bayesvm.data.memory import MemorySource
 from bayesvm.data.scaling import ColumnScaler
 from bayesvm.data.workers import Workers
 from bayesvm.datasets import waveform
+from bayesvm.inference import fitting
 from bayesvm.inference.committees import MOST_MEMBERS, stacked
 from bayesvm.inference.fitting import fit, fitted_link, mean_loss, update
 from bayesvm.inference.kernel_model import KernelModel
@@ -295,6 +296,46 @@ def test_members_of_one_scaling_share_it():
     assert len(value.members) == 2
     assert all(member.scaler is None for member in value.members)
     assert_equal(value.scaler, fitted(CASES["kernel"]).scaler)
+
+
+class Interrupted(TwoScalings):
+    """Somebody asks to stop while the second member is trained."""
+
+    def train(self, problem, source, plan, prepared, session, number):
+        if number == 1:
+            session.clock.stop.make()
+        return self.model.train(problem, source, plan, prepared, session, number)
+
+
+def test_members_that_are_interrupted_are_judged_on_the_rows_of_all(monkeypatch):
+    """The first one was left out on all rows, the second on a few."""
+    monkeypatch.setattr(fitting, "FEW_LOO_ROWS", 60)
+    settings, model, head, rows = CASES["kernel"]
+    model = Interrupted(dataclasses.replace(model, inducing=X[:30]), ("standard", "common"))
+    value = fit(settings, model, head, rows, Listeners())
+    assert value.training.interrupted
+    assert len(value.left_out) == len(value.members)
+    for left in value.left_out:
+        np.testing.assert_array_equal(left.y, TWO[value.left_out_rows])
+        assert len(left.y) == 60
+    whole = fitted((settings, model.model, head, rows))
+    (left,) = (
+        left
+        for left, member in zip(value.left_out, value.members, strict=True)
+        if member.scaler is None or np.allclose(member.scaler.scale, whole.scaler.scale)
+    )
+    np.testing.assert_allclose(left.mean, whole.left_out[0].mean[value.left_out_rows])
+
+
+def test_no_further_member_is_begun_when_time_is_over():
+    settings, model, head, rows = CASES["kernel"]
+    settings = dataclasses.replace(settings, time_limit=1e-9)
+    value = fit(settings, TwoScalings(model, ("standard", "common")), head, rows, Listeners())
+    assert len(value.members) == 1
+    assert (value.member.weight, value.member.link, value.member.scaler) == (1.0, None, None)
+    earlier = fitted(CASES["tuned"])  # whose weights are given, so that all members are needed
+    again = fitted((dataclasses.replace(CASES["tuned"][0], time_limit=1e-9), *CASES["tuned"][1:]), start=earlier)
+    assert len(again.members) == len(earlier.members) > 1
 
 
 def test_a_committee_continues_with_all_its_members_and_their_weights():

@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
+from functools import reduce
 from typing import Any, Protocol
 
 import numpy as np
@@ -142,7 +143,21 @@ def _trained_members(
             break
         source = raw.scaled(member.scaler)
         found.append(trained_candidate(model, source, member, session, number, inference=inference))
-    return found
+    return _on_common_rows(found)
+
+
+def _on_common_rows(candidates: list[Candidate]) -> list[Candidate]:
+    """The rows that were left out of all members: fewer of one at which somebody asked to stop."""
+    first, *others = (candidate.left_out_rows for candidate in candidates)
+    if all(np.array_equal(first, other) for other in others):
+        return candidates
+    common = reduce(np.intersect1d, others, first)
+
+    def of(candidate: Candidate) -> Candidate:
+        _, which, _ = np.intersect1d(candidate.left_out_rows, common, assume_unique=True, return_indices=True)
+        return replace(candidate, left_out=candidate.left_out.take(which), left_out_rows=common)
+
+    return list(map(of, candidates))
 
 
 @contextmanager
@@ -348,8 +363,8 @@ def _with_fits(
                 replace(chosen, what=what, n_rows=len(left.y), n_inducing=points, loo=loss, seconds=candidate.seconds)
             )
     several = f"{len(candidates)} models are averaged, with the weights that suit the rows left out best."
-    chosen = (*report.chosen, several) if len(candidates) > 1 else report.chosen
-    return replace(report, trials=tuple(trials), chosen=chosen, kept=kept)
+    said = (*report.chosen, several) if len(candidates) > 1 else report.chosen
+    return replace(report, trials=tuple(trials), chosen=said, kept=kept)
 
 
 def fitted_link(head: Head, name: str, left_out: Cavities) -> Any:
