@@ -15,6 +15,7 @@ from bayesvm import BayesianSVC
 from bayesvm.datasets import waveform
 from bayesvm.inspection import (
     DecisionBoundaryDisplay,
+    EffectDisplay,
     ElboTraceDisplay,
     PartialDependenceDisplay,
     ProbabilityHistogramDisplay,
@@ -81,6 +82,16 @@ def plots():
         "partial_dependence_levels",
         PartialDependenceDisplay.from_estimator(places, X, names[1:], feature_names=names, feature_name="place"),
     )
+
+    X = np.column_stack([rng.normal(size=2500), rng.integers(1, 13, 2500), rng.integers(1, 8, 2500)])
+    y = X[:, 0] + np.where((X[:, 1] + X[:, 2]) % 2 == 1, 4, -4) + rng.logistic(size=2500) > 0
+    sales = BayesianSVC(n_inducing=50, random_state=0).fit(X, y)
+    yield "effect_of_a_pair", EffectDisplay.from_estimator(sales, X=X, feature_names=["price", "month", "weekday"])
+
+    X = np.column_stack([rng.normal(size=(1500, 2)), rng.integers(12, size=1500)])
+    y = X[:, 0] + 4 * (X[:, 2] % 2) - 2 + rng.logistic(size=1500) > 0
+    codes = BayesianSVC(RBF(), scale="standard", n_inducing=50, random_state=0).fit(X, y)
+    yield "effect", EffectDisplay.from_estimator(codes, X=X, feature_names=["height", "width", "code"])
 
 
 def main():

@@ -24,5 +24,5 @@ for name, model in {"one length-scale": one, "one for every feature": each}.item
     print(f"{name}: leave-one-out log loss {model.loo_log_loss_:.3f}, error {1 - model.score(X[test], y[test]):.3f}")
 
 # %%
-# The bars are ``relevance_``: the share of a feature in the squared distances that the kernel sees.
+# The bars are ``relevance_``: the share of a feature in the variation of f.
 RelevanceDisplay.from_estimator(each, feature_names=names)

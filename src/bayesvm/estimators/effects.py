@@ -94,10 +94,10 @@ class ColumnEffect:
     def factor_names(self, names: Sequence[str] | None = None) -> tuple[str, ...]:
         """Of its column, or of its two; ``names`` are those of all columns of X, in the place of the model's."""
         if names is not None:
-            known = {column: names[column] for column in self.columns}
+            own = {column: names[column] for column in self.columns}
         else:
-            known = dict(zip(self.columns, self.names or (), strict=self.names is not None))
-        return tuple(_label(factor, [known[column] for column in factor if known]) for factor in self.factors)
+            own = dict(zip(self.columns, self.names or (), strict=self.names is not None))
+        return tuple(_label(factor, [own[column] for column in factor if own]) for factor in self.factors)
 
     def __str__(self) -> str:
         return " × ".join(self.factor_names())

@@ -253,8 +253,8 @@ def _label_axis(axis: Any, values: Array, labels: Sequence[str] | None, name: st
 def _diverging() -> Any:
     """From the colour of the first class to that of the second; near zero transparent, for light and dark pages."""
     colors = optional("matplotlib.colors", "plots")
-    below, above = (colors.to_rgb(colours.of_class(k)) for k in (0, 1))
-    stops = [(0.0, (*below, 1.0)), (0.5, (*below, 0.0)), (0.5, (*above, 0.0)), (1.0, (*above, 1.0))]
+    low, high = (colors.to_rgb(colours.of_class(k)) for k in (0, 1))
+    stops = [(0.0, (*low, 1.0)), (0.5, (*low, 0.0)), (0.5, (*high, 0.0)), (1.0, (*high, 1.0))]
     return colors.LinearSegmentedColormap.from_list("effect", stops)
 
 
