@@ -41,8 +41,8 @@ METHODS_TOLD = (  # name, what it is, rows that it learns from
 NOBODY = """The other links are read off a fit that was tuned for the calibrated one; with `link="probit"` the tuning
 would have looked for a kernel that suits it. All but ours and CatBoost are scikit-learn's. Nobody's settings were
 chosen by hand; we tune ourselves and the Gaussian process does, the SVC, CatBoost and boosting have their defaults.
-Isotonic regression may state 0 or 1; where that is wrong, the log loss counts it as 2.2e-16. Of sets with at most {few:,}
-training rows, "few rows" is the same fit again."""
+Isotonic regression may state 0 or 1; where that is wrong, the log loss counts it as 2.2e-16. Of sets with at most
+{few:,} training rows, "few rows" is the same fit again."""
 RELIABILITY = """## Reliability
 
 Test rows in ten groups by their stated probability, and the share of each group that is of the second class. On the

@@ -153,7 +153,7 @@ class KernelModel:
         part = merged(part) if session.repetition.copied else part
         return Tuner(
             part.gathered(),
-            # A rare class says less, however many rows of others there are.
+            # A rare class says less, however many rows of others there are (D29).
             session.repetition.effective_rows * session.head.evenness,
             session.head,
             session.settings.likelihood,

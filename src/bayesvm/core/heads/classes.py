@@ -56,7 +56,7 @@ class ClassHead(Head):
 
     @property
     def evenness(self) -> float:
-        """``K/(K-1) Σ p (1-p)`` of the base rates: four times the share of the rarer of two classes, if it is rare."""
+        """``K/(K-1) Σ π (1-π)`` of the base rates (D29): about four times the share of a rare class."""
         p = np.array(self.rates) if self.n_functions > 1 else np.array([self.rates[0], 1 - self.rates[0]])
         return float(self.n_classes / (self.n_classes - 1) * np.sum(p * (1 - p)))
 
