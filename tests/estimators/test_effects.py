@@ -159,6 +159,14 @@ def test_relevance_is_the_mean_of_parts():
     assert relevance.sum() == pytest.approx(1)
 
 
+def test_both_columns_of_a_pair_have_the_same_part_whatever_number_of_one_hot_columns_they_are():
+    X, y, _ = categories()
+    model = given_effects(X, y, (1, 2, 3, 4, 5, 6, 7))
+    share, relevance = model.effects_[0].share, model.relevance_
+    rest = given_effects(X, y).relevance_ * (1 - share)  # the same points
+    np.testing.assert_allclose([(relevance - rest)[1:5].sum(), (relevance - rest)[5:].sum()], share / 2)
+
+
 def test_with_more_classes_there_is_a_column_for_each():
     X, _, _ = categories()
     y = np.where(X[:, 0] > 0.5, "a", np.where(X[:, 1] > 0, "b", "c"))

@@ -133,7 +133,7 @@ class BayesianSVC(BaseBayesianSVC):
     relevance_ : array of shape (n_features,)
         Share of every column in the variation of f, adding up to one. The share of the main kernel is divided among all
         columns by their parts in the squared distances, in length-scales, and that of an effect equally among its own
-        columns; members of a committee are averaged by weight.
+        columns (a categorical column in one-hot form counts as one); members of a committee are averaged by weight.
     elbo_, elbo_trace_ : float, array
         Evidence lower bound, last and after each update.
     n_iter_ : int

@@ -12,6 +12,8 @@ import numpy as np
 from bayesvm.inference.effects import FittedEffect, fitted_effects
 from bayesvm.inference.fitted import Fitted
 
+SEPARATORS = " =_.:-[("  # between the name of a column and a category
+
 
 @dataclass(frozen=True, repr=False)
 class ColumnEffect:
@@ -124,8 +126,10 @@ def column_effects(fitted: Fitted, names: Sequence[str] | None) -> tuple[ColumnE
 def _label(columns: Sequence[int], names: Sequence[str]) -> str:
     """One-hot columns are called by what their names have in common.
 
-    >>> _label([3], []), _label([3, 4, 5], []), _label([3, 4], ["city=Rome", "city=Oslo"]), _label([0, 1], ["a", "b"])
-    ('column 3', 'columns 3 to 5', 'city', 'a to b')
+    >>> _label([3], []), _label([3, 4, 5], []), _label([0, 1], ["x1", "x2"])
+    ('column 3', 'columns 3 to 5', 'x1 to x2')
+    >>> _label([3, 4], ["city=New York", "city=New Delhi"]), _label([3, 4], ["home_city_Paris", "home_city_Prague"])
+    ('city', 'home_city')
     """
     if len(columns) == 1:
         return names[0] if names else f"column {columns[0]}"
@@ -133,4 +137,6 @@ def _label(columns: Sequence[int], names: Sequence[str]) -> str:
         return f"columns {columns[0]} to {columns[-1]}"
     in_turn = zip(*names, strict=False)
     shared = "".join(letters[0] for letters in takewhile(lambda letters: len(set(letters)) == 1, in_turn))
-    return shared.rstrip(" =_.:-[(") or f"{names[0]} to {names[-1]}"
+    # Categories may begin with the same letters: "city_" and not "city_P".
+    name = shared.partition("=")[0] if "=" in shared else shared[: 1 + max(map(shared.rfind, SEPARATORS))]
+    return name.rstrip(SEPARATORS) or f"{names[0]} to {names[-1]}"

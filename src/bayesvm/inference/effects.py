@@ -48,6 +48,22 @@ class MemberEffect:
             rows = scaler.inverse(rows)
         return self.effect.of(rows)
 
+    @property
+    def factors(self) -> tuple[tuple[int, ...], ...]:
+        """The columns in groups: the one-hot columns of a categorical one are a group, and a pair has two."""
+        columns, points = self.effect.columns, self.points
+        rounded = np.rint(points)
+        binary = np.all((np.abs(points - rounded) < NEAR) & np.isin(rounded, (0.0, 1.0)), axis=0).tolist()
+        groups: list[list[int]] = []
+        for i, column in enumerate(columns):
+            last = groups[-1] if groups else []
+            is_next = bool(last) and column == columns[last[-1]] + 1 and binary[i] and binary[last[-1]]
+            if is_next and not (rounded[:, last].any(axis=1) & (rounded[:, i] > 0)).any():
+                last.append(i)
+            else:
+                groups.append([i])
+        return tuple(tuple(columns[i] for i in group) for group in groups)
+
     def moments(self, values: Array, reference: Array | None = None) -> Moments:
         """Mean and variance at values of its columns, relative to their mean over others; a column per function."""
         phi, residual = self._features(self._scaled(values))
@@ -99,18 +115,7 @@ class FittedEffect:
     @property
     def factors(self) -> tuple[tuple[int, ...], ...]:
         """The columns in groups: the one-hot columns of a categorical one are a group, and a pair has two."""
-        points = self.points
-        rounded = np.rint(points)
-        binary = np.all((np.abs(points - rounded) < NEAR) & np.isin(rounded, (0.0, 1.0)), axis=0).tolist()
-        groups: list[list[int]] = []
-        for i, column in enumerate(self.columns):
-            last = groups[-1] if groups else []
-            is_next = bool(last) and column == self.columns[last[-1]] + 1 and binary[i] and binary[last[-1]]
-            if is_next and not (rounded[:, last].any(axis=1) & (rounded[:, i] > 0)).any():
-                last.append(i)
-            else:
-                groups.append([i])
-        return tuple(tuple(self.columns[i] for i in group) for group in groups)
+        return self.members[0].factors
 
     def moments(self, values: Array, reference: Array | None = None) -> Moments:
         """Mean and variance at values of its columns, as members together see them (D25); in the units of X.
@@ -140,13 +145,13 @@ def relevance(fitted: Fitted) -> Array | None:
     """Share of every column in the variation of f, averaged over members by weight; None without distances."""
     total: Array | float = 0.0
     for member, weight in _weighted(fitted):
-        features = _inducing(member)
-        shares, of_kernel = component_shares(features, member.functions), _in_distances(features)
+        of_kernel, effects = _in_distances(_inducing(member)), _member_effects(fitted, member, weight)
         if of_kernel is None:
             return None
-        relevant = shares[0] * of_kernel
-        for effect, share in zip(features.effects, shares[1:], strict=True):
-            relevant[list(effect.columns)] += share / len(effect.columns)
+        relevant = (1 - sum(effect.share for effect in effects)) * of_kernel
+        for effect in effects:
+            for factor in effect.factors:  # a categorical column counts as one, whatever number of columns it became
+                relevant[list(factor)] += effect.share / len(effect.factors) / len(factor)
         total = total + weight * relevant
     return np.asarray(total)
 

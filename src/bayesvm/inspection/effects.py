@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from bayesvm.evaluation.formatting import shortened
 from bayesvm.extras import optional
 from bayesvm.inspection import colours
 from bayesvm.inspection._display import Array, Display, Floats, without_math
@@ -21,7 +22,9 @@ FEW_CELLS = 24  # a column of a pair with no more distinct values is shown at ea
 GRID = 24  # values of each column of a pair, if it has many
 MOST_MARKED = 1_000  # cells
 SAME = 1e-9  # relative
-LONG = 30  # letters of all labels together
+LONG = 30  # letters of all labels together, from which on they are turned
+LONGEST = 20  # letters of one of them
+MANY = 12  # labels that leave no room between them
 
 
 @dataclass(eq=False, repr=False)
@@ -141,6 +144,10 @@ class EffectDisplay(Display):
         _label_axis(ax.xaxis, self.values[0], self.labels[0], self.names[0])
         return self
 
+    @property
+    def _scale(self) -> str:
+        return f"effect on f, towards y = {shortened(self.target, LONGEST)}"
+
     def _curve(self, ax: Any, style: dict[str, Any]) -> None:
         (x,) = self.values
         ax.axhline(0, color=colours.ink(), alpha=colours.FAINT, linewidth=1)
@@ -155,7 +162,7 @@ class EffectDisplay(Display):
                     linewidth=1,
                 )  # fmt: skip
         (self.line_,) = ax.plot(x, self.mean, **style)
-        ax.set_ylabel(f"effect on f, towards y = {self.target}")
+        ax.set_ylabel(self._scale)
         without_math(ax.yaxis.label)
 
     def _heat_map(self, ax: Any, style: dict[str, Any]) -> None:
@@ -163,13 +170,15 @@ class EffectDisplay(Display):
         most = float(np.abs(self.mean).max()) or 1.0
         look = {"cmap": _diverging(), "vmin": -most, "vmax": most, "shading": "nearest", "antialiased": False}
         self.mesh_ = ax.pcolormesh(x, y, self.mean.T, **(look | style))
-        bar = self.colorbar_ = ax.figure.colorbar(self.mesh_, ax=ax, label=f"effect on f, towards y = {self.target}")
+        bar = self.colorbar_ = ax.figure.colorbar(
+            self.mesh_, ax=ax, label=f"effect on f, towards y = {shortened(self.target, LONGEST)}"
+        )
         bar.outline.set_visible(False)
         without_math(bar.ax.yaxis.label)
         unsure = (self.lower < 0) & (self.upper > 0)
         columns, rows = np.nonzero(unsure)
         if len(columns) and unsure.size <= MOST_MARKED:
-            bar.set_label(f"{bar.ax.get_ylabel()}\n(dots: zero is within the 95 % band)")
+            bar.set_label(f"{bar.ax.get_ylabel()}\n(dots: may be zero)")
             (self.points_,) = ax.plot(
                 x[columns], y[rows], linestyle="", marker=".", markersize=3, color=colours.ink(), alpha=colours.FAINT
             )
@@ -240,9 +249,11 @@ def _category(setting: Array, factor: Sequence[int], names: Sequence[str], name:
 
 def _label_axis(axis: Any, values: Array, labels: Sequence[str] | None, name: str) -> None:
     if labels is not None:
-        turned = {"rotation": 35, "ha": "right", "rotation_mode": "anchor"}
-        is_long = axis.axis_name == "x" and sum(map(len, labels)) > LONG
-        axis.set_ticks(values, labels, parse_math=False, **(turned if is_long else {}))
+        turned: dict[str, Any] = {}
+        if axis.axis_name == "x" and sum(map(len, labels)) > LONG:
+            turned = {"rotation": 35 if len(labels) <= MANY else 90, "ha": "right", "rotation_mode": "anchor"}
+            turned |= {"va": "center", "fontsize": "small"} if len(labels) > MANY else {}
+        axis.set_ticks(values, [shortened(label, LONGEST) for label in labels], parse_math=False, **turned)
         (axis.axes.set_xlim if axis.axis_name == "x" else axis.axes.set_ylim)(-0.5, len(values) - 0.5)
     elif len(values) <= FEW_CELLS and np.equal(values, np.rint(values)).all():
         axis.set_major_locator(optional("matplotlib.ticker", "plots").MaxNLocator(integer=True))
