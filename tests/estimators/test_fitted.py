@@ -15,7 +15,7 @@ from sklearn.exceptions import NotFittedError
 import bayesvm
 from bayesvm import BayesianLinearSVC, BayesianSVC, open_table, persistence, stop_on_interrupt
 from bayesvm.datasets import waveform
-from bayesvm.inference import fitting, kernel_model
+from bayesvm.inference import calibrating, kernel_model
 from bayesvm.kernels import Linear
 
 DATA = waveform(300, random_state=0)
@@ -352,7 +352,7 @@ def assert_kept(model, n_inducing):
     kept = report.trials[report.kept]
     assert kept.what == ("fit" if len(fitted.members) == 1 else f"fit, {fitted.member.weight:.0%}")
     assert kept.n_inducing == len(model.inducing_points_) == n_inducing
-    first = fitting.mean_loss(fitted.links[0], fitted.left_out[0])
+    first = calibrating.mean_loss(fitted.links[0], fitted.left_out[0])
     assert kept.loo == pytest.approx(first, rel=1e-12)
     assert kept.scale == model.scale_
     if len(fitted.members) == 1:

@@ -13,7 +13,7 @@ from sklearn.metrics import log_loss
 import bayesvm
 from bayesvm import BayesianLinearSVC, BayesianSVC
 from bayesvm.inference import kernel_model
-from bayesvm.inference.fitting import mean_loss
+from bayesvm.inference.calibrating import mean_loss
 from bayesvm.inference.tuning import Tuner
 from bayesvm.inference.tuning_report import HEADER
 from bayesvm.kernels import RBF, Constant, Linear, Matern, Sum

@@ -16,8 +16,9 @@ from bayesvm.data.scaling import ColumnScaler
 from bayesvm.data.workers import Workers
 from bayesvm.datasets import waveform
 from bayesvm.inference import fitting
+from bayesvm.inference.calibrating import fitted_link, mean_loss
 from bayesvm.inference.committees import MOST_MEMBERS, stacked
-from bayesvm.inference.fitting import fit, fitted_link, mean_loss, update
+from bayesvm.inference.fitting import fit, update
 from bayesvm.inference.kernel_model import KernelModel
 from bayesvm.inference.learning_rates import AdaptiveRate
 from bayesvm.inference.linear_model import LinearModel

@@ -16,7 +16,7 @@ from bayesvm.data.tables import Table
 from bayesvm.estimators.labels import codes_of
 from bayesvm.estimators.tables import table_to_predict
 from bayesvm.estimators.validation import prediction_rows, require_whole_labels
-from bayesvm.inference.fitting import fitted_link, mean_loss
+from bayesvm.inference.calibrating import fitted_link, mean_loss
 from bayesvm.inference.problem import Problem
 from bayesvm.inference.training import Callback, Progress
 

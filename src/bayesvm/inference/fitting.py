@@ -7,50 +7,36 @@ Training and leaving out are done for every member of a committee.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import reduce
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 
 from bayesvm.core.cavities import Cavities
 from bayesvm.core.heads import Head
 from bayesvm.core.latent import full
-from bayesvm.core.linalg import OUT_OF_RANGE, Array, NotFiniteError, NotPositiveDefiniteError
+from bayesvm.core.linalg import NotFiniteError, NotPositiveDefiniteError
 from bayesvm.core.members import Member
 from bayesvm.core.posterior import Gaussian
 from bayesvm.data.blas import threads_for_matrices
 from bayesvm.data.blocks import BlockSource, RowNumbers, at_most, block_rows
 from bayesvm.data.repetition import Repetition, group_weights, repetition
-from bayesvm.data.scaling import ColumnScaler, equal_scalers
 from bayesvm.data.stopping import Stopped
-from bayesvm.inference.committees import LEAST_SHARE, MOST_MEMBERS, stacked
-from bayesvm.inference.fitted import Fitted, Training
+from bayesvm.inference.calibrating import Candidate, calibrated
+from bayesvm.inference.fitted import Fitted
 from bayesvm.inference.problem import Problem
 from bayesvm.inference.session import Listeners, NoCheckpoint, Prepared, Session, TrainingRows, working
 from bayesvm.inference.settings import Settings
 from bayesvm.inference.training import Plan, Trained, train
-from bayesvm.inference.tuning_report import Report
 from bayesvm.warn import warn_user
 
 LOO_ROWS = 20_000  # a random choice of so many rows stands for all, beyond that
 FEW_LOO_ROWS = 2_000  # in a fit that somebody asked to stop
 SOME_COPIES = 0.01  # of the rows, from which a warning names them
 FEW_EFFECTIVE = 0.1  # rows of equal weight that a row is worth, below which a warning says so
-
-
-@dataclass(frozen=True)
-class Candidate:
-    """A trained problem, and what it would say of some of its rows had it not seen them."""
-
-    prepared: Prepared
-    problem: Problem
-    trained: Trained
-    left_out: Cavities
-    left_out_rows: RowNumbers
-    seconds: float
 
 
 class FeatureModel(Protocol):
@@ -275,110 +261,6 @@ def leave_one_out(
     weight = np.ones(part.n_rows) if part.weights is None else part.weights
     together = problem.cavities(part.weighted(group), trained.before, trained.functions)
     return together._replace(weight=weight, group_weight=group), part.numbers
-
-
-def calibrated(
-    candidates: Sequence[Candidate],
-    left_out: Sequence[Cavities],
-    left_out_rows: RowNumbers | None,
-    prepared: Prepared,
-    session: Session,
-    n_samples: int | None,
-) -> Fitted:
-    """The last step: links fitted to leave-one-out marginals, weights of members, and all in one value.
-
-    The heaviest member comes first; its scaling and training are those of the model.
-    """
-    links = [fitted_link(session.head, session.settings.link, left) for left in left_out]
-    weights = _weights(candidates, left_out, links)
-    order = [i for i in np.argsort(-weights, kind="stable") if weights[i] > 0]
-    first = candidates[order[0]]
-    shared = all(equal_scalers(candidates[i].prepared.scaler, first.prepared.scaler) for i in order)
-    alone = len(order) == 1
-    members = [
-        Member(
-            candidates[i].problem.features,
-            tuple(replace(function, prior=None) for function in candidates[i].trained.functions),
-            1.0 if alone else float(weights[i]),
-            link=None if alone else links[i],
-            scaler=None if shared else candidates[i].prepared.scaler,
-        )
-        for i in order
-    ]
-    trained, report = first.trained, prepared.report
-    if report is not None and first.prepared.chosen is not None:
-        report = _with_fits(
-            report,
-            [candidates[i] for i in order],
-            [left_out[i] for i in order],
-            weights[order],
-            [links[i] for i in order],
-        )
-        for trial in report.trials[report.kept :]:
-            session.display.trial(trial)
-    fitted = Fitted(
-        head=session.head,
-        likelihood=session.settings.likelihood,
-        scale=first.prepared.scale,
-        scaler=first.prepared.scaler if shared else ColumnScaler(),
-        members=tuple(members),
-        link=links[order[0]],
-        training=Training(
-            trained.elbo,
-            trained.trace,
-            trained.passes,
-            all(candidates[i].trained.converged for i in order),
-            interrupted=session.clock.stop.made,
-        ),
-        left_out=tuple(left_out[i] for i in order),
-        left_out_rows=left_out_rows,
-        n_samples=n_samples,
-        report=report,
-    )
-    _ = fitted.views  # a posterior that cannot predict is an error of the fit
-    return fitted
-
-
-def _weights(candidates: Sequence[Candidate], left_out: Sequence[Cavities], links: Sequence[Any]) -> Array:
-    """Those of an earlier fit, or the ones that suit the rows left out best (D28)."""
-    given = [candidate.prepared.weight for candidate in candidates]
-    if all(weight is not None for weight in given):
-        return np.array(given, np.float64)
-    each = [link.row_losses(left.mean, left.variance, left.y) for link, left in zip(links, left_out, strict=True)]
-    return stacked(np.column_stack(each), left_out[0].effective_weight, LEAST_SHARE, MOST_MEMBERS)
-
-
-def _with_fits(
-    report: Report, candidates: Sequence[Candidate], left_out: Sequence[Cavities], weights: Array, links: Sequence[Any]
-) -> Report:
-    """A line of the report for every member, and a sentence if there are several."""
-    trials = list(report.trials)
-    kept = len(trials)
-    for candidate, left, weight, link in zip(candidates, left_out, weights, links, strict=True):
-        chosen = candidate.prepared.chosen
-        if chosen is not None:
-            points = len(getattr(candidate.problem.features, "inducing_points", ()))
-            loss, what = mean_loss(link, left), "fit" if len(candidates) == 1 else f"fit, {weight:.0%}"
-            trials.append(
-                replace(chosen, what=what, n_rows=len(left.y), n_inducing=points, loo=loss, seconds=candidate.seconds)
-            )
-    several = f"{len(candidates)} models are averaged, with the weights that suit the rows left out best."
-    said = (*report.chosen, several) if len(candidates) > 1 else report.chosen
-    return replace(report, trials=tuple(trials), chosen=said, kept=kept)
-
-
-def fitted_link(head: Head, name: str, left_out: Cavities) -> Any:
-    """The link by that name; ``calibrated`` is fitted to the leave-one-out marginals."""
-    if not (np.isfinite(left_out.mean).all() and np.isfinite(left_out.variance).all()):
-        raise NotFiniteError(f"leave-one-out predictions are not finite: {OUT_OF_RANGE}")
-    if name == "calibrated":
-        return head.refine_link(head.fit_link(left_out), left_out)
-    return head.named_link(name)
-
-
-def mean_loss(link: Any, rows: Cavities) -> float:
-    """``-log p(y)`` under a link, averaged by weight."""
-    return float(np.average(link.row_losses(rows.mean, rows.variance, rows.y), weights=rows.weight))
 
 
 @contextmanager

@@ -10,7 +10,7 @@ import numpy as np
 from bayesvm import persistence
 from bayesvm.data.quantiles import QuantileScaler
 from bayesvm.evaluation import metrics
-from bayesvm.inference.fitting import mean_loss
+from bayesvm.inference.calibrating import mean_loss
 from bayesvm.preparation import Recipe
 from bayesvm.preparation.encoding import MISSING, CategoryColumn
 from bayesvm.workflow.model import TableModel
