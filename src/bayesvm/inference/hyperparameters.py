@@ -44,6 +44,7 @@ GOOD_ENOUGH = 1e-4  # nats of ELBO per row that an update may still promise
 SINGLE_FROM = 50_000  # features in all, rows times points
 FIRST_STEP = 0.5  # of a search, in logarithms
 BLOCK_ROWS = 1_024
+PATIENCE, STALLED = 5, 3e-4  # judgements, and nats per row that the last of them must have gained
 RELATIVE_GAIN = 1e-4  # of the objective, below which a search ends
 
 
@@ -279,9 +280,13 @@ def search(rows: Rows, family: Family, start: Judgement | None, most: int) -> Se
             return Search(here, 1, 0)
         n_rows = 1.0 * rows.source.n_rows if rows.source.weights is None else effective_rows(rows.source.weights)
         best, judged, failed = (np.inf, here), 0, 0
+        reached = list[float]()  # the best value after each judgement
 
         def objective(x: Array) -> tuple[float, Array]:
             nonlocal best, judged, failed
+            reached.append(best[0])
+            if judged > PATIENCE and reached[-PATIENCE] - best[0] < STALLED * n_rows:
+                raise StopIteration
             judged += 1
             try:
                 here = best[1] if judged == 1 else judge(rows, family.features(x), best[1])
@@ -295,7 +300,7 @@ def search(rows: Rows, family: Family, start: Judgement | None, most: int) -> Se
             per_row = n_rows / rows.source.total_weight
             return value, per_row * family.gradient(here.features, loss_gradient(here)) + slope
 
-        with suppress(Stopped):
+        with suppress(Stopped, StopIteration):
             value, slope = objective(first)
             # L-BFGS begins with a step of the gradient itself.
             unit = FIRST_STEP / max(float(np.linalg.norm(slope)), 1e-12)

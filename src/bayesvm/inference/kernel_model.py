@@ -33,9 +33,9 @@ from bayesvm.inference.tuning_report import TrialLog
 from bayesvm.warn import warn_user
 
 USUAL, MORE, MANY = 300, 1_000, 2_000  # numbers of inducing points among which "auto" chooses,
-WORTH_MORE, WORTH_MANY = 0.004, 0.012  # by the log loss that twice the points of tuning gain,
+WORTH_MORE, WORTH_MANY = 0.002, 0.012  # by the log loss that twice the points of tuning gain,
 PASS_BUDGET = 1.5e10  # as long as rows × points² is at most this; the first one always
-LARGE_TOLERANCE = 5e-3  # nats per row, beyond the usual number of points; such a model starts near its end
+LARGE_TOLERANCE = 1e-3  # nats per row, beyond the usual number of points; such a model starts near its end
 EVIDENCE_POINTS = 150  # inducing points while the ELBO is climbed
 MOST_SAMPLE_ENTRIES = 20_000_000  # of a table to tune on
 TRANSFER_ROWS = 16_384  # that show enough of the sites for a start

@@ -40,9 +40,11 @@ FIRST: Stage = (1_000, 100, 8)
 FEW_POINTS = 80
 RELEVANCE: Stage = (2_000, FEW_POINTS, 16)
 OTHER: Stage = (2_000, FEW_POINTS, 6)
-REFINED: Stage = (8_000, 160, 8)
+REFINED: Stage = (8_000, 160, 14)
 EFFECTS, FEW_EFFECTS = 5, 3  # judgements for effects that were admitted: of the best kernel, and of others
 LONGER, LONGER_FROM = 1.75, 4_000  # times as many judgements from so many rows on; with fewer they over-fit
+SHORTER, SHORTEST = 0.75, 0.4  # factors of length-scales that are tried with more points,
+WORTH_SHORTENING, LEAST_GAIN = 0.001, 0.0005  # if these gain, and as long as it does
 POINTS = 20  # judgements for inducing points that are learned
 MOST_ROWS = REFINED[0]
 WORTH_RELEVANCE = 0.05  # log loss by which a scaling may be behind before relevance is learned
@@ -92,7 +94,7 @@ class Tuner:
                 lines = self._refined(lines, candidates)
             if candidates.whole_recipe and self._has_time():
                 lines = self._with_effects(lines) if self._many_rows() else self._around(lines[0], tried)
-            lines = [self._with_more_points(lines[0]), *lines[1:]]
+            lines = self._with_more_points(lines)
         self.clock.stop.settle()
         lines = lines or [self._best(tried, errors=2.0)]
         self.log.choose(
@@ -204,20 +206,41 @@ class Tuner:
             return None
         return replace(entry, judgement=found, trial=replace(entry.trial, what="average", loo=found.loo))
 
-    def _with_more_points(self, entry: Entry) -> Entry:
-        """What twice the points would gain, without another search, is noted."""
-        n_points = 2 * entry.trial.n_inducing
-        if not (self._many_rows() and n_points <= min(self.most_points, entry.rows.source.n_rows) and self._has_time()):
-            return entry
-        began = time.monotonic()
+    def _with_more_points(self, lines: Sequence[Entry]) -> list[Entry]:
+        """What twice the points would gain for the best entry; if it is worth having, shorter length-scales for all.
+
+        A kernel that was learned with few points is too smooth for many: few cannot resolve a short length-scale.
+        """
+        best = lines[0]
+        n_points = 2 * best.trial.n_inducing
+        if not (self._many_rows() and n_points <= min(self.most_points, best.rows.source.n_rows) and self._has_time()):
+            return [*lines]
+        began, factor = time.monotonic(), 1.0
         try:
-            found = self._judged(entry, entry.rows, n_points)
+            found = self._judged(best, best.rows, n_points)
+            gained = best.judgement.loo - found.loo
+            while gained > WORTH_SHORTENING and factor > SHORTEST and self._has_time():
+                shorter = self._shortened(found, best.rows)
+                if shorter.loo > found.loo - LEAST_GAIN:
+                    break
+                found, factor = shorter, factor * SHORTER
+            others = [replace(line, judgement=self._shortened(line.judgement, line.rows, factor)) for line in lines[1:]]
         except (NotPositiveDefiniteError, NotFiniteError):  # nobody needs more points, then
             self.log.fail()
-            return entry
-        seconds, n_points = time.monotonic() - began, len(inducing_features(found).inducing_points)
-        self.log.add(replace(entry.trial, what="more points", n_inducing=n_points, loo=found.loo, seconds=seconds))
-        return replace(entry, judgement=found, gained=entry.judgement.loo - found.loo)
+            return [*lines]
+        n_points = len(inducing_features(found).inducing_points)
+        seconds = time.monotonic() - began
+        self.log.add(replace(best.trial, what="more points", n_inducing=n_points, loo=found.loo, seconds=seconds))
+        return [replace(best, judgement=found, gained=best.judgement.loo - found.loo), *others]
+
+    def _shortened(self, judgement: Judgement, rows: Rows, factor: float | None = None) -> Judgement:
+        """A judgement with length-scales times a factor."""
+        factor, features = SHORTER if factor is None else factor, inducing_features(judgement)
+        if factor == 1:
+            return judgement
+        kernel = features.kernel.stretched(factor, 1.0)
+        shorter = InducingFeatures.build(kernel, features.inducing_points, np.float32, features.effects)
+        return judge(rows, shorter, judgement, FIRST_UPDATES)
 
     def _judged(self, entry: Entry, rows: Rows, n_points: int) -> Judgement:
         """A candidate's kernel as it is, on these rows and with so many points."""
