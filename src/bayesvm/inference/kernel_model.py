@@ -34,7 +34,7 @@ from bayesvm.warn import warn_user
 
 USUAL, MORE, MANY = 300, 1_000, 2_000  # numbers of inducing points among which "auto" chooses,
 WORTH_MORE, WORTH_MANY = 0.002, 0.012  # by the log loss that twice the points of tuning gain,
-PASS_BUDGET = 1.5e10  # as long as rows × points² is at most this; the first one always
+PASS_BUDGET = 2e10  # as long as rows × points² is at most this; the first one always
 LARGE_TOLERANCE = 1e-3  # nats per row, beyond the usual number of points; such a model starts near its end
 EVIDENCE_POINTS = 150  # inducing points while the ELBO is climbed
 MOST_SAMPLE_ENTRIES = 20_000_000  # of a table to tune on

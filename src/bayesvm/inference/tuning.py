@@ -25,7 +25,7 @@ from bayesvm.data.scaling import Scaler
 from bayesvm.data.stopping import Stopped
 from bayesvm.data.workers import Workers
 from bayesvm.inference.committees import LEAST_SHARE, MOST_MEMBERS, stacked
-from bayesvm.inference.entries import Candidates, Entry, inducing_features, noise
+from bayesvm.inference.entries import Candidates, Entry, inducing_features, neighbours, noise
 from bayesvm.inference.evidence import maximise
 from bayesvm.inference.families import KernelFamily
 from bayesvm.inference.hyperparameters import FIRST_UPDATES, UPDATES, Judgement, Rows, judge, search
@@ -40,7 +40,8 @@ FIRST: Stage = (1_000, 100, 8)
 FEW_POINTS = 80
 RELEVANCE: Stage = (2_000, FEW_POINTS, 16)
 OTHER: Stage = (2_000, FEW_POINTS, 6)
-REFINED: Stage = (8_000, 160, 14)
+REFINED: Stage = (8_000, 160, 6)
+ROUNDS = 2
 EFFECTS, FEW_EFFECTS = 5, 3  # judgements for effects that were admitted: of the best kernel, and of others
 LONGER, LONGER_FROM = 1.75, 4_000  # times as many judgements from so many rows on; with fewer they over-fit
 SHORTER, SHORTEST = 0.75, 0.4  # factors of length-scales that are tried with more points,
@@ -154,17 +155,23 @@ class Tuner:
 
     def _refined(self, entries: Sequence[Entry], candidates: Candidates) -> list[Entry]:
         """The search goes on with more rows and points; what is far behind then is dropped."""
-        n_rows, n_points, few = REFINED
-        n_rows = max(FEWEST_REFINED, int(n_rows / np.sqrt(self.head.n_functions)))  # each function takes its time
         refined = list[Entry]()
         for entry in entries:
             if not refined or self._has_time():
-                rows = self._rows(candidates.scalers[entry.scale], self._first_rows(n_rows), entry)
-                kernel = self._as(entry.name, entry.kernel, candidates)
-                stage = (n_rows, n_points, few) if refined else self._longer(REFINED)
-                refined.append(self._searched("refined", entry.scale, entry.name, rows, kernel, entry.judgement, stage))
+                refined.append(self._refined_alone(entry, candidates, leads=not refined))
         best = min(refined, key=lambda entry: entry.score)
         return sorted((entry for entry in refined if self._is_close(entry, best)), key=lambda entry: entry.score)
+
+    def _refined_alone(self, entry: Entry, candidates: Candidates, *, leads: bool) -> Entry:
+        """Points are drawn again in the middle, so that the kernel does not suit only some of them."""
+        n_rows, n_points, few = REFINED
+        n_rows = max(FEWEST_REFINED, int(n_rows / np.sqrt(self.head.n_functions)))  # each function takes its time
+        stage = n_rows, n_points, self._longer(REFINED)[2] if leads else few
+        rows, last = self._rows(candidates.scalers[entry.scale], self._first_rows(n_rows), entry), entry
+        for _ in range(ROUNDS):
+            kernel = self._as(last.name, last.kernel, candidates)
+            last = self._searched("refined", last.scale, last.name, rows, kernel, last.judgement, stage)
+        return last
 
     def _with_effects(self, entries: Sequence[Entry]) -> list[Entry]:
         """Effects of one column or two, where the residuals of the best entry ask for them (D26, D27)."""
@@ -184,7 +191,7 @@ class Tuner:
         same = [entry for entry in tried if entry is not best and entry.rows.source.n_rows == best.rows.source.n_rows]
         lines = [best, *(entry for entry in same if self._is_close(entry, best))]
         began = time.monotonic()
-        tries = [(entry, kernel) for entry in lines[:MOST_SCALINGS] for kernel in _around(entry.kernel)]
+        tries = [(entry, kernel) for entry in lines[:MOST_SCALINGS] for kernel in neighbours(entry.kernel, DESIGN)]
         found = [one for given in tries if (one := self._neighbour(*given)) is not None]
         self.log.fail(len(tries) - len(found))
         if not found:
@@ -389,12 +396,3 @@ class Tuner:
         if entry is None or not self.base_rates:
             return (0.0,) * self.head.n_functions
         return tuple(self.head.prior_means(entry.prior_variance, entry.judgement.link))
-
-
-def _around(kernel: Kernel) -> list[Kernel]:
-    """Kernels like this one, each of them once: some may have nothing to stretch, or be at their bounds."""
-    found = list[Kernel]()
-    for factors in DESIGN:
-        if (other := kernel.stretched(*factors)) not in found:
-            found.append(other)
-    return found
