@@ -120,9 +120,10 @@ def test_scalings_that_fresh_rows_cannot_tell_apart_go_on_together():
     ranks = ColumnScaler(np.zeros(D), np.full(D, 1.1))  # only those are another model with relevance
     entries, report = committee(a_sample(900), {"plain": PLAIN, "quantile": ranks}, relevance=True, whole_recipe=False)
     assert sorted(entry.scale for entry in entries) == ["plain", "quantile"]
-    assert sorted(trial.scale for trial in report.trials if trial.what == "refined") == ["plain", "quantile"]
+    last = [trial for trial in report.trials if trial.what == "refined"][tuning.ROUNDS - 1 :: tuning.ROUNDS]
+    assert sorted(trial.scale for trial in last) == ["plain", "quantile"]
     best, other = entries
-    assert best.trial.loo == min(trial.loo for trial in report.trials if trial.what == "refined")
+    assert best.trial.loo == min(trial.loo for trial in last)
     assert other.trial in report.trials
     entries, _ = committee(a_sample(900), {"plain": PLAIN, "quantile": HIDING}, relevance=True, whole_recipe=False)
     assert [entry.scale for entry in entries] == ["plain"]
@@ -134,7 +135,8 @@ def test_what_is_far_behind_after_refinement_is_dropped():
         tuner = a_tuner(a_sample(900))
         entries = tuner._refined([tuner._first(scale, found, "rbf") for scale in scales], found)
         assert [entry.scale for entry in entries] == ["plain"]
-        assert [trial.scale for trial in tuner.log.report.trials if trial.what == "refined"] == list(scales)
+        refined = [trial.scale for trial in tuner.log.report.trials if trial.what == "refined"]
+        assert refined == [scale for scale in scales for _ in range(tuning.ROUNDS)]
 
 
 def test_searches_are_longer_where_rows_are_many(monkeypatch):
@@ -146,7 +148,8 @@ def test_searches_are_longer_where_rows_are_many(monkeypatch):
     for least in (600, 601):
         monkeypatch.setattr(tuning, "LONGER_FROM", least)
         tuned(a_sample(600))
-    assert judged == [4, int(tuning.LONGER * 3), 4, 3]  # the first, and the one that refines it
+    # The first, and those that refine it.
+    assert judged == [4, *[int(tuning.LONGER * 3)] * tuning.ROUNDS, 4, *[3] * tuning.ROUNDS]
 
 
 def test_more_rows_refine_the_kernel():
@@ -156,11 +159,37 @@ def test_more_rows_refine_the_kernel():
     assert many.rows.source.n_rows == 800
     assert [(trial.what, trial.n_rows) for trial in report.trials] == [
         ("first", 150),
-        ("refined", 800),
+        *[("refined", 800)] * tuning.ROUNDS,
         ("more points", 800),
     ]
     assert report.trials[-1].n_inducing == 2 * report.trials[-2].n_inducing
     assert many.gained == pytest.approx(report.trials[-2].loo - report.trials[-1].loo)
+
+
+def test_the_points_of_the_last_search_are_drawn_again():
+    tuner, found = a_tuner(a_sample(900)), candidates({"plain": PLAIN})
+    seen = []
+
+    def noted(rows, family, start, most):
+        seen.append(family.points)
+        return hyperparameters.search(rows, family, start, most)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tuning, "search", noted)
+        tuner._refined([tuner._first("plain", found, "rbf")], found)
+    assert len(seen) == 1 + tuning.ROUNDS
+    assert not np.array_equal(seen[-1], seen[-2])
+
+
+def test_shorter_length_scales_are_taken_with_more_points_only_if_they_gain(monkeypatch):
+    monkeypatch.setattr(tuning, "WORTH_SHORTENING", -1.0)
+    for least, shortens in ((-1.0, True), (1.0, False)):  # always, and never
+        monkeypatch.setattr(tuning, "LEAST_GAIN", least)
+        tuner, found = a_tuner(a_sample(900)), candidates({"plain": PLAIN})
+        first = tuner._refined([tuner._first("plain", found, "rbf")], found)
+        before = np.mean(first[0].kernel.length_scales)
+        entry, *_ = tuner._with_more_points(first)
+        assert (np.mean(entry.kernel.length_scales) < 0.9 * before) == shortens
 
 
 def test_what_is_fixed_stays_and_is_tried_once():
