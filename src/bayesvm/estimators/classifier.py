@@ -38,8 +38,8 @@ class BayesianSVC(BaseBayesianSVC):
         bounds are not "fixed", and has one length-scale or one for every feature, as given.
     n_inducing : int, "auto" or None
         Number of inducing points of each member. "auto": 300. On its last sample, tuning also tries twice its own
-        number of points; if that lowers the leave-one-out log loss by .004, the fit has up to 1,000 points, and by .012
-        up to 2,000. Beyond 300 there are at most half as many points as rows, and rows × points² is at most 1.5·10¹⁰,
+        number of points; if that lowers the leave-one-out log loss by .002, the fit has up to 1,000 points, and by .012
+        up to 2,000. Beyond 300 there are at most half as many points as rows, and rows × points² is at most 2·10¹⁰,
         shared by the members. There are never more points than distinct rows.
         None: every distinct row, the full batch model of the paper.
     max_inducing : int
