@@ -76,11 +76,16 @@ def mixed_uncertainty(parts: Parts, logs: Value, n_classes: int) -> dict[str, Va
     split = {"total": total, "aleatoric": aleatoric, "epistemic": total - aleatoric}
     if n_classes > 2:
         return split
-    m, v = mixed_moments(parts)
-    no_variance, stated = m.graph.constant(0.0, np.float64), exp(logs).columns([1])
+    stated = exp(logs).columns([1])
+    no_variance = stated.graph.constant(0.0, np.float64)
 
-    def at(f: Value) -> Value:
-        return parts.mixed(lambda _, link: exp(BINARY[type(link)](link, f, no_variance)[1]))
+    def reach(side: float) -> Value:
+        def squares(member: MemberNodes, link: Any) -> Value:
+            at, own = BINARY[type(link)], exp(log_probabilities(link, member.mean, member.variance)).columns([1])
+            end = exp(at(link, member.mean + sqrt(member.variance) * (side * REACH), no_variance)[1])
+            out, apart = maximum((end - own) * side, 0.0), (own - stated) * REACH
+            return out * out + apart * apart
 
-    reach = sqrt(v) * REACH
-    return split | {"lower": minimum(at(m - reach), stated), "upper": maximum(at(m + reach), stated)}
+        return sqrt(parts.mixed(squares))
+
+    return split | {"lower": maximum(stated - reach(-1.0), 0.0), "upper": minimum(stated + reach(1.0), 1.0)}

@@ -26,7 +26,7 @@ from bayesvm.core.links import (
     fit_two_probits,
     signs,
 )
-from bayesvm.core.members import MemberMoments, mixed_moments
+from bayesvm.core.members import MemberMoments, mixed
 
 TWO_PROBITS_FROM = 2_000  # rows; with fewer, two probits follow noise
 REACH = float(norm.ppf(0.975))  # standard deviations of a 95 % interval to either side
@@ -89,16 +89,20 @@ class Binary(ClassHead):
         return parts
 
     def interval(self, parts: Sequence[MemberMoments]) -> dict[str, Array]:
-        """From the moments of f over all members."""
-        m, v = mixed_moments(parts)
-        stated, reach = self.probabilities(parts)[:, 1], REACH * np.sqrt(v)
+        """``p̄ ± √Σ ν ((end - p)² + z² (p - p̄)²)``: each member's own reach and their disagreement, side by side (D25).
 
-        def at(f: Array) -> Array:
-            rows = (slice(None) if part.rows is None else part.rows for part in parts)
-            moved = [
-                part._replace(mean=f[some], variance=np.zeros(f[some].shape))
-                for part, some in zip(parts, rows, strict=True)
-            ]
-            return self.probabilities(moved)[:, 1]
+        Members have scales of f of their own, so that moments of f over all of them say little about probabilities.
+        """
+        stated = self.probabilities(parts)[:, 1]
 
-        return {"lower": np.minimum(at(m - reach), stated), "upper": np.maximum(at(m + reach), stated)}
+        def reach(side: float) -> Array:
+            def squares(part: MemberMoments) -> Array:
+                m, v = part.mean[:, 0], part.variance[:, 0]
+                own = ndtr(part.link.score(m, v))
+                end = ndtr(part.link.score(m + side * REACH * np.sqrt(v), np.zeros(len(m))))
+                apart = own - stated[slice(None) if part.rows is None else part.rows]
+                return np.asarray(np.maximum(side * (end - own), 0.0) ** 2 + (REACH * apart) ** 2)
+
+            return np.sqrt(mixed(parts, squares))
+
+        return {"lower": np.maximum(stated - reach(-1.0), 0.0), "upper": np.minimum(stated + reach(1.0), 1.0)}
