@@ -303,7 +303,9 @@ def test_frames_from_parquet_keep_their_partitions_together(tmp_path):
     ("model", "close"),
     [
         (BayesianSVC(**PLAIN), 1e-3),
-        (BayesianSVC(n_inducing=20, random_state=0), 0.01),  # tuned on the rows in another order: another committee
+        # Tuned on the rows in another order, which ends in another committee: only copies that were not recognised
+        # would change leave-one-out by more (to less than .1).
+        (BayesianSVC(n_inducing=20, random_state=0), 0.05),
     ],
     ids=repr,
 )
