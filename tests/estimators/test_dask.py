@@ -304,7 +304,7 @@ def test_frames_from_parquet_keep_their_partitions_together(tmp_path):
     [
         (BayesianSVC(**PLAIN), 1e-3),
         # Tuned on the rows in another order, which ends in another committee: only copies that were not recognised
-        # would change leave-one-out by more (to less than .1).
+        # would change leave-one-out by far more.
         (BayesianSVC(n_inducing=20, random_state=0), 0.05),
     ],
     ids=repr,
