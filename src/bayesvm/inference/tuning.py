@@ -107,7 +107,7 @@ class Tuner:
     def _with_relevance(self, best: Entry, tried: Sequence[Entry], candidates: Candidates) -> list[Entry]:
         """A length-scale for every feature, if that is better on fresh rows; then the other kernels.
 
-        Scalings that fresh rows cannot tell apart are kept, and with few rows the kernels, too.
+        Keeps scalings that fresh rows cannot distinguish, and with few rows the kernels too.
         """
         close = [entry for entry in tried if entry.score < best.score + WORTH_RELEVANCE]
         linear = [entry for entry in close if entry.scale != "quantile"]
@@ -154,7 +154,7 @@ class Tuner:
         return len(self.sample.y) >= 1.5 * n_rows
 
     def _refined(self, entries: Sequence[Entry], candidates: Candidates) -> list[Entry]:
-        """The search goes on with more rows and points; what is far behind then is dropped."""
+        """Continue the search with more rows and points, and drop what is far behind then."""
         refined = list[Entry]()
         for entry in entries:
             if not refined or self._has_time():
