@@ -8,6 +8,7 @@ from bayesvm.core.kernels import (
     RBF,
     Constant,
     Kernel,
+    Laplacian,
     Linear,
     LogNormal,
     Matern,
@@ -18,5 +19,5 @@ from bayesvm.core.kernels import (
     Sum,
 )
 
-__all__ = ["RBF", "Constant", "Kernel", "Linear", "LogNormal", "Matern", "Parameter", "RationalQuadratic"]
-__all__ += ["SharedLogNormal", "Stationary", "Sum"]
+__all__ = ["RBF", "Constant", "Kernel", "Laplacian", "Linear", "LogNormal", "Matern", "Parameter"]
+__all__ += ["RationalQuadratic", "SharedLogNormal", "Stationary", "Sum"]

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.utils import check_array
 
 from bayesvm.core.features import InducingFeatures
-from bayesvm.core.kernels import NAMED, Kernel, Stationary, with_broad_component
+from bayesvm.core.kernels import NAMED, Kernel, LengthScaled, with_broad_component
 from bayesvm.estimators._attributes import FittedAttribute
 from bayesvm.estimators.base import BaseBayesianSVC
 from bayesvm.estimators.effects import column_effects
@@ -19,7 +19,7 @@ from bayesvm.inference.effects import relevance
 from bayesvm.inference.fitted import Fitted
 from bayesvm.inference.kernel_model import KernelModel
 
-AUTO_KERNELS = ("rbf", "matern32")  # among which tuning chooses
+AUTO_KERNELS = ("rbf", "laplacian")  # among which tuning chooses
 
 
 class BayesianSVC(BaseBayesianSVC):
@@ -243,7 +243,7 @@ class BayesianSVC(BaseBayesianSVC):
         kernels = {name if isinstance(name, str) else type(name).__name__: _kernel(name, n_features) for name in names}
         if isinstance(wanted, str) and self.tune in {"auto", "loo"}:
             kernels = {
-                name: with_broad_component(kernel, n_features) if isinstance(kernel, Stationary) else kernel
+                name: with_broad_component(kernel, n_features) if isinstance(kernel, LengthScaled) else kernel
                 for name, kernel in kernels.items()
             }
         return KernelModel(

@@ -109,13 +109,13 @@ class KernelModel:
         size = self.size(raw.n_rows, entries[0].gained, len(entries))
         found, chosen = (
             list[Prepared](),
-            dict[str | None, Array](),
-        )  # points by scaling, where the kernel's shape is the same
+            dict[tuple[str | None, str], Array](),
+        )  # points by scaling and kernel, where the kernel's shape is the same
         for entry in entries:
-            found.append(self._prepared(entry, candidates, raw, size, tuner, session, chosen.get(entry.scale)))
+            found.append(self._prepared(entry, candidates, raw, size, tuner, session, chosen.get((entry.scale, entry.name))))
             features = found[-1].features
             if isinstance(features, InducingFeatures) and not entry.kernel.has_relevance:
-                chosen[entry.scale] = features.inducing_points
+                chosen[entry.scale, entry.name] = features.inducing_points
         session.clock.stop.settle()
         return replace(found[0], report=log.report, others=tuple(found[1:]))
 

@@ -39,7 +39,6 @@ Stage = tuple[int, int, int]
 FIRST: Stage = (1_000, 100, 8)
 FEW_POINTS = 80
 RELEVANCE: Stage = (2_000, FEW_POINTS, 16)
-OTHER: Stage = (2_000, FEW_POINTS, 6)
 REFINED: Stage = (8_000, 160, 6)
 ROUNDS = 2
 EFFECTS, FEW_EFFECTS = 5, 3  # judgements for effects that were admitted: of the best kernel, and of others
@@ -53,13 +52,13 @@ RELEVANCE_FROM = 1_000  # rows below which a length-scale for every feature was 
 ROWS_PER_FEATURE = 10
 SAFE_RELEVANCE, SAFE_ROWS_PER_FEATURE = 5_000, 50
 CLOSE = 0.02  # log loss by which another scaling may be behind and still be worth averaging
-ONE_KERNEL_FROM = 5_000  # rows, times functions, from which one kernel is chosen for each scaling
+ONE_SCALING_FROM = 5_000  # rows, times functions, from which one scaling is chosen for each kernel
 FEWEST_REFINED = 2_000  # rows, however many functions there are
 CLEARLY = 0.003  # log loss by which another scaling or kernel must be better than the plain one
 
 # Around the kernel that suits few rows best: factors of the length-scale and of the variance.
 DESIGN = ((1.0, 1.0), (0.6, 1.0), (1.7, 1.0), (1.0, 0.3), (1.0, 3.5))
-MOST_SCALINGS = 2  # that such kernels are tried for
+MOST_LINES = 3  # kernels, each with its scaling, that neighbours are tried of
 
 
 @dataclass(frozen=True)
@@ -78,23 +77,22 @@ class Tuner:
     most_points: int = 1_000_000  # of the fit that will follow; a kernel tuned with more would not suit it
 
     def tune(self, candidates: Candidates) -> list[Entry]:
-        """The recipe: scaling, relevance, kernel, then more rows and points. The best comes first.
+        """The recipe: for every kernel scaling and relevance, then more rows and points. The best comes first.
 
         The others are worth averaging with it.
         """
-        # With few rows the smoothest kernel is the safest; with many, a rough one was better on most tables.
-        first = list(candidates.kernels)[-1 if self._many_rows() else 0]
-        plain, *scales = candidates.scalers
-        tried, lines = [self._first(plain, candidates, first)], list[Entry]()
+        first, *others = [(name, scale) for name in candidates.kernels for scale in candidates.scalers]
+        tried, lines = [self._first(*first, candidates)], list[Entry]()
         with suppress(Stopped):  # the stage under way is abandoned
-            tried += [self._first(scale, candidates, first) for scale in scales if self._has_time()]
-            lines = [best := self._best(tried, errors=2.0)]
+            tried += [self._first(*other, candidates) for other in others if self._has_time()]
+            by_kernel = [[entry for entry in tried if entry.name == name] for name in candidates.kernels]
+            lines = _ranked([self._best(entries, errors=2.0) for entries in by_kernel if entries])
             if candidates.relevance and self._many_rows() and self._has_time():
-                lines = self._with_relevance(best, tried, candidates)
+                lines = _ranked([line for entries in by_kernel if entries for line in self._with_relevance(entries, candidates)])
             if self._is_more(REFINED, lines[0].trial) and lines[0].kernel.learned() and self._has_time():
                 lines = self._refined(lines, candidates)
             if candidates.whole_recipe and self._has_time():
-                lines = self._with_effects(lines) if self._many_rows() else self._around(lines[0], tried)
+                lines = self._with_effects(lines) if self._many_rows() else self._around(tried)
             lines = self._with_more_points(lines)
         self.clock.stop.settle()
         lines = lines or [self._best(tried, errors=2.0)]
@@ -104,11 +102,12 @@ class Tuner:
         )
         return lines
 
-    def _with_relevance(self, best: Entry, tried: Sequence[Entry], candidates: Candidates) -> list[Entry]:
-        """A length-scale for every feature, if that is better on fresh rows; then the other kernels.
+    def _with_relevance(self, tried: Sequence[Entry], candidates: Candidates) -> list[Entry]:
+        """A length-scale for every feature of one kernel, if that is better on fresh rows.
 
-        Keeps scalings that fresh rows cannot distinguish, and with few rows the kernels too.
+        With few rows, other scalings that fresh rows cannot distinguish are kept, too.
         """
+        best = self._best(tried, errors=2.0)
         close = [entry for entry in tried if entry.score < best.score + WORTH_RELEVANCE]
         linear = [entry for entry in close if entry.scale != "quantile"]
         if linear:  # with a length-scale for every column, all scalings but the ranks are the same model
@@ -120,26 +119,13 @@ class Tuner:
         rivals = learned if self.effective_rows >= self._safely_many() else [best, *learned]
         anew = [self._seen_anew(entry, candidates, half, n_points) for entry in rivals]
         best = self._best(anew)
-        lines = [best, *(entry for entry in anew if entry.scale != best.scale and self._is_close(entry, best))]
-        if self._few_rows():
-            isotropic, other_half = {entry.scale: entry for entry in tried}, slice(half, 2 * half)
-            return lines + [
-                self._relevance(isotropic[entry.scale], candidates, name, other_half)
-                for entry in lines
-                for name in candidates.kernels
-                if name != entry.name and entry.kernel.has_relevance
-            ]
-        return [self._with_best_kernel(entry, candidates) for entry in lines]
+        if not self._few_rows():
+            return [best]
+        return [best, *(entry for entry in anew if entry.scale != best.scale and self._is_close(entry, best))]
 
     def _few_rows(self) -> bool:
-        """Whether kernels cannot be told apart, so that all of them become members."""
-        return len(self.sample.y) * self.head.n_functions < ONE_KERNEL_FROM
-
-    def _with_best_kernel(self, entry: Entry, candidates: Candidates) -> Entry:
-        """The entry, or another kernel with its length-scales that is better on fresh rows."""
-        half, n_points = self._half(), RELEVANCE[1]
-        others = [self._other(entry, name, candidates) for name in candidates.kernels if name != entry.name]
-        return self._best([entry, *(self._seen_anew(other, candidates, half, n_points) for other in others)])
+        """Whether scalings cannot be told apart, so that all of them become members."""
+        return len(self.sample.y) * self.head.n_functions < ONE_SCALING_FROM
 
     def _safely_many(self) -> float:
         """Rows from which relevance is learned without comparing it with one length-scale."""
@@ -169,8 +155,7 @@ class Tuner:
         stage = n_rows, n_points, self._longer(REFINED)[2] if leads else few
         rows, last = self._rows(candidates.scalers[entry.scale], self._first_rows(n_rows), entry), entry
         for _ in range(ROUNDS):
-            kernel = self._as(last.name, last.kernel, candidates)
-            last = self._searched("refined", last.scale, last.name, rows, kernel, last.judgement, stage)
+            last = self._searched("refined", last.scale, last.name, rows, last.kernel, last.judgement, stage)
         return last
 
     def _with_effects(self, entries: Sequence[Entry]) -> list[Entry]:
@@ -186,12 +171,13 @@ class Tuner:
         most = EFFECTS if leads else FEW_EFFECTS
         return self._found("effects", entry.scale, entry.name, entry.rows, family, entry.judgement, most)
 
-    def _around(self, best: Entry, tried: Sequence[Entry]) -> list[Entry]:
-        """Kernels like the best one, and like those of other scalings; the ones that an average needs (D28)."""
-        same = [entry for entry in tried if entry is not best and entry.rows.source.n_rows == best.rows.source.n_rows]
-        lines = [best, *(entry for entry in same if self._is_close(entry, best))]
+    def _around(self, tried: Sequence[Entry]) -> list[Entry]:
+        """Kernels like the best ones of all families and scalings; those that an average needs (D28)."""
+        best = min(tried, key=lambda entry: entry.score)
+        same = [entry for entry in _ranked(tried) if entry.rows.source.n_rows == best.rows.source.n_rows]
+        lines = [entry for entry in same if self._is_close(entry, best)][:MOST_LINES]
         began = time.monotonic()
-        tries = [(entry, kernel) for entry in lines[:MOST_SCALINGS] for kernel in neighbours(entry.kernel, DESIGN)]
+        tries = [(entry, kernel) for entry in lines for kernel in neighbours(entry.kernel, DESIGN)]
         found = [one for given in tries if (one := self._neighbour(*given)) is not None]
         self.log.fail(len(tries) - len(found))
         if not found:
@@ -288,22 +274,19 @@ class Tuner:
         trial = replace(entry.trial, what="learned points", n_inducing=len(points), loo=found.best.loo, seconds=seconds)
         return replace(entry, judgement=found.best, trial=self.log.add(trial))
 
-    def _first(self, scale: str | None, candidates: Candidates, name: str) -> Entry:
+    def _first(self, name: str, scale: str | None, candidates: Candidates) -> Entry:
         """One length-scale for all features, from the usual start."""
         rows = self._rows(candidates.scalers[scale], self._first_rows(FIRST[0]), None)
         n_rows, n_points, most = FIRST
         stage = (n_rows, FEW_POINTS if self._many_rows() else n_points, most)  # for later stages, or for good
         return self._searched("first", scale, name, rows, candidates.kernels[name], None, stage)
 
-    def _relevance(
-        self, entry: Entry, candidates: Candidates, name: str | None = None, half: slice | None = None
-    ) -> Entry:
-        """A length-scale for every feature, from an entry with one; perhaps of another kernel, on the other half."""
-        name = name or entry.name
-        kernel = self._as(name, entry.kernel, candidates).per_feature(self.sample.X.shape[1])
-        rows = self._rows(candidates.scalers[entry.scale], half or slice(0, self._half()), entry)
+    def _relevance(self, entry: Entry, candidates: Candidates) -> Entry:
+        """A length-scale for every feature, from an entry with one."""
+        kernel = entry.kernel.per_feature(self.sample.X.shape[1])
+        rows = self._rows(candidates.scalers[entry.scale], slice(0, self._half()), entry)
         stage = self._longer(RELEVANCE)
-        return self._searched("relevance", entry.scale, name, rows, kernel, entry.judgement, stage)
+        return self._searched("relevance", entry.scale, entry.name, rows, kernel, entry.judgement, stage)
 
     def _longer(self, stage: Stage) -> Stage:
         """A stage with more judgements, if there are rows enough for them."""
@@ -330,15 +313,6 @@ class Tuner:
         trial = replace(entry.trial, what="on fresh rows", loo=found.loo, seconds=0.0)
         trial = replace(trial, n_rows=rows.source.n_rows, n_inducing=len(inducing_features(found).inducing_points))
         return replace(entry, fresh=found, trial=self.log.add(trial))
-
-    def _other(self, entry: Entry, name: str, candidates: Candidates) -> Entry:
-        """Another family with the length-scales found."""
-        kernel = self._as(name, entry.kernel, candidates)
-        return self._searched("kernel", entry.scale, name, entry.rows, kernel, entry.judgement, OTHER)
-
-    def _as(self, name: str, kernel: Kernel, candidates: Candidates) -> Kernel:
-        """A kernel's parameters in the family of that name."""
-        return candidates.kernels[name].with_parameters_of(kernel)
 
     def _searched(
         self,
@@ -396,3 +370,8 @@ class Tuner:
         if entry is None or not self.base_rates:
             return (0.0,) * self.head.n_functions
         return tuple(self.head.prior_means(entry.prior_variance, entry.judgement.link))
+
+
+def _ranked(entries: Sequence[Entry]) -> list[Entry]:
+    """The best first."""
+    return sorted(entries, key=lambda entry: entry.score)

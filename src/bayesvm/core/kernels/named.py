@@ -7,11 +7,12 @@ from collections.abc import Callable
 from math import sqrt
 
 from bayesvm.core.kernels.kernel import Kernel, Sum
+from bayesvm.core.kernels.laplacian import Laplacian
 from bayesvm.core.kernels.linear import Linear
 from bayesvm.core.kernels.matern import Matern
 from bayesvm.core.kernels.rational_quadratic import RationalQuadratic
 from bayesvm.core.kernels.rbf import RBF
-from bayesvm.core.kernels.stationary import Stationary
+from bayesvm.core.kernels.stationary import LengthScaled
 
 NAMED: dict[str, Callable[[int], Kernel]] = {
     "auto": lambda d: RBF(sqrt(d), 4.0),  # unless there is tuning, which tries several
@@ -20,6 +21,7 @@ NAMED: dict[str, Callable[[int], Kernel]] = {
     "matern32": lambda d: Matern(sqrt(d), 4.0, nu=1.5),
     "matern52": lambda d: Matern(sqrt(d), 4.0, nu=2.5),
     "rational_quadratic": lambda d: RationalQuadratic(sqrt(d), 4.0),
+    "laplacian": lambda d: Laplacian(float(d), 4.0),
     "linear": lambda d: Linear(4.0 / d, variance_bounds=(0.04 / d, 40.0 / d)),
 }
 
@@ -27,7 +29,7 @@ BROAD = 7.0  # times the usual distance between rows: flat among the data, and z
 BROAD_VARIANCE = 4.0
 
 
-def with_broad_component(kernel: Stationary, n_features: int) -> Sum:
+def with_broad_component(kernel: LengthScaled, n_features: int) -> Sum:
     """A kernel and a second one that is nearly constant among the data (D26).
 
     It does what the bias of an SVM does, where rows lie outside the reach of the first one; far from all data it is

@@ -30,16 +30,18 @@ class LogNormal:
 class SharedLogNormal:
     """The mean of the logarithms is normal around ``log median``, the entries are normal around their mean.
 
-    Without a median it is √D, where two independent standardised rows are at d² = 2 on average.
+    Without a median it is a power of D: √D, where two independent standardised rows are at d² = 2 on average, or D for
+    a distance that adds up absolute differences.
     """
 
     deviation: float = 1.0  # of the mean
     spread: float = 1.0  # of an entry around the mean
     median: float | None = None
+    power: float = 0.5  # of D
 
     def __call__(self, logs: Array, n_features: int) -> tuple[float, Array]:
         mean = logs.mean()
-        away = mean - (0.5 * np.log(n_features) if self.median is None else np.log(self.median))
+        away = mean - (self.power * np.log(n_features) if self.median is None else np.log(self.median))
         apart = logs - mean
         value = 0.5 * (away / self.deviation) ** 2 + 0.5 * float(apart @ apart) / self.spread**2
         return float(value), away / self.deviation**2 / len(logs) + apart / self.spread**2

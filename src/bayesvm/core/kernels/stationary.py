@@ -1,4 +1,4 @@
-"""Core: kernels that are a function of a distance, all from one method (D2): matrices, adjoints (D15), diagonals."""
+"""Core: kernels with length-scales; those of a Euclidean distance are written as one method (D2, D15)."""
 
 from __future__ import annotations
 
@@ -23,18 +23,8 @@ UNIT = 1e-12  # by which f(0) may differ from one
 FARTHEST = 1e150  # from the points; a row as far has a slope of zero, and its square must not overflow
 
 
-class Stationary(Kernel):
-    """``σ² f(d²)`` with ``d² = Σ_j (x_j - z_j)² / ℓ_j²``; a kernel of this kind needs one method, ``profile``.
-
-    Parameters
-    ----------
-    length_scale : float or array of shape (n_features,)
-        One for all features, or one for each.
-    variance : float
-        The σ².
-    length_scale_bounds, variance_bounds : (low, high) or "fixed"
-        Where tuning may go; "fixed" keeps the value.
-    """
+class LengthScaled(Kernel):
+    """A kernel of the differences ``(x_j - z_j)/ℓ_j`` with ``k(x, x) = σ²``."""
 
     parameters = {"length_scale": LENGTH_SCALE, "variance": VARIANCE}  # noqa: RUF012  (never changed)
 
@@ -50,6 +40,43 @@ class Stationary(Kernel):
         self.length_scale_bounds = length_scale_bounds
         self.variance_bounds = variance_bounds
 
+    def diagonal(self, X: Array) -> Array:
+        return np.full(len(X), self.checked_variance)
+
+    def pull_diagonal(self, X: Array, adjoint: Array) -> ByParameter:
+        zeros = {name: np.zeros(1) for name in self.parameters}
+        along = {"length_scale": np.zeros(X.shape[1]), "variance": np.array([self.variance * adjoint.sum()])}
+        return zeros | along
+
+    @property
+    def checked_variance(self) -> float:
+        """σ², if it is positive."""
+        return float(positive("variance", self.variance))
+
+    def inverse_scale(self, n_columns: int) -> Array:
+        """``1/ℓ_j`` of every column."""
+        scale = np.asarray(positive("length_scale", self.length_scale), np.float64)
+        if scale.ndim and scale.shape != (n_columns,):
+            raise ValueError(
+                f"length_scale has shape {scale.shape}, but the inputs have {n_columns} columns; "
+                "give one number, or one per column"
+            )
+        return np.broadcast_to(1 / scale, n_columns)
+
+
+class Stationary(LengthScaled):
+    """``σ² f(d²)`` with ``d² = Σ_j (x_j - z_j)² / ℓ_j²``; a kernel of this kind needs one method, ``profile``.
+
+    Parameters
+    ----------
+    length_scale : float or array of shape (n_features,)
+        One for all features, or one for each.
+    variance : float
+        The σ².
+    length_scale_bounds, variance_bounds : (low, high) or "fixed"
+        Where tuning may go; "fixed" keeps the value.
+    """
+
     @abstractmethod
     def profile(self, squared: Any) -> tuple[Any, Any]:
         """``f(d²)`` and ``-2 f'(d²)`` for an array of d², which is not to be changed, written with NumPy functions.
@@ -59,7 +86,7 @@ class Stationary(Kernel):
         """
 
     def against(self, Z: Array, dtype: npt.DTypeLike = np.float64) -> CrossKernel:
-        variance, intercept = float(positive("variance", self.variance)), 0.0
+        variance, intercept = self.checked_variance, 0.0
         if abs(at_zero := float(self._value(np.zeros(1))[0]) - 1) > UNIT:
             name = type(self).__name__
             raise ValueError(
@@ -75,15 +102,12 @@ class Stationary(Kernel):
         distances = self._distances(Z, dtype, factor, intercept)
         return StationaryAgainst(distances, formula(calls), clamped=not smooth)
 
-    def diagonal(self, X: Array) -> Array:
-        return np.full(len(X), float(positive("variance", self.variance)))
-
     def recorded(self, X: Array, Z: Array) -> Recorded:
         """With ``A = adjoint · slope``, ``slope = -2 σ² f'(d²)`` (D15):
 
         ``∂/∂log ℓ_j = Σ A (x_j - z_j)²/ℓ_j²``, ``∂/∂log σ² = Σ adjoint k``, ``∂/∂z_m = Σ_i A_im (x_i - z_m)/ℓ²``.
         """
-        variance, distances = float(positive("variance", self.variance)), self._distances(Z, X.dtype)
+        variance, distances = self.checked_variance, self._distances(Z, X.dtype)
         squared = distances.clamp(distances(X, Workspace()))
         squared.flags.writeable = False
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -102,11 +126,6 @@ class Stationary(Kernel):
             return KernelGradient(parameters | by_shape, (drawn - by_point[:, None] * points) * inverse_square)
 
         return Recorded(value, pull)
-
-    def pull_diagonal(self, X: Array, adjoint: Array) -> ByParameter:
-        zeros = {name: np.zeros(1) for name in self.parameters}
-        along = {"length_scale": np.zeros(X.shape[1]), "variance": np.array([self.variance * adjoint.sum()])}
-        return zeros | along
 
     def _by_shape(self, squared: Array, adjoint: Array) -> ByParameter:
         """``Σ adjoint ∂k/∂log p`` of the parameters p that the profile has, by central differences of it."""
@@ -132,13 +151,7 @@ class Stationary(Kernel):
         out[...] = self._value(squared)
 
     def _distances(self, Z: Array, dtype: npt.DTypeLike, slope: float = 1.0, intercept: float = 0.0) -> AffineDistances:
-        scale = np.asarray(positive("length_scale", self.length_scale), np.float64)
-        if scale.ndim and scale.shape != (Z.shape[1],):
-            raise ValueError(
-                f"length_scale has shape {scale.shape}, but the inputs have {Z.shape[1]} columns; "
-                "give one number, or one per column"
-            )
-        return AffineDistances.between(Z, np.broadcast_to(1 / scale, Z.shape[1]), slope, intercept, dtype)
+        return AffineDistances.between(Z, self.inverse_scale(Z.shape[1]), slope, intercept, dtype)
 
 
 @dataclass(frozen=True)
