@@ -89,7 +89,7 @@ class Tuner:
             lines = _ranked([self._best(entries, errors=2.0) for entries in by_kernel if entries])
             if candidates.relevance and self._many_rows() and self._has_time():
                 lines = _ranked([line for entries in by_kernel if entries for line in self._with_relevance(entries, candidates)])
-            if self._is_more(REFINED, lines[0].trial) and lines[0].kernel.learned() and self._has_time():
+            if self._is_more(REFINED, lines[0]) and lines[0].kernel.learned() and self._has_time():
                 lines = self._refined(lines, candidates)
             if candidates.whole_recipe and self._has_time():
                 lines = self._with_effects(lines) if self._many_rows() else self._around(tried)
@@ -114,10 +114,9 @@ class Tuner:
             nearest = self._best(linear, errors=2.0)
             close = [entry for entry in close if entry is nearest or entry.scale == "quantile"]
         learned = [self._relevance(entry, candidates) for entry in close]
-        half, n_points = self._half(), RELEVANCE[1]
         # One length-scale for all is a special case, and needs no defence where many rows will be learned from.
         rivals = learned if self.effective_rows >= self._safely_many() else [best, *learned]
-        anew = [self._seen_anew(entry, candidates, half, n_points) for entry in rivals]
+        anew = [self._seen_anew(entry, candidates) for entry in rivals]
         best = self._best(anew)
         if not self._few_rows():
             return [best]
@@ -241,12 +240,12 @@ class Tuner:
         features = InducingFeatures.build(entry.kernel, points, np.float32, entry.features.effects)
         return judge(rows, features, entry.judgement, FIRST_UPDATES)
 
-    def _is_more(self, stage: Stage, last: Trial) -> bool:
-        """Whether a stage has many more rows, or points, than the last trial."""
+    def _is_more(self, stage: Stage, entry: Entry) -> bool:
+        """Whether a stage has many more rows, or points, than an entry was learned with."""
         n_rows, n_points, _ = stage
         rows, points = len(self.sample.y), min(len(self.sample.y), self.most_points)
-        return min(rows, n_rows) >= 1.5 * last.n_rows or (
-            self._many_rows() and min(points, n_points) >= 2 * last.n_inducing
+        return min(rows, n_rows) >= 1.5 * entry.rows.source.n_rows or (
+            self._many_rows() and min(points, n_points) >= 2 * len(entry.features.inducing_points)
         )
 
     def evidence(self, candidates: Candidates, n_points: int, updates: int, batch_size: int | None) -> Entry:
@@ -306,10 +305,10 @@ class Tuner:
         n_features = self.sample.X.shape[1]
         return bool(n_features > 1 and self.effective_rows >= max(RELEVANCE_FROM, ROWS_PER_FEATURE * n_features))
 
-    def _seen_anew(self, entry: Entry, candidates: Candidates, n_rows: int, n_points: int) -> Entry:
-        """The candidate scored on as many rows beyond the first, which its kernel was not learned on."""
-        rows = self._rows(candidates.scalers[entry.scale], slice(n_rows, 2 * n_rows), entry)
-        found = self._judged(entry, rows, n_points)
+    def _seen_anew(self, entry: Entry, candidates: Candidates) -> Entry:
+        """The candidate scored on all rows of the sample that its kernel was not learned on."""
+        rows = self._rows(candidates.scalers[entry.scale], slice(self._half(), None), entry)
+        found = self._judged(entry, rows, REFINED[1])
         trial = replace(entry.trial, what="on fresh rows", loo=found.loo, seconds=0.0)
         trial = replace(trial, n_rows=rows.source.n_rows, n_inducing=len(inducing_features(found).inducing_points))
         return replace(entry, fresh=found, trial=self.log.add(trial))

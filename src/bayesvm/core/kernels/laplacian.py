@@ -56,19 +56,25 @@ class Laplacian(LengthScaled):
 
         def pull(adjoint: Array) -> KernelGradient:
             A = adjoint * value
-            rows, points = (_scaled(part, inverse).astype(A.dtype) for part in (X, Z))
-            of_rows, of_points = np.zeros(rows.shape), np.zeros(points.shape)  # Σ A sign, over points and over rows
+            rows, points = _scaled(X, inverse), _scaled(Z, inverse)
+            steps = Steps.of(rows)
+            along, by_points = np.empty(len(inverse)), np.empty(points.shape)
+            by_points[:, steps.columns], along[steps.columns] = steps.pull(A, points)
+            rows, others = rows.astype(A.dtype), np.flatnonzero(~steps.columns)
+            of_rows, of_points = np.zeros((len(rows), len(others))), np.zeros((len(points), len(others)))
             for start in range(0, len(A), PANEL_ROWS):
                 panel = slice(start, start + PANEL_ROWS)
-                for j, (above, below) in enumerate(zip(rows[panel].T, points.T, strict=True)):
-                    positive_part = A[panel] * (above[:, None] > below)
-                    of_rows[panel, j] = positive_part.sum(axis=1)
-                    of_points[:, j] += positive_part.sum(axis=0)
+                for i, j in enumerate(others):
+                    above = A[panel] * (rows[panel, j, None] > points[:, j])
+                    of_rows[panel, i] = above.sum(axis=1)
+                    of_points[:, i] += above.sum(axis=0)
             of_rows = 2 * of_rows - A.sum(axis=1)[:, None]
             of_points = 2 * of_points - A.sum(axis=0)[:, None]
-            along = np.einsum("ij,ij->j", of_rows, rows) - np.einsum("mj,mj->j", of_points, points)
+            by_points[:, others] = of_points
+            along[others] = np.einsum("ij,ij->j", of_rows, rows[:, others])
+            along[others] -= np.einsum("mj,mj->j", of_points, points[:, others])
             parameters = {"length_scale": along, "variance": np.array([A.sum(dtype=np.float64)])}
-            return KernelGradient(parameters, of_points * inverse)
+            return KernelGradient(parameters, by_points * inverse)
 
         return Recorded(value, pull)
 
@@ -83,14 +89,58 @@ class LaplacianAgainst:
     dtype: np.dtype[np.floating]
 
     def __call__(self, X: Array, workspace: Workspace, /) -> Array:
-        distances = workspace.empty((len(X), len(self.points)), np.float64)
-        cdist(_scaled(X, self.inverse_scale), self.points, "cityblock", out=distances)
-        result: Array = workspace.empty(distances.shape, self.dtype)
-        np.negative(distances, out=result, casting="same_kind")
-        workspace.release(distances)
+        rows = _scaled(X, self.inverse_scale)
+        steps = Steps.of(rows)
+        result: Array = workspace.empty((len(X), len(self.points)), self.dtype)
+        steps.distances(self.points, out=result)
+        if not steps.columns.all():
+            others = workspace.empty(result.shape, np.float64)
+            cdist(rows[:, ~steps.columns], self.points[:, ~steps.columns], "cityblock", out=others)
+            np.add(result, others, out=result, casting="same_kind")
+            workspace.release(others)
+        np.negative(result, out=result)
         np.exp(result, out=result)
         result *= self.variance
         return result
+
+
+@dataclass(frozen=True)
+class Steps:
+    """The columns of a block that have at most two values there, as one-hot columns do.
+
+    ``|x - z|`` of such a column is ``|low - z|``, plus a step where x is the high value: one matrix product for all of
+    them (D2).
+    """
+
+    columns: npt.NDArray[np.bool_]
+    low: Array
+    high: Array
+    is_high: npt.NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, rows: Array) -> Steps:
+        """Of scaled rows."""
+        if not len(rows):
+            return cls(np.ones(rows.shape[1], np.bool_), rows, rows, rows.astype(np.bool_))
+        low, high = rows.min(axis=0), rows.max(axis=0)
+        is_high = rows == high
+        columns = np.asarray((is_high | (rows == low)).all(axis=0))
+        return cls(columns, low[columns], high[columns], is_high[:, columns])
+
+    def distances(self, points: Array, out: Array) -> None:
+        """``Σ_j |x_j - z_j|`` over these columns."""
+        at_low, at_high = (np.abs(value - points[:, self.columns]) for value in (self.low, self.high))
+        np.matmul(self.is_high.astype(out.dtype), (at_high - at_low).T.astype(out.dtype), out=out)
+        out += at_low.sum(axis=1).astype(out.dtype)
+
+    def pull(self, A: Array, points: Array) -> tuple[Array, Array]:
+        """``Σ_i A_im sign(x_ij - z_mj)`` of every point, and ``Σ_im A_im |x_ij - z_mj|``."""
+        high: Array = A.T @ self.is_high.astype(A.dtype)
+        low = A.sum(axis=0)[:, None] - high
+        from_low, from_high = (value - points[:, self.columns] for value in (self.low, self.high))
+        by_points = high * np.sign(from_high) + low * np.sign(from_low)
+        along = np.einsum("mj,mj->j", high, np.abs(from_high)) + np.einsum("mj,mj->j", low, np.abs(from_low))
+        return by_points, along
 
 
 def _scaled(X: Array, inverse_scale: Array) -> Array:
