@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from bayesvm.kernels import RBF, Constant, Linear, Matern, RationalQuadratic, Sum
+from bayesvm.kernels import RBF, Constant, Laplacian, Linear, Matern, RationalQuadratic, Sum
 from tests.oracles import numerical_gradient
 from tests.own_kernels import Careless, Cauchy, PowerExponential, kernel_classes
 
@@ -25,6 +25,8 @@ KERNELS = [
     Cauchy(SCALES, 2.0),
     PowerExponential(1.3, 2.0, 1.4),
     RBF(1.7) + 0.3 * RationalQuadratic(1.3, alpha=0.5),
+    Laplacian(SCALES, 2.0),
+    Laplacian(4.0, 2.0, variance_bounds="fixed") + 0.5 * RBF(),
     Linear(0.3),
     Constant(1.5),
     0.5 * RBF(SCALES) + Linear(0.1) + 2.0 * Constant(),

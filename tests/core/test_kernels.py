@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 from sklearn.gaussian_process import kernels as sk
+from sklearn.metrics.pairwise import laplacian_kernel
 
 from bayesvm.core.kernels import with_broad_component
 from bayesvm.core.kernels.stationary import PANEL_BYTES
 from bayesvm.core.workspace import Workspace
-from bayesvm.kernels import RBF, Constant, Linear, Matern, RationalQuadratic, Sum
+from bayesvm.kernels import RBF, Constant, Laplacian, Linear, Matern, RationalQuadratic, Sum
 from tests import oracles
 from tests.own_kernels import Bessel, Branching, Cauchy, PowerExponential, kernel_classes
 
@@ -33,6 +34,7 @@ CASES = {
     "with a shape": (PowerExponential(1.3, 2.0, 1.4), lambda a, b: 2 * np.exp(-(np.linalg.norm((a - b) / 1.3) ** 1.4))),
     "no formula": (Branching(1.7, 2.0), lambda a, b: 2 * sk.RBF(1.7)([a], [b])[0, 0]),
     "a ufunc of scipy": (Bessel(1.7, 2.0), lambda a, b: 2 * sk.Matern(1.7, nu=0.5)([a], [b])[0, 0]),
+    "laplacian": (Laplacian(SCALES, 2.0), lambda a, b: 2 * laplacian_kernel([a / SCALES], [b / SCALES], 1.0)[0, 0]),
     "linear": (Linear(0.3), lambda a, b: 0.3 * a @ b),
     "constant": (Constant(1.5), lambda a, b: 1.5),
     "sum": (0.5 * RBF(2.0) + Linear(0.1), lambda a, b: 0.5 * np.exp(-np.sum((a - b) ** 2) / 8) + 0.1 * a @ b),

@@ -17,7 +17,7 @@ from bayesvm import BayesianLinearSVC, BayesianSVC, to_onnx
 from bayesvm.core.links import Normalised, TwoProbits
 from bayesvm.export import links, scalers
 from bayesvm.export.graph import UFUNCS, Graph, concatenated
-from bayesvm.kernels import RBF, Constant, Kernel, Linear, Matern, RationalQuadratic, Sum
+from bayesvm.kernels import RBF, Constant, Kernel, Laplacian, Linear, Matern, RationalQuadratic, Sum
 from bayesvm.storage import kernels, states
 from tests.own_kernels import Bessel, Branching, Cauchy, PowerExponential, kernel_classes
 
@@ -60,6 +60,8 @@ KERNELS = [
     RBF(200.0, 50.0),  # so flat that single precision would treat it apart
     Matern(2.0, 3.0, nu=1.5),
     Matern([1.0, 2.0, 3.0, 4.0], nu=2.5),
+    Laplacian(4.0, 3.0),
+    Laplacian([1.0, 2.0, 3.0, 4.0]) + 0.5 * RBF(9.0),
     Linear(0.5),
     2.5 * Matern(1.5),
     1.5 * RBF(2.0) + 0.5 * Linear(0.3) + Constant(0.7) + Matern(1.0, nu=2.5),

@@ -6,7 +6,7 @@ import sys
 import numpy as np
 import pytest
 
-from bayesvm.kernels import RBF, Constant, Linear, Matern, RationalQuadratic, Sum
+from bayesvm.kernels import RBF, Constant, Laplacian, Linear, Matern, RationalQuadratic, Sum
 from bayesvm.schema import MismatchError
 from bayesvm.storage.kernels import KERNEL, UntrustedKernelError, classes_of, kernel_from, kernel_state
 from tests.own_kernels import Cauchy, PowerExponential, kernel_classes
@@ -16,6 +16,7 @@ KERNELS = [
     RBF(np.array([1.0, 2.0]), length_scale_bounds="fixed"),
     Matern(2.0, nu=0.5, variance_bounds=(0.1, 2.0)),
     RationalQuadratic(2.0, 3.0, 0.4, alpha_bounds="fixed"),
+    Laplacian(np.array([1.0, 2.0]), 3.0, variance_bounds="fixed"),
     Linear(0.3),
     Constant(2.0),
     Sum([RBF() + Linear(), Constant()], [0.5, 2.0], weights_bounds="fixed"),

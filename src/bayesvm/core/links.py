@@ -78,6 +78,10 @@ class Probit(BinaryLink):
     scale: float = 1.0
     bias: float = 0.0
 
+    def sharpened(self, factor: float) -> Probit:
+        """More decided by a factor; less, if it is below one."""
+        return Probit(factor * self.scale, factor * self.bias)
+
     def score(self, m: Array, v: Array) -> Array:
         z: Array = (self.scale * m + self.bias) / np.sqrt(1 + self.scale**2 * v)
         return z
@@ -98,6 +102,11 @@ class TwoProbits(BinaryLink):
     scale: tuple[float, float]
     bias: tuple[float, float]
     share: float
+
+    def sharpened(self, factor: float) -> TwoProbits:
+        """More decided by a factor; less, if it is below one."""
+        (first, second), (bias, other) = self.scale, self.bias
+        return TwoProbits((factor * first, factor * second), (factor * bias, factor * other), self.share)
 
     def score(self, m: Array, v: Array) -> Array:
         first, second = (Probit(a, b).score(m, v) for a, b in zip(self.scale, self.bias, strict=True))
@@ -137,6 +146,10 @@ class Softmax(ManyClassLink):
 
     scale: float
     bias: tuple[float, ...]
+
+    def sharpened(self, factor: float) -> Softmax:
+        """More decided by a factor; less, if it is below one."""
+        return Softmax(factor * self.scale, tuple(factor * b for b in self.bias))
 
     def decision(self, m: Array, v: Array) -> Array:
         logits: Array = self.scale * m / np.sqrt(1 + v) + np.array(self.bias)

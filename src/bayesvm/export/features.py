@@ -13,12 +13,12 @@ import numpy as np
 import numpy.typing as npt
 
 from bayesvm.core.features import InducingFeatures
-from bayesvm.core.kernels import Constant, Kernel, Linear, Stationary, Sum
+from bayesvm.core.kernels import Constant, Kernel, Laplacian, LengthScaled, Linear, Stationary, Sum
 from bayesvm.core.kernels.distances import FARTHEST, REMOTE_FROM, AffineDistances
 from bayesvm.core.latent import View
 from bayesvm.core.linalg import Array
 from bayesvm.core.members import MemberViews, Region
-from bayesvm.export.graph import UFUNCS, Value, clip, concatenated, maximum, minimum
+from bayesvm.export.graph import UFUNCS, Value, absolute, clip, concatenated, exp, maximum, minimum
 from bayesvm.export.scalers import scaled
 from bayesvm.inference.fitted import Fitted
 
@@ -156,8 +156,17 @@ def _stationary(kernel: Stationary, points: Array, rows: Value) -> Value:
     return value
 
 
-def _stationary_diagonal(kernel: Stationary, rows: Value) -> Value:
-    return rows.graph.constant(float(kernel.diagonal(np.zeros((1, 1)))[0]), np.float64)
+def _laplacian(kernel: Laplacian, points: Array, rows: Value) -> Value:
+    """Column by column, for a table of all differences would have N·M·D entries."""
+    inverse = kernel.inverse_scale(points.shape[1])
+    scaled, targets = (clip(rows * inverse, -FARTHEST, FARTHEST), np.clip(points * inverse, -FARTHEST, FARTHEST))
+    differences = [absolute(scaled.columns([j]) - targets[:, j]) for j in range(points.shape[1])]
+    distance = sum(differences[1:], differences[0])
+    return exp(distance * -1.0) * kernel.checked_variance
+
+
+def _variance(kernel: LengthScaled, rows: Value) -> Value:
+    return rows.graph.constant(kernel.checked_variance, np.float64)
 
 
 def _dot(kernel: Linear, points: Array, rows: Value) -> Value:
@@ -191,7 +200,8 @@ def _weighted(kernel: Sum, parts: Sequence[Value]) -> Value:
 
 
 KERNELS: dict[Any, ExportedKernel] = {
-    Stationary: ExportedKernel(_stationary, _stationary_diagonal),
+    Stationary: ExportedKernel(_stationary, _variance),
+    Laplacian: ExportedKernel(_laplacian, _variance),
     Linear: ExportedKernel(_dot, _dot_diagonal),
     Constant: ExportedKernel(_constant, _constant_diagonal),
     Sum: ExportedKernel(_sum, _sum_diagonal),

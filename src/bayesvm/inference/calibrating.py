@@ -14,7 +14,7 @@ from bayesvm.core.linalg import OUT_OF_RANGE, Array, NotFiniteError
 from bayesvm.core.members import Member
 from bayesvm.data.blocks import RowNumbers
 from bayesvm.data.scaling import ColumnScaler, equal_scalers
-from bayesvm.inference.committees import LEAST_SHARE, MOST_MEMBERS, stacked
+from bayesvm.inference.committees import LEAST_SHARE, MOST_MEMBERS, sharpened, stacked
 from bayesvm.inference.fitted import Fitted, Training
 from bayesvm.inference.problem import Problem
 from bayesvm.inference.session import Prepared, Session
@@ -52,15 +52,18 @@ def calibrated(
     first = candidates[order[0]]
     shared = all(equal_scalers(candidates[i].prepared.scaler, first.prepared.scaler) for i in order)
     alone = len(order) == 1
+    final = [links[i] for i in order]
+    if not alone and session.settings.link == "calibrated":
+        final = sharpened(final, [left_out[i] for i in order], weights[order] / weights[order].sum())
     members = [
         Member(
             candidates[i].problem.features,
             tuple(replace(function, prior=None) for function in candidates[i].trained.functions),
             1.0 if alone else float(weights[i]),
-            link=None if alone else links[i],
+            link=None if alone else link,
             scaler=None if shared else candidates[i].prepared.scaler,
         )
-        for i in order
+        for i, link in zip(order, final, strict=True)
     ]
     trained, report = first.trained, prepared.report
     if report is not None and first.prepared.chosen is not None:
@@ -79,7 +82,7 @@ def calibrated(
         scale=first.prepared.scale,
         scaler=first.prepared.scaler if shared else ColumnScaler(),
         members=tuple(members),
-        link=links[order[0]],
+        link=final[0],
         training=Training(
             trained.elbo,
             trained.trace,

@@ -185,13 +185,9 @@ def _phi(features: InducingFeatures, rows: Array) -> Array:
 
 
 def _in_distances(features: InducingFeatures) -> Array | None:
-    """Share of every column in the squared distances between inducing points, in length-scales."""
-    scales = features.kernel.length_scales
-    if scales is None:
-        return None
-    spread = np.var(features.inducing_points, axis=0)
-    share = (spread + TINY) / np.broadcast_to(scales, spread.shape) ** 2
-    return np.asarray(share / share.sum())
+    """Share of every column in the distances between inducing points."""
+    share = features.kernel.column_distances(features.inducing_points)
+    return None if share is None else np.asarray((share + TINY) / (share + TINY).sum())
 
 
 def _weighted(fitted: Fitted) -> list[tuple[Member, float]]:

@@ -79,7 +79,8 @@ class ClassHead(Head):
 
     def probabilities(self, parts: Sequence[MemberMoments]) -> Array:
         """A column for each class: the mean of what the members say."""
-        return mixed(parts, lambda part: part.link.probabilities(part.mean, part.variance))
+        mean = mixed(parts, lambda part: part.link.probabilities(part.mean, part.variance))
+        return np.minimum(mean, 1.0)  # shares may add up to a last digit more than one
 
     def decision(self, parts: Sequence[MemberMoments]) -> Array:
         """Ordered like the probabilities."""

@@ -101,6 +101,10 @@ class Kernel(ABC):
         """The length-scales, one number or one per feature; None for a kernel that has none."""
         return next((getattr(self, name) for name, declared in self.parameters.items() if declared.per_feature), None)
 
+    def column_distances(self, points: Array) -> Array | None:
+        """What each column adds to the distances between points, up to a factor; None for a kernel without any."""
+        return None
+
     @property
     def has_relevance(self) -> bool:
         """Whether some parameter has one value per feature."""
@@ -279,6 +283,10 @@ class Sum(Kernel):
     @property
     def length_scales(self) -> Any:
         return next((scales for part in self.kernels if (scales := part.length_scales) is not None), None)
+
+    def column_distances(self, points: Array) -> Array | None:
+        each = (part.column_distances(points) for part in self.kernels)
+        return next((found for found in each if found is not None), None)
 
     @property
     def has_relevance(self) -> bool:

@@ -42,6 +42,9 @@ class Laplacian(LengthScaled):
         "variance": VARIANCE,
     }
 
+    def column_distances(self, points: Array) -> Array | None:
+        return np.asarray(np.std(points, axis=0) * self.inverse_scale(points.shape[1]))
+
     def against(self, Z: Array, dtype: npt.DTypeLike = np.float64) -> CrossKernel:
         return LaplacianAgainst(
             _scaled(Z, inverse := self.inverse_scale(Z.shape[1])), inverse, self.checked_variance, np.dtype(dtype)

@@ -77,6 +77,9 @@ class Stationary(LengthScaled):
         Where tuning may go; "fixed" keeps the value.
     """
 
+    def column_distances(self, points: Array) -> Array | None:
+        return np.asarray(np.var(points, axis=0) * self.inverse_scale(points.shape[1]) ** 2)
+
     @abstractmethod
     def profile(self, squared: Any) -> tuple[Any, Any]:
         """``f(d²)`` and ``-2 f'(d²)`` for an array of d², which is not to be changed, written with NumPy functions.
