@@ -32,8 +32,9 @@ from bayesvm.inference.tuning import FIRST, MOST_ROWS, Tuner
 from bayesvm.inference.tuning_report import TrialLog
 from bayesvm.warn import warn_user
 
-USUAL, MORE, MANY = 300, 1_000, 2_000  # numbers of inducing points among which "auto" chooses,
-WORTH_MORE, WORTH_MANY = 0.002, 0.012  # by the log loss that twice the points of tuning gain,
+FEW, USUAL, MORE, MANY = 300, 600, 1_000, 2_000  # numbers of inducing points among which "auto" chooses,
+ROWS_PER_POINT, FEWEST_ROWS_PER_POINT = 10, 5  # of the usual number, and of larger ones; with fewer rows, few points
+WORTH_MORE, WORTH_MANY = 0.004, 0.012  # by the log loss that twice the points of tuning gain,
 PASS_BUDGET = 2e10  # as long as rows × points² is at most this; the first one always
 LARGE_TOLERANCE = 1e-3  # nats per row, beyond the usual number of points; such a model starts near its end
 EVIDENCE_POINTS = 150  # inducing points while the ELBO is climbed
@@ -65,10 +66,11 @@ class KernelModel:
             return len(self.inducing)
         if not isinstance(self.n_inducing, str):
             return n_rows if self.n_inducing is None else min(n_rows, int(self.n_inducing))
-        wanted = MANY if gained > WORTH_MANY else MORE if gained > WORTH_MORE else USUAL
+        usual = min(USUAL, n_rows // ROWS_PER_POINT)
+        wanted = MANY if gained > WORTH_MANY else MORE if gained > WORTH_MORE else usual
         affordable = int(np.sqrt(PASS_BUDGET / members / n_rows))
         most = min(n_rows, self.max_inducing)
-        return min(most, max(USUAL, min(wanted, affordable, n_rows // 2)))
+        return min(most, max(FEW, min(wanted, affordable, n_rows // FEWEST_ROWS_PER_POINT)))
 
     def expected_weights(self, n_rows: int, n_features: int, settings: Settings) -> int:
         return self.size(n_rows, np.inf if settings.tune is not None else 0.0)
@@ -222,7 +224,7 @@ class KernelModel:
     ) -> Trained:
         # A tuned start is so near the end that subsets of the rows would be a detour.
         if plan.inference == "auto" and prepared.chosen is not None and source.n_rows <= 4 * TRANSFER_ROWS:
-            large = problem.features.n_weights > USUAL
+            large = problem.features.n_weights > FEW
             plan = replace(plan, inference="batch", tol=max(plan.tol, LARGE_TOLERANCE) if large else plan.tol)
         return train_all(problem, source, plan, prepared, session, number)
 

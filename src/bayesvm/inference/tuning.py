@@ -40,7 +40,7 @@ FIRST: Stage = (1_000, 100, 8)
 FEW_POINTS = 80
 RELEVANCE: Stage = (2_000, FEW_POINTS, 16)
 REFINED: Stage = (8_000, 160, 6)
-ROUNDS = 2
+MORE_POINTS, ROWS_PER_POINT = 320, 5  # of the second round, in which the kernel may become rougher
 EFFECTS, FEW_EFFECTS = 5, 3  # judgements for effects that were admitted: of the best kernel, and of others
 LONGER, LONGER_FROM = 1.75, 4_000  # times as many judgements from so many rows on; with fewer they over-fit
 SHORTER, SHORTEST = 0.75, 0.4  # factors of length-scales that are tried with more points,
@@ -148,12 +148,14 @@ class Tuner:
         return sorted((entry for entry in refined if self._is_close(entry, best)), key=lambda entry: entry.score)
 
     def _refined_alone(self, entry: Entry, candidates: Candidates, *, leads: bool) -> Entry:
-        """Points are drawn again in the middle, so that the kernel does not suit only some of them."""
+        """Twice, with other points and more of them: a kernel learned with few is too smooth for many."""
         n_rows, n_points, few = REFINED
         n_rows = max(FEWEST_REFINED, int(n_rows / np.sqrt(self.head.n_functions)))  # each function takes its time
-        stage = n_rows, n_points, self._longer(REFINED)[2] if leads else few
+        most = self._longer(REFINED)[2] if leads else few
         rows, last = self._rows(candidates.scalers[entry.scale], self._first_rows(n_rows), entry), entry
-        for _ in range(ROUNDS):
+        more = max(n_points, min(MORE_POINTS, rows.source.n_rows // ROWS_PER_POINT))
+        for number in (n_points, more):
+            stage = n_rows, number, most
             last = self._searched("refined", last.scale, last.name, rows, last.kernel, last.judgement, stage)
         return last
 

@@ -38,7 +38,7 @@ class Laplacian(LengthScaled):
     """
 
     parameters = {  # noqa: RUF012  (never changed)
-        "length_scale": replace(LENGTH_SCALE, prior=SharedLogNormal(power=1.0)),
+        "length_scale": replace(LENGTH_SCALE, prior=SharedLogNormal(spread=2.0, power=1.0)),
         "variance": VARIANCE,
     }
 

@@ -57,7 +57,7 @@ class Parameter:
     amplitude: bool = False  # whether the kernel is proportional to it, so that a weight in a sum can stand for it
 
 
-LENGTH_SCALE = Parameter(SharedLogNormal(), (1e-2, 1e4), per_feature=True)
+LENGTH_SCALE = Parameter(SharedLogNormal(spread=2.0), (1e-2, 1e4), per_feature=True)
 VARIANCE = Parameter(LogNormal(4.0, 1.5), (1e-2, 1e2), amplitude=True)
 
 
