@@ -16,9 +16,9 @@ from scipy.special import log_softmax, logsumexp, softmax
 from bayesvm.core.cavities import Cavities
 from bayesvm.core.linalg import Array
 
-MOST_MEMBERS = 4  # which bounds the time of predictions
+MOST_MEMBERS = 6  # which bounds the time of predictions
 LEAST_SHARE = 0.05  # members below it are dropped
-PRIOR_ROWS = 10.0  # that speak for equal weights; few rows cannot tell similar members apart
+PRIOR_ROWS = 30.0  # that speak for equal weights; few rows cannot tell similar members apart
 SHARPEST = np.log(2.0)  # largest change of links, as a logarithm
 DEVIATION = 0.2  # of that logarithm, before any data are seen
 

@@ -39,8 +39,9 @@ Stage = tuple[int, int, int]
 FIRST: Stage = (1_000, 100, 8)
 FEW_POINTS = 80
 RELEVANCE: Stage = (2_000, FEW_POINTS, 16)
-REFINED: Stage = (8_000, 160, 6)
-MORE_POINTS, ROWS_PER_POINT = 320, 5  # of the second round, in which the kernel may become rougher
+REFINED: Stage = (8_000, 320, 6)
+ROWS_PER_POINT = 5  # of that stage, at least
+FRESH_POINTS = 160  # with which candidates are compared on fresh rows
 EFFECTS, FEW_EFFECTS = 5, 3  # judgements for effects that were admitted: of the best kernel, and of others
 LONGER, LONGER_FROM = 1.75, 4_000  # times as many judgements from so many rows on; with fewer they over-fit
 SHORTER, SHORTEST = 0.75, 0.4  # factors of length-scales that are tried with more points,
@@ -148,16 +149,13 @@ class Tuner:
         return sorted((entry for entry in refined if self._is_close(entry, best)), key=lambda entry: entry.score)
 
     def _refined_alone(self, entry: Entry, candidates: Candidates, *, leads: bool) -> Entry:
-        """Twice, with other points and more of them: a kernel learned with few is too smooth for many."""
+        """With so many points that a kernel may become as rough as the fit can use: with few, it stays too smooth."""
         n_rows, n_points, few = REFINED
         n_rows = max(FEWEST_REFINED, int(n_rows / np.sqrt(self.head.n_functions)))  # each function takes its time
-        most = self._longer(REFINED)[2] if leads else few
-        rows, last = self._rows(candidates.scalers[entry.scale], self._first_rows(n_rows), entry), entry
-        more = max(n_points, min(MORE_POINTS, rows.source.n_rows // ROWS_PER_POINT))
-        for number in (n_points, more):
-            stage = n_rows, number, most
-            last = self._searched("refined", last.scale, last.name, rows, last.kernel, last.judgement, stage)
-        return last
+        rows = self._rows(candidates.scalers[entry.scale], self._first_rows(n_rows), entry)
+        n_points = max(FRESH_POINTS, min(n_points, rows.source.n_rows // ROWS_PER_POINT))
+        stage = n_rows, n_points, self._longer(REFINED)[2] if leads else few
+        return self._searched("refined", entry.scale, entry.name, rows, entry.kernel, entry.judgement, stage)
 
     def _with_effects(self, entries: Sequence[Entry]) -> list[Entry]:
         """Effects of one column or two, where the residuals of the best entry ask for them (D26, D27)."""
@@ -310,7 +308,7 @@ class Tuner:
     def _seen_anew(self, entry: Entry, candidates: Candidates) -> Entry:
         """The candidate scored on all rows of the sample that its kernel was not learned on."""
         rows = self._rows(candidates.scalers[entry.scale], slice(self._half(), None), entry)
-        found = self._judged(entry, rows, REFINED[1])
+        found = self._judged(entry, rows, FRESH_POINTS)
         trial = replace(entry.trial, what="on fresh rows", loo=found.loo, seconds=0.0)
         trial = replace(trial, n_rows=rows.source.n_rows, n_inducing=len(inducing_features(found).inducing_points))
         return replace(entry, fresh=found, trial=self.log.add(trial))
