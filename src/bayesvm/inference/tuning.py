@@ -39,15 +39,15 @@ Stage = tuple[int, int, int]
 FIRST: Stage = (1_000, 100, 8)
 FEW_POINTS = 80
 RELEVANCE: Stage = (2_000, FEW_POINTS, 16)
-REFINED: Stage = (8_000, 320, 6)
-ROWS_PER_POINT = 5  # of that stage, at least
+REFINED: Stage = (5_000, 320, 6)
+ROWS_PER_POINT = 25  # of the sample; but no fewer points in that stage than
 FRESH_POINTS = 160  # with which candidates are compared on fresh rows
 EFFECTS, FEW_EFFECTS = 5, 3  # judgements for effects that were admitted: of the best kernel, and of others
 LONGER, LONGER_FROM = 1.75, 4_000  # times as many judgements from so many rows on; with fewer they over-fit
 SHORTER, SHORTEST = 0.75, 0.4  # factors of length-scales that are tried with more points,
-WORTH_SHORTENING, LEAST_GAIN = 0.001, 0.0005  # if these gain, and as long as it does
+WORTH_SHORTENING, LEAST_GAIN = 0.004, 0.0005  # if these gain, and as long as it does
 POINTS = 20  # judgements for inducing points that are learned
-MOST_ROWS = REFINED[0]
+MOST_ROWS = 8_000  # on which effects are screened, and with which numbers of points are compared
 WORTH_RELEVANCE = 0.05  # log loss by which a scaling may be behind before relevance is learned
 RELEVANCE_FROM = 1_000  # rows below which a length-scale for every feature was never reliably better
 ROWS_PER_FEATURE = 10
@@ -85,7 +85,9 @@ class Tuner:
         first, *others = [(name, scale) for name in candidates.kernels for scale in candidates.scalers]
         tried, lines = [self._first(*first, candidates)], list[Entry]()
         with suppress(Stopped):  # the stage under way is abandoned
-            tried += [self._first(*other, candidates) for other in others if self._has_time()]
+            for name, scale in others:
+                if self._has_time() and self._is_worth_trying(name, scale, tried):
+                    tried.append(self._first(name, scale, candidates))
             by_kernel = [[entry for entry in tried if entry.name == name] for name in candidates.kernels]
             lines = _ranked([self._best(entries, errors=2.0) for entries in by_kernel if entries])
             if candidates.relevance and self._many_rows() and self._has_time():
@@ -93,7 +95,7 @@ class Tuner:
             if self._is_more(REFINED, lines[0]) and lines[0].kernel.learned() and self._has_time():
                 lines = self._refined(lines, candidates)
             if candidates.whole_recipe and self._has_time():
-                lines = self._with_effects(lines) if self._many_rows() else self._around(tried)
+                lines = self._with_effects(lines, candidates) if self._many_rows() else self._around(tried)
             lines = self._with_more_points(lines)
         self.clock.stop.settle()
         lines = lines or [self._best(tried, errors=2.0)]
@@ -102,6 +104,13 @@ class Tuner:
             "or tried earlier and not clearly above the lowest."
         )
         return lines
+
+    def _is_worth_trying(self, name: str, scale: str | None, tried: Sequence[Entry]) -> bool:
+        """Not a scaling that an earlier kernel was clearly worse with than with another."""
+        earlier = [entry for entry in tried if entry.name != name]
+        with_scale = [entry for entry in earlier if entry.scale == scale]
+        best = min((entry.score for entry in earlier), default=np.inf)
+        return not with_scale or with_scale[0].score < best + CLOSE
 
     def _with_relevance(self, tried: Sequence[Entry], candidates: Candidates) -> list[Entry]:
         """A length-scale for every feature of one kernel, if that is better on fresh rows.
@@ -153,16 +162,25 @@ class Tuner:
         n_rows, n_points, few = REFINED
         n_rows = max(FEWEST_REFINED, int(n_rows / np.sqrt(self.head.n_functions)))  # each function takes its time
         rows = self._rows(candidates.scalers[entry.scale], self._first_rows(n_rows), entry)
-        n_points = max(FRESH_POINTS, min(n_points, rows.source.n_rows // ROWS_PER_POINT))
+        n_points = max(FRESH_POINTS, min(n_points, len(self.sample.y) // ROWS_PER_POINT))
         stage = n_rows, n_points, self._longer(REFINED)[2] if leads else few
         return self._searched("refined", entry.scale, entry.name, rows, entry.kernel, entry.judgement, stage)
 
-    def _with_effects(self, entries: Sequence[Entry]) -> list[Entry]:
+    def _with_effects(self, entries: Sequence[Entry], candidates: Candidates) -> list[Entry]:
         """Effects of one column or two, where the residuals of the best entry ask for them (D26, D27)."""
+        entries = [self._on_all_rows(entry, candidates) for entry in entries]
         judgement = entries[0].judgement
         residuals = Residuals(*self.head.residuals(judgement.link, judgement.cavities))
         found = screened(self.sample.X[: len(judgement.losses)], residuals)
         return [self._with_those(entry, found, leads=entry is entries[0]) for entry in entries] if found else [*entries]
+
+    def _on_all_rows(self, entry: Entry, candidates: Candidates) -> Entry:
+        """The entry judged on the whole sample, which shows smaller effects than a part of it."""
+        if entry.rows.source.n_rows == len(self.sample.y):
+            return entry
+        rows = self._rows(candidates.scalers[entry.scale], slice(None), entry)
+        found = judge(rows, entry.features, entry.judgement)
+        return replace(entry, rows=rows, judgement=found, trial=replace(entry.trial, loo=found.loo, n_rows=rows.source.n_rows))
 
     def _with_those(self, entry: Entry, found: Sequence[Found], *, leads: bool) -> Entry:
         effects = tuple(effect_of(one, entry.rows.source.X) for one in found)
@@ -205,7 +223,7 @@ class Tuner:
         """
         best = lines[0]
         n_points = 2 * best.trial.n_inducing
-        if not (self._many_rows() and n_points <= min(self.most_points, best.rows.source.n_rows) and self._has_time()):
+        if not (self._many_rows() and 1.5 * n_points <= self.most_points and self._has_time()):
             return [*lines]
         began, factor = time.monotonic(), 1.0
         try:
