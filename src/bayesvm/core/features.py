@@ -88,6 +88,7 @@ class InducingFeatures:
     jitter: float = 0.0  # of the mean diagonal, that k(Z,Z) was given
     offset: float = 0.0  # that single precision subtracts from k(·,Z) before it rounds
     effects: tuple[Effect, ...] = ()
+    learns_points: bool = False  # whether gradients are wanted by the points, too
 
     @classmethod
     def build(
@@ -96,6 +97,8 @@ class InducingFeatures:
         inducing_points: Array,
         dtype: npt.DTypeLike = np.float64,
         effects: tuple[Effect, ...] = (),
+        *,
+        learns_points: bool = False,
     ) -> InducingFeatures:
         """Factor ``k(Z,Z)`` with the jitter that the precision of the blocks asks for."""
         matrix = kernel(inducing_points)
@@ -107,7 +110,7 @@ class InducingFeatures:
             apart = 2.0 ** np.ceil(np.log2(max(1 - float(matrix.mean()) / offset, 1e-9)))
             jitter = max(jitter * apart, JITTER[np.dtype(np.float64)])
         factor, jitter = cholesky(matrix, what="the kernel matrix of the inducing points", jitter=jitter)
-        return cls(kernel, inducing_points, inverse_transposed(factor), jitter, offset, effects)
+        return cls(kernel, inducing_points, inverse_transposed(factor), jitter, offset, effects, learns_points)
 
     @property
     def n_weights(self) -> int:
@@ -150,13 +153,13 @@ class InducingFeatures:
         phi, prior_variance = self.prepared(None, np.float64)(rows, Workspace())
         return _RecordedInducing(self, rows, phi, prior_variance)
 
-    def gradient(self, total: FeatureGradient) -> tuple[Array, Array]:
-        """Derivatives by θ, of the kernel and then of each effect's, and by Z (D16)."""
+    def gradient(self, total: FeatureGradient) -> tuple[Array, Array | None]:
+        """Derivatives by θ, of the kernel and then of each effect's, and by Z if it is learned (D16)."""
         theta, points = self._own_gradient(total)
         others = [effect.features.gradient(of)[0] for effect, of in zip(self.effects, total.effects, strict=True)]
         return np.concatenate([theta, *others]), points
 
-    def _own_gradient(self, total: FeatureGradient) -> tuple[Array, Array]:
+    def _own_gradient(self, total: FeatureGradient) -> tuple[Array, Array | None]:
         """The sums over rows, and the way through ``k(Z,Z) = L Lᵀ`` (D16).
 
         ``K̄mm = -½ L^-T (F + Fᵀ) L^-1``, F the lower triangle of the Gram sum with half its diagonal.
@@ -167,18 +170,19 @@ class InducingFeatures:
         lower = np.tril(total.gram)
         lower[np.diag_indices_from(lower)] *= 0.5
         adjoint = -0.5 * self.whitening @ (lower + lower.T) @ self.whitening.T
-        among = kernel.recorded(Z, Z).pull(adjoint)
+        among = kernel.recorded(Z, Z)
         jitter = kernel.pull_diagonal(Z, np.full(len(Z), self.jitter * np.trace(adjoint) / len(Z)))
-        parameters = added(added(total.kernel.parameters, among.parameters), jitter)
-        return kernel.by_theta(parameters), total.kernel.points + 2 * among.points
+        parameters = added(added(total.kernel.parameters, among.pull(adjoint)), jitter)
+        by_points = None if total.kernel.points is None else total.kernel.points + 2 * among.pull_points(adjoint)
+        return kernel.by_theta(parameters), by_points
 
     def pull(self, X: Array, phi: Array, phi_bar: Array, variance_bar: Array) -> FeatureGradient:
         """The adjoint of ``X -> Phi, k(x,x)`` for one block, whose features are ``phi``."""
         own = slice(0, len(self.inducing_points))
-        kernel = self.kernel.recorded(X, self.inducing_points).pull(
-            phi_bar[:, own] @ self.whitening.T.astype(phi_bar.dtype)
-        )
-        kernel.parameters = added(kernel.parameters, self.kernel.pull_diagonal(X, variance_bar))
+        recorded = self.kernel.recorded(X, self.inducing_points)
+        adjoint = phi_bar[:, own] @ self.whitening.T.astype(phi_bar.dtype)
+        parameters = added(recorded.pull(adjoint), self.kernel.pull_diagonal(X, variance_bar))
+        kernel = KernelGradient(parameters, recorded.pull_points(adjoint) if self.learns_points else None)
         pulled = FeatureGradient(phi_bar[:, own].T @ phi[:, own], kernel)
         first = own.stop
         for effect in self.effects:
@@ -234,7 +238,7 @@ class HeldFeatures:
         width = self.n_weights
         return _RecordedInducing(self.features, X[:, width + 1 :], X[:, :width], X[:, width])
 
-    def gradient(self, total: FeatureGradient) -> tuple[Array, Array]:
+    def gradient(self, total: FeatureGradient) -> tuple[Array, Array | None]:
         """As the features' own."""
         return self.features.gradient(total)
 

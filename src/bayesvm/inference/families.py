@@ -72,13 +72,13 @@ class KernelFamily:
         (kernel, *others), rest = self._at(x)
         points = rest.reshape(self.points.shape) if self.learn_points else self.points
         effects = tuple(effect.with_kernel(other) for effect, other in zip(self.effects, others, strict=True))
-        return InducingFeatures.build(kernel, points, np.float32, effects)
+        return InducingFeatures.build(kernel, points, np.float32, effects, learns_points=self.learn_points)
 
     def gradient(self, features: Features, total: FeatureGradient) -> Array:
         if not isinstance(features, InducingFeatures):
             raise TypeError("a kernel's features are those of inducing points")
         theta, points = features.gradient(total)
-        return np.concatenate([theta, points.ravel()]) if self.learn_points else theta
+        return theta if points is None else np.concatenate([theta, points.ravel()])
 
     def penalty(self, x: Array) -> tuple[float, Array]:
         kernels, rest = self._at(x)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from bayesvm.core.kernels.kernel import ByParameter, CrossKernel, Kernel, KernelGradient, Recorded
+from bayesvm.core.kernels.kernel import ByParameter, CrossKernel, Kernel, Recorded
 from bayesvm.core.kernels.parameters import VARIANCE, Bounds, positive
 from bayesvm.core.linalg import Array
 from bayesvm.core.workspace import Workspace
@@ -46,10 +46,11 @@ class Constant(Kernel):
     def recorded(self, X: Array, Z: Array) -> Recorded:
         value = np.full((len(X), len(Z)), float(positive("variance", self.variance)))
 
-        def pull(adjoint: Array) -> KernelGradient:
-            return KernelGradient({"variance": np.array([np.vdot(adjoint, value)])}, np.zeros(Z.shape))
-
-        return Recorded(value, pull)
+        return Recorded(
+            value,
+            lambda adjoint: {"variance": np.array([np.vdot(adjoint, value)])},
+            lambda adjoint: np.zeros(Z.shape),
+        )
 
     def pull_diagonal(self, X: Array, adjoint: Array) -> ByParameter:
         return {"variance": np.array([adjoint @ self.diagonal(X)])}

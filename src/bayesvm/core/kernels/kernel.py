@@ -34,19 +34,16 @@ class CrossKernel(Protocol):
 
 @dataclass
 class KernelGradient:
-    """Derivatives by the logarithms of a kernel's parameters, and by the points it is taken against."""
+    """Derivatives by the logarithms of a kernel's parameters, and by the points if these are learned."""
 
     parameters: ByParameter
-    points: Array
+    points: Array | None = None
 
     def __iadd__(self, other: Self) -> Self:
         self.parameters = added(self.parameters, other.parameters)
-        self.points = self.points + other.points
+        if self.points is not None and other.points is not None:
+            self.points = self.points + other.points
         return self
-
-    def times(self, factor: float) -> KernelGradient:
-        """That of a multiple of the kernel."""
-        return KernelGradient({name: factor * value for name, value in self.parameters.items()}, factor * self.points)
 
 
 def added(mine: ByParameter, theirs: ByParameter) -> ByParameter:
@@ -56,10 +53,11 @@ def added(mine: ByParameter, theirs: ByParameter) -> ByParameter:
 
 @dataclass(frozen=True)
 class Recorded:
-    """``k(X, Z)`` of one block, and its adjoint: ``pull(adjoint)`` is ``Σ adjoint_im ∂k(x_i, z_m)`` (D15)."""
+    """``k(X, Z)`` of one block, and its adjoint: ``Σ adjoint_im ∂k(x_i, z_m)`` by parameters and by points (D15)."""
 
     value: Array
-    pull: Callable[[Array], KernelGradient]
+    pull: Callable[[Array], ByParameter]
+    pull_points: Callable[[Array], Array]
 
 
 class Kernel(ABC):
@@ -319,16 +317,21 @@ class Sum(Kernel):
 
     def recorded(self, X: Array, Z: Array) -> Recorded:
         parts = [kernel.recorded(X, Z) for kernel in self.kernels]
-        weights = self.checked_weights()
+        weights, learns = self.checked_weights(), [bool(kernel.learned()) for kernel in self.kernels]
 
-        def pull(adjoint: Array) -> KernelGradient:
-            pulled = [part.pull(adjoint).times(weight) for weight, part in zip(weights, parts, strict=True)]
-            along = [weight * np.vdot(adjoint, part.value) for weight, part in zip(weights, parts, strict=True)]
-            parameters = _named([gradient.parameters for gradient in pulled], along)
-            return KernelGradient(parameters, np.sum([gradient.points for gradient in pulled], axis=0))
+        def pull(adjoint: Array) -> ByParameter:
+            pulled = [
+                {name: weight * along for name, along in part.pull(adjoint).items()} if learned else {}
+                for weight, part, learned in zip(weights, parts, learns, strict=True)
+            ]
+            return _named(pulled, [weight * np.vdot(adjoint, part.value) for weight, part in zip(weights, parts, strict=True)])
+
+        def pull_points(adjoint: Array) -> Array:
+            terms = [weight * part.pull_points(adjoint) for weight, part in zip(weights, parts, strict=True)]
+            return np.asarray(np.sum(terms, axis=0))
 
         value = sum(weight * part.value for weight, part in zip(weights, parts, strict=True))
-        return Recorded(np.asarray(value), pull)
+        return Recorded(np.asarray(value), pull, pull_points)
 
     def pull_diagonal(self, X: Array, adjoint: Array) -> ByParameter:
         parts = [kernel.pull_diagonal(X, weight * adjoint) for kernel, weight in _terms(self)]

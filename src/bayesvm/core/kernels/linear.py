@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from bayesvm.core.kernels.kernel import ByParameter, CrossKernel, Kernel, KernelGradient, Recorded
+from bayesvm.core.kernels.kernel import ByParameter, CrossKernel, Kernel, Recorded
 from bayesvm.core.kernels.parameters import VARIANCE, Bounds, positive
 from bayesvm.core.linalg import Array
 from bayesvm.core.workspace import Workspace
@@ -51,10 +51,11 @@ class Linear(Kernel):
         variance = float(positive("variance", self.variance))
         value = variance * (X @ Z.T)
 
-        def pull(adjoint: Array) -> KernelGradient:
-            return KernelGradient({"variance": np.array([np.vdot(adjoint, value)])}, variance * (adjoint.T @ X))
-
-        return Recorded(value, pull)
+        return Recorded(
+            value,
+            lambda adjoint: {"variance": np.array([np.vdot(adjoint, value)])},
+            lambda adjoint: variance * (adjoint.T @ X),
+        )
 
     def pull_diagonal(self, X: Array, adjoint: Array) -> ByParameter:
         return {"variance": np.array([adjoint @ self.diagonal(X)])}

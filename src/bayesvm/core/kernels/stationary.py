@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from bayesvm.core.kernels.distances import AffineDistances
 from bayesvm.core.kernels.formula import Call, Formula, formula, traced, without_factor
-from bayesvm.core.kernels.kernel import ByParameter, CrossKernel, Kernel, KernelGradient, Recorded
+from bayesvm.core.kernels.kernel import ByParameter, CrossKernel, Kernel, Recorded
 from bayesvm.core.kernels.parameters import LENGTH_SCALE, VARIANCE, Bounds, checked_bounds, positive
 from bayesvm.core.linalg import Array
 from bayesvm.core.workspace import Workspace
@@ -114,21 +114,27 @@ class Stationary(LengthScaled):
         squared = distances.clamp(distances(X, Workspace()))
         squared.flags.writeable = False
         with np.errstate(divide="ignore", invalid="ignore"):
-            value, slope = self.profile(squared)
-        value, slope = variance * value, variance * slope
-        np.copyto(slope, 0.0, where=~np.isfinite(slope))  # of a row that is the point itself
+            shape, shape_slope = self.profile(squared)
+        value = variance * shape
+        slope = value if shape_slope is shape else variance * shape_slope
+        if not np.isfinite(slope.sum()):  # a row is the point itself
+            slope = np.where(np.isfinite(slope), slope, 0.0)
+        centre, inverse_square = np.mean(Z, axis=0), distances.inverse_scale**2
+        # Squares of differences are expanded below, so the terms should be small.
+        rows, points = np.clip(X - centre, -FARTHEST, FARTHEST), Z - centre
 
-        def pull(adjoint: Array) -> KernelGradient:
-            A, centre = adjoint * slope, np.mean(Z, axis=0)  # squares are taken apart below, so they should be small
-            rows, points = np.clip(X - centre, -FARTHEST, FARTHEST), Z - centre
+        def pull(adjoint: Array) -> ByParameter:
+            A = adjoint * slope
             drawn, by_point = A.T @ rows, A.sum(axis=0)
             squares = A.sum(axis=1) @ rows**2 - 2 * np.einsum("mj,mj->j", drawn, points) + by_point @ points**2
-            inverse_square = distances.inverse_scale**2
             parameters = {"length_scale": squares * inverse_square, "variance": np.array([np.vdot(adjoint, value)])}
-            by_shape = self._by_shape(squared, adjoint)
-            return KernelGradient(parameters | by_shape, (drawn - by_point[:, None] * points) * inverse_square)
+            return parameters | self._by_shape(squared, adjoint)
 
-        return Recorded(value, pull)
+        def pull_points(adjoint: Array) -> Array:
+            A = adjoint * slope
+            return np.asarray((A.T @ rows - A.sum(axis=0)[:, None] * points) * inverse_square)
+
+        return Recorded(value, pull, pull_points)
 
     def _by_shape(self, squared: Array, adjoint: Array) -> ByParameter:
         """``Σ adjoint ∂k/∂log p`` of the parameters p that the profile has, by central differences of it."""
