@@ -153,17 +153,17 @@ class Tuner:
         refined = list[Entry]()
         for entry in entries:
             if not refined or self._has_time():
-                refined.append(self._refined_alone(entry, candidates, leads=not refined))
+                refined.append(self._refined_alone(entry, candidates))
         best = min(refined, key=lambda entry: entry.score)
         return sorted((entry for entry in refined if self._is_close(entry, best)), key=lambda entry: entry.score)
 
-    def _refined_alone(self, entry: Entry, candidates: Candidates, *, leads: bool) -> Entry:
+    def _refined_alone(self, entry: Entry, candidates: Candidates) -> Entry:
         """With so many points that a kernel may become as rough as the fit can use: with few, it stays too smooth."""
-        n_rows, n_points, few = REFINED
+        n_rows, n_points, most = self._longer(REFINED)
         n_rows = max(FEWEST_REFINED, int(n_rows / np.sqrt(self.head.n_functions)))  # each function takes its time
         rows = self._rows(candidates.scalers[entry.scale], self._first_rows(n_rows), entry)
         n_points = max(FRESH_POINTS, min(n_points, len(self.sample.y) // ROWS_PER_POINT))
-        stage = n_rows, n_points, self._longer(REFINED)[2] if leads else few
+        stage = n_rows, n_points, most
         return self._searched("refined", entry.scale, entry.name, rows, entry.kernel, entry.judgement, stage)
 
     def _with_effects(self, entries: Sequence[Entry], candidates: Candidates) -> list[Entry]:
@@ -302,7 +302,7 @@ class Tuner:
         """A length-scale for every feature, from an entry with one."""
         kernel = entry.kernel.per_feature(self.sample.X.shape[1])
         rows = self._rows(candidates.scalers[entry.scale], slice(0, self._half()), entry)
-        return self._searched("relevance", entry.scale, entry.name, rows, kernel, entry.judgement, RELEVANCE)
+        return self._searched("relevance", entry.scale, entry.name, rows, kernel, entry.judgement, self._longer(RELEVANCE))
 
     def _longer(self, stage: Stage) -> Stage:
         """A stage with more judgements, if there are rows enough for them."""

@@ -11,6 +11,8 @@ import copy
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
+from inspect import Parameter as Argument
 from inspect import signature
 from typing import Any, ClassVar, Protocol, Self
 
@@ -44,6 +46,12 @@ class KernelGradient:
         if self.points is not None and other.points is not None:
             self.points = self.points + other.points
         return self
+
+
+@cache
+def parameters_of(kind: type) -> Mapping[str, Argument]:
+    """The constructor's parameters, which searches ask for thousands of times."""
+    return signature(kind).parameters
 
 
 def added(mine: ByParameter, theirs: ByParameter) -> ByParameter:
@@ -110,7 +118,7 @@ class Kernel(ABC):
 
     def learned(self) -> list[Learned]:
         """The parameters that are learned; one with bounds ``"fixed"`` is not."""
-        names = signature(type(self)).parameters
+        names = parameters_of(type(self))
         for name in names:
             if f"{name}_bounds" in names and name not in self.parameters:
                 raise TypeError(
@@ -195,7 +203,7 @@ class Kernel(ABC):
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Parameters by name, as scikit-learn asks; ``deep`` reaches into the parts of a sum."""
-        return {name: getattr(self, name) for name in signature(type(self)).parameters}
+        return {name: getattr(self, name) for name in parameters_of(type(self))}
 
     def set_params(self, **params: Any) -> Self:
         """Set parameters by name."""
@@ -227,7 +235,7 @@ class Kernel(ABC):
     __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
-        usual = signature(type(self)).parameters
+        usual = parameters_of(type(self))
         values = ", ".join(
             f"{name}={_short(value)}"
             for name, value in self.get_params(deep=False).items()
