@@ -16,9 +16,9 @@ from scipy.special import log_softmax, logsumexp, softmax
 from bayesvm.core.cavities import Cavities
 from bayesvm.core.linalg import Array
 
-MOST_MEMBERS = 6  # which bounds the time of predictions
-LEAST_SHARE = 0.05  # members below it are dropped
-PRIOR_ROWS = 30.0  # that speak for equal weights; few rows cannot tell similar members apart
+MOST_MEMBERS = 12  # which bounds the time of predictions
+LEAST_SHARE = 0.03  # members below it are dropped
+PRIOR_ROWS = 50.0  # that speak for equal weights; few rows cannot tell similar members apart
 SHARPEST = np.log(2.0)  # largest change of links, as a logarithm
 DEVIATION = 0.2  # of that logarithm, before any data are seen
 
@@ -75,5 +75,5 @@ def sharpened(links: Sequence[Any], left_out: Sequence[Cavities], weights: Array
         losses = -logsumexp(-np.column_stack(each), axis=1, b=weights)
         return float(left_out[0].effective_weight @ losses) + 0.5 * (log_factor / DEVIATION) ** 2
 
-    found = minimize_scalar(loss, bounds=(-SHARPEST, SHARPEST), method="bounded", options={"xatol": 1e-3})
+    found = minimize_scalar(loss, bounds=(-SHARPEST, SHARPEST), method="bounded", options={"xatol": 1e-2})
     return [link.sharpened(np.exp(found.x)) for link in links]

@@ -32,11 +32,12 @@ from bayesvm.inference.tuning import FIRST, MOST_ROWS, Tuner
 from bayesvm.inference.tuning_report import TrialLog
 from bayesvm.warn import warn_user
 
-FEW, USUAL, MORE, MANY = 300, 600, 1_000, 2_000  # numbers of inducing points among which "auto" chooses,
-ROWS_PER_POINT, FEWEST_ROWS_PER_POINT = 10, 5  # of the usual number, and of larger ones; with fewer rows, few points
+FEWEST, USUAL, MORE, MANY = 100, 600, 1_000, 2_000  # numbers of inducing points among which "auto" chooses,
 WORTH_MORE, WORTH_MANY = 0.004, 0.012  # by the log loss that twice the points of tuning gain,
-PASS_BUDGET = 2e10  # as long as rows × points² is at most this; the first one always
-LARGE_TOLERANCE = 1e-3  # nats per row, beyond the usual number of points; such a model starts near its end
+PASS_BUDGET = 2e10  # as long as rows × points² is at most this
+SOME = 300  # points whatever the budget, and of a model that is not tuned
+ROWS_PER_POINT, USUAL_ROWS_PER_POINT = 5, 12  # at least, and from some points on; with fewer rows a point over-fits
+LARGE_TOLERANCE = 1e-3  # nats per row, beyond some points; such a model starts near its end
 EVIDENCE_POINTS = 150  # inducing points while the ELBO is climbed
 MOST_SAMPLE_ENTRIES = 20_000_000  # of a table to tune on
 TRANSFER_ROWS = 16_384  # that show enough of the sites for a start
@@ -57,8 +58,8 @@ class KernelModel:
     learn_inducing: bool
     learn_relevance: bool  # whether tuning may learn a length-scale for every feature
 
-    def size(self, n_rows: int, gained: float = 0.0, members: int = 1) -> int:
-        """How many inducing points a fit has, if twice those of tuning gain that much.
+    def size(self, n_rows: int, gained: float | None = None, members: int = 1) -> int:
+        """How many inducing points a fit has, if twice those of tuning gain that much; None stands for no tuning.
 
         Of a committee, each member has its share of the budget.
         """
@@ -66,14 +67,16 @@ class KernelModel:
             return len(self.inducing)
         if not isinstance(self.n_inducing, str):
             return n_rows if self.n_inducing is None else min(n_rows, int(self.n_inducing))
-        usual = min(USUAL, n_rows // ROWS_PER_POINT)
-        wanted = MANY if gained > WORTH_MANY else MORE if gained > WORTH_MORE else usual
-        affordable = int(np.sqrt(PASS_BUDGET / members / n_rows))
         most = min(n_rows, self.max_inducing)
-        return min(most, max(FEW, min(wanted, affordable, n_rows // FEWEST_ROWS_PER_POINT)))
+        if gained is None:
+            return min(most, SOME)
+        usual = min(USUAL, max(SOME, n_rows // USUAL_ROWS_PER_POINT))
+        wanted = MANY if gained > WORTH_MANY else MORE if gained > WORTH_MORE else usual
+        affordable = max(SOME, int(np.sqrt(PASS_BUDGET / members / n_rows)))
+        return min(most, max(FEWEST, min(wanted, affordable, n_rows // ROWS_PER_POINT)))
 
     def expected_weights(self, n_rows: int, n_features: int, settings: Settings) -> int:
-        return self.size(n_rows, np.inf if settings.tune is not None else 0.0)
+        return self.size(n_rows, None if settings.tune is None else np.inf)
 
     def matrix_size(self, n_rows: int, n_features: int, settings: Settings) -> int:
         return self.expected_weights(n_rows, n_features, settings)
@@ -224,7 +227,7 @@ class KernelModel:
     ) -> Trained:
         # A tuned start is so near the end that subsets of the rows would be a detour.
         if plan.inference == "auto" and prepared.chosen is not None and source.n_rows <= 4 * TRANSFER_ROWS:
-            large = problem.features.n_weights > FEW
+            large = problem.features.n_weights > SOME
             plan = replace(plan, inference="batch", tol=max(plan.tol, LARGE_TOLERANCE) if large else plan.tol)
         return train_all(problem, source, plan, prepared, session, number)
 

@@ -36,9 +36,8 @@ from bayesvm.inference.tuning_report import Trial, TrialLog
 
 # Rows, inducing points and judgements of each stage.
 Stage = tuple[int, int, int]
-FIRST: Stage = (1_000, 100, 8)
-FEW_POINTS = 80
-RELEVANCE: Stage = (2_000, FEW_POINTS, 16)
+FIRST: Stage = (1_000, 80, 6)
+RELEVANCE: Stage = (2_000, 80, 16)
 REFINED: Stage = (4_096, 320, 6)
 ROWS_PER_POINT = 25  # of the sample; but no fewer points in that stage than
 FRESH_POINTS = 160  # with which candidates are compared on fresh rows
@@ -90,8 +89,11 @@ class Tuner:
                     tried.append(self._first(name, scale, candidates))
             by_kernel = [[entry for entry in tried if entry.name == name] for name in candidates.kernels]
             lines = _ranked([self._best(entries, errors=2.0) for entries in by_kernel if entries])
-            if candidates.relevance and self._many_rows() and self._has_time():
-                lines = _ranked([line for entries in by_kernel if entries for line in self._with_relevance(entries, candidates)])
+            if not candidates.whole_recipe:
+                lines = lines[:1]
+            elif candidates.relevance and self._many_rows() and self._has_time():
+                found = [self._with_relevance(entries, candidates) for entries in by_kernel if entries]
+                lines = _ranked([line for of_kernel in found for line in of_kernel])
             if self._is_more(REFINED, lines[0]) and lines[0].kernel.learned() and self._has_time():
                 lines = self._refined(lines, candidates)
             if candidates.whole_recipe and self._has_time():
@@ -294,9 +296,7 @@ class Tuner:
     def _first(self, name: str, scale: str | None, candidates: Candidates) -> Entry:
         """One length-scale for all features, from the usual start."""
         rows = self._rows(candidates.scalers[scale], self._first_rows(FIRST[0]), None)
-        n_rows, n_points, most = FIRST
-        stage = (n_rows, FEW_POINTS if self._many_rows() else n_points, most)  # for later stages, or for good
-        return self._searched("first", scale, name, rows, candidates.kernels[name], None, stage)
+        return self._searched("first", scale, name, rows, candidates.kernels[name], None, FIRST)
 
     def _relevance(self, entry: Entry, candidates: Candidates) -> Entry:
         """A length-scale for every feature, from an entry with one."""
