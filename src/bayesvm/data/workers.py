@@ -7,7 +7,7 @@ same bits on one thread and on many.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sized
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from queue import Empty, SimpleQueue
 from typing import Self, TypeVar
@@ -81,7 +81,8 @@ class Workers:
 
         It also gets an workspace, which serves one item after the other for as long as the workers live.
         """
-        if self._pool is None:
+        alone = isinstance(items, Sized) and len(items) == 1  # to hand it over would take longer than a small block
+        if self._pool is None or alone:
             yield from (self._run(function, item) for item in items)
             return
         waiting: deque[Future[Result]] = deque()

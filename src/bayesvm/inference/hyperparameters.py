@@ -44,7 +44,7 @@ GOOD_ENOUGH = 1e-4  # nats of ELBO per row that an update may still promise
 SINGLE_FROM = 50_000  # features in all, rows times points
 FIRST_STEP = 0.5  # of a search, in logarithms
 BLOCK_ROWS = 1_024
-PATIENCE, STALLED = 4, 5e-4  # judgements, and nats per row that the last of them must have gained
+PATIENCE, STALLED = 5, 3e-4  # judgements, and nats per row that the last of them must have gained
 RELATIVE_GAIN = 1e-4  # of the objective, below which a search ends
 
 

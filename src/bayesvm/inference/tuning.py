@@ -157,7 +157,7 @@ class Tuner:
             if not refined or self._has_time():
                 refined.append(self._refined_alone(entry, candidates))
         best = min(refined, key=lambda entry: entry.score)
-        return sorted((entry for entry in refined if self._is_close(entry, best)), key=lambda entry: entry.score)
+        return _ranked([entry for entry in refined if entry.name != best.name or self._is_close(entry, best)])
 
     def _refined_alone(self, entry: Entry, candidates: Candidates) -> Entry:
         """With so many points that a kernel may become as rough as the fit can use: with few, it stays too smooth."""
