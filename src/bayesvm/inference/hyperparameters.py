@@ -44,7 +44,7 @@ GOOD_ENOUGH = 1e-4  # nats of ELBO per row that an update may still promise
 SINGLE_FROM = 50_000  # features in all, rows times points
 FIRST_STEP = 0.5  # of a search, in logarithms
 BLOCK_ROWS = 1_024
-PATIENCE, STALLED = 5, 3e-4  # judgements, and nats per row that the last of them must have gained
+PATIENCE, STALLED = 4, 3e-4  # judgements that must have gained so many nats per row, and more than their own noise
 RELATIVE_GAIN = 1e-4  # of the objective, below which a search ends
 
 
@@ -280,12 +280,12 @@ def search(rows: Rows, family: Family, start: Judgement | None, most: int) -> Se
             return Search(here, 1, 0)
         n_rows = 1.0 * rows.source.n_rows if rows.source.weights is None else effective_rows(rows.source.weights)
         best, judged, failed = (np.inf, here), 0, 0
-        reached = list[float]()  # the best value after each judgement
+        reached = list[Judgement]()  # the best before each judgement
 
         def objective(x: Array) -> tuple[float, Array]:
             nonlocal best, judged, failed
-            reached.append(best[0])
-            if judged > PATIENCE and reached[-PATIENCE] - best[0] < STALLED * n_rows:
+            reached.append(best[1])
+            if judged > PATIENCE and _has_stalled(reached[-PATIENCE], best[1]):
                 raise StopIteration
             judged += 1
             try:
@@ -318,3 +318,10 @@ def search(rows: Rows, family: Family, start: Judgement | None, most: int) -> Se
             }
             optimize.minimize(scaled, first, jac=True, method="L-BFGS-B", bounds=family.bounds(), options=options)  # type: ignore[call-overload]
     return Search(best[1], judged, failed)
+
+
+def _has_stalled(before: Judgement, now: Judgement) -> bool:
+    """Whether what was gained since is little, or below its own standard error."""
+    gained, share = before.losses - now.losses, now.shares
+    mean = float(share @ gained)
+    return mean < max(STALLED, float(np.linalg.norm(share * (gained - mean))))

@@ -37,8 +37,8 @@ from bayesvm.inference.tuning_report import Trial, TrialLog
 # Rows, inducing points and judgements of each stage.
 Stage = tuple[int, int, int]
 FIRST: Stage = (1_000, 80, 6)
-RELEVANCE: Stage = (2_000, 80, 16)
-REFINED: Stage = (4_096, 320, 6)
+RELEVANCE: Stage = (2_000, 80, 14)
+REFINED: Stage = (4_096, 320, 7)
 ROWS_PER_POINT = 25  # of the sample; but no fewer points in that stage than
 FRESH_POINTS = 160  # with which candidates are compared on fresh rows
 EFFECTS, FEW_EFFECTS = 5, 3  # judgements for effects that were admitted: of the best kernel, and of others
@@ -302,7 +302,7 @@ class Tuner:
         """A length-scale for every feature, from an entry with one."""
         kernel = entry.kernel.per_feature(self.sample.X.shape[1])
         rows = self._rows(candidates.scalers[entry.scale], slice(0, self._half()), entry)
-        return self._searched("relevance", entry.scale, entry.name, rows, kernel, entry.judgement, self._longer(RELEVANCE))
+        return self._searched("relevance", entry.scale, entry.name, rows, kernel, entry.judgement, RELEVANCE)
 
     def _longer(self, stage: Stage) -> Stage:
         """A stage with more judgements, if there are rows enough for them."""
