@@ -16,8 +16,8 @@ from scipy.special import log_softmax, logsumexp, softmax
 from bayesvm.core.cavities import Cavities
 from bayesvm.core.linalg import Array
 
-MOST_MEMBERS = 12  # which bounds the time of predictions
-LEAST_SHARE = 0.03  # members below it are dropped
+MOST_MEMBERS = 8  # which bounds the time of predictions
+LEAST_SHARE = 0.04  # members below it are dropped
 PRIOR_ROWS = 50.0  # that speak for equal weights; few rows cannot tell similar members apart
 SHARPEST = np.log(2.0)  # largest change of links, as a logarithm
 DEVIATION = 0.2  # of that logarithm, before any data are seen

@@ -117,7 +117,9 @@ class KernelModel:
             dict[tuple[str | None, str], Array](),
         )  # points by scaling and kernel, where the kernel's shape is the same
         for entry in entries:
-            found.append(self._prepared(entry, candidates, raw, size, tuner, session, chosen.get((entry.scale, entry.name))))
+            found.append(
+                self._prepared(entry, candidates, raw, size, tuner, session, chosen.get((entry.scale, entry.name)))
+            )
             features = found[-1].features
             if isinstance(features, InducingFeatures) and not entry.kernel.has_relevance:
                 chosen[entry.scale, entry.name] = features.inducing_points

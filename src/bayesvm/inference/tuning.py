@@ -58,7 +58,7 @@ CLEARLY = 0.003  # log loss by which another scaling or kernel must be better th
 
 # Around the kernel that suits few rows best: factors of the length-scale and of the variance.
 DESIGN = ((1.0, 1.0), (0.6, 1.0), (1.7, 1.0), (1.0, 0.3), (1.0, 3.5))
-MOST_LINES = 3  # kernels, each with its scaling, that neighbours are tried of
+MOST_LINES = 3  # kernels, each with its scaling, that are worth averaging; of few rows, neighbours of each are tried
 
 
 @dataclass(frozen=True)
@@ -93,7 +93,9 @@ class Tuner:
                 lines = lines[:1]
             elif candidates.relevance and self._many_rows() and self._has_time():
                 found = [self._with_relevance(entries, candidates) for entries in by_kernel if entries]
-                lines = _ranked([line for of_kernel in found for line in of_kernel])
+                # The best of every kernel, then others that it could not be told apart from.
+                others = _ranked([line for _, *close in found for line in close])
+                lines = _ranked([*(best for best, *_ in found), *others[: max(0, MOST_LINES - len(found))]])
             if self._is_more(REFINED, lines[0]) and lines[0].kernel.learned() and self._has_time():
                 lines = self._refined(lines, candidates)
             if candidates.whole_recipe and self._has_time():
@@ -170,11 +172,15 @@ class Tuner:
 
     def _with_effects(self, entries: Sequence[Entry], candidates: Candidates) -> list[Entry]:
         """Effects of one column or two, where the residuals of the best entry ask for them (D26, D27)."""
-        entries = [self._on_all_rows(entry, candidates) for entry in entries]
-        judgement = entries[0].judgement
+        best, *others = entries
+        best = self._on_all_rows(best, candidates)
+        judgement = best.judgement
         residuals = Residuals(*self.head.residuals(judgement.link, judgement.cavities))
         found = screened(self.sample.X[: len(judgement.losses)], residuals)
-        return [self._with_those(entry, found, leads=entry is entries[0]) for entry in entries] if found else [*entries]
+        if not found:
+            return [best, *others]
+        others = [self._with_those(self._on_all_rows(entry, candidates), found, FEW_EFFECTS) for entry in others]
+        return [self._with_those(best, found, EFFECTS), *others]
 
     def _on_all_rows(self, entry: Entry, candidates: Candidates) -> Entry:
         """The entry judged on the whole sample, which shows smaller effects than a part of it."""
@@ -182,12 +188,13 @@ class Tuner:
             return entry
         rows = self._rows(candidates.scalers[entry.scale], slice(None), entry)
         found = judge(rows, entry.features, entry.judgement)
-        return replace(entry, rows=rows, judgement=found, trial=replace(entry.trial, loo=found.loo, n_rows=rows.source.n_rows))
+        return replace(
+            entry, rows=rows, judgement=found, trial=replace(entry.trial, loo=found.loo, n_rows=rows.source.n_rows)
+        )
 
-    def _with_those(self, entry: Entry, found: Sequence[Found], *, leads: bool) -> Entry:
+    def _with_those(self, entry: Entry, found: Sequence[Found], most: int) -> Entry:
         effects = tuple(effect_of(one, entry.rows.source.X) for one in found)
         family = KernelFamily(entry.kernel, entry.features.inducing_points, effects=effects)
-        most = EFFECTS if leads else FEW_EFFECTS
         return self._found("effects", entry.scale, entry.name, entry.rows, family, entry.judgement, most)
 
     def _around(self, tried: Sequence[Entry]) -> list[Entry]:

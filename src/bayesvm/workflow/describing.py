@@ -168,7 +168,11 @@ def _kernel(kernel: Any, weight: float = 1.0) -> str:
         weights = kernel.checked_weights()
         return "sum of: " + "; ".join(_kernel(part, weight * w) for part, w in zip(parts, weights, strict=True))
     kind = type(kernel).__name__
-    names = {"RBF": "RBF (very smooth)", "Laplacian": "Laplacian (rough, column by column)", "Linear": "linear: the classes are parted by a plane"}
+    names = {
+        "RBF": "RBF (very smooth)",
+        "Laplacian": "Laplacian (rough, column by column)",
+        "Linear": "linear: the classes are parted by a plane",
+    }
     words = f"Matérn {2 * kernel.nu:.0f}/2 (less smooth)" if kind == "Matern" else names.get(kind, kind.lower())
     if hasattr(kernel, "length_scale"):
         scales = np.atleast_1d(kernel.length_scale)

@@ -12,4 +12,12 @@ from bayesvm.core.kernels.rbf import RBF
 from bayesvm.core.kernels.stationary import LengthScaled, Stationary
 
 __all__ = ["NAMED", "RBF", "Constant", "Kernel", "Laplacian", "LengthScaled", "Linear", "LogNormal", "Matern"]
-__all__ += ["Parameter", "RationalQuadratic", "SharedLogNormal", "Stationary", "Sum", "positive", "with_broad_component"]
+__all__ += [
+    "Parameter",
+    "RationalQuadratic",
+    "SharedLogNormal",
+    "Stationary",
+    "Sum",
+    "positive",
+    "with_broad_component",
+]

@@ -332,7 +332,9 @@ class Sum(Kernel):
                 {name: weight * along for name, along in part.pull(adjoint).items()} if learned else {}
                 for weight, part, learned in zip(weights, parts, learns, strict=True)
             ]
-            return _named(pulled, [weight * np.vdot(adjoint, part.value) for weight, part in zip(weights, parts, strict=True)])
+            return _named(
+                pulled, [weight * np.vdot(adjoint, part.value) for weight, part in zip(weights, parts, strict=True)]
+            )
 
         def pull_points(adjoint: Array) -> Array:
             terms = [weight * part.pull_points(adjoint) for weight, part in zip(weights, parts, strict=True)]
