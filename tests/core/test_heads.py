@@ -399,3 +399,16 @@ def test_the_interval_of_members_that_disagree_covers_what_they_say():
         assert found["lower"][0] <= low + 0.02
         assert found["upper"][0] >= high - 0.02
         assert found["upper"][0] - found["lower"][0] <= widest
+
+
+@pytest.mark.parametrize("head", [Binary((0.5,)), OneVsRest((0.3, 0.3, 0.4))], ids=["two classes", "three"])
+def test_probabilities_of_a_committee_are_at_most_one(head):
+    """Shares that do not add up to one to the last digit would otherwise make probabilities that metrics refuse."""
+    rows, sure = np.arange(50), np.zeros((50, head.n_functions))
+    sure[:, 0] = 40.0
+    link = head.fit_link(Cavities(sure + np.arange(head.n_functions), sure + 1, rows % 2, np.ones(50)))
+    shares = np.array([0.1] * 7 + [0.3])
+    parts = [MemberMoments(sure, sure * 0, link.sharpened(50.0), rows, np.full(50, share)) for share in shares]
+    stated = head.probabilities(parts)
+    assert stated.max() <= 1
+    assert stated.min() >= 0

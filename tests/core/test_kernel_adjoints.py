@@ -5,9 +5,9 @@ from operator import iadd
 
 import numpy as np
 import pytest
+from scipy.spatial.distance import cdist
 
 from bayesvm.core.kernels.kernel import KernelGradient
-
 from bayesvm.kernels import RBF, Constant, Laplacian, Linear, Matern, RationalQuadratic, Sum
 from tests.oracles import numerical_gradient
 from tests.own_kernels import Careless, Cauchy, PowerExponential, kernel_classes
@@ -239,3 +239,31 @@ def test_the_penalty_has_the_derivative_that_it_says(kernel):
     theta = kernel.log_parameters() + 0.3
     truth = numerical_gradient(lambda theta: kernel.at(theta).penalty(3)[0], theta)
     np.testing.assert_allclose(kernel.at(theta).penalty(3)[1], truth, rtol=1e-6, atol=1e-8)
+
+
+# ---- columns of two values ----
+
+TWO_VALUED = np.column_stack([X[:, 0], X[:, 1] > 0, np.where(X[:, 2] > 0.3, 2.5, -1.0)])
+
+
+@pytest.mark.parametrize("rows", [TWO_VALUED, TWO_VALUED[:, 1:], TWO_VALUED[:1], TWO_VALUED[:0]], ids=len)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_columns_of_two_values_have_the_matrix_and_the_adjoint_of_any_column(rows, dtype):
+    width, atol = rows.shape[1], 1e-4 if dtype == np.float32 else 1e-10
+    kernel, points, adjoint = Laplacian(SCALES[:width], 2.0), Z[:, :width], ADJOINT[: len(rows)]
+    expected = 2 * np.exp(-cdist(rows / SCALES[:width], points / SCALES[:width], "cityblock"))
+    recorded = kernel.recorded(rows.astype(dtype), points)
+    np.testing.assert_allclose(recorded.value, expected, atol=atol)
+    found = kernel.by_theta(recorded.pull(adjoint.astype(dtype)))
+    truth = numerical_gradient(lambda theta: np.sum(adjoint * kernel.at(theta)(rows, points)), kernel.log_parameters())
+    np.testing.assert_allclose(found, truth, rtol=1e-4, atol=atol)
+
+
+def test_the_share_of_a_column_in_distances():
+    points = rng.standard_normal((400, 3)) * [1.0, 2.0, 4.0]
+    for kernel, power in ((RBF(SCALES), 2), (Laplacian(SCALES), 1), (Linear() + Laplacian(SCALES), 1)):
+        pairs = np.abs(points[:200] - points[200:]) / SCALES
+        expected = (pairs**power).mean(axis=0)
+        found = kernel.column_distances(points)
+        np.testing.assert_allclose(found / found.sum(), expected / expected.sum(), atol=0.03)
+    assert Linear().column_distances(points) is None

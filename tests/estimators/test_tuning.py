@@ -16,7 +16,7 @@ from bayesvm.inference import kernel_model
 from bayesvm.inference.calibrating import mean_loss
 from bayesvm.inference.tuning import Tuner
 from bayesvm.inference.tuning_report import HEADER
-from bayesvm.kernels import RBF, Constant, Linear, Matern, Sum
+from bayesvm.kernels import RBF, Constant, Laplacian, Linear, Matern, Sum
 
 rng = np.random.default_rng(0)
 XW, YW = load_wine(return_X_y=True)
@@ -217,6 +217,8 @@ def chessboard(n_rows):
 @pytest.mark.slow
 def test_more_points_are_taken_only_where_they_pay(monkeypatch):
     monkeypatch.setattr(kernel_model, "USUAL", 200)
+    monkeypatch.setattr(kernel_model, "SOME", 200)
+    monkeypatch.setattr(kernel_model, "ROWS_PER_POINT", 2)
     for (X, y), more in ((chessboard(1200), True), (noisy(1200, 2), False)):
         model = fitted(X, y, n_inducing="auto")
         (tried,) = [trial for trial in model.tuning_report_.trials if trial.what == "more points"]
@@ -227,8 +229,8 @@ def test_more_points_are_taken_only_where_they_pay(monkeypatch):
 
 
 def test_few_rows_take_no_more_than_the_most(monkeypatch):
-    monkeypatch.setattr(kernel_model, "USUAL", 30)
-    for most, expected in ((100, 30), (15, 15)):
+    monkeypatch.setattr(kernel_model, "FEWEST", 30)
+    for most, expected in ((100, 40), (15, 15)):  # a fifth of the rows
         model = fitted(*noisy(200, 2), n_inducing="auto", max_inducing=most)
         assert {len(member.features.inducing_points) for member in model.fitted_.members} == {expected}
 
@@ -273,7 +275,7 @@ def test_the_report_names_the_kernel_that_was_chosen():
     model = fitted(*noisy(300, 3))
     report = model.tuning_report_
     for line, member in zip(report.trials[report.kept :], model.fitted_.members, strict=True):
-        assert type(main_kernel(member)) is {"rbf": RBF, "matern32": Matern}[line.kernel.split(",")[0]]
+        assert type(main_kernel(member)) is {"rbf": RBF, "laplacian": Laplacian}[line.kernel.split(",")[0]]
     assert f"kernel {report.trials[report.kept].kernel}" in str(report)
     assert (f"{len(model.fitted_.members)} models are averaged" in str(report)) == (len(model.fitted_.members) > 1)
 

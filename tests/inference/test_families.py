@@ -133,7 +133,7 @@ def test_the_price_is_minus_the_log_density_of_normal_logarithms_up_to_a_constan
     def log_density(scales, variance):
         mean = np.mean(np.log(scales))
         of_mean = stats.norm(0.5 * np.log(3), 1.0).logpdf(mean)
-        apart = stats.norm(mean, 1.0).logpdf(np.log(scales)).sum()
+        apart = stats.norm(mean, 2.0).logpdf(np.log(scales)).sum()
         usual = stats.norm(np.log(4.0), 1.5).logpdf(np.log(variance))
         return of_mean + apart + usual
 

@@ -17,7 +17,7 @@ from bayesvm.data.workers import Workers
 from bayesvm.datasets import waveform
 from bayesvm.inference import fitting
 from bayesvm.inference.calibrating import fitted_link, mean_loss
-from bayesvm.inference.committees import MOST_MEMBERS, stacked
+from bayesvm.inference.committees import MOST_MEMBERS, sharpened, stacked
 from bayesvm.inference.fitting import fit, update
 from bayesvm.inference.kernel_model import KernelModel
 from bayesvm.inference.learning_rates import AdaptiveRate
@@ -235,11 +235,11 @@ def test_of_a_committee_every_member_has_its_own_link_and_the_heaviest_comes_fir
     assert len(value.members) > 1
     weights = [member.weight for member in value.members]
     assert weights == sorted(weights, reverse=True)
-    for member, left in zip(value.members, value.left_out, strict=True):
-        assert_equal(member.link, fitted_link(value.head, "calibrated", left))
+    links = [fitted_link(value.head, "calibrated", left) for left in value.left_out]
+    assert_equal([member.link for member in value.members], sharpened(links, value.left_out, np.array(weights)))
     assert_equal(value.link, value.member.link)
-    pairs = zip(value.members, value.left_out, strict=True)
-    losses = np.column_stack([member.link.row_losses(left.mean, left.variance, left.y) for member, left in pairs])
+    pairs = zip(links, value.left_out, strict=True)
+    losses = np.column_stack([link.row_losses(left.mean, left.variance, left.y) for link, left in pairs])
     np.testing.assert_allclose(weights, stacked(losses, np.ones(N), 0.0, len(weights)), atol=1e-6)
 
 
@@ -286,8 +286,8 @@ def test_members_may_differ_in_scaling():
         alone = fitted((dataclasses.replace(settings, scale=scale), model, head, rows))
         pairs = zip(value.members, value.left_out, strict=True)
         ((member, left),) = (pair for pair in pairs if np.allclose(pair[0].scaler.scale, alone.scaler.scale))
-        assert mean_loss(member.link, left) == pytest.approx(alone.left_out_loss)
-        total = total + member.weight * predicted_in_units(alone)
+        assert mean_loss(alone.link, left) == pytest.approx(alone.left_out_loss)
+        total = total + member.weight * predicted_in_units(dataclasses.replace(alone, link=member.link))
     np.testing.assert_allclose(predicted_in_units(value), total, atol=1e-9)
 
 

@@ -13,7 +13,7 @@ from bayesvm.data.workers import Workers
 from bayesvm.inference import hyperparameters, screening, tuning
 from bayesvm.inference.tuning import Candidates, Tuner
 from bayesvm.inference.tuning_report import HEADER, Report, Trial, TrialLog
-from bayesvm.kernels import RBF, Matern
+from bayesvm.kernels import RBF, Laplacian
 
 D = 4
 PLAIN, SAME = ColumnScaler(), ColumnScaler(np.zeros(D), np.ones(D))
@@ -25,8 +25,8 @@ ONE_KERNEL = {"rbf": RBF(2.0, 4.0)}
 def small_stages(monkeypatch):
     monkeypatch.setattr(tuning, "FIRST", (150, 15, 4))
     monkeypatch.setattr(tuning, "RELEVANCE", (300, 15, 8))
-    monkeypatch.setattr(tuning, "OTHER", (300, 15, 3))
     monkeypatch.setattr(tuning, "REFINED", (800, 20, 3))
+    monkeypatch.setattr(tuning, "FRESH_POINTS", 15)
     monkeypatch.setattr(tuning, "FEWEST_REFINED", 200)
     monkeypatch.setattr(tuning, "RELEVANCE_FROM", 300)
 
@@ -118,9 +118,10 @@ def test_relevance_must_be_clearly_better_unless_rows_are_many(monkeypatch):
 
 def test_scalings_that_fresh_rows_cannot_tell_apart_go_on_together():
     ranks = ColumnScaler(np.zeros(D), np.full(D, 1.1))  # only those are another model with relevance
-    entries, report = committee(a_sample(900), {"plain": PLAIN, "quantile": ranks}, relevance=True, whole_recipe=False)
+    scalers = {"plain": PLAIN, "quantile": ranks}
+    entries, report = committee(noisy_sample(900), scalers, relevance=True, whole_recipe=False)
     assert sorted(entry.scale for entry in entries) == ["plain", "quantile"]
-    last = [trial for trial in report.trials if trial.what == "refined"][tuning.ROUNDS - 1 :: tuning.ROUNDS]
+    last = [trial for trial in report.trials if trial.what == "refined"]
     assert sorted(trial.scale for trial in last) == ["plain", "quantile"]
     best, other = entries
     assert best.trial.loo == min(trial.loo for trial in last)
@@ -133,10 +134,10 @@ def test_what_is_far_behind_after_refinement_is_dropped():
     found = candidates({"plain": PLAIN, "hiding": HIDING})
     for scales in (("plain", "hiding"), ("hiding", "plain")):
         tuner = a_tuner(a_sample(900))
-        entries = tuner._refined([tuner._first(scale, found, "rbf") for scale in scales], found)
+        entries = tuner._refined([tuner._first("rbf", scale, found) for scale in scales], found)
         assert [entry.scale for entry in entries] == ["plain"]
         refined = [trial.scale for trial in tuner.log.report.trials if trial.what == "refined"]
-        assert refined == [scale for scale in scales for _ in range(tuning.ROUNDS)]
+        assert refined == list(scales)
 
 
 def test_searches_are_longer_where_rows_are_many(monkeypatch):
@@ -148,8 +149,8 @@ def test_searches_are_longer_where_rows_are_many(monkeypatch):
     for least in (600, 601):
         monkeypatch.setattr(tuning, "LONGER_FROM", least)
         tuned(a_sample(600))
-    # The first, and those that refine it.
-    assert judged == [4, *[int(tuning.LONGER * 3)] * tuning.ROUNDS, 4, *[3] * tuning.ROUNDS]
+    # The first, and the one that refines it.
+    assert judged == [4, int(tuning.LONGER * 3), 4, 3]
 
 
 def test_more_rows_refine_the_kernel():
@@ -159,26 +160,19 @@ def test_more_rows_refine_the_kernel():
     assert many.rows.source.n_rows == 800
     assert [(trial.what, trial.n_rows) for trial in report.trials] == [
         ("first", 150),
-        *[("refined", 800)] * tuning.ROUNDS,
+        ("refined", 800),
         ("more points", 800),
     ]
     assert report.trials[-1].n_inducing == 2 * report.trials[-2].n_inducing
     assert many.gained == pytest.approx(report.trials[-2].loo - report.trials[-1].loo)
 
 
-def test_the_points_of_the_last_search_are_drawn_again():
-    tuner, found = a_tuner(a_sample(900)), candidates({"plain": PLAIN})
-    seen = []
-
-    def noted(rows, family, start, most):
-        seen.append(family.points)
-        return hyperparameters.search(rows, family, start, most)
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(tuning, "search", noted)
-        tuner._refined([tuner._first("plain", found, "rbf")], found)
-    assert len(seen) == 1 + tuning.ROUNDS
-    assert not np.array_equal(seen[-1], seen[-2])
+def test_the_last_search_has_as_many_points_as_the_sample_supports():
+    found = candidates({"plain": PLAIN})
+    for n_rows, n_points in ((450, 18), (900, 20), (300, 15)):  # one for 25 rows, between those of other stages
+        tuner = a_tuner(a_sample(n_rows))
+        (entry,) = tuner._refined([tuner._first("rbf", "plain", found)], found)
+        assert len(entry.features.inducing_points) == n_points
 
 
 def test_shorter_length_scales_are_taken_with_more_points_only_if_they_gain(monkeypatch):
@@ -186,7 +180,7 @@ def test_shorter_length_scales_are_taken_with_more_points_only_if_they_gain(monk
     for least, shortens in ((-1.0, True), (1.0, False)):  # always, and never
         monkeypatch.setattr(tuning, "LEAST_GAIN", least)
         tuner, found = a_tuner(a_sample(900)), candidates({"plain": PLAIN})
-        first = tuner._refined([tuner._first("plain", found, "rbf")], found)
+        first = tuner._refined([tuner._first("rbf", "plain", found)], found)
         before = np.mean(first[0].kernel.length_scales)
         entry, *_ = tuner._with_more_points(first)
         assert (np.mean(entry.kernel.length_scales) < 0.9 * before) == shortens
@@ -196,28 +190,37 @@ def test_what_is_fixed_stays_and_is_tried_once():
     kernel = RBF(2.0, 4.0, "fixed", "fixed")
     entry, report = tuned(a_sample(500), kernels={"RBF": kernel})
     assert entry.kernel == kernel
-    assert len(report.trials) == 1
+    assert [trial.what for trial in report.trials] == ["first", "more points"]
 
 
-TWO_KERNELS = {"rbf": RBF(2.0, 4.0), "matern32": Matern(2.0, 4.0)}
+TWO_KERNELS = {"rbf": RBF(2.0, 4.0), "laplacian": Laplacian(4.0, 4.0)}
 
 
-def test_other_families_start_from_the_length_scales_found(monkeypatch):
-    monkeypatch.setattr(tuning, "ONE_KERNEL_FROM", 0)
-    entries, report = committee(a_sample(700), kernels=TWO_KERNELS, relevance=True, whole_recipe=False)
-    (other,) = (trial for trial in report.trials if trial.what == "kernel")
-    assert other.kernel.startswith("rbf")  # with many rows the rougher one is first
-    assert other.loo < 0.3
-    (entry,) = entries
-    assert entry.name in {"rbf", "matern32"}
-
-
-def test_few_rows_keep_every_kernel_that_is_close(monkeypatch):
-    monkeypatch.setattr(tuning, "ONE_KERNEL_FROM", 1e9)
-    entries, report = committee(noisy_sample(700), kernels=TWO_KERNELS, relevance=True, whole_recipe=False)
-    refined = {trial.kernel.split(",")[0] for trial in report.trials if trial.what == "refined"}
-    assert {entry.name for entry in entries} <= refined
+@pytest.mark.parametrize("few", [True, False])
+def test_every_kernel_is_kept_and_other_scalings_only_of_few_rows(monkeypatch, few):
+    monkeypatch.setattr(tuning, "ONE_SCALING_FROM", 1e9 if few else 0)
+    ranks = ColumnScaler(np.zeros(D), np.full(D, 1.1))
+    scalers = {"plain": PLAIN, "quantile": ranks}
+    entries, report = committee(noisy_sample(900), scalers, TWO_KERNELS, relevance=True, whole_recipe=False)
+    assert {entry.name for entry in entries} == set(TWO_KERNELS)
+    assert len(entries) == (tuning.MOST_LINES if few else 2)
     assert entries[0].score == min(trial.loo for trial in report.trials if trial.what == "refined")
+
+
+def test_without_relevance_and_the_whole_recipe_the_better_kernel_is_chosen():
+    for kernels in (TWO_KERNELS, dict(reversed(TWO_KERNELS.items()))):
+        entry, report = tuned(a_sample(140), kernels=kernels)
+        assert entry.score == min(trial.loo for trial in report.trials)
+        assert {trial.kernel for trial in report.trials} == set(TWO_KERNELS)
+
+
+def test_a_scaling_that_one_kernel_cannot_use_is_not_tried_with_the_next():
+    _, report = tuned(a_sample(140), {"plain": PLAIN, "hiding": HIDING}, TWO_KERNELS)
+    assert [(trial.kernel, trial.scale) for trial in report.trials if trial.what == "first"] == [
+        ("rbf", "plain"),
+        ("rbf", "hiding"),
+        ("laplacian", "plain"),
+    ]
 
 
 # ---- committees of few rows ----
@@ -299,7 +302,7 @@ def test_a_jump_that_residuals_show_becomes_an_effect(a_jump):
     assert effect.columns == (2,)
     assert entries[0].judgement.loo < without.judgement.loo - 0.02
     (refined, found) = (next(t for t in report.trials if t.what == what) for what in ("refined", "effects"))
-    assert found.n_rows == refined.n_rows
+    assert found.n_rows == len(a_jump.y) > refined.n_rows  # more rows show smaller effects
     assert found.loo < refined.loo - 0.02
 
 

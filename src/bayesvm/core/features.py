@@ -88,7 +88,7 @@ class InducingFeatures:
     jitter: float = 0.0  # of the mean diagonal, that k(Z,Z) was given
     offset: float = 0.0  # that single precision subtracts from k(·,Z) before it rounds
     effects: tuple[Effect, ...] = ()
-    learns_points: bool = False  # whether gradients are wanted by the points, too
+    learns_points: bool = True  # whether gradients are by the points, too; a search that keeps them saves the time
 
     @classmethod
     def build(
@@ -98,7 +98,7 @@ class InducingFeatures:
         dtype: npt.DTypeLike = np.float64,
         effects: tuple[Effect, ...] = (),
         *,
-        learns_points: bool = False,
+        learns_points: bool = True,
     ) -> InducingFeatures:
         """Factor ``k(Z,Z)`` with the jitter that the precision of the blocks asks for."""
         matrix = kernel(inducing_points)

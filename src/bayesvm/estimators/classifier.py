@@ -27,20 +27,22 @@ class BayesianSVC(BaseBayesianSVC):
 
     With nothing set it tunes itself: leave-one-out on samples of the rows decides about scaling, kernel, one
     length-scale or one for every feature, effects of single columns and pairs, and the number of inducing points. Where
-    the rows cannot tell which of several models is best, up to four of them are averaged: a committee.
+    the rows cannot tell which of several models is best, up to eight of them are averaged: a committee.
 
     Parameters
     ----------
-    kernel : "auto", "rbf", "matern12", "matern32", "matern52", "rational_quadratic", "linear" or a kernel object
-        "auto" chooses between Matern 3/2 and RBF, or averages both. A name stands for that kernel with length-scale √D
-        and variance 4 on the scaled inputs, where tuning starts; ``tune="auto"`` and "loo" add a broad RBF, which is
+    kernel : "auto", a name or a kernel object
+        "auto" averages RBF and Laplacian. The names are "rbf", "laplacian", "matern12", "matern32", "matern52",
+        "rational_quadratic" and "linear". A name stands for that kernel with variance 4 and length-scale √D (D for
+        "laplacian") on the scaled inputs, where tuning starts; ``tune="auto"`` and "loo" add a broad RBF, which is
         nearly constant among the rows. A kernel of ``bayesvm.kernels``, or your own, is tuned in the parameters whose
         bounds are not "fixed", and has one length-scale or one for every feature, as given.
     n_inducing : int, "auto" or None
-        Number of inducing points of each member. "auto": 300. On its last sample, tuning also tries twice its own
-        number of points; if that lowers the leave-one-out log loss by .002, the fit has up to 1,000 points, and by .012
-        up to 2,000. Beyond 300 there are at most half as many points as rows, and rows × points² is at most 2·10¹⁰,
-        shared by the members. There are never more points than distinct rows.
+        Number of inducing points of each member. "auto" without tuning: 300. With tuning: a fifth of the rows up to
+        300, then a twelfth of them up to 600, and at least 100. On its last sample, tuning also tries twice its own
+        number of points; if that lowers the leave-one-out log loss by .004, the fit has up to 1,000 points, and by .012
+        up to 2,000. There are at least five rows for each point beyond 100, and rows × points², shared by the members,
+        is at most 2·10¹⁰ beyond 300 points. There are never more points than distinct rows.
         None: every distinct row, the full batch model of the paper.
     max_inducing : int
         The most that "auto" may take; 2000 by default.
@@ -147,8 +149,8 @@ class BayesianSVC(BaseBayesianSVC):
 
     Notes
     -----
-    A tuned model may be a committee of up to four members. Each has its own scaling, kernel, inducing points, posterior
-    and link, and a weight; the weights are those whose average predicts the rows left out best.
+    A tuned model may be a committee of up to eight members. Each has its own scaling, kernel, inducing points,
+    posterior and link, and a weight; the weights are those whose average predicts the rows left out best.
 
     - ``kernel_``, ``scale_``, ``inducing_points_``, ``elbo_``, ``elbo_trace_``, ``n_iter_`` and ``n_passes_`` are those
       of the heaviest member, which comes first. ``tuning_report_`` has a line for each member, with its weight.

@@ -72,7 +72,7 @@ def calibrated(
             [candidates[i] for i in order],
             [left_out[i] for i in order],
             weights[order],
-            [links[i] for i in order],
+            final,
         )
         for trial in report.trials[report.kept :]:
             session.display.trial(trial)

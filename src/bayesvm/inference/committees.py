@@ -27,7 +27,7 @@ def stacked(losses: Array, weight: Array, least: float, most: int) -> Array:
     """Weights of members, zero for those that do not matter, from ``-log p(y)`` of every row (a column per member).
 
     The sum of ``weight`` is the effective number of rows, which the prior is compared with. Members are dropped while
-    one is below ``least`` or there are more than ``most``.
+    one is below ``least`` or explains no row, or there are more than ``most``.
     """
     n_members = losses.shape[1]
     kept = np.arange(n_members)
@@ -36,7 +36,10 @@ def stacked(losses: Array, weight: Array, least: float, most: int) -> Array:
     while True:
         share = _mixture_weights(density[:, kept], weight)
         drop = int(np.argmin(share))
-        if len(kept) == 1 or (share[drop] >= least and len(kept) <= most):
+        # A member that explains no row has what the prior gives to each.
+        by_prior = PRIOR_ROWS / (weight.sum() + PRIOR_ROWS)
+        explains = share[drop] - by_prior / len(kept) > 0.05 * (1 - by_prior) / len(kept)
+        if len(kept) == 1 or (explains and share[drop] >= least and len(kept) <= most):
             break
         kept = np.delete(kept, drop)
     found = np.zeros(n_members)
@@ -76,4 +79,4 @@ def sharpened(links: Sequence[Any], left_out: Sequence[Cavities], weights: Array
         return float(left_out[0].effective_weight @ losses) + 0.5 * (log_factor / DEVIATION) ** 2
 
     found = minimize_scalar(loss, bounds=(-SHARPEST, SHARPEST), method="bounded", options={"xatol": 1e-2})
-    return [link.sharpened(np.exp(found.x)) for link in links]
+    return [link.sharpened(float(np.exp(found.x))) for link in links]

@@ -145,17 +145,15 @@ class Judgement:
 def judge(rows: Rows, features: LearnableFeatures, start: Judgement | None = None, updates: int = UPDATES) -> Judgement:
     """Fit, leave each row out, calibrate, and score."""
     problem, source = rows.with_features(features)
-    contraction = [UNKNOWN_CONTRACTION] * rows.head.n_functions
     if start is None:
         functions, updates = problem.start(rows.offsets), FIRST_UPDATES
     elif start.source.y is source.y:
         functions = _from_sites(problem, source, start, rows.offsets)
-        contraction = [state.contraction for state in start.states]
     else:
         at = replace(start.plain_problem, total_weight=rows.source.total_weight)
         functions = moved(at, start.functions, rows.source, features, rows.offsets)
         updates = max(updates, FIRST_UPDATES)  # other rows may be far from where these were
-    states = coordinate_ascent.init(problem, source, functions, contraction)
+    states = coordinate_ascent.init(problem, source, functions, [UNKNOWN_CONTRACTION] * len(functions))
     for _ in range(updates):
         if all(not s.rejected and s.remaining <= GOOD_ENOUGH * problem.total_weight for s in states):
             break

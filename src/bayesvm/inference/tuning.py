@@ -89,17 +89,14 @@ class Tuner:
                     tried.append(self._first(name, scale, candidates))
             by_kernel = [[entry for entry in tried if entry.name == name] for name in candidates.kernels]
             lines = _ranked([self._best(entries, errors=2.0) for entries in by_kernel if entries])
-            if not candidates.whole_recipe:
+            if candidates.relevance and self._many_rows() and self._has_time():
+                lines = self._with_relevance([entries for entries in by_kernel if entries], candidates)
+            elif not candidates.whole_recipe:
                 lines = lines[:1]
-            elif candidates.relevance and self._many_rows() and self._has_time():
-                found = [self._with_relevance(entries, candidates) for entries in by_kernel if entries]
-                # The best of every kernel, then others that it could not be told apart from.
-                others = _ranked([line for _, *close in found for line in close])
-                lines = _ranked([*(best for best, *_ in found), *others[: max(0, MOST_LINES - len(found))]])
             if self._is_more(REFINED, lines[0]) and lines[0].kernel.learned() and self._has_time():
                 lines = self._refined(lines, candidates)
             if candidates.whole_recipe and self._has_time():
-                lines = self._with_effects(lines, candidates) if self._many_rows() else self._around(tried)
+                lines = self._with_effects(lines, candidates) if self._many_rows() else self._around(lines, tried)
             lines = self._with_more_points(lines)
         self.clock.stop.settle()
         lines = lines or [self._best(tried, errors=2.0)]
@@ -116,7 +113,13 @@ class Tuner:
         best = min((entry.score for entry in earlier), default=np.inf)
         return not with_scale or with_scale[0].score < best + CLOSE
 
-    def _with_relevance(self, tried: Sequence[Entry], candidates: Candidates) -> list[Entry]:
+    def _with_relevance(self, by_kernel: Sequence[Sequence[Entry]], candidates: Candidates) -> list[Entry]:
+        """The best of every kernel, then other scalings that could not be told apart from it."""
+        found = [self._learned_relevance(entries, candidates) for entries in by_kernel]
+        others = _ranked([line for _, *close in found for line in close])
+        return _ranked([*(best for best, *_ in found), *others[: max(0, MOST_LINES - len(found))]])
+
+    def _learned_relevance(self, tried: Sequence[Entry], candidates: Candidates) -> list[Entry]:
         """A length-scale for every feature of one kernel, if that is better on fresh rows.
 
         With few rows, other scalings that fresh rows cannot distinguish are kept, too.
@@ -129,7 +132,8 @@ class Tuner:
             close = [entry for entry in close if entry is nearest or entry.scale == "quantile"]
         learned = [self._relevance(entry, candidates) for entry in close]
         # One length-scale for all is a special case, and needs no defence where many rows will be learned from.
-        rivals = learned if self.effective_rows >= self._safely_many() else [best, *learned]
+        safely_many = max(SAFE_RELEVANCE, SAFE_ROWS_PER_FEATURE * self.sample.X.shape[1])
+        rivals = learned if self.effective_rows >= safely_many else [best, *learned]
         anew = [self._seen_anew(entry, candidates) for entry in rivals]
         best = self._best(anew)
         if not self._few_rows():
@@ -139,10 +143,6 @@ class Tuner:
     def _few_rows(self) -> bool:
         """Whether scalings cannot be told apart, so that all of them become members."""
         return len(self.sample.y) * self.head.n_functions < ONE_SCALING_FROM
-
-    def _safely_many(self) -> float:
-        """Rows from which relevance is learned without comparing it with one length-scale."""
-        return float(max(SAFE_RELEVANCE, SAFE_ROWS_PER_FEATURE * self.sample.X.shape[1]))
 
     def _is_close(self, entry: Entry, best: Entry) -> bool:
         """Whether fresh rows leave it open which of two is better."""
@@ -197,11 +197,11 @@ class Tuner:
         family = KernelFamily(entry.kernel, entry.features.inducing_points, effects=effects)
         return self._found("effects", entry.scale, entry.name, entry.rows, family, entry.judgement, most)
 
-    def _around(self, tried: Sequence[Entry]) -> list[Entry]:
+    def _around(self, found: Sequence[Entry], tried: Sequence[Entry]) -> list[Entry]:
         """Kernels like the best ones of all families and scalings; those that an average needs (D28)."""
-        best = min(tried, key=lambda entry: entry.score)
-        same = [entry for entry in _ranked(tried) if entry.rows.source.n_rows == best.rows.source.n_rows]
-        lines = [entry for entry in same if self._is_close(entry, best)][:MOST_LINES]
+        best = found[0]
+        same = [entry for entry in tried if entry.rows.source.n_rows == best.rows.source.n_rows]
+        lines = [entry for entry in _ranked(same or found) if self._is_close(entry, best)][:MOST_LINES]
         began = time.monotonic()
         tries = [(entry, kernel) for entry in lines for kernel in neighbours(entry.kernel, DESIGN)]
         found = [one for given in tries if (one := self._neighbour(*given)) is not None]

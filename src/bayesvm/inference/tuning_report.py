@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-HEADER = f"{'tried':<14} {'scale':<8} {'kernel':<19} {'rows':>9} {'points':>6} {'LOO loss':>8} {'seconds':>7}"
+HEADER = f"{'tried':<14} {'scale':<8} {'kernel':<20} {'rows':>9} {'points':>6} {'LOO loss':>8} {'seconds':>7}"
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class Trial:
     seconds: float
 
     def __str__(self) -> str:
-        left = f"{self.what:<14} {self.scale or 'none':<8} {self.kernel:<19} {self.n_rows:>9,} {self.n_inducing:>6}"
+        left = f"{self.what:<14} {self.scale or 'none':<8} {self.kernel:<20} {self.n_rows:>9,} {self.n_inducing:>6}"
         return f"{left} {self.loo:>8.4f} {self.seconds:>7.2f}"
 
 

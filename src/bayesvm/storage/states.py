@@ -117,7 +117,7 @@ def member_from(state: dict[str, Any], trusted: Trusted = (), where: str = "memb
 def features_state(features: Any) -> dict[str, Any]:
     """A feature map."""
     if isinstance(features, InducingFeatures):
-        own = {name: value for name, value in vars(features).items() if name != "effects"}
+        own = {name: value for name, value in vars(features).items() if name not in {"effects", "learns_points"}}
         effects = [
             {"columns": np.array(effect.columns), "features": features_state(effect.features)}
             for effect in features.effects

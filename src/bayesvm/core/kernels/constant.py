@@ -49,7 +49,7 @@ class Constant(Kernel):
         return Recorded(
             value,
             lambda adjoint: {"variance": np.array([np.vdot(adjoint, value)])},
-            lambda adjoint: np.zeros(Z.shape),
+            lambda _: np.zeros(Z.shape),
         )
 
     def pull_diagonal(self, X: Array, adjoint: Array) -> ByParameter:

@@ -21,8 +21,8 @@ PANEL_ROWS = 128  # that an adjoint is computed for at a time, while the process
 class Laplacian(LengthScaled):
     """``σ² exp(-Σ_j |x_j - z_j|/ℓ_j)``: a product of rough kernels of single columns, as in ``laplacian_kernel``.
 
-    Steps along single columns, such as the splits of a decision tree, are cheap for it, and rotations of the columns are
-    not. It suits tables whose columns have a meaning of their own.
+    Steps along single columns, such as the splits of a decision tree, are cheap for it, and rotations of the columns
+    are not. It suits tables whose columns have a meaning of their own.
 
     Parameters
     ----------
@@ -46,9 +46,8 @@ class Laplacian(LengthScaled):
         return np.asarray(np.std(points, axis=0) * self.inverse_scale(points.shape[1]))
 
     def against(self, Z: Array, dtype: npt.DTypeLike = np.float64) -> CrossKernel:
-        return LaplacianAgainst(
-            _scaled(Z, inverse := self.inverse_scale(Z.shape[1])), inverse, self.checked_variance, np.dtype(dtype)
-        )
+        inverse = self.inverse_scale(Z.shape[1])
+        return LaplacianAgainst(_scaled(Z, inverse), inverse, self.checked_variance, dtype)
 
     def recorded(self, X: Array, Z: Array) -> Recorded:
         """With ``A = adjoint · k`` (D15):
@@ -77,9 +76,9 @@ class Laplacian(LengthScaled):
 
         def pull_points(adjoint: Array) -> Array:
             A = adjoint * value
-            signs = (np.sign(x[:, None] - z) for x, z in zip(rows.T, points.T, strict=True))
-            by_points = np.stack([np.einsum("im,im->m", A, sign) for sign in signs], axis=1)
-            return np.asarray(by_points * inverse)
+            differences = (x[:, None] - z for x, z in zip(rows.T, points.T, strict=True))
+            each = [np.einsum("im,im->m", A, (d > 0).astype(A.dtype) - (d < 0)) for d in differences]
+            return np.asarray(np.stack(each, axis=1) * inverse)
 
         return Recorded(value, pull, pull_points)
 
@@ -91,7 +90,7 @@ class LaplacianAgainst:
     points: Array
     inverse_scale: Array
     variance: float
-    dtype: np.dtype[np.floating]
+    dtype: npt.DTypeLike
 
     def __call__(self, X: Array, workspace: Workspace, /) -> Array:
         rows = _scaled(X, self.inverse_scale)
@@ -125,9 +124,8 @@ class Steps:
     @classmethod
     def of(cls, rows: Array) -> Steps:
         """Of scaled rows."""
-        if not len(rows):
-            return cls(np.ones(rows.shape[1], np.bool_), rows, rows, rows.astype(np.bool_))
-        low, high = rows.min(axis=0), rows.max(axis=0)
+        low, high = rows.min(axis=0, initial=np.inf), rows.max(axis=0, initial=-np.inf)
+        low, high = (np.where(low <= high, end, 0.0) for end in (low, high))  # of a block without rows
         is_high = rows == high
         columns = np.asarray((is_high | (rows == low)).all(axis=0))
         return cls(columns, low[columns], high[columns], is_high[:, columns])

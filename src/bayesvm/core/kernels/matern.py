@@ -17,7 +17,7 @@ class Matern(Stationary):
     Parameters
     ----------
     nu : 0.5, 1.5 or 2.5
-        How smooth f is: it has no derivative (the Laplace kernel), one, or two.
+        How smooth f is: it has no derivative, one, or two.
     length_scale, variance, length_scale_bounds, variance_bounds
         As those of ``RBF``.
     """
