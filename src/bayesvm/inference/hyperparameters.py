@@ -38,7 +38,7 @@ from bayesvm.inference.coordinate_ascent import AscentState
 from bayesvm.inference.families import Family
 from bayesvm.inference.problem import Problem
 
-UNKNOWN_CONTRACTION = 0.9
+UNKNOWN_CONTRACTION, LEAST_CONTRACTION = 0.9, 0.6  # of distances by an update; a neighbour's is a guess
 FIRST_UPDATES, UPDATES = 15, 6  # at most, from a cold start and from the sites of a neighbour
 GOOD_ENOUGH = 1e-4  # nats of ELBO per row that an update may still promise
 SINGLE_FROM = 50_000  # features in all, rows times points
@@ -145,15 +145,17 @@ class Judgement:
 def judge(rows: Rows, features: LearnableFeatures, start: Judgement | None = None, updates: int = UPDATES) -> Judgement:
     """Fit, leave each row out, calibrate, and score."""
     problem, source = rows.with_features(features)
+    contraction = [UNKNOWN_CONTRACTION] * rows.head.n_functions
     if start is None:
         functions, updates = problem.start(rows.offsets), FIRST_UPDATES
     elif start.source.y is source.y:
         functions = _from_sites(problem, source, start, rows.offsets)
+        contraction = [max(LEAST_CONTRACTION, state.contraction) for state in start.states]
     else:
         at = replace(start.plain_problem, total_weight=rows.source.total_weight)
         functions = moved(at, start.functions, rows.source, features, rows.offsets)
         updates = max(updates, FIRST_UPDATES)  # other rows may be far from where these were
-    states = coordinate_ascent.init(problem, source, functions, [UNKNOWN_CONTRACTION] * len(functions))
+    states = coordinate_ascent.init(problem, source, functions, contraction)
     for _ in range(updates):
         if all(not s.rejected and s.remaining <= GOOD_ENOUGH * problem.total_weight for s in states):
             break

@@ -36,7 +36,7 @@ from bayesvm.inference.tuning_report import Trial, TrialLog
 
 # Rows, inducing points and judgements of each stage.
 Stage = tuple[int, int, int]
-FIRST: Stage = (1_000, 80, 6)
+FIRST: Stage = (1_000, 80, 4)
 RELEVANCE: Stage = (2_000, 80, 14)
 REFINED: Stage = (4_096, 320, 7)
 ROWS_PER_POINT = 25  # of the sample; but no fewer points in that stage than
