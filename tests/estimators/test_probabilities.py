@@ -67,7 +67,7 @@ def test_more_rows_do_not_draw_probabilities_together():
     assert (noisy.noise_, plain.noise_) == (1.0, 0.0)
     with_noise, without, from_few = (distance(model.predict_proba(asked)[:, 1]) for model in (noisy, plain, few))
     assert with_noise < 0.003
-    assert without > 0.006
+    assert without > 2 * with_noise
     assert from_few > with_noise
 
 

@@ -27,7 +27,7 @@ class BayesianSVC(BaseBayesianSVC):
 
     With nothing set it tunes itself: leave-one-out on samples of the rows decides about scaling, kernel, one
     length-scale or one for every feature, effects of single columns and pairs, and the number of inducing points. Where
-    the rows cannot tell which of several models is best, up to eight of them are averaged: a committee.
+    the rows cannot tell which of several models is best, up to six of them are averaged: a committee.
 
     Parameters
     ----------
@@ -86,7 +86,7 @@ class BayesianSVC(BaseBayesianSVC):
         Budget in passes over the data, rejected steps included.
     tol : float
         Stop when the ELBO that further updates could gain is estimated below this, in nats per row;
-        0 uses the whole budget.
+        of a tuned model also if it is below .01 in all. 0 uses the whole budget.
     time_limit : float or None
         Budget in seconds; the update under way is finished.
     warm_start : bool
@@ -149,7 +149,7 @@ class BayesianSVC(BaseBayesianSVC):
 
     Notes
     -----
-    A tuned model may be a committee of up to eight members. Each has its own scaling, kernel, inducing points,
+    A tuned model may be a committee of up to six members. Each has its own scaling, kernel, inducing points,
     posterior and link, and a weight; the weights are those whose average predicts the rows left out best.
 
     - ``kernel_``, ``scale_``, ``inducing_points_``, ``elbo_``, ``elbo_trace_``, ``n_iter_`` and ``n_passes_`` are those

@@ -16,7 +16,7 @@ from scipy.special import log_softmax, logsumexp, softmax
 from bayesvm.core.cavities import Cavities
 from bayesvm.core.linalg import Array
 
-MOST_MEMBERS = 8  # which bounds the time of predictions
+MOST_MEMBERS = 6  # which bounds the time of predictions
 LEAST_SHARE = 0.04  # members below it are dropped
 PRIOR_ROWS = 50.0  # that speak for equal weights; few rows cannot tell similar members apart
 SHARPEST = np.log(2.0)  # largest change of links, as a logarithm

@@ -36,9 +36,9 @@ from bayesvm.inference.tuning_report import Trial, TrialLog
 
 # Rows, inducing points and judgements of each stage.
 Stage = tuple[int, int, int]
-FIRST: Stage = (1_000, 80, 4)
+FIRST: Stage = (1_000, 60, 4)
 RELEVANCE: Stage = (2_000, 80, 14)
-REFINED: Stage = (4_096, 320, 7)
+REFINED: Stage = (8_000, 320, 7)
 ROWS_PER_POINT = 25  # of the sample; but no fewer points in that stage than
 FRESH_POINTS = 160  # with which candidates are compared on fresh rows
 EFFECTS, FEW_EFFECTS = 5, 3  # judgements for effects that were admitted: of the best kernel, and of others
