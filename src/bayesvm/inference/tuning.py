@@ -36,7 +36,7 @@ from bayesvm.inference.tuning_report import Trial, TrialLog
 
 # Rows, inducing points and judgements of each stage.
 Stage = tuple[int, int, int]
-FIRST: Stage = (1_000, 60, 4)
+FIRST: Stage = (1_000, 60, 3)
 RELEVANCE: Stage = (2_000, 80, 14)
 REFINED: Stage = (8_000, 320, 7)
 ROWS_PER_POINT = 25  # of the sample; but no fewer points in that stage than
