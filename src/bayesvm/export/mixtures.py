@@ -79,13 +79,23 @@ def mixed_uncertainty(parts: Parts, logs: Value, n_classes: int) -> dict[str, Va
     stated = exp(logs).columns([1])
     no_variance = stated.graph.constant(0.0, np.float64)
 
-    def reach(side: float) -> Value:
+    def end(side: float) -> Value:
+        farthest = [stated * side]
+
         def squares(member: MemberNodes, link: Any) -> Value:
             at, own = BINARY[type(link)], exp(log_probabilities(link, member.mean, member.variance)).columns([1])
-            end = exp(at(link, member.mean + sqrt(member.variance) * (side * REACH), no_variance)[1])
-            out, apart = maximum((end - own) * side, 0.0), (own - stated) * REACH
-            return out * out + apart * apart
+            out = exp(at(link, member.mean + sqrt(member.variance) * (side * REACH), no_variance)[1])
+            reach, apart = maximum((out - own) * side, 0.0), (own - stated) * REACH
+            # A member for other rows has no say in these.
+            share: Any = parts.shares[len(farthest) - 1]
+            concerned = share.apply("Sign")
+            farthest.append((own * side + reach) * concerned + (concerned - 1.0) * 2.0)
+            return reach * reach + apart * apart
 
-        return sqrt(parts.mixed(squares))
+        found = stated + sqrt(parts.mixed(squares)) * side
+        limit = farthest[0]
+        for other in farthest[1:]:
+            limit = maximum(limit, other)
+        return minimum(found * side, limit) * side
 
-    return split | {"lower": maximum(stated - reach(-1.0), 0.0), "upper": minimum(stated + reach(1.0), 1.0)}
+    return split | {"lower": end(-1.0), "upper": end(1.0)}

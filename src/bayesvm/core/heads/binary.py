@@ -91,18 +91,25 @@ class Binary(ClassHead):
     def interval(self, parts: Sequence[MemberMoments]) -> dict[str, Array]:
         """``p̄ ± √Σ ν ((end - p)² + z² (p - p̄)²)``: each member's own reach and their disagreement, side by side (D25).
 
-        Members have scales of f of their own, so that moments of f over all of them say little about probabilities.
+        Members have scales of f of their own, so that moments of f over all of them say little about probabilities. No
+        end lies beyond those of all members.
         """
         stated = self.probabilities(parts)[:, 1]
 
-        def reach(side: float) -> Array:
+        def end(side: float) -> Array:
+            farthest = stated.copy()
+
             def squares(part: MemberMoments) -> Array:
+                rows = slice(None) if part.rows is None else part.rows
                 m, v = part.mean[:, 0], part.variance[:, 0]
                 own = ndtr(part.link.score(m, v))
-                end = ndtr(part.link.score(m + side * REACH * np.sqrt(v), np.zeros(len(m))))
-                apart = own - stated[slice(None) if part.rows is None else part.rows]
-                return np.asarray(np.maximum(side * (end - own), 0.0) ** 2 + (REACH * apart) ** 2)
+                reach = np.maximum(
+                    side * (ndtr(part.link.score(m + side * REACH * np.sqrt(v), np.zeros(len(m)))) - own), 0.0
+                )
+                farthest[rows] = side * np.maximum(side * farthest[rows], side * own + reach)
+                return np.asarray(reach**2 + (REACH * (own - stated[rows])) ** 2)
 
-            return np.sqrt(mixed(parts, squares))
+            found = stated + side * np.sqrt(mixed(parts, squares))
+            return np.asarray(side * np.minimum(side * found, side * farthest))
 
-        return {"lower": np.maximum(stated - reach(-1.0), 0.0), "upper": np.minimum(stated + reach(1.0), 1.0)}
+        return {"lower": end(-1.0), "upper": end(1.0)}
