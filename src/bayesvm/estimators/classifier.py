@@ -86,7 +86,7 @@ class BayesianSVC(BaseBayesianSVC):
         Budget in passes over the data, rejected steps included.
     tol : float
         Stop when the ELBO that further updates could gain is estimated below this, in nats per row;
-        of a tuned model also if it is below .01 in all. 0 uses the whole budget.
+        of a tuned model with the default also if it is below .01 in all. 0 uses the whole budget.
     time_limit : float or None
         Budget in seconds; the update under way is finished.
     warm_start : bool

@@ -37,6 +37,7 @@ WORTH_MORE, WORTH_MANY = 0.004, 0.012  # by the log loss that twice the points o
 PASS_BUDGET = 2e10  # as long as rows × points² is at most this
 SOME = 300  # points whatever the budget, and of a model that is not tuned
 ROWS_PER_POINT, USUAL_ROWS_PER_POINT = 5, 12  # at least, and from some points on; with fewer rows a point over-fits
+USUAL_TOLERANCE = 5e-5  # nats per row; with a smaller one, somebody wants just that. Otherwise these are enough, too:
 ENOUGH = 0.01  # nats in all; what is left of the ELBO then is of no use to anybody
 LARGE_TOLERANCE = 1e-3  # nats per row, beyond some points; such a model starts near its end
 EVIDENCE_POINTS = 150  # inducing points while the ELBO is climbed
@@ -231,7 +232,9 @@ class KernelModel:
         # A tuned start is so near the end that subsets of the rows would be a detour.
         if plan.inference == "auto" and prepared.chosen is not None and source.n_rows <= 4 * TRANSFER_ROWS:
             enough = LARGE_TOLERANCE if problem.features.n_weights > SOME else ENOUGH / source.n_rows
-            plan = replace(plan, inference="batch", tol=max(plan.tol, enough) if plan.tol else 0.0)
+            plan = replace(
+                plan, inference="batch", tol=max(plan.tol, enough) if plan.tol >= USUAL_TOLERANCE else plan.tol
+            )
         return train_all(problem, source, plan, prepared, session, number)
 
     def leave_out(
