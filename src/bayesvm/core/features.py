@@ -10,7 +10,7 @@ Beside the points of its kernel a map may have *effects* (D26): kernels of one o
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Protocol, Self
@@ -19,9 +19,9 @@ import numpy as np
 import numpy.typing as npt
 from scipy.linalg import block_diag
 
-from bayesvm.core.kernels.kernel import CrossKernel, Kernel, KernelGradient, added
+from bayesvm.core.kernels.kernel import Constant, CrossKernel, Kernel, KernelGradient, Recorded, added
 from bayesvm.core.linalg import Array, cholesky, inverse_transposed
-from bayesvm.core.products import times_upper
+from bayesvm.core.products import lower_products, times_lower, times_upper
 from bayesvm.core.workspace import Workspace
 
 # Relative jitter on Kmm: a whitened row's rounding error grows like eps / sqrt(jitter).
@@ -51,7 +51,7 @@ class Features(Protocol):
 class FeatureGradient:
     """Sums over rows of what an objective's derivative by Phi and k(x,x) means for what is learned (D16)."""
 
-    gram: Array  # Σ phī phiᵀ
+    gram: Array  # the lower triangle of Σ phī phiᵀ, the rest of which is not used
     kernel: KernelGradient | None = None
     effects: list[FeatureGradient] = field(default_factory=list)  # of each effect
 
@@ -65,7 +65,7 @@ class FeatureGradient:
 
 
 class RecordedFeatures(Protocol):
-    """``Phi`` and ``k(x,x)`` of one block in double precision, and their adjoint."""
+    """``Phi`` and ``k(x,x)`` of one block, and their adjoint."""
 
     @property
     def phi(self) -> Array: ...
@@ -76,6 +76,12 @@ class RecordedFeatures(Protocol):
     def pull(self, phi_bar: Array, variance_bar: Array) -> FeatureGradient:
         """Given the derivatives by every entry of Phi and of k(x,x)."""
         ...
+
+
+class FeatureRecorder(Protocol):
+    """Records the features of one block after the other."""
+
+    def __call__(self, X: Array, constant: Constant = None) -> RecordedInducing: ...
 
 
 @dataclass(frozen=True)
@@ -149,9 +155,28 @@ class InducingFeatures:
         return _PreparedInducing(self.diagonal, cross, whitening.astype(dtype), shared)
 
     def recorded(self, X: Array) -> RecordedFeatures:
-        rows = np.asarray(X, np.float64)
-        phi, prior_variance = self.prepared(None, np.float64)(rows, Workspace())
-        return _RecordedInducing(self, rows, phi, prior_variance)
+        return self.recorder(np.float64)(X)
+
+    def recorder(self, dtype: npt.DTypeLike) -> FeatureRecorder:
+        """``recorded`` for many blocks, in one precision; also takes what ``Kernel.constant`` returned for the block."""
+        kernel, whitening = self.kernel.recorder(self.inducing_points, dtype), self.whitening.astype(dtype)
+        effects = [effect.features.recorder(dtype) for effect in self.effects]
+        split = self.prepared(None, dtype) if self.offset and np.dtype(dtype) == np.float32 else None
+
+        def recorded(X: Array, constant: Constant = None) -> RecordedInducing:
+            own, phi = kernel(X, constant), np.empty((len(X), self.n_weights), dtype)
+            first = len(whitening)
+            if split is None:
+                times_upper(own.value, whitening, out=phi[:, :first])
+            else:
+                phi[:] = split(X, Workspace())[0]
+            parts = [recorder(effect.of(X)) for recorder, effect in zip(effects, self.effects, strict=True)]
+            for part in parts:
+                phi[:, first : first + part.phi.shape[1]] = part.phi
+                first += part.phi.shape[1]
+            return RecordedInducing(self, X, phi, self.diagonal(X), own, parts)
+
+        return recorded
 
     def gradient(self, total: FeatureGradient) -> tuple[Array, Array | None]:
         """Derivatives by θ, of the kernel and then of each effect's, and by Z if it is learned (D16)."""
@@ -175,21 +200,6 @@ class InducingFeatures:
         parameters = added(added(total.kernel.parameters, among.pull(adjoint)), jitter)
         by_points = None if total.kernel.points is None else total.kernel.points + 2 * among.pull_points(adjoint)
         return kernel.by_theta(parameters), by_points
-
-    def pull(self, X: Array, phi: Array, phi_bar: Array, variance_bar: Array) -> FeatureGradient:
-        """The adjoint of ``X -> Phi, k(x,x)`` for one block, whose features are ``phi``."""
-        own = slice(0, len(self.inducing_points))
-        recorded = self.kernel.recorded(X, self.inducing_points)
-        adjoint = phi_bar[:, own] @ self.whitening.T.astype(phi_bar.dtype)
-        parameters = added(recorded.pull(adjoint), self.kernel.pull_diagonal(X, variance_bar))
-        kernel = KernelGradient(parameters, recorded.pull_points(adjoint) if self.learns_points else None)
-        pulled = FeatureGradient(phi_bar[:, own].T @ phi[:, own], kernel)
-        first = own.stop
-        for effect in self.effects:
-            own = slice(first, first + effect.features.n_weights)
-            pulled.effects.append(effect.features.pull(effect.of(X), phi[:, own], phi_bar[:, own], variance_bar))
-            first = own.stop
-        return pulled
 
 
 @dataclass(frozen=True)
@@ -217,30 +227,12 @@ class Effect:
 
 @dataclass(frozen=True)
 class HeldFeatures:
-    """A map whose features are held with the rows: X is ``(phi, k(x,x), x)`` side by side, as ``hold`` makes it."""
+    """A map whose features take the place of the rows: X is ``(phi, k(x,x))`` side by side."""
 
-    features: InducingFeatures
-
-    @property
-    def n_weights(self) -> int:
-        return self.features.n_weights
-
-    def hold(self, X: Array, prepared: PreparedFeatures, workspace: Workspace, out: Array) -> None:
-        """Write the rows of a block with what is held beside them."""
-        phi, prior_variance = prepared(X, workspace)
-        width = self.n_weights
-        out[:, :width], out[:, width], out[:, width + 1 :] = phi, prior_variance, X
+    n_weights: int
 
     def prepared(self, basis: Array | None, dtype: npt.DTypeLike) -> PreparedFeatures:
         return _PreparedHeld(self.n_weights, None if basis is None else basis.astype(dtype))
-
-    def recorded(self, X: Array) -> RecordedFeatures:
-        width = self.n_weights
-        return _RecordedInducing(self.features, X[:, width + 1 :], X[:, :width], X[:, width])
-
-    def gradient(self, total: FeatureGradient) -> tuple[Array, Array | None]:
-        """As the features' own."""
-        return self.features.gradient(total)
 
 
 @dataclass(frozen=True)
@@ -352,14 +344,30 @@ class _PreparedLinear:
 
 
 @dataclass(frozen=True)
-class _RecordedInducing:
+class RecordedInducing:
+    """The features of a block with the kernel matrices they came from."""
+
     features: InducingFeatures
     X: Array
     phi: Array
-    prior_variance: Array | None
+    prior_variance: Array
+    kernel: Recorded
+    effects: Sequence[RecordedInducing]
 
     def pull(self, phi_bar: Array, variance_bar: Array) -> FeatureGradient:
-        return self.features.pull(self.X, self.phi, phi_bar, variance_bar)
+        """The adjoint of ``X -> Phi, k(x,x)`` (D16)."""
+        features, dtype = self.features, phi_bar.dtype
+        own = slice(0, len(features.inducing_points))
+        unwhitened = features.whitening.T.astype(dtype)
+        adjoint = times_lower(phi_bar[:, own], unwhitened, out=np.empty((len(phi_bar), own.stop), dtype))
+        parameters = added(self.kernel.pull(adjoint), features.kernel.pull_diagonal(self.X, variance_bar))
+        points = self.kernel.pull_points(adjoint) if features.learns_points else None
+        pulled = FeatureGradient(lower_products(phi_bar[:, own], self.phi[:, own]), KernelGradient(parameters, points))
+        first = own.stop
+        for part in self.effects:
+            pulled.effects.append(part.pull(phi_bar[:, first : first + part.phi.shape[1]], variance_bar))
+            first += part.phi.shape[1]
+        return pulled
 
 
 @dataclass(frozen=True)

@@ -21,6 +21,7 @@ from bayesvm.core.latent import Block, View, pull_marginals
 from bayesvm.core.likelihoods.contract import Likelihood
 from bayesvm.core.linalg import Array
 from bayesvm.core.posterior import Gaussian
+from bayesvm.core.products import lower_products, mirrored
 from bayesvm.core.statistics import sites_at
 from bayesvm.core.workspace import Workspace
 
@@ -88,7 +89,8 @@ def loss_sums(block: Block, phi: Array, left: Sequence[LeftOut], link: FittedLin
     loss, pulled = _pulled(block, left, link)
     dtype = phi.dtype
     by_covariance: list[Array] = [
-        ((phi * by_explained.astype(dtype)[:, None]).T @ phi).astype(np.float64) for _, by_explained, _ in pulled
+        mirrored(lower_products(phi * by_explained.astype(dtype)[:, None], phi)).astype(np.float64)
+        for _, by_explained, _ in pulled
     ]
     by_mean: list[Array] = [(phi.T @ by_mean.astype(dtype)).astype(np.float64) for by_mean, _, _ in pulled]
     return LossSums(loss, by_mean, by_covariance)
@@ -108,19 +110,28 @@ def loss_gradient(
     stayed as they are, ``P = I + Σ w phi phiᵀ`` and ``h = Σ γ phi``: to ``phī`` that adds ``2 w P̄ phi + γ h̄``.
     """
     phi, dtype = record.phi, record.phi.dtype
-    phi_bar, variance_bar = np.zeros_like(phi), np.zeros(len(block.y))
+    phi_bar, variance_bar, scratch = np.zeros_like(phi), np.zeros(len(block.y)), np.empty_like(phi)
     _, pulled = _pulled(block, left, link)
+
+    def add(factor: Array, columns: Array | None = None) -> None:
+        """Add ``factor · (phi columns)``, row by row."""
+        product = phi if columns is None else np.matmul(phi, columns, out=scratch)
+        nonlocal phi_bar
+        phi_bar += np.multiply(product, factor.astype(dtype)[:, None], out=scratch)
+
     for i, (row, (by_mean, by_explained, by_residual)) in enumerate(zip(left, pulled, strict=True)):
-        residual, where = _if_residual(record, by_residual), final.coordinates[i]
-        at = row.at._replace(phi=phi, spread=phi @ where.spread)
-        phi_bar += pull_marginals(where.mean, at, by_mean, by_explained, residual)
+        where = final.coordinates[i]
+        # phī = m̄ mu + 2 t̄ S phi - 2 r̄ phi, as ``pull_marginals`` has it
+        by_row, by_weight = [by_mean], [where.mean]
+        add(2 * by_explained, where.spread)
+        if record.prior_variance is not None:
+            add(-2 * by_residual)
         variance_bar += by_residual
         if responses is not None:
             linear, precision = (part.astype(dtype) for part in responses[i])
-            follows = phi @ precision
-            follows *= (2 * row.site.precision).astype(dtype)[:, None]
-            phi_bar += follows
-            phi_bar += np.multiply(row.site.linear.astype(dtype)[:, None], linear, out=follows)
+            add(2 * row.site.precision, precision)
+            by_row, by_weight = [by_mean, row.site.linear], [where.mean, linear]
+        phi_bar += np.matmul(np.column_stack(by_row).astype(dtype), np.stack(by_weight), out=scratch)
     return record.pull(phi_bar, variance_bar)
 
 

@@ -1,4 +1,4 @@
-"""Core: products of a block with a triangular matrix, of which D3 and D4 have two a row."""
+"""Core: products with a triangular matrix, of which D3 and D4 have two a row, or with a triangular result (D16)."""
 
 from __future__ import annotations
 
@@ -19,3 +19,26 @@ def times_upper(rows: Array, upper: Array, out: Array) -> Array:
         filled = slice(0, start + PANEL)
         np.matmul(rows[:, filled], upper[filled, panel], out=out[:, panel])
     return out
+
+
+def times_lower(rows: Array, lower: Array, out: Array) -> Array:
+    """``rows @ lower`` for a lower triangular matrix."""
+    for start in range(0, lower.shape[1], PANEL):
+        panel, filled = slice(start, start + PANEL), slice(start, None)
+        np.matmul(rows[:, filled], lower[filled, panel], out=out[:, panel])
+    return out
+
+
+def lower_products(left: Array, right: Array) -> Array:
+    """The lower triangle of ``leftᵀ right``, and of the other triangle only what is cheaper to compute than to avoid."""
+    found = np.zeros((left.shape[1], right.shape[1]), left.dtype)
+    for start in range(0, right.shape[1], PANEL):
+        panel, filled = slice(start, start + PANEL), slice(start, None)
+        np.matmul(left[:, filled].T, right[:, panel], out=found[filled, panel])
+    return found
+
+
+def mirrored(lower: Array) -> Array:
+    """The symmetric matrix whose lower triangle is given."""
+    triangle = np.tril(lower)
+    return triangle + np.tril(lower, -1).T

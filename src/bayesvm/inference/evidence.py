@@ -73,7 +73,7 @@ def maximise(
     clock = clock or Clock()
     x, adam, trace = family.start(), Adam.init(len(family.start())), [-np.inf]
     climb: list[Climbed] = []
-    low, high = (np.array([limit[i] for limit in family.bounds()], np.float64) for i in (0, 1))  # None becomes NaN
+    low, high = (np.array([limit[i] for limit in family.bounds()], np.float64) for i in (0, 1))
     best = features = family.features(x)
     functions = rows.problem(features).start(rows.offsets)
     batches = None if batch_size is None else _endless(rows.source, batch_size, rng)
@@ -105,7 +105,7 @@ def maximise(
             scale = problem.total_weight / source.total_weight
             total = elbo_gradient(problem, source, features, functions)
             step, adam = adam.step(scale * family.gradient(features, total))
-            x = np.fmin(np.fmax(x + step, low), high)
+            x = np.clip(x + step, low, high)
             features = family.features(x)
     clock.stop.settle()
     return judge(rows, best), tuple(climb)

@@ -18,7 +18,7 @@ from bayesvm.core.linalg import Array
 PRIOR_VARIANCES = (1e-4, 1e2)  # of linear weights
 LINEAR_PRIOR = SharedLogNormal(deviation=1.5, median=1.0)  # of these variances (D19)
 
-Bounds = list[tuple[float | None, float | None]]
+Bounds = list[tuple[float, float]]
 Features = InducingFeatures | LinearFeatures
 
 
@@ -66,7 +66,7 @@ class KernelFamily:
 
     def bounds(self) -> Bounds:
         of_theta: Bounds = [(float(low), float(high)) for kernel in self.kernels for low, high in kernel.log_bounds()]
-        return of_theta + [(None, None)] * (self.points.size if self.learn_points else 0)
+        return of_theta + [(-np.inf, np.inf)] * (self.points.size if self.learn_points else 0)
 
     def features(self, x: Array) -> InducingFeatures:
         (kernel, *others), rest = self._at(x)

@@ -8,21 +8,21 @@ rows are a sample, so their features are computed once per judgement and held.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import cached_property, partial, reduce
 from operator import iadd
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
-from scipy import optimize
 
 from bayesvm.core import gradients
 from bayesvm.core.cavities import Cavities, LeftOut, RowMarginals, effective_rows
 from bayesvm.core.features import FeatureGradient, HeldFeatures, InducingFeatures, RecordedFeatures
 from bayesvm.core.gradients import LearnableFeatures, LossSums, Response, loss_sums
 from bayesvm.core.heads import Head
+from bayesvm.core.kernels.kernel import Constant
 from bayesvm.core.latent import Block, LatentFunction, full
 from bayesvm.core.likelihoods import Likelihood
 from bayesvm.core.linalg import Array, JitterWarning, NotFiniteError, NotPositiveDefiniteError
@@ -35,6 +35,7 @@ from bayesvm.data.stopping import Stopped
 from bayesvm.data.workers import Workers
 from bayesvm.inference import coordinate_ascent
 from bayesvm.inference.coordinate_ascent import AscentState
+from bayesvm.inference.descent import descend
 from bayesvm.inference.families import Family
 from bayesvm.inference.problem import Problem
 
@@ -45,7 +46,9 @@ SINGLE_FROM = 50_000  # features in all, rows times points
 FIRST_STEP = 0.5  # of a search, in logarithms
 BLOCK_ROWS = 1_024
 PATIENCE, STALLED = 4, 3e-4  # judgements that must have gained so many nats per row, and more than their own noise
-RELATIVE_GAIN = 1e-4  # of the objective, below which a search ends
+
+Constants = list[Constant] | None  # of every block
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
@@ -64,25 +67,36 @@ class Rows:
         """Of rows in memory, which are scaled already."""
         return cls(MemorySource(*block, ColumnScaler(), workers, BLOCK_ROWS), head, likelihood, offsets)
 
-    def with_features(self, features: LearnableFeatures) -> tuple[Problem, MemorySource]:
-        """The problem and the rows that judge it: those of inducing points hold their features."""
+    def with_features(
+        self, features: LearnableFeatures, constants: Constants = None
+    ) -> tuple[Problem, MemorySource, tuple[RecordedFeatures, ...]]:
+        """The problem, the rows that judge it, and their records: those of inducing points hold their features."""
         problem = self.problem(features)
         if not isinstance(features, InducingFeatures):
-            return problem, self.source
-        held, prepared, size = (
-            HeldFeatures(features),
-            features.prepared(None, problem.dtype),
-            self.source.rows_per_block,
-        )
-        block = self.source.gathered()
-        X = np.empty((len(block.y), features.n_weights + 1 + block.X.shape[1]), problem.dtype)
+            return problem, self.source, tuple(self._blocks(lambda X, _: features.recorded(X)))
+        recorder = features.recorder(problem.dtype)
+        held = np.empty((self.source.n_rows, features.n_weights + 1), problem.dtype)
 
-        def hold(first: int, workspace: Workspace) -> None:
-            some = slice(first, first + size)
-            held.hold(block.X[some], prepared, workspace, out=X[some])
+        def record(X: Array, first: int) -> RecordedFeatures:
+            found = recorder(X, None if constants is None else constants[first // self.source.rows_per_block])
+            held[first : first + len(X), :-1], held[first : first + len(X), -1] = found.phi, found.prior_variance
+            return replace(found, phi=held[first : first + len(X), :-1])
 
-        list(self.source.workers.map(hold, range(0, len(X), size)))
-        return replace(problem, features=held), replace(self.source, X=X)
+        records = tuple(self._blocks(record))
+        return replace(problem, features=HeldFeatures(features.n_weights)), replace(self.source, X=held), records
+
+    def constants(self, features: LearnableFeatures) -> Constants:
+        """What trials of kernels that differ in what is learned, against the same points, have in common."""
+        if not isinstance(features, InducingFeatures) or features.learns_points:
+            return None
+        kernel, Z, dtype = features.kernel, features.inducing_points, self.problem(features).dtype
+        return list(self._blocks(lambda X, _: kernel.constant(X, Z, dtype)))
+
+    def _blocks(self, function: Callable[[Array, int], Result]) -> Iterator[Result]:
+        """A function of the X of every block, and of where it begins."""
+        X, size = self.source.gathered().X, self.source.rows_per_block
+        starts = range(0, len(X), size)
+        return self.source.workers.map(lambda first, _: function(X[first : first + size], first), starts)
 
     def problem(self, features: LearnableFeatures) -> Problem:
         """In single precision only where that saves time."""
@@ -100,6 +114,7 @@ class Judgement:
     features: LearnableFeatures
     problem: Problem
     source: MemorySource
+    records: tuple[RecordedFeatures, ...]  # of the rows, block by block
     states: tuple[AscentState, ...]
     marginals: RowMarginals
     cavities: Cavities
@@ -142,9 +157,15 @@ class Judgement:
         return weight * local.precision, weight * (local.linear - local.precision * function.offset)
 
 
-def judge(rows: Rows, features: LearnableFeatures, start: Judgement | None = None, updates: int = UPDATES) -> Judgement:
+def judge(
+    rows: Rows,
+    features: LearnableFeatures,
+    start: Judgement | None = None,
+    updates: int = UPDATES,
+    constants: Constants = None,
+) -> Judgement:
     """Fit, leave each row out, calibrate, and score."""
-    problem, source = rows.with_features(features)
+    problem, source, records = rows.with_features(features, constants)
     contraction = [UNKNOWN_CONTRACTION] * rows.head.n_functions
     if start is None:
         functions, updates = problem.start(rows.offsets), FIRST_UPDATES
@@ -166,7 +187,7 @@ def judge(rows: Rows, features: LearnableFeatures, start: Judgement | None = Non
     link = rows.head.fit_link(cavities)
     losses = link.row_losses(cavities.mean, cavities.variance, cavities.y)
     loo = float(np.average(losses, weights=cavities.weight))
-    return Judgement(features, problem, source, tuple(states), marginals, cavities, link, loo, losses)
+    return Judgement(features, problem, source, records, tuple(states), marginals, cavities, link, loo, losses)
 
 
 def _from_sites(
@@ -224,13 +245,12 @@ def moved(
 def loss_gradient(here: Judgement) -> FeatureGradient:
     """Sums over rows of the derivative of the leave-one-out loss, with q following at fixed sites (D17)."""
     problem, source, size = here.problem, here.source, here.source.rows_per_block
-    features: Any = problem.features
     final = problem.adjoint_view(here.functions)
 
     def part(first: int) -> tuple[Block, RecordedFeatures, list[LeftOut]]:
         some = slice(first, min(first + size, source.n_rows))
         block = Block(source.X[some], source.y[some], None if source.weight is None else source.weight[some])
-        record = features.recorded(block.X)
+        record = here.records[first // size]
         return block, record, here.marginals.left_out(some, record.phi)
 
     def sums(first: int, _: Workspace) -> LossSums:
@@ -268,57 +288,51 @@ class Search:
     failed: int
 
 
+@contextmanager
+def trying() -> Iterator[None]:
+    """Around searches, in the thread that all others wait for: kernels on the way need not be good ones."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", JitterWarning)
+        yield
+
+
 def search(rows: Rows, family: Family, start: Judgement | None, most: int) -> Search:
-    """Minimise leave-one-out loss plus penalty over a family by L-BFGS, from a judgement whose sites help.
+    """Minimise leave-one-out loss plus penalty over a family, from a judgement whose sites help.
 
     The gradient holds the sites, which really move a little, too; it is exact enough to go down, not to find the last
     digit. So the best vector met counts, and one whose matrices fail counts as a bad one. A request to stop ends it.
     """
     first = family.start()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", JitterWarning)  # kernels on the way need not be good ones
-        here = judge(rows, family.features(first), start)
-        if len(first) == 0:
-            return Search(here, 1, 0)
-        n_rows = 1.0 * rows.source.n_rows if rows.source.weights is None else effective_rows(rows.source.weights)
-        best, judged, failed = (np.inf, here), 0, 0
-        reached = list[Judgement]()  # the best before each judgement
+    features = family.features(first)
+    constants = rows.constants(features)
+    here = judge(rows, features, start, constants=constants)
+    if len(first) == 0:
+        return Search(here, 1, 0)
+    n_rows = 1.0 * rows.source.n_rows if rows.source.weights is None else effective_rows(rows.source.weights)
+    best, judged, failed = (np.inf, here), 0, 0
+    reached = list[Judgement]()  # the best before each judgement
 
-        def objective(x: Array) -> tuple[float, Array]:
-            nonlocal best, judged, failed
-            reached.append(best[1])
-            if judged > PATIENCE and _has_stalled(reached[-PATIENCE], best[1]):
-                raise StopIteration
-            judged += 1
-            try:
-                here = best[1] if judged == 1 else judge(rows, family.features(x), best[1])
-            except (NotPositiveDefiniteError, NotFiniteError):
-                failed += 1
-                return best[0] + n_rows, np.zeros(len(x))
-            price, slope = family.penalty(x)
-            value = here.loo * n_rows + price
-            if value < best[0]:
-                best = (value, here)
-            per_row = n_rows / rows.source.total_weight
-            return value, per_row * family.gradient(here.features, loss_gradient(here)) + slope
+    def objective(x: Array) -> tuple[float, Array]:
+        nonlocal best, judged, failed
+        reached.append(best[1])
+        if judged > PATIENCE and _has_stalled(reached[-PATIENCE], best[1]):
+            raise StopIteration
+        judged += 1
+        try:
+            here = best[1] if judged == 1 else judge(rows, family.features(x), best[1], constants=constants)
+        except (NotPositiveDefiniteError, NotFiniteError):
+            failed += 1
+            return np.inf, np.zeros(len(x))
+        price, slope = family.penalty(x)
+        value = here.loo * n_rows + price
+        if value < best[0]:
+            best = (value, here)
+        per_row = n_rows / rows.source.total_weight
+        return value, per_row * family.gradient(here.features, loss_gradient(here)) + slope
 
-        with suppress(Stopped, StopIteration):
-            value, slope = objective(first)
-            # L-BFGS begins with a step of the gradient itself.
-            unit = FIRST_STEP / max(float(np.linalg.norm(slope)), 1e-12)
-
-            def scaled(x: Array) -> tuple[float, Array]:
-                at, gradient = (value, slope) if np.array_equal(x, first) else objective(x)
-                return unit * at, unit * gradient
-
-            options = {
-                "maxfun": most,
-                "maxiter": most,
-                "ftol": RELATIVE_GAIN * min(1.0, unit * value),
-                "maxcor": 20,
-                "maxls": 8,
-            }
-            optimize.minimize(scaled, first, jac=True, method="L-BFGS-B", bounds=family.bounds(), options=options)  # type: ignore[call-overload]
+    low, high = (np.array(limits, np.float64) for limits in zip(*family.bounds(), strict=True))
+    with suppress(Stopped, StopIteration):
+        descend(objective, first, low, high, most, FIRST_STEP)
     return Search(best[1], judged, failed)
 
 

@@ -20,7 +20,7 @@ from bayesvm.data.repetition import merged
 from bayesvm.inference.evidence import maximise
 from bayesvm.inference.families import LinearFamily
 from bayesvm.inference.fitting import FEW_LOO_ROWS, leave_one_out, train_all
-from bayesvm.inference.hyperparameters import Rows, moved, search
+from bayesvm.inference.hyperparameters import Rows, moved, search, trying
 from bayesvm.inference.problem import Problem
 from bayesvm.inference.scalings import fitted_scalers
 from bayesvm.inference.session import Prepared, Session
@@ -85,7 +85,8 @@ class LinearModel:
         if settings.tune == "elbo":
             best, _ = maximise(rows, family, settings.tune_interval, None, session.rng, session.clock)
         else:
-            best = search(rows, family, None, TUNING_JUDGEMENTS).best
+            with trying():
+                best = search(rows, family, None, TUNING_JUDGEMENTS).best
         session.clock.stop.settle()
         start = replace(best.plain_problem, total_weight=source.total_weight)
         functions = moved(start, best.functions, part, best.features, rows.offsets)

@@ -8,7 +8,6 @@ be told apart is not chosen among: it becomes a member of a committee. What was 
 from __future__ import annotations
 
 import time
-import warnings
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -20,7 +19,7 @@ from bayesvm.core.heads import Head
 from bayesvm.core.kernels import Kernel
 from bayesvm.core.latent import Block
 from bayesvm.core.likelihoods import Likelihood
-from bayesvm.core.linalg import Array, JitterWarning, NotFiniteError, NotPositiveDefiniteError
+from bayesvm.core.linalg import Array, NotFiniteError, NotPositiveDefiniteError
 from bayesvm.data.scaling import Scaler
 from bayesvm.data.stopping import Stopped
 from bayesvm.data.workers import Workers
@@ -28,9 +27,9 @@ from bayesvm.inference.committees import LEAST_SHARE, MOST_MEMBERS, stacked
 from bayesvm.inference.entries import Candidates, Entry, inducing_features, neighbours, noise
 from bayesvm.inference.evidence import maximise
 from bayesvm.inference.families import KernelFamily
-from bayesvm.inference.hyperparameters import FIRST_UPDATES, UPDATES, Judgement, Rows, judge, search
+from bayesvm.inference.hyperparameters import FIRST_UPDATES, UPDATES, Judgement, Rows, judge, search, trying
 from bayesvm.inference.inducing import select
-from bayesvm.inference.screening import Found, Residuals, effect_of, screened
+from bayesvm.inference.screening import Found, LogOdds, Residuals, effect_of, screened
 from bayesvm.inference.training_state import Clock
 from bayesvm.inference.tuning_report import Trial, TrialLog
 
@@ -41,7 +40,6 @@ RELEVANCE: Stage = (2_000, 80, 14)
 REFINED: Stage = (8_000, 320, 7)
 ROWS_PER_POINT = 25  # of the sample; but no fewer points in that stage than
 FRESH_POINTS = 160  # with which candidates are compared on fresh rows
-EFFECTS, FEW_EFFECTS = 5, 3  # judgements for effects that were admitted: of the best kernel, and of others
 LONGER, LONGER_FROM = 1.75, 4_000  # times as many judgements from so many rows on; with fewer they over-fit
 SHORTER, SHORTEST = 0.75, 0.4  # factors of length-scales that are tried with more points,
 WORTH_SHORTENING, LEAST_GAIN = 0.004, 0.0005  # if these gain, and as long as it does
@@ -81,16 +79,17 @@ class Tuner:
 
         The others are worth averaging with it.
         """
-        first, *others = [(name, scale) for name in candidates.kernels for scale in candidates.scalers]
-        tried, lines = [self._first(*first, candidates)], list[Entry]()
-        with suppress(Stopped):  # the stage under way is abandoned
-            for name, scale in others:
-                if self._has_time() and self._is_worth_trying(name, scale, tried):
-                    tried.append(self._first(name, scale, candidates))
+        tried, lines = list[Entry](), list[Entry]()
+        with trying(), suppress(Stopped):  # the stage under way is abandoned
+            for name in candidates.kernels:
+                for scale in candidates.scalers:
+                    if not tried or (self._has_time() and self._is_worth_trying(name, scale, tried)):
+                        tried.append(self._first(name, scale, candidates))
             by_kernel = [[entry for entry in tried if entry.name == name] for name in candidates.kernels]
-            lines = _ranked([self._best(entries, errors=2.0) for entries in by_kernel if entries])
+            by_kernel = [entries for entries in by_kernel if entries]
+            lines = _ranked([self._best(entries, errors=2.0) for entries in by_kernel])
             if candidates.relevance and self._many_rows() and self._has_time():
-                lines = self._with_relevance([entries for entries in by_kernel if entries], candidates)
+                lines = self._with_relevance(by_kernel, candidates)
             elif not candidates.whole_recipe:
                 lines = lines[:1]
             if self._is_more(REFINED, lines[0]) and lines[0].kernel.learned() and self._has_time():
@@ -98,6 +97,8 @@ class Tuner:
             if candidates.whole_recipe and self._has_time():
                 lines = self._with_effects(lines, candidates) if self._many_rows() else self._around(lines, tried)
             lines = self._with_more_points(lines)
+        if not tried:
+            raise Stopped
         self.clock.stop.settle()
         lines = lines or [self._best(tried, errors=2.0)]
         self.log.choose(
@@ -179,8 +180,7 @@ class Tuner:
         found = screened(self.sample.X[: len(judgement.losses)], residuals)
         if not found:
             return [best, *others]
-        others = [self._with_those(self._on_all_rows(entry, candidates), found, FEW_EFFECTS) for entry in others]
-        return [self._with_those(best, found, EFFECTS), *others]
+        return [self._with_those(entry, found, candidates) for entry in (best, *others)]
 
     def _on_all_rows(self, entry: Entry, candidates: Candidates) -> Entry:
         """The entry judged on the whole sample, which shows smaller effects than a part of it."""
@@ -192,10 +192,19 @@ class Tuner:
             entry, rows=rows, judgement=found, trial=replace(entry.trial, loo=found.loo, n_rows=rows.source.n_rows)
         )
 
-    def _with_those(self, entry: Entry, found: Sequence[Found], most: int) -> Entry:
-        effects = tuple(effect_of(one, entry.rows.source.X) for one in found)
-        family = KernelFamily(entry.kernel, entry.features.inducing_points, effects=effects)
-        return self._found("effects", entry.scale, entry.name, entry.rows, family, entry.judgement, most)
+    def _with_those(self, entry: Entry, found: Sequence[Found], candidates: Candidates) -> Entry:
+        began, entry = time.monotonic(), self._on_all_rows(entry, candidates)
+        judgement = entry.judgement
+        cavities = judgement.cavities
+        residuals = Residuals(*self.head.residuals(judgement.link, cavities))
+        _, by_mean, _ = judgement.link.loss(cavities.mean, cavities.variance, cavities.y, cavities.effective_weight)
+        odds = LogOdds.of(residuals, by_mean)
+        effects = tuple(effect_of(one, entry.rows.source.X, odds) for one in found)
+        features = InducingFeatures.build(entry.kernel, entry.features.inducing_points, np.float32, effects)
+        judgement = judge(entry.rows, features, judgement, FIRST_UPDATES)
+        seconds = time.monotonic() - began
+        trial = self.log.add(replace(entry.trial, what="effects", loo=judgement.loo, seconds=seconds))
+        return replace(entry, judgement=judgement, trial=trial)
 
     def _around(self, found: Sequence[Entry], tried: Sequence[Entry]) -> list[Entry]:
         """Kernels like the best ones of all families and scalings; those that an average needs (D28)."""
@@ -217,10 +226,8 @@ class Tuner:
     def _neighbour(self, entry: Entry, kernel: Kernel) -> Entry | None:
         """An entry with another length-scale and variance; None if its matrices fail."""
         try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", JitterWarning)  # kernels that are tried need not be good ones
-                features = InducingFeatures.build(kernel, entry.features.inducing_points, np.float32)
-                found = judge(entry.rows, features, entry.judgement, UPDATES)
+            features = InducingFeatures.build(kernel, entry.features.inducing_points, np.float32)
+            found = judge(entry.rows, features, entry.judgement, UPDATES)
         except (NotPositiveDefiniteError, NotFiniteError):
             return None
         return replace(entry, judgement=found, trial=replace(entry.trial, what="average", loo=found.loo))
@@ -294,7 +301,8 @@ class Tuner:
         """The kernel and these inducing points learned together."""
         began = time.monotonic()
         family = KernelFamily(entry.kernel, points, learn_points=True, effects=entry.features.effects)
-        found = search(entry.rows, family, entry.judgement, POINTS)
+        with trying():
+            found = search(entry.rows, family, entry.judgement, POINTS)
         self.log.fail(found.failed)
         seconds = time.monotonic() - began
         trial = replace(entry.trial, what="learned points", n_inducing=len(points), loo=found.best.loo, seconds=seconds)

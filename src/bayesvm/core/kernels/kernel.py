@@ -2,7 +2,7 @@
 
 A kernel is used in three ways: ``kernel(X, Z)`` for a plain matrix; ``kernel.against(Z, dtype)``, a small picklable
 function of X for the many blocks of a pass, with all that depends on Z done once; and ``kernel.recorded(X, Z)``, a
-matrix with its adjoint, for learning (D15).
+matrix with its adjoint, for learning (D15). ``recorder`` and ``constant`` save a search what its trials have in common.
 """
 
 from __future__ import annotations
@@ -68,6 +68,10 @@ class Recorded:
     pull_points: Callable[[Array], Array]
 
 
+Constant = Sequence[Array | None] | None  # matrices of the parts of a sum that have nothing to learn
+Recorder = Callable[[Array, Constant], Recorded]
+
+
 class Kernel(ABC):
     """A covariance function. Parameters are stored as given, so that scikit-learn can clone them.
 
@@ -93,6 +97,14 @@ class Kernel(ABC):
     @abstractmethod
     def pull_diagonal(self, X: Array, adjoint: Array) -> ByParameter:
         """``Σ adjoint_i ∂k(x_i, x_i)`` by the logarithms of the parameters (D15)."""
+
+    def recorder(self, Z: Array, dtype: npt.DTypeLike) -> Recorder:
+        """``recorded(·, Z)`` for many blocks, computed in ``dtype``; takes what ``constant`` returned for the block."""
+        return lambda X, _: self.recorded(X, Z)
+
+    def constant(self, X: Array, Z: Array, dtype: npt.DTypeLike) -> Constant:
+        """What of ``k(X, Z)`` stays the same while the kernel is learned."""
+        return None
 
     def offset(self, matrix: Array) -> float:
         """A number near all of ``k(Z, Z)``, for kernels that have ``minus_offset``; zero if there is none (D3)."""
@@ -187,15 +199,6 @@ class Kernel(ABC):
         low, high = self.log_bounds().T
         return self.at(np.clip(self.log_parameters() + np.concatenate([np.zeros(0), *shifts]), low, high))
 
-    def with_parameters_of(self, other: Kernel) -> Self:
-        """A copy with the values of the learnable parameters that both have."""
-        mine, theirs = copy.deepcopy(self), copy.deepcopy(other).get_params()
-        return mine.set_params(**{name: theirs[name] for name in self.learnable() & other.learnable()})
-
-    def learnable(self) -> set[str]:
-        """Names of the parameters that could be learned."""
-        return set(self.parameters)
-
     def __call__(self, X: npt.ArrayLike, Z: npt.ArrayLike | None = None) -> Array:
         """The matrix ``k(X, Z)``, or ``k(X, X)``, in double precision."""
         left = np.asarray(X, np.float64)
@@ -283,9 +286,6 @@ class Sum(Kernel):
         ]
         return own + parts
 
-    def learnable(self) -> set[str]:
-        return {"weights"} | {f"k{i}__{name}" for i, part in enumerate(self.kernels) for name in part.learnable()}
-
     @property
     def length_scales(self) -> Any:
         return next((scales for part in self.kernels if (scales := part.length_scales) is not None), None)
@@ -324,24 +324,43 @@ class Sum(Kernel):
         return np.asarray(np.sum([weight * kernel.diagonal(X) for kernel, weight in _terms(self)], axis=0))
 
     def recorded(self, X: Array, Z: Array) -> Recorded:
-        parts = [kernel.recorded(X, Z) for kernel in self.kernels]
+        return self.recorder(Z, X.dtype)(X, None)
+
+    def constant(self, X: Array, Z: Array, dtype: npt.DTypeLike) -> Constant:
+        held = [None if kernel.learned() else kernel.against(Z, dtype)(X, Workspace()) for kernel in self.kernels]
+        return held if any(part is not None for part in held) else None
+
+    def recorder(self, Z: Array, dtype: npt.DTypeLike) -> Recorder:
         weights, learns = self.checked_weights(), [bool(kernel.learned()) for kernel in self.kernels]
+        recorders = [kernel.recorder(Z, dtype) for kernel in self.kernels]
 
-        def pull(adjoint: Array) -> ByParameter:
-            pulled = [
-                {name: weight * along for name, along in part.pull(adjoint).items()} if learned else {}
-                for weight, part, learned in zip(weights, parts, learns, strict=True)
+        def recorded(X: Array, constant: Constant) -> Recorded:
+            known = constant or [None] * len(recorders)
+            parts = [
+                recorder(X, None) if matrix is None else Recorded(matrix, _nothing, _no_points)
+                for recorder, matrix in zip(recorders, known, strict=True)
             ]
-            return _named(
-                pulled, [weight * np.vdot(adjoint, part.value) for weight, part in zip(weights, parts, strict=True)]
-            )
 
-        def pull_points(adjoint: Array) -> Array:
-            terms = [weight * part.pull_points(adjoint) for weight, part in zip(weights, parts, strict=True)]
-            return np.asarray(np.sum(terms, axis=0))
+            def pull(adjoint: Array) -> ByParameter:
+                pulled = [
+                    {name: weight * along for name, along in part.pull(adjoint).items()} if learned else {}
+                    for weight, part, learned in zip(weights, parts, learns, strict=True)
+                ]
+                return _named(
+                    pulled, [weight * np.vdot(adjoint, part.value) for weight, part in zip(weights, parts, strict=True)]
+                )
 
-        value = sum(weight * part.value for weight, part in zip(weights, parts, strict=True))
-        return Recorded(np.asarray(value), pull, pull_points)
+            def pull_points(adjoint: Array) -> Array:
+                terms = [weight * part.pull_points(adjoint) for weight, part in zip(weights, parts, strict=True)]
+                return np.asarray(np.sum(terms, axis=0))
+
+            value: Array = np.multiply(parts[0].value, weights[0])
+            scratch = np.empty_like(value)
+            for weight, part in zip(weights[1:], parts[1:], strict=True):
+                value += np.multiply(part.value, weight, out=scratch)
+            return Recorded(value, pull, pull_points)
+
+        return recorded
 
     def pull_diagonal(self, X: Array, adjoint: Array) -> ByParameter:
         parts = [kernel.pull_diagonal(X, weight * adjoint) for kernel, weight in _terms(self)]
@@ -380,6 +399,14 @@ class SumAgainst:
             total += term
             workspace.release(term)
         return total
+
+
+def _nothing(_: Array) -> ByParameter:
+    return {}
+
+
+def _no_points(_: Array) -> Array:
+    raise TypeError("points that are learned change every matrix; none is constant")
 
 
 def _named(parts: list[ByParameter], weights: Sequence[Any]) -> ByParameter:

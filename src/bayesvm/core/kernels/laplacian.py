@@ -9,13 +9,13 @@ import numpy.typing as npt
 from scipy.spatial.distance import cdist
 
 from bayesvm.core.kernels.distances import FARTHEST
-from bayesvm.core.kernels.kernel import ByParameter, CrossKernel, Recorded
+from bayesvm.core.kernels.kernel import ByParameter, Constant, Recorded, Recorder
 from bayesvm.core.kernels.parameters import LENGTH_SCALE, VARIANCE, SharedLogNormal
 from bayesvm.core.kernels.stationary import LengthScaled
 from bayesvm.core.linalg import Array
 from bayesvm.core.workspace import Workspace
 
-PANEL_ROWS = 128  # that an adjoint is computed for at a time, while the processor's cache has them
+PANEL_ROWS = 128  # that distances or an adjoint are computed for at a time, while the processor's cache has them
 
 
 class Laplacian(LengthScaled):
@@ -45,42 +45,82 @@ class Laplacian(LengthScaled):
     def column_distances(self, points: Array) -> Array | None:
         return np.asarray(np.std(points, axis=0) * self.inverse_scale(points.shape[1]))
 
-    def against(self, Z: Array, dtype: npt.DTypeLike = np.float64) -> CrossKernel:
+    def against(self, Z: Array, dtype: npt.DTypeLike = np.float64) -> LaplacianAgainst:
         inverse = self.inverse_scale(Z.shape[1])
         return LaplacianAgainst(_scaled(Z, inverse), inverse, self.checked_variance, dtype)
 
     def recorded(self, X: Array, Z: Array) -> Recorded:
+        return self.recorder(Z, X.dtype)(X, None)
+
+    def recorder(self, Z: Array, dtype: npt.DTypeLike) -> Recorder:
         """With ``A = adjoint · k`` (D15):
 
         ``∂/∂log ℓ_j = Σ A |x_j - z_j|/ℓ_j``, ``∂/∂log σ² = Σ A``, ``∂/∂z_mj = Σ_i A_im sign(x_ij - z_mj)/ℓ_j``.
         """
-        inverse, value = self.inverse_scale(Z.shape[1]), self.against(Z, X.dtype)(X, Workspace())
-        rows, points = _scaled(X, inverse), _scaled(Z, inverse)
-        steps = Steps.of(rows)
-        others = np.flatnonzero(~steps.columns)
+        against = self.against(Z, dtype)
+        points, inverse = against.points, against.inverse_scale
+        columns = np.ascontiguousarray(points.T, dtype)
 
-        def pull(adjoint: Array) -> ByParameter:
-            A = adjoint * value
-            along = np.empty(len(inverse))
-            along[steps.columns] = steps.pull(A, points)
-            # |x - z| = 2 max(x, z) - x - z takes the fewest passes.
-            x, z = rows[:, others].astype(A.dtype), points[:, others].astype(A.dtype)
-            along[others] = -(A.sum(axis=1) @ x) - A.sum(axis=0) @ z
-            larger = np.empty((min(PANEL_ROWS, len(A)), len(z)), A.dtype)
-            for start in range(0, len(A), PANEL_ROWS):
-                panel = A[start : start + PANEL_ROWS]
-                for j, column in enumerate(others):
-                    np.maximum(x[start : start + PANEL_ROWS, j, None], z[:, j], out=larger[: len(panel)])
-                    along[column] += 2 * float(np.vdot(panel, larger[: len(panel)]))
-            return {"length_scale": along, "variance": np.array([A.sum(dtype=np.float64)])}
+        def recorded(X: Array, _: Constant) -> Recorded:
+            rows = _scaled(X, inverse)
+            steps = Steps.of(rows)
+            others, x = np.flatnonzero(~steps.columns), rows.astype(dtype)
+            if np.dtype(dtype) == np.float64:
+                value = against(X, Workspace())
+            else:
+                value = np.empty((len(X), len(Z)), dtype)
+                steps.distances(points, out=value)
+                _add_distances(x, columns, others, value)
+                np.negative(value, out=value)
+                np.exp(value, out=value)
+                value *= against.variance
 
-        def pull_points(adjoint: Array) -> Array:
-            A = adjoint * value
-            differences = (x[:, None] - z for x, z in zip(rows.T, points.T, strict=True))
-            each = [np.einsum("im,im->m", A, (d > 0).astype(A.dtype) - (d < 0)) for d in differences]
-            return np.asarray(np.stack(each, axis=1) * inverse)
+            def pull(adjoint: Array) -> ByParameter:
+                A = adjoint * value
+                along = np.empty(len(inverse))
+                along[steps.columns] = steps.pull(A, points)
+                along[others] = _pulled_distances(A, x, columns, others)
+                return {"length_scale": along, "variance": np.array([A.sum(dtype=np.float64)])}
 
-        return Recorded(value, pull, pull_points)
+            def pull_points(adjoint: Array) -> Array:
+                A = adjoint * value
+                differences = (x[:, None] - z for x, z in zip(rows.T, points.T, strict=True))
+                each = [np.einsum("im,im->m", A, (d > 0).astype(A.dtype) - (d < 0)) for d in differences]
+                return np.asarray(np.stack(each, axis=1) * inverse)
+
+            return Recorded(value, pull, pull_points)
+
+        return recorded
+
+
+def _add_distances(x: Array, z: Array, columns: npt.NDArray[np.intp], total: Array) -> None:
+    """Add ``Σ_j |x_j - z_j|`` over some columns, for trials that need no more than single precision.
+
+    ``|x - z| = 2 max(x, z) - x - z`` takes the fewest passes; ``z`` has a row for every column.
+    """
+    total -= x[:, columns].sum(axis=1)[:, None]
+    total -= z[columns].sum(axis=0)
+    for start in range(0, len(total), PANEL_ROWS):
+        panel = slice(start, start + PANEL_ROWS)
+        largest, larger = np.zeros_like(total[panel]), np.empty_like(total[panel])
+        for j in columns:
+            largest += np.maximum(x[panel, j, None], z[j], out=larger)
+        largest *= 2
+        total[panel] += largest
+    np.maximum(total, 0, out=total)  # but for rounding
+
+
+def _pulled_distances(A: Array, x: Array, z: Array, columns: npt.NDArray[np.intp]) -> Array:
+    """``Σ_im A_im |x_ij - z_mj|`` of some columns."""
+    along = -(A.sum(axis=1) @ x[:, columns]) - z[columns] @ A.sum(axis=0)
+    along = along.astype(np.float64)
+    larger = np.empty((min(PANEL_ROWS, len(A)), A.shape[1]), A.dtype)
+    for start in range(0, len(A), PANEL_ROWS):
+        panel = A[start : start + PANEL_ROWS]
+        for i, j in enumerate(columns):
+            np.maximum(x[start : start + PANEL_ROWS, j, None], z[j], out=larger[: len(panel)])
+            along[i] += 2 * float(np.vdot(panel, larger[: len(panel)]))
+    return along
 
 
 @dataclass(frozen=True)

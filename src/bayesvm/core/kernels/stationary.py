@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from bayesvm.core.kernels.distances import AffineDistances
 from bayesvm.core.kernels.formula import Call, Formula, formula, traced, without_factor
-from bayesvm.core.kernels.kernel import ByParameter, CrossKernel, Kernel, Recorded
+from bayesvm.core.kernels.kernel import ByParameter, Constant, CrossKernel, Kernel, Recorded, Recorder
 from bayesvm.core.kernels.parameters import LENGTH_SCALE, VARIANCE, Bounds, checked_bounds, positive
 from bayesvm.core.linalg import Array
 from bayesvm.core.workspace import Workspace
@@ -20,7 +20,8 @@ from bayesvm.core.workspace import Workspace
 PANEL_BYTES = 2**18  # of a matrix, that all calls of a profile are done to while the processor's cache has them
 STEP = 6e-6  # of a logarithm, for central differences: errors of rounding and of the step are alike
 UNIT = 1e-12  # by which f(0) may differ from one
-FARTHEST = 1e150  # from the points; a row as far has a slope of zero, and its square must not overflow
+# From the points: a row as far has a slope of zero, and its square must not overflow.
+FARTHEST = {np.dtype(np.float64): 1e150, np.dtype(np.float32): 1e15}
 
 
 class LengthScaled(Kernel):
@@ -106,35 +107,46 @@ class Stationary(LengthScaled):
         return StationaryAgainst(distances, formula(calls), clamped=not smooth)
 
     def recorded(self, X: Array, Z: Array) -> Recorded:
+        return self.recorder(Z, X.dtype)(X, None)
+
+    def recorder(self, Z: Array, dtype: npt.DTypeLike) -> Recorder:
         """With ``A = adjoint · slope``, ``slope = -2 σ² f'(d²)`` (D15):
 
         ``∂/∂log ℓ_j = Σ A (x_j - z_j)²/ℓ_j²``, ``∂/∂log σ² = Σ adjoint k``, ``∂/∂z_m = Σ_i A_im (x_i - z_m)/ℓ²``.
         """
-        variance, distances = self.checked_variance, self._distances(Z, X.dtype)
-        squared = distances.clamp(distances(X, Workspace()))
-        squared.flags.writeable = False
-        with np.errstate(divide="ignore", invalid="ignore"):
-            shape, shape_slope = self.profile(squared)
-        value = variance * shape
-        slope = value if shape_slope is shape else variance * shape_slope
-        if not np.isfinite(slope.sum()):  # a row is the point itself
-            slope = np.where(np.isfinite(slope), slope, 0.0)
-        centre, inverse_square = np.mean(Z, axis=0), distances.inverse_scale**2
+        variance, distances = self.checked_variance, self._distances(Z, dtype)
         # Squares of differences are expanded below, so the terms should be small.
-        rows, points = np.clip(X - centre, -FARTHEST, FARTHEST), Z - centre
+        centre, inverse_square = np.mean(Z, axis=0), distances.inverse_scale**2
+        points = (Z - centre).astype(dtype)
+        farthest = FARTHEST[np.dtype(dtype)]
 
-        def pull(adjoint: Array) -> ByParameter:
-            A = adjoint * slope
-            drawn, by_point = A.T @ rows, A.sum(axis=0)
-            squares = A.sum(axis=1) @ rows**2 - 2 * np.einsum("mj,mj->j", drawn, points) + by_point @ points**2
-            parameters = {"length_scale": squares * inverse_square, "variance": np.array([np.vdot(adjoint, value)])}
-            return parameters | self._by_shape(squared, adjoint)
+        def recorded(X: Array, _: Constant) -> Recorded:
+            squared = distances.clamp(distances(X, Workspace()))
+            squared.flags.writeable = False
+            with np.errstate(divide="ignore", invalid="ignore"):
+                shape, shape_slope = self.profile(squared)
+            value = variance * shape
+            slope = value if shape_slope is shape else variance * shape_slope
+            if not np.isfinite(slope.sum()):  # a row is the point itself
+                slope = np.where(np.isfinite(slope), slope, 0.0)
 
-        def pull_points(adjoint: Array) -> Array:
-            A = adjoint * slope
-            return np.asarray((A.T @ rows - A.sum(axis=0)[:, None] * points) * inverse_square)
+            def centred() -> Array:
+                return np.clip(X - centre, -farthest, farthest).astype(dtype)
 
-        return Recorded(value, pull, pull_points)
+            def pull(adjoint: Array) -> ByParameter:
+                A, rows = adjoint * slope, centred()
+                drawn, by_point = A.T @ rows, A.sum(axis=0)
+                squares = A.sum(axis=1) @ rows**2 - 2 * np.einsum("mj,mj->j", drawn, points) + by_point @ points**2
+                parameters = {"length_scale": squares * inverse_square, "variance": np.array([np.vdot(adjoint, value)])}
+                return parameters | self._by_shape(squared, adjoint)
+
+            def pull_points(adjoint: Array) -> Array:
+                A = adjoint * slope
+                return np.asarray((A.T @ centred() - A.sum(axis=0)[:, None] * points) * inverse_square)
+
+            return Recorded(value, pull, pull_points)
+
+        return recorded
 
     def _by_shape(self, squared: Array, adjoint: Array) -> ByParameter:
         """``Σ adjoint ∂k/∂log p`` of the parameters p that the profile has, by central differences of it."""
