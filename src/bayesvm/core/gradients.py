@@ -21,7 +21,7 @@ from bayesvm.core.latent import Block, View, pull_marginals
 from bayesvm.core.likelihoods.contract import Likelihood
 from bayesvm.core.linalg import Array
 from bayesvm.core.posterior import Gaussian
-from bayesvm.core.products import lower_products, mirrored
+from bayesvm.core.products import lower_products, mirrored, row_factors
 from bayesvm.core.statistics import sites_at
 from bayesvm.core.workspace import Workspace
 
@@ -89,10 +89,10 @@ def loss_sums(block: Block, phi: Array, left: Sequence[LeftOut], link: FittedLin
     loss, pulled = _pulled(block, left, link)
     dtype = phi.dtype
     by_covariance: list[Array] = [
-        mirrored(lower_products(phi * by_explained.astype(dtype)[:, None], phi)).astype(np.float64)
+        mirrored(lower_products(phi * row_factors(by_explained, dtype)[:, None], phi)).astype(np.float64)
         for _, by_explained, _ in pulled
     ]
-    by_mean: list[Array] = [(phi.T @ by_mean.astype(dtype)).astype(np.float64) for by_mean, _, _ in pulled]
+    by_mean: list[Array] = [(phi.T @ row_factors(by_mean, dtype)).astype(np.float64) for by_mean, _, _ in pulled]
     return LossSums(loss, by_mean, by_covariance)
 
 
@@ -117,7 +117,7 @@ def loss_gradient(
         """Add ``factor · (phi columns)``, row by row."""
         product = phi if columns is None else np.matmul(phi, columns, out=scratch)
         nonlocal phi_bar
-        phi_bar += np.multiply(product, factor.astype(dtype)[:, None], out=scratch)
+        phi_bar += np.multiply(product, row_factors(factor, dtype)[:, None], out=scratch)
 
     for i, (row, (by_mean, by_explained, by_residual)) in enumerate(zip(left, pulled, strict=True)):
         where = final.coordinates[i]
@@ -131,7 +131,7 @@ def loss_gradient(
             linear, precision = (part.astype(dtype) for part in responses[i])
             add(2 * row.site.precision, precision)
             by_row, by_weight = [by_mean, row.site.linear], [where.mean, linear]
-        phi_bar += np.matmul(np.column_stack(by_row).astype(dtype), np.stack(by_weight), out=scratch)
+        phi_bar += np.matmul(row_factors(np.column_stack(by_row), dtype), np.stack(by_weight), out=scratch)
     return record.pull(phi_bar, variance_bar)
 
 

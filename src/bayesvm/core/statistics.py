@@ -18,6 +18,7 @@ from bayesvm.core.latent import Block, Marginals, View
 from bayesvm.core.likelihoods.contract import Likelihood
 from bayesvm.core.linalg import Array
 from bayesvm.core.posterior import Coordinates, NaturalParameters
+from bayesvm.core.products import row_factors
 from bayesvm.core.workspace import Workspace
 
 
@@ -153,8 +154,8 @@ def block_gradient(
 
 def _add_sums(sums: Statistics, site: Sites, phi: Array, workspace: Workspace) -> None:
     """Add ``Σ w phi phiᵀ`` and ``Σ γ phi``."""
-    sums.linear += site.linear.astype(phi.dtype) @ phi
-    root = np.sqrt(site.precision).astype(phi.dtype)
+    sums.linear += row_factors(site.linear, phi.dtype) @ phi
+    root = row_factors(np.sqrt(site.precision), phi.dtype)
     scaled = np.multiply(phi, root[:, None], out=workspace.empty(phi.shape, phi.dtype))
     # One buffer on both sides: NumPy calls SYRK, which is half the work.
     square = np.matmul(scaled.T, scaled, out=workspace.empty(sums.curvature.shape, phi.dtype))

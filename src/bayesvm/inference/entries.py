@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bayesvm.core.features import InducingFeatures
+from bayesvm.core.features import Effect, InducingFeatures
 from bayesvm.core.kernels import Kernel
 from bayesvm.data.scaling import Scaler
 from bayesvm.inference.hyperparameters import Judgement, Rows
@@ -33,6 +33,7 @@ class Entry:
     rows: Rows
     judgement: Judgement
     trial: Trial
+    effects: tuple[Effect, ...] = ()  # that the fit has beside the kernel (D26)
     gained: float = 0.0  # log loss by which twice the points are better
     fresh: Judgement | None = None  # on rows that its kernel was not learned on
 

@@ -27,6 +27,7 @@ from bayesvm.core.latent import Block, LatentFunction, full
 from bayesvm.core.likelihoods import Likelihood
 from bayesvm.core.linalg import Array, JitterWarning, NotFiniteError, NotPositiveDefiniteError
 from bayesvm.core.posterior import Gaussian, NaturalParameters
+from bayesvm.core.products import row_factors
 from bayesvm.core.workspace import Workspace
 from bayesvm.data.blocks import BlockSource
 from bayesvm.data.memory import MemorySource
@@ -41,7 +42,7 @@ from bayesvm.inference.problem import Problem
 
 UNKNOWN_CONTRACTION, LEAST_CONTRACTION = 0.9, 0.6  # of distances by an update; a neighbour's is a guess
 FIRST_UPDATES, UPDATES = 15, 6  # at most, from a cold start and from the sites of a neighbour
-GOOD_ENOUGH = 1e-4  # nats of ELBO per row that an update may still promise
+GOOD_ENOUGH = 3e-4  # nats of ELBO per row that an update may still promise
 SINGLE_FROM = 50_000  # features in all, rows times points
 FIRST_STEP = 0.5  # of a search, in logarithms
 BLOCK_ROWS = 1_024
@@ -204,8 +205,9 @@ def _from_sites(
         def sums(first: int, workspace: Workspace, w: Array = w, gamma: Array = gamma) -> tuple[Array, Array]:
             some = slice(first, first + size)
             phi, _ = prepared(source.X[some], workspace)
-            scaled = phi * np.sqrt(w[some]).astype(phi.dtype)[:, None]
-            return (scaled.T @ scaled).astype(np.float64), (gamma[some].astype(phi.dtype) @ phi).astype(np.float64)
+            scaled = phi * row_factors(np.sqrt(w[some]), phi.dtype)[:, None]
+            slope = row_factors(gamma[some], phi.dtype) @ phi
+            return (scaled.T @ scaled).astype(np.float64), slope.astype(np.float64)
 
         precision, linear = np.eye(width), np.zeros(width)
         for curvature, slope in source.workers.map(sums, range(0, source.n_rows, size)):

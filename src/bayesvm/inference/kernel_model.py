@@ -32,14 +32,14 @@ from bayesvm.inference.tuning import FIRST, MOST_ROWS, Tuner
 from bayesvm.inference.tuning_report import TrialLog
 from bayesvm.warn import warn_user
 
-FEWEST, USUAL, MORE, MANY = 100, 600, 1_000, 2_000  # numbers of inducing points among which "auto" chooses,
+FEWEST, USUAL, MORE, MANY = 100, 500, 700, 2_000  # numbers of inducing points among which "auto" chooses,
 WORTH_MORE, WORTH_MANY = 0.004, 0.012  # by the log loss that twice the points of tuning gain,
 PASS_BUDGET = 2e10  # as long as rows × points² is at most this
 SOME = 300  # points whatever the budget, and of a model that is not tuned
 ROWS_PER_POINT, USUAL_ROWS_PER_POINT = 5, 12  # at least, and from some points on; with fewer rows a point over-fits
 USUAL_TOLERANCE = 5e-5  # nats per row; with a smaller one, somebody wants just that. Otherwise these are enough, too:
 ENOUGH = 0.01  # nats in all; what is left of the ELBO then is of no use to anybody
-LARGE_TOLERANCE = 1e-3  # nats per row, beyond some points; such a model starts near its end
+LARGE_TOLERANCE = 5e-3  # nats per row, beyond some points; such a model starts near its end
 EVIDENCE_POINTS = 150  # inducing points while the ELBO is climbed
 MOST_SAMPLE_ENTRIES = 20_000_000  # of a table to tune on
 TRANSFER_ROWS = 16_384  # that show enough of the sites for a start
@@ -149,7 +149,7 @@ class KernelModel:
                 if self.learn_inducing:
                     entry = tuner.with_points(entry, points)
                     points = entry.features.inducing_points
-                features = InducingFeatures.build(entry.kernel, points, session.dtype, entry.features.effects)
+                features = InducingFeatures.build(entry.kernel, points, session.dtype, entry.effects)
                 judged, offsets = entry.judgement, self._offsets(entry, session)
                 functions = _started(judged.plain_problem, judged.functions, source, features, offsets, session)
                 return replace(prepared, features=features, functions=tuple(functions), chosen=entry.trial)

@@ -36,11 +36,10 @@ from bayesvm.inference.tuning_report import Trial, TrialLog
 # Rows, inducing points and judgements of each stage.
 Stage = tuple[int, int, int]
 FIRST: Stage = (1_000, 60, 3)
-RELEVANCE: Stage = (2_000, 80, 14)
-REFINED: Stage = (8_000, 320, 7)
+RELEVANCE: Stage = (2_000, 80, 10)
+REFINED: Stage = (8_000, 320, 8)
 ROWS_PER_POINT = 25  # of the sample; but no fewer points in that stage than
 FRESH_POINTS = 160  # with which candidates are compared on fresh rows
-LONGER, LONGER_FROM = 1.75, 4_000  # times as many judgements from so many rows on; with fewer they over-fit
 SHORTER, SHORTEST = 0.75, 0.4  # factors of length-scales that are tried with more points,
 WORTH_SHORTENING, LEAST_GAIN = 0.004, 0.0005  # if these gain, and as long as it does
 POINTS = 20  # judgements for inducing points that are learned
@@ -164,7 +163,7 @@ class Tuner:
 
     def _refined_alone(self, entry: Entry, candidates: Candidates) -> Entry:
         """With so many points that a kernel may become as rough as the fit can use: with few, it stays too smooth."""
-        n_rows, n_points, most = self._longer(REFINED)
+        n_rows, n_points, most = REFINED
         n_rows = max(FEWEST_REFINED, int(n_rows / np.sqrt(self.head.n_functions)))  # each function takes its time
         rows = self._rows(candidates.scalers[entry.scale], self._first_rows(n_rows), entry)
         n_points = max(FRESH_POINTS, min(n_points, len(self.sample.y) // ROWS_PER_POINT))
@@ -173,14 +172,20 @@ class Tuner:
 
     def _with_effects(self, entries: Sequence[Entry], candidates: Candidates) -> list[Entry]:
         """Effects of one column or two, where the residuals of the best entry ask for them (D26, D27)."""
-        best, *others = entries
-        best = self._on_all_rows(best, candidates)
-        judgement = best.judgement
-        residuals = Residuals(*self.head.residuals(judgement.link, judgement.cavities))
-        found = screened(self.sample.X[: len(judgement.losses)], residuals)
+        best = self._on_all_rows(entries[0], candidates)
+        found = screened(self.sample.X[: len(best.judgement.losses)], self._residuals(best))
         if not found:
-            return [best, *others]
-        return [self._with_those(entry, found, candidates) for entry in (best, *others)]
+            return [*entries]
+        began = time.monotonic()
+        best, *others = (self._with_those(entry, found, candidates) for entry in (best, *entries[1:]))
+        features = InducingFeatures.build(best.kernel, best.features.inducing_points, np.float32, best.effects)
+        judgement = judge(best.rows, features, best.judgement)
+        seconds = time.monotonic() - began
+        trial = self.log.add(replace(best.trial, what="effects", loo=judgement.loo, seconds=seconds))
+        return [replace(best, judgement=judgement, trial=trial), *others]
+
+    def _residuals(self, entry: Entry) -> Residuals:
+        return Residuals(*self.head.residuals(entry.judgement.link, entry.judgement.cavities))
 
     def _on_all_rows(self, entry: Entry, candidates: Candidates) -> Entry:
         """The entry judged on the whole sample, which shows smaller effects than a part of it."""
@@ -193,18 +198,14 @@ class Tuner:
         )
 
     def _with_those(self, entry: Entry, found: Sequence[Found], candidates: Candidates) -> Entry:
-        began, entry = time.monotonic(), self._on_all_rows(entry, candidates)
-        judgement = entry.judgement
-        cavities = judgement.cavities
-        residuals = Residuals(*self.head.residuals(judgement.link, cavities))
-        _, by_mean, _ = judgement.link.loss(cavities.mean, cavities.variance, cavities.y, cavities.effective_weight)
-        odds = LogOdds.of(residuals, by_mean)
-        effects = tuple(effect_of(one, entry.rows.source.X, odds) for one in found)
-        features = InducingFeatures.build(entry.kernel, entry.features.inducing_points, np.float32, effects)
-        judgement = judge(entry.rows, features, judgement, FIRST_UPDATES)
-        seconds = time.monotonic() - began
-        trial = self.log.add(replace(entry.trial, what="effects", loo=judgement.loo, seconds=seconds))
-        return replace(entry, judgement=judgement, trial=trial)
+        """An entry with effects whose kernels suit its residuals; it is not yet judged with them."""
+        entry = self._on_all_rows(entry, candidates)
+        cavities = entry.judgement.cavities
+        _, by_mean, _ = entry.judgement.link.loss(
+            cavities.mean, cavities.variance, cavities.y, cavities.effective_weight
+        )
+        odds = LogOdds.of(self._residuals(entry), by_mean)
+        return replace(entry, effects=tuple(effect_of(one, entry.rows.source.X, odds) for one in found))
 
     def _around(self, found: Sequence[Entry], tried: Sequence[Entry]) -> list[Entry]:
         """Kernels like the best ones of all families and scalings; those that an average needs (D28)."""
@@ -266,13 +267,13 @@ class Tuner:
             return judgement
         kernel = features.kernel.stretched(factor, 1.0)
         shorter = InducingFeatures.build(kernel, features.inducing_points, np.float32, features.effects)
-        return judge(rows, shorter, judgement, FIRST_UPDATES)
+        return judge(rows, shorter, judgement, UPDATES)
 
     def _judged(self, entry: Entry, rows: Rows, n_points: int) -> Judgement:
         """A candidate's kernel as it is, on these rows and with so many points."""
         points = select(rows.source, "kmeans", min(n_points, self.most_points), self.rng, entry.kernel, self.head)
         features = InducingFeatures.build(entry.kernel, points, np.float32, entry.features.effects)
-        return judge(rows, features, entry.judgement, FIRST_UPDATES)
+        return judge(rows, features, entry.judgement, UPDATES)
 
     def _is_more(self, stage: Stage, entry: Entry) -> bool:
         """Whether a stage has many more rows, or points, than an entry was learned with."""
@@ -300,7 +301,7 @@ class Tuner:
     def with_points(self, entry: Entry, points: Array) -> Entry:
         """The kernel and these inducing points learned together."""
         began = time.monotonic()
-        family = KernelFamily(entry.kernel, points, learn_points=True, effects=entry.features.effects)
+        family = KernelFamily(entry.kernel, points, learn_points=True, effects=entry.effects)
         with trying():
             found = search(entry.rows, family, entry.judgement, POINTS)
         self.log.fail(found.failed)
@@ -318,12 +319,6 @@ class Tuner:
         kernel = entry.kernel.per_feature(self.sample.X.shape[1])
         rows = self._rows(candidates.scalers[entry.scale], slice(0, self._half()), entry)
         return self._searched("relevance", entry.scale, entry.name, rows, kernel, entry.judgement, RELEVANCE)
-
-    def _longer(self, stage: Stage) -> Stage:
-        """A stage with more judgements, if there are rows enough for them."""
-        n_rows, n_points, most = stage
-        few = min(len(self.sample.y), self.effective_rows) < LONGER_FROM
-        return n_rows, n_points, most if few else int(LONGER * most)
 
     def _half(self) -> int:
         """Rows that many parameters are learned on; as many are left to judge them."""
