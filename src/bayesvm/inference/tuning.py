@@ -53,9 +53,10 @@ ONE_SCALING_FROM = 5_000  # rows, times functions, from which one scaling is cho
 FEWEST_REFINED = 2_000  # rows, however many functions there are
 CLEARLY = 0.003  # log loss by which another scaling or kernel must be better than the plain one
 
-# Around the kernel that suits few rows best: factors of the length-scale and of the variance.
-DESIGN = ((1.0, 1.0), (0.6, 1.0), (1.7, 1.0), (1.0, 0.3), (1.0, 3.5))
-MOST_LINES = 3  # kernels, each with its scaling, that are worth averaging; of few rows, neighbours of each are tried
+# Around the kernels that suit few rows best: factors of the length-scale and of the variance. The last two are nearly
+# linear.
+DESIGN = ((1.0, 1.0), (0.6, 1.0), (1.7, 1.0), (1.0, 0.3), (1.0, 3.5), (2.5, 3.0), (5.0, 10.0))
+MOST_LINES = 3  # kernels, each with its scaling, that are worth averaging
 
 
 @dataclass(frozen=True)
@@ -208,10 +209,11 @@ class Tuner:
         return replace(entry, effects=tuple(effect_of(one, entry.rows.source.X, odds) for one in found))
 
     def _around(self, found: Sequence[Entry], tried: Sequence[Entry]) -> list[Entry]:
-        """Kernels like the best ones of all families and scalings; those that an average needs (D28)."""
+        """Kernels like the best one of each family, with its scaling; those that an average needs (D28)."""
         best = found[0]
         same = [entry for entry in tried if entry.rows.source.n_rows == best.rows.source.n_rows]
-        lines = [entry for entry in _ranked(same or found) if self._is_close(entry, best)][:MOST_LINES]
+        close = [entry for entry in _ranked(same or found) if self._is_close(entry, best)]
+        lines = [next(entry for entry in close if entry.name == name) for name in dict.fromkeys(e.name for e in close)]
         began = time.monotonic()
         tries = [(entry, kernel) for entry in lines for kernel in neighbours(entry.kernel, DESIGN)]
         found = [one for given in tries if (one := self._neighbour(*given)) is not None]
