@@ -111,9 +111,8 @@ def test_an_effect_with_another_kernel_keeps_columns_and_points():
 
 
 def held(features, dtype=np.float64):
-    rows = np.empty((N, features.n_weights + 1 + D), dtype)
-    HeldFeatures(features).hold(X, features.prepared(None, dtype), Workspace(), out=rows)
-    return rows
+    record = features.recorder(dtype)(X)
+    return np.column_stack([record.phi, record.prior_variance.astype(dtype)])
 
 
 def functions(width, seed):
@@ -128,7 +127,7 @@ def functions(width, seed):
 @pytest.mark.parametrize(("dtype", "tolerance"), [(np.float64, 1e-9), (np.float32, 2e-3)], ids=["double", "single"])
 def test_rows_that_hold_their_features_have_the_same_marginals(features, n_rows, how_many, dtype, tolerance):
     some = functions(features.n_weights, 1)[:how_many]
-    plain, kept = (View.of(each, some, n_rows, dtype)[0] for each in (features, HeldFeatures(features)))
+    plain, kept = (View.of(each, some, n_rows, dtype)[0] for each in (features, HeldFeatures(features.n_weights)))
     expected = plain.marginals(X, Workspace())
     for one, other in zip(expected, kept.marginals(held(features, dtype), Workspace()), strict=True):
         for name in ("mean", "explained", "residual"):
@@ -149,7 +148,9 @@ def test_what_rows_keep_of_a_fit_is_what_its_cavities_need(features):
     expected = block_cavities([Block(X, Y, OMEGA)], Workspace(), **views(features), **head)
     rows, parts = held(features), (slice(0, 13), slice(13, N))
     found = RowMarginals.joined(
-        block_marginals([Block(rows[part], Y[part], OMEGA[part])], Workspace(), **views(HeldFeatures(features)), **head)
+        block_marginals(
+            [Block(rows[part], Y[part], OMEGA[part])], Workspace(), **views(HeldFeatures(features.n_weights)), **head
+        )
         for part in parts
     )
     cavities = found.cavities(Y, OMEGA)

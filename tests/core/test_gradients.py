@@ -77,10 +77,10 @@ def signs(y, label):
     return np.where(y == label, 1.0, -1.0)
 
 
-def view(features, offsets, posteriors):
+def view(features, offsets, posteriors, dtype=np.float64):
     """Functions in the weights' own coordinates."""
     functions = [LatentFunction(i, c, q) for i, (c, q) in enumerate(zip(offsets, posteriors, strict=True))]
-    return View.for_adjoints(functions)
+    return View.for_adjoints(functions, dtype=dtype)
 
 
 def in_blocks(y, weight=OMEGA, cuts=(20,)):
@@ -208,18 +208,18 @@ def test_points_on_top_of_rows_and_of_each_other_nearly_have_the_jitter_in_their
 # ---- the leave-one-out loss ----
 
 
-def left_out(features, blocks, offsets, before, final, head):
+def left_out(features, blocks, offsets, before, final, head, dtype=np.float64, record=None):
     """Of each block the recorded features, and its rows without their own sites."""
 
     def seen(posteriors):
         functions = [LatentFunction(i, c, q) for i, (c, q) in enumerate(zip(offsets, posteriors, strict=True))]
-        return View.of(features, functions, 0, np.float64)[0]
+        return View.of(features, functions, 0, dtype)[0]
 
     both = {"before": seen(before), "final": seen(final)}
     for block in blocks:
-        record = features.recorded(block.X)
+        own = record or features.recorded(block.X)
         rows = block_marginals([block], Workspace(), **both, head=head, likelihood=Damped())
-        yield block, record, rows.left_out(slice(None), record.phi)
+        yield block, own, rows.left_out(slice(None), own.phi)
 
 
 def block_loss(features, blocks, offsets, before, final, head, link):
@@ -310,14 +310,14 @@ def test_loss_by_the_parameters_of_all_effects(y, head, labels, offsets, link, f
     np.testing.assert_allclose(found, numerical_gradient(loss, ALL_THETA), rtol=1e-4, atol=1e-4)
 
 
-def held_blocks(features, blocks, dtype):
-    """Blocks whose rows hold their features, as a sample that is searched on has them."""
-    prepared, found = features.prepared(None, dtype), []
-    for block in blocks:
-        rows = np.empty((len(block.X), features.n_weights + 1 + D), dtype)
-        HeldFeatures(features).hold(block.X, prepared, Workspace(), out=rows)
-        found.append(block._replace(X=rows))
-    return found
+def held_parts(features, y, offsets, before, final, head, dtype):
+    """What ``left_out`` gives, from rows that hold their features, as a sample that is searched on has them."""
+    recorder, held = features.recorder(dtype), HeldFeatures(features.n_weights)
+    for block in in_blocks(y):
+        record = recorder(block.X)
+        rows = block._replace(X=np.column_stack([record.phi, record.prior_variance]).astype(dtype))
+        (_, _, left), *_ = left_out(held, [rows], offsets, before, final, head, dtype, record)
+        yield block, record, left
 
 
 @every_case
@@ -325,17 +325,19 @@ def held_blocks(features, blocks, dtype):
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_held_features_have_the_gradient_of_plain_ones(y, head, labels, offsets, link, features, dtype):
     """Single precision only as nearly as a search needs it."""
-    before, held = some_posteriors(2, features.n_weights, len(labels)), HeldFeatures(features)
+    before = some_posteriors(2, features.n_weights, len(labels))
     posteriors = some_posteriors(1, features.n_weights, len(labels))
-    found = []
-    for each, blocks in ((features, in_blocks(y)), (held, held_blocks(features, in_blocks(y), dtype))):
-        how = each, blocks, offsets, before, posteriors, head, link
-        found.append(each.gradient(block_loss_gradient(*how, responses_of(posteriors, block_loss(*how)))))
-    for plain, kept in zip(*found, strict=True):
+    how = features, in_blocks(y), offsets, before, posteriors, head, link
+    plain = features.gradient(block_loss_gradient(*how, responses_of(posteriors, block_loss(*how))))
+    parts = list(held_parts(features, y, offsets, before, posteriors, head, dtype))
+    sums = reduce(iadd, (loss_sums(block, record.phi, left, link) for block, record, left in parts))
+    at, responses = view(features, offsets, posteriors, dtype), responses_of(posteriors, sums)
+    kept = features.gradient(reduce(iadd, (loss_gradient(*part, at, link, responses) for part in parts)))
+    for one, other in zip(kept, plain, strict=True):
         if dtype == np.float64:
-            np.testing.assert_allclose(kept, plain, rtol=1e-9, atol=1e-9)
-        assert np.vdot(kept, plain) > 0.99 * np.linalg.norm(kept) * np.linalg.norm(plain)
-        assert np.linalg.norm(kept) == pytest.approx(np.linalg.norm(plain), rel=0.02)
+            np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-9)
+        assert np.vdot(one, other) > 0.99 * np.linalg.norm(one) * np.linalg.norm(other)
+        assert np.linalg.norm(one) == pytest.approx(np.linalg.norm(other), rel=0.02)
 
 
 @every_case

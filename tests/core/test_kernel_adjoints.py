@@ -224,16 +224,6 @@ def test_relevance_is_one_value_per_feature_in_the_kernel_or_a_part_of_it():
     assert [kernel.has_relevance for kernel in kernels] == [True, True, False, False, False]
 
 
-def test_parameters_that_both_have_are_taken_over():
-    found = RBF(SCALES, 3.0, variance_bounds=(1.0, 5.0))
-    assert Matern(1.0, 1.0, nu=2.5).with_parameters_of(found) == Matern(SCALES, 3.0, nu=2.5)
-    assert RationalQuadratic(alpha=5.0).with_parameters_of(found) == RationalQuadratic(SCALES, 3.0, 5.0)
-    assert Linear().with_parameters_of(found) == Linear(3.0)
-    start = RBF(1.0) + Linear(0.1)
-    assert start.with_parameters_of(start.at(np.log([2.0, 3.0, 4.0]))) == start.at(np.log([2.0, 3.0, 4.0]))
-    assert start == RBF(1.0) + Linear(0.1)
-
-
 @every_kernel
 def test_the_penalty_has_the_derivative_that_it_says(kernel):
     theta = kernel.log_parameters() + 0.3
@@ -267,3 +257,29 @@ def test_the_share_of_a_column_in_distances():
         found = kernel.column_distances(points)
         np.testing.assert_allclose(found / found.sum(), expected / expected.sum(), atol=0.03)
     assert Linear().column_distances(points) is None
+
+
+@every_kernel
+def test_a_recorder_in_single_precision_is_near_the_kernel(kernel):
+    """Rows stay in double precision: differences between them lose nothing."""
+    record = kernel.recorder(Z, np.float32)(X, None)
+    assert record.value.dtype == np.float32
+    np.testing.assert_allclose(record.value, kernel(X, Z), rtol=1e-5, atol=1e-5)
+    found, truth = (kernel.by_theta(each.pull(ADJOINT)) for each in (record, kernel.recorded(X, Z)))
+    np.testing.assert_allclose(found, truth, rtol=1e-4, atol=1e-4)
+
+
+def test_parts_of_a_sum_that_have_nothing_to_learn_are_computed_once(monkeypatch):
+    fixed = RBF(7.0, 1.0, "fixed", "fixed")
+    kernel = 2.0 * RBF(SCALES) + 0.5 * fixed
+    constant = kernel.constant(X, Z, np.float64)
+    assert constant[0] is None
+    np.testing.assert_allclose(constant[1], fixed(X, Z))
+    moved = kernel.at(kernel.log_parameters() + 0.3)
+    whole, known = moved.recorded(X, Z), moved.recorder(Z, np.float64)(X, constant)
+    np.testing.assert_allclose(known.value, whole.value)
+    np.testing.assert_allclose(moved.by_theta(known.pull(ADJOINT)), moved.by_theta(whole.pull(ADJOINT)))
+    with pytest.raises(TypeError, match="none is constant"):
+        known.pull_points(ADJOINT)
+    assert RBF().constant(X, Z, np.float64) is None
+    assert (RBF() + Linear()).constant(X, Z, np.float64) is None

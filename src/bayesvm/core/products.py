@@ -32,7 +32,7 @@ def times_lower(rows: Array, lower: Array, out: Array) -> Array:
 
 
 def lower_products(left: Array, right: Array) -> Array:
-    """The lower triangle of ``leftᵀ right``, and of the other triangle only what is cheaper to compute than to avoid."""
+    """The lower triangle of ``leftᵀ right``; of the other triangle, only what is cheaper to compute than to avoid."""
     found = np.zeros((left.shape[1], right.shape[1]), left.dtype)
     for start in range(0, right.shape[1], PANEL):
         panel, filled = slice(start, start + PANEL), slice(start, None)

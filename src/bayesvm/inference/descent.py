@@ -1,7 +1,7 @@
 """Inference: a minimiser for objectives that cost a fit each, so that every evaluation must count.
 
-BFGS within a trust region and a box (Nocedal and Wright, 2006, chapters 4 and 6). Unlike a line search it never spends a
-second evaluation on the same direction, and a step that fails still improves the curvature.
+BFGS within a trust region and a box (Nocedal and Wright, 2006, chapters 4 and 6). Unlike a line search it never spends
+a second evaluation on the same direction, and a step that fails still improves the curvature.
 """
 
 from __future__ import annotations

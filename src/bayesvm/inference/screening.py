@@ -12,11 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from scipy import linalg
-from scipy.special import expit, log_expit, logit
 
-from bayesvm.core.features import Effect, InducingFeatures
-from bayesvm.core.kernels import Matern
 from bayesvm.core.linalg import Array
 
 CELLS = 48  # of a column alone
@@ -26,14 +22,8 @@ PRIOR_VARIANCES = (0.05, 0.3, 3.0)  # of a cell's effect on the log odds, among 
 MARGIN = 3.0  # nats beyond the logarithm of the number of candidates: false admissions are below 5 %
 MOST_EFFECTS = 5
 MOST_POINTS = 320  # of all effects
-START, PAIR_START = 0.2, 0.5  # length-scale from which an effect of one column, or of two, is learned
-VARIANCES = (0.3, 1.0, 3.0, 10.0, 30.0, 100.0)  # of log odds, among which the evidence chooses,
-LENGTH_FACTORS = np.array([0.4, 1.0, 2.5, 6.0])  # and of the length-scale
-NEWTON_STEPS, SETTLED, SMALLEST_STEP = 15, 0.01, 0.03  # at most; nats; part of a step
-TINY = 1e-9
 MOST_PAIRED = 40  # columns that pairs are formed of
 SHORTLIST = 60  # candidates that are scored again after an admission
-LARGEST_VARIANCE = 1e4  # of an effect: a jump between neighbouring points needs a large one
 
 Cells = npt.NDArray[np.intp]
 
@@ -185,106 +175,3 @@ def _without(found: Found, residuals: Residuals) -> Residuals:
     effect = (difference / (weight + 1 / found.prior_variance))[found.cells]
     left = residuals.difference - residuals.weight * effect
     return Residuals(left, residuals.weight)
-
-
-def effect_of(found: Found, X: Array, odds: LogOdds) -> Effect:
-    """An effect on scaled rows: a rough kernel, with points at the means of the cells.
-
-    Its length-scale and variance are those with the highest evidence of the cells (D27): first the variance, then the
-    length-scale.
-    """
-    alone = found.factors == 1
-    rows, count = X[:, found.columns], np.bincount(found.cells)
-    points = np.stack([np.bincount(found.cells, column) / count for column in rows.T], axis=1)
-    fullest = np.argsort(-count, kind="stable")[: POINTS if alone else PAIR_POINTS]
-    start = START if alone else PAIR_START
-    known, which = odds.of_cells(found.cells, fullest)
-
-    def best(tries: list[Matern]) -> Matern:
-        return max(tries, key=lambda kernel: evidence(kernel(points[fullest]), which, known))
-
-    first = best([_rough(start, variance) for variance in VARIANCES])
-    kernel = best([_rough(length_scale, first.variance) for length_scale in start * LENGTH_FACTORS])
-    kernel = _rough(kernel.length_scale, kernel.variance / odds.slope**2)
-    return Effect(found.columns, InducingFeatures.build(kernel, np.unique(points[fullest], axis=0), np.float32))
-
-
-def _rough(length_scale: float, variance: float) -> Matern:
-    return Matern(length_scale, variance, nu=0.5, variance_bounds=(1e-2, LARGEST_VARIANCE))
-
-
-class LogOdds(NamedTuple):
-    """What leave-one-out says of every row's labels, a column per function: log odds, labels, and the rows' weights.
-
-    ``slope`` is how fast log odds change with f, on average.
-    """
-
-    value: Array
-    label: Array
-    weight: Array
-    slope: float = 1.0
-
-    @classmethod
-    def of(cls, residuals: Residuals, by_mean: Array) -> LogOdds:
-        """From R and W, which determine them, and from the derivative of the loss by the mean of f.
-
-        ``W/|R|`` is the probability of the label that was observed.
-        """
-        size = np.maximum(np.abs(residuals.difference), TINY)
-        observed = np.clip(residuals.weight / size, TINY, 1 - TINY)
-        sign = np.where(residuals.difference > 0, 1.0, -1.0)
-        # ∂(-log p)/∂m = -R dη/dm
-        slope = float(np.abs(by_mean * residuals.difference).sum() / np.square(residuals.difference).sum())
-        return cls(sign * logit(observed), sign > 0, size / (1 - observed), slope)
-
-    def of_cells(self, cells: Cells, chosen: Cells) -> tuple[LogOdds, Cells]:
-        """The rows of some cells, and which of these each row is in."""
-        number = np.full(int(cells.max()) + 1, -1, np.intp)
-        number[chosen] = np.arange(len(chosen))
-        rows = number[cells] >= 0
-        return LogOdds(self.value[rows], self.label[rows], self.weight[rows], self.slope), number[cells][rows]
-
-
-def evidence(covariance: Array, cells: Cells, odds: LogOdds) -> float:
-    """``log ∫ Π p(label | η + e) N(e; 0, K) de - log Π p(label | η)`` by Laplace's method (D27), summed over functions.
-
-    With e at its highest point, ``W`` the summed ``p (1-p)`` of each cell and ``B = I + W^½ K W^½``, it is the gain in
-    log likelihood minus ``½ eᵀ K^-1 e + ½ log|B|``. Newton's steps as in Rasmussen and Williams (2006), algorithm 3.1.
-    """
-    n_cells = len(covariance)
-    total = 0.0
-    for value, label, weight in zip(odds.value.T, odds.label.T, odds.weight.T, strict=True):
-        sign = np.where(label, 1.0, -1.0)
-
-        def gain(
-            effect: Array, drawn: Array, value: Array = value, sign: Array = sign, weight: Array = weight
-        ) -> float:
-            likelihood = log_expit(sign * (value + effect[cells])) - log_expit(sign * value)
-            return float(weight @ likelihood) - 0.5 * float(drawn @ effect)
-
-        effect, drawn, reached = np.zeros(n_cells), np.zeros(n_cells), 0.0  # drawn = K^-1 effect
-        for _ in range(NEWTON_STEPS):
-            p = expit(value + effect[cells])
-            curvature = np.bincount(cells, weight * p * (1 - p), n_cells)
-            pull = np.bincount(cells, weight * (label - p), n_cells) + curvature * effect
-            root = np.sqrt(curvature)
-            B = root[:, None] * covariance * root
-            B[np.diag_indices(n_cells)] += 1
-            factor = linalg.cho_factor(B, lower=True, check_finite=False)
-            wanted = pull - root * linalg.cho_solve(factor, root * (covariance @ pull), check_finite=False)
-            step = 1.0
-            while (found := gain(covariance @ ahead(drawn, wanted, step), ahead(drawn, wanted, step))) < reached:
-                step /= 2
-                if step < SMALLEST_STEP:
-                    break
-            drawn = ahead(drawn, wanted, step)
-            effect, before, reached = covariance @ drawn, reached, max(found, reached)
-            if reached - before < SETTLED:
-                break
-        total += reached - float(np.log(np.diag(factor[0])).sum())
-    return total
-
-
-def ahead(here: Array, there: Array, step: float) -> Array:
-    """A part of the way."""
-    return here + step * (there - here)

@@ -24,12 +24,13 @@ from bayesvm.data.scaling import Scaler
 from bayesvm.data.stopping import Stopped
 from bayesvm.data.workers import Workers
 from bayesvm.inference.committees import LEAST_SHARE, MOST_MEMBERS, stacked
+from bayesvm.inference.effect_kernels import LogOdds, effect_of
 from bayesvm.inference.entries import Candidates, Entry, inducing_features, neighbours, noise
 from bayesvm.inference.evidence import maximise
 from bayesvm.inference.families import KernelFamily
-from bayesvm.inference.hyperparameters import FIRST_UPDATES, UPDATES, Judgement, Rows, judge, search, trying
+from bayesvm.inference.hyperparameters import Judgement, Rows, judge, search, trying
 from bayesvm.inference.inducing import select
-from bayesvm.inference.screening import Found, LogOdds, Residuals, effect_of, screened
+from bayesvm.inference.screening import Found, Residuals, screened
 from bayesvm.inference.training_state import Clock
 from bayesvm.inference.tuning_report import Trial, TrialLog
 
@@ -230,7 +231,7 @@ class Tuner:
         """An entry with another length-scale and variance; None if its matrices fail."""
         try:
             features = InducingFeatures.build(kernel, entry.features.inducing_points, np.float32)
-            found = judge(entry.rows, features, entry.judgement, UPDATES)
+            found = judge(entry.rows, features, entry.judgement)
         except (NotPositiveDefiniteError, NotFiniteError):
             return None
         return replace(entry, judgement=found, trial=replace(entry.trial, what="average", loo=found.loo))
@@ -269,13 +270,13 @@ class Tuner:
             return judgement
         kernel = features.kernel.stretched(factor, 1.0)
         shorter = InducingFeatures.build(kernel, features.inducing_points, np.float32, features.effects)
-        return judge(rows, shorter, judgement, UPDATES)
+        return judge(rows, shorter, judgement)
 
     def _judged(self, entry: Entry, rows: Rows, n_points: int) -> Judgement:
         """A candidate's kernel as it is, on these rows and with so many points."""
         points = select(rows.source, "kmeans", min(n_points, self.most_points), self.rng, entry.kernel, self.head)
         features = InducingFeatures.build(entry.kernel, points, np.float32, entry.features.effects)
-        return judge(rows, features, entry.judgement, UPDATES)
+        return judge(rows, features, entry.judgement)
 
     def _is_more(self, stage: Stage, entry: Entry) -> bool:
         """Whether a stage has many more rows, or points, than an entry was learned with."""

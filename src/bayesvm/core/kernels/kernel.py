@@ -100,7 +100,12 @@ class Kernel(ABC):
 
     def recorder(self, Z: Array, dtype: npt.DTypeLike) -> Recorder:
         """``recorded(·, Z)`` for many blocks, computed in ``dtype``; takes what ``constant`` returned for the block."""
-        return lambda X, _: self.recorded(X, Z)
+
+        def recorded(X: Array, _: Constant) -> Recorded:
+            found = self.recorded(X, Z)
+            return replace(found, value=np.asarray(found.value, dtype))
+
+        return recorded
 
     def constant(self, X: Array, Z: Array, dtype: npt.DTypeLike) -> Constant:
         """What of ``k(X, Z)`` stays the same while the kernel is learned."""

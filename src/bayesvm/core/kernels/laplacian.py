@@ -112,8 +112,7 @@ def _add_distances(x: Array, z: Array, columns: npt.NDArray[np.intp], total: Arr
 
 def _pulled_distances(A: Array, x: Array, z: Array, columns: npt.NDArray[np.intp]) -> Array:
     """``Σ_im A_im |x_ij - z_mj|`` of some columns."""
-    along = -(A.sum(axis=1) @ x[:, columns]) - z[columns] @ A.sum(axis=0)
-    along = along.astype(np.float64)
+    along: Array = np.asarray(-(A.sum(axis=1) @ x[:, columns]) - z[columns] @ A.sum(axis=0), np.float64)
     larger = np.empty((min(PANEL_ROWS, len(A)), A.shape[1]), A.dtype)
     for start in range(0, len(A), PANEL_ROWS):
         panel = A[start : start + PANEL_ROWS]

@@ -131,7 +131,7 @@ class Stationary(LengthScaled):
                 slope = np.where(np.isfinite(slope), slope, 0.0)
 
             def centred() -> Array:
-                return np.clip(X - centre, -farthest, farthest).astype(dtype)
+                return np.asarray(np.clip(X - centre, -farthest, farthest), dtype)
 
             def pull(adjoint: Array) -> ByParameter:
                 A, rows = adjoint * slope, centred()
@@ -158,7 +158,8 @@ class Stationary(LengthScaled):
             up, down = copy.copy(self), copy.copy(self)
             setattr(up, name, getattr(self, name) * np.exp(STEP))
             setattr(down, name, getattr(self, name) * np.exp(-STEP))
-            along = np.vdot(adjoint, up._value(squared) - down._value(squared)) / (2 * STEP)  # noqa: SLF001  (its own)
+            exactly = squared.astype(np.float64)
+            along = np.vdot(adjoint, up._value(exactly) - down._value(exactly)) / (2 * STEP)  # noqa: SLF001  (its own)
             found[name] = np.array([self.variance * along])
         return found
 

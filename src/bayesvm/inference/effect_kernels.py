@@ -1,0 +1,116 @@
+"""Inference: the kernel of an effect that residuals ask for, by the evidence of its cells (D27).
+
+A search over length-scale and variance would fit the whole model for every trial. Here the rows' log odds stay as
+leave-one-out has them, and only the effect of each cell is fitted: matrices of the size of the cells, and no pass.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy import linalg
+from scipy.special import expit, log_expit, logit
+
+from bayesvm.core.features import Effect, InducingFeatures
+from bayesvm.core.kernels import Matern
+from bayesvm.core.linalg import Array
+from bayesvm.inference.screening import PAIR_POINTS, POINTS, Cells, Found, Residuals
+
+LENGTH_SCALE, PAIR_LENGTH_SCALE = 0.2, 0.5  # usual ones, of an effect of one column or of two
+FACTORS = (0.4, 1.0, 2.5, 6.0)  # of it, among which the evidence chooses,
+VARIANCES = (0.3, 1.0, 3.0, 10.0, 30.0, 100.0)  # and of log odds
+LARGEST_VARIANCE = 1e4  # a jump between neighbouring points needs a large one
+NEWTON_STEPS, SETTLED, SMALLEST_STEP = 15, 0.01, 0.03  # at most; nats; part of a step
+TINY = 1e-9
+
+
+class LogOdds(NamedTuple):
+    """What leave-one-out says of rows, a column per function: log odds, ±1 for what was observed, weights.
+
+    ``slope`` is how fast log odds change with f, on average.
+    """
+
+    value: Array
+    sign: Array
+    weight: Array
+    slope: float
+
+    @classmethod
+    def of(cls, residuals: Residuals, by_mean: Array) -> LogOdds:
+        """From R and W, and from the derivative of the loss by the mean of f, which is ``-R dη/dm``.
+
+        ``W/|R|`` is the probability of what was observed.
+        """
+        size = np.maximum(np.abs(residuals.difference), TINY)
+        observed = np.clip(residuals.weight / size, TINY, 1 - TINY)
+        sign = np.where(residuals.difference > 0, 1.0, -1.0)
+        slope = float(np.sum(np.abs(by_mean) * size) / np.sum(size**2))
+        return cls(sign * logit(observed), sign, size / (1 - observed), slope)
+
+
+def effect_of(found: Found, X: Array, odds: LogOdds) -> Effect:
+    """An effect on scaled rows: a rough kernel, with points at the means of the cells that have most rows.
+
+    The evidence chooses first the variance, then the length-scale.
+    """
+    alone = found.factors == 1
+    count = np.bincount(found.cells)
+    points = np.stack([np.bincount(found.cells, column) / count for column in X[:, found.columns].T], axis=1)
+    fullest = np.argsort(-count, kind="stable")[: POINTS if alone else PAIR_POINTS]
+    number = np.full(len(count), -1, np.intp)
+    number[fullest] = np.arange(len(fullest))
+    rows = number[found.cells] >= 0
+    cells, points = number[found.cells][rows], points[fullest]
+
+    def best(tries: list[tuple[float, float]]) -> tuple[float, float]:
+        def total(of: tuple[float, float]) -> float:
+            matrix = _kernel(*of)(points)
+            columns = zip(odds.value[rows].T, odds.sign[rows].T, odds.weight[rows].T, strict=True)
+            return sum(evidence(matrix, cells, *column) for column in columns)
+
+        return max(tries, key=total)
+
+    usual = LENGTH_SCALE if alone else PAIR_LENGTH_SCALE
+    _, variance = best([(usual, variance) for variance in VARIANCES])
+    length_scale, variance = best([(factor * usual, variance) for factor in FACTORS])
+    kernel = _kernel(length_scale, variance / odds.slope**2)
+    return Effect(found.columns, InducingFeatures.build(kernel, np.unique(points, axis=0), np.float32))
+
+
+def _kernel(length_scale: float, variance: float) -> Matern:
+    return Matern(length_scale, variance, nu=0.5, variance_bounds=(1e-2, LARGEST_VARIANCE))
+
+
+def evidence(covariance: Array, cells: Cells, log_odds: Array, sign: Array, weight: Array) -> float:
+    """``log ∫ Π p(y | η + e) N(e; 0, K) de - log Π p(y | η)`` by Laplace's method (D27), η the log odds.
+
+    At the highest point e it is the gain in log likelihood minus ``½ eᵀ K^-1 e + ½ log|B|``, with W the summed
+    ``p (1-p)`` of each cell and ``B = I + W^½ K W^½``. Newton's steps: Rasmussen and Williams (2006), algorithm 3.1.
+    """
+    n_cells = len(covariance)
+    before = log_expit(sign * log_odds)
+
+    def gain(drawn: Array) -> float:
+        effect = covariance @ drawn
+        after = log_expit(sign * (log_odds + effect[cells]))
+        return float(weight @ (after - before)) - 0.5 * float(drawn @ effect)
+
+    drawn: Array = np.zeros(n_cells)  # K^-1 e
+    reached = log_determinant = 0.0
+    for _ in range(NEWTON_STEPS):
+        effect = covariance @ drawn
+        p = expit(log_odds + effect[cells])
+        curvature = np.bincount(cells, weight * p * (1 - p), n_cells)
+        pull = np.bincount(cells, weight * ((sign > 0) - p), n_cells) + curvature * effect
+        root = np.sqrt(curvature)
+        factor = linalg.cho_factor(np.eye(n_cells) + root[:, None] * covariance * root, lower=True, check_finite=False)
+        log_determinant = float(2 * np.log(np.diag(factor[0])).sum())
+        solved = linalg.cho_solve(factor, root * (covariance @ pull), check_finite=False)
+        towards, step = pull - root * solved - drawn, 1.0
+        while (found := gain(drawn + step * towards)) < reached and step > SMALLEST_STEP:
+            step /= 2
+        if found - reached < SETTLED:
+            break
+        drawn, reached = drawn + step * towards, found
+    return reached - 0.5 * log_determinant
