@@ -158,7 +158,7 @@ class InducingFeatures:
         return self.recorder(np.float64)(X)
 
     def recorder(self, dtype: npt.DTypeLike) -> FeatureRecorder:
-        """``recorded`` for many blocks, in one precision; takes what ``Kernel.constant`` returned for the block, too."""
+        """``recorded`` for many blocks, in one precision; takes what ``Kernel.constant`` returned for each."""
         kernel, whitening = self.kernel.recorder(self.inducing_points, dtype), self.whitening.astype(dtype)
         effects = [effect.features.recorder(dtype) for effect in self.effects]
         split = self.prepared(None, dtype) if self.offset and np.dtype(dtype) == np.float32 else None

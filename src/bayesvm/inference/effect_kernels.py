@@ -6,6 +6,7 @@ leave-one-out has them, and only the effect of each cell is fitted: matrices of 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -13,8 +14,10 @@ from scipy import linalg
 from scipy.special import expit, log_expit, logit
 
 from bayesvm.core.features import Effect, InducingFeatures
+from bayesvm.core.heads import Head
 from bayesvm.core.kernels import Matern
 from bayesvm.core.linalg import Array
+from bayesvm.inference.hyperparameters import Judgement
 from bayesvm.inference.screening import PAIR_POINTS, POINTS, Cells, Found, Residuals
 
 LENGTH_SCALE, PAIR_LENGTH_SCALE = 0.2, 0.5  # usual ones, of an effect of one column or of two
@@ -47,6 +50,19 @@ class LogOdds(NamedTuple):
         sign = np.where(residuals.difference > 0, 1.0, -1.0)
         slope = float(np.sum(np.abs(by_mean) * size) / np.sum(size**2))
         return cls(sign * logit(observed), sign, size / (1 - observed), slope)
+
+
+def residuals_of(head: Head, judgement: Judgement) -> Residuals:
+    """What the leave-one-out predictions of a judgement leave."""
+    return Residuals(*head.residuals(judgement.link, judgement.cavities))
+
+
+def effects_of(found: Sequence[Found], head: Head, judgement: Judgement, X: Array) -> tuple[Effect, ...]:
+    """Effects of the columns that were found, with kernels that suit the residuals of a judgement of scaled rows."""
+    rows = judgement.cavities
+    _, by_mean, _ = judgement.link.loss(rows.mean, rows.variance, rows.y, rows.effective_weight)
+    odds = LogOdds.of(residuals_of(head, judgement), by_mean)
+    return tuple(effect_of(one, X, odds) for one in found)
 
 
 def effect_of(found: Found, X: Array, odds: LogOdds) -> Effect:

@@ -24,13 +24,13 @@ from bayesvm.data.scaling import Scaler
 from bayesvm.data.stopping import Stopped
 from bayesvm.data.workers import Workers
 from bayesvm.inference.committees import LEAST_SHARE, MOST_MEMBERS, stacked
-from bayesvm.inference.effect_kernels import LogOdds, effect_of
+from bayesvm.inference.effect_kernels import effects_of, residuals_of
 from bayesvm.inference.entries import Candidates, Entry, inducing_features, neighbours, noise
 from bayesvm.inference.evidence import maximise
 from bayesvm.inference.families import KernelFamily
 from bayesvm.inference.hyperparameters import Judgement, Rows, judge, search, trying
 from bayesvm.inference.inducing import select
-from bayesvm.inference.screening import Found, Residuals, screened
+from bayesvm.inference.screening import Found, screened
 from bayesvm.inference.training_state import Clock
 from bayesvm.inference.tuning_report import Trial, TrialLog
 
@@ -43,6 +43,7 @@ ROWS_PER_POINT = 25  # of the sample; but no fewer points in that stage than
 FRESH_POINTS = 160  # with which candidates are compared on fresh rows
 SHORTER, SHORTEST = 0.75, 0.4  # factors of length-scales that are tried with more points,
 WORTH_SHORTENING, LEAST_GAIN = 0.004, 0.0005  # if these gain, and as long as it does
+LONGER, LONGER_BELOW = 1.5, 5_000  # times as many judgements, with rows so few that they take little time
 POINTS = 20  # judgements for inducing points that are learned
 MOST_ROWS = 8_000  # on which effects are screened, and with which numbers of points are compared
 WORTH_RELEVANCE = 0.05  # log loss by which a scaling may be behind before relevance is learned
@@ -150,10 +151,6 @@ class Tuner:
         """Whether fresh rows leave it open which of two is better."""
         return entry.score < best.score + max(CLOSE, 2 * noise(entry, best))
 
-    def _leaves_fresh(self, n_rows: int) -> bool:
-        """Whether there are enough rows beyond so many that candidates can be judged on them."""
-        return len(self.sample.y) >= 1.5 * n_rows
-
     def _refined(self, entries: Sequence[Entry], candidates: Candidates) -> list[Entry]:
         """Continue the search with more rows and points, and drop what is far behind then."""
         refined = list[Entry]()
@@ -165,7 +162,7 @@ class Tuner:
 
     def _refined_alone(self, entry: Entry, candidates: Candidates) -> Entry:
         """With so many points that a kernel may become as rough as the fit can use: with few, it stays too smooth."""
-        n_rows, n_points, most = REFINED
+        n_rows, n_points, most = self._longer(REFINED)
         n_rows = max(FEWEST_REFINED, int(n_rows / np.sqrt(self.head.n_functions)))  # each function takes its time
         rows = self._rows(candidates.scalers[entry.scale], self._first_rows(n_rows), entry)
         n_points = max(FRESH_POINTS, min(n_points, len(self.sample.y) // ROWS_PER_POINT))
@@ -175,7 +172,7 @@ class Tuner:
     def _with_effects(self, entries: Sequence[Entry], candidates: Candidates) -> list[Entry]:
         """Effects of one column or two, where the residuals of the best entry ask for them (D26, D27)."""
         best = self._on_all_rows(entries[0], candidates)
-        found = screened(self.sample.X[: len(best.judgement.losses)], self._residuals(best))
+        found = screened(self.sample.X[: len(best.judgement.losses)], residuals_of(self.head, best.judgement))
         if not found:
             return [*entries]
         began = time.monotonic()
@@ -186,28 +183,19 @@ class Tuner:
         trial = self.log.add(replace(best.trial, what="effects", loo=judgement.loo, seconds=seconds))
         return [replace(best, judgement=judgement, trial=trial), *others]
 
-    def _residuals(self, entry: Entry) -> Residuals:
-        return Residuals(*self.head.residuals(entry.judgement.link, entry.judgement.cavities))
-
     def _on_all_rows(self, entry: Entry, candidates: Candidates) -> Entry:
         """The entry judged on the whole sample, which shows smaller effects than a part of it."""
         if entry.rows.source.n_rows == len(self.sample.y):
             return entry
         rows = self._rows(candidates.scalers[entry.scale], slice(None), entry)
         found = judge(rows, entry.features, entry.judgement)
-        return replace(
-            entry, rows=rows, judgement=found, trial=replace(entry.trial, loo=found.loo, n_rows=rows.source.n_rows)
-        )
+        trial = replace(entry.trial, loo=found.loo, n_rows=rows.source.n_rows)
+        return replace(entry, rows=rows, judgement=found, trial=trial)
 
     def _with_those(self, entry: Entry, found: Sequence[Found], candidates: Candidates) -> Entry:
         """An entry with effects whose kernels suit its residuals; it is not yet judged with them."""
         entry = self._on_all_rows(entry, candidates)
-        cavities = entry.judgement.cavities
-        _, by_mean, _ = entry.judgement.link.loss(
-            cavities.mean, cavities.variance, cavities.y, cavities.effective_weight
-        )
-        odds = LogOdds.of(self._residuals(entry), by_mean)
-        return replace(entry, effects=tuple(effect_of(one, entry.rows.source.X, odds) for one in found))
+        return replace(entry, effects=effects_of(found, self.head, entry.judgement, entry.rows.source.X))
 
     def _around(self, found: Sequence[Entry], tried: Sequence[Entry]) -> list[Entry]:
         """Kernels like the best one of each family, with its scaling; those that an average needs (D28)."""
@@ -321,7 +309,13 @@ class Tuner:
         """A length-scale for every feature, from an entry with one."""
         kernel = entry.kernel.per_feature(self.sample.X.shape[1])
         rows = self._rows(candidates.scalers[entry.scale], slice(0, self._half()), entry)
-        return self._searched("relevance", entry.scale, entry.name, rows, kernel, entry.judgement, RELEVANCE)
+        return self._searched(
+            "relevance", entry.scale, entry.name, rows, kernel, entry.judgement, self._longer(RELEVANCE)
+        )
+
+    def _longer(self, stage: Stage) -> Stage:
+        n_rows, n_points, most = stage
+        return n_rows, n_points, int(LONGER * most) if len(self.sample.y) < LONGER_BELOW else most
 
     def _half(self) -> int:
         """Rows that many parameters are learned on; as many are left to judge them."""
