@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy.spatial.distance import cdist
 
-from bayesvm.core.kernels.kernel import KernelGradient
+from bayesvm.core.kernels.records import KernelGradient
 from bayesvm.kernels import RBF, Constant, Laplacian, Linear, Matern, RationalQuadratic, Sum
 from tests.oracles import numerical_gradient
 from tests.own_kernels import Careless, Cauchy, PowerExponential, kernel_classes

@@ -23,7 +23,7 @@ def some_odds(n_rows, seed=0, effect=0.0, slope=1.0):
 def test_the_evidence_of_one_cell_is_its_integral(variance, weight):
     """Laplace's method, which is nearly exact where a cell has many rows."""
     odds = some_odds(60, effect=0.7)
-    value, sign = odds.value[:, 0], odds.sign[:, 0]
+    value, sign = odds.value[:, 0], odds.outcome[:, 0]
 
     def gain(e):
         return weight * np.sum(np.log(expit(sign * (value + e))) - np.log(expit(sign * value)))
@@ -38,7 +38,7 @@ def test_the_evidence_of_one_cell_is_its_integral(variance, weight):
 
 def test_independent_cells_add_up():
     odds, cells = some_odds(300), np.random.default_rng(1).integers(0, 3, 300)
-    columns = odds.value[:, 0], odds.sign[:, 0], np.linspace(0.5, 2.0, 300)
+    columns = odds.value[:, 0], odds.outcome[:, 0], np.linspace(0.5, 2.0, 300)
     together = evidence(np.diag([0.5, 1.0, 2.0]), cells, *columns)
     alone = [
         evidence(np.array([[variance]]), np.zeros(np.sum(cells == i), np.intp), *(c[cells == i] for c in columns))
@@ -53,7 +53,7 @@ def test_odds_are_those_of_the_residuals():
     residuals = Residuals(weight * (y - p), weight * p * (1 - p))
     odds = LogOdds.of(residuals, by_mean=-1.7 * residuals.difference)
     np.testing.assert_allclose(odds.value, logit(p), rtol=1e-6)
-    np.testing.assert_array_equal(odds.sign > 0, y)
+    np.testing.assert_array_equal(odds.outcome > 0, y)
     np.testing.assert_allclose(odds.weight, np.broadcast_to(weight, (50, 2)), rtol=1e-6)
     assert odds.slope == pytest.approx(1.7)
 

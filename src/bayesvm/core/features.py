@@ -19,7 +19,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy.linalg import block_diag
 
-from bayesvm.core.kernels.kernel import Constant, CrossKernel, Kernel, KernelGradient, Recorded, added
+from bayesvm.core.kernels.kernel import Kernel
+from bayesvm.core.kernels.records import Constant, CrossKernel, KernelGradient, Recorded, added
 from bayesvm.core.linalg import Array, cholesky, inverse_transposed
 from bayesvm.core.products import lower_products, times_lower, times_upper
 from bayesvm.core.workspace import Workspace

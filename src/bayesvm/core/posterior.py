@@ -14,7 +14,6 @@ import numpy.typing as npt
 
 from bayesvm.core.linalg import OUT_OF_RANGE, Array, NotPositiveDefiniteError, cholesky, inverse_transposed
 
-LARGE = 256  # weights
 DIAGONALISE_FROM = 100  # rows per weight from which an eigendecomposition per pass pays for itself
 
 
@@ -103,11 +102,8 @@ class Gaussian:
         estimates what a full step gains, as half the Newton decrement does.
         """
         gradient = self.root.T @ (target.linear - target.precision @ self.mean)
-        # An estimate: where the matrices are large, single precision is enough, and takes a third of the time.
-        dtype = np.float32 if len(gradient) >= LARGE else np.float64
-        apart = target.precision - self.natural.precision
-        change = self.covariance.astype(dtype) @ apart.astype(dtype)
-        return float(gradient @ gradient + 0.5 * np.sum(change * change.T, dtype=np.float64))
+        change = self.covariance @ (target.precision - self.natural.precision)
+        return float(gradient @ gradient + 0.5 * np.sum(change * change.T))
 
     def divergence_from(self, other: Gaussian) -> float:
         """``KL(self || other)``: from the prior, the second part of the ELBO (D9); of a step, its size (D12)."""

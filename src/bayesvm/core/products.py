@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 from bayesvm.core.linalg import Array
 
-NEGLIGIBLE = 1e-12  # beside the identity that a precision begins with
+NEGLIGIBLE = 1e-15  # single precision begins to lose digits at 1e-38, and features are rarely below 1e-20
 PANEL = 128  # columns; fewer save more of the zeros, but matrix products of few columns are slow
 
 
@@ -47,9 +47,11 @@ def mirrored(lower: Array) -> Array:
 
 
 def row_factors(values: Array, dtype: npt.DTypeLike) -> Array:
-    """Factors of rows in the precision of blocks; zero where they are negligible.
+    """Factors of rows in the precision of blocks; in single precision, zero where they are negligible.
 
     A row that is predicted with near certainty has factors so small that products with them are subnormal numbers,
     with which processors are up to ten times as slow.
     """
+    if np.dtype(dtype) == np.float64:
+        return values
     return np.where(np.abs(values) < NEGLIGIBLE, 0.0, values).astype(dtype)

@@ -29,13 +29,13 @@ TINY = 1e-9
 
 
 class LogOdds(NamedTuple):
-    """What leave-one-out says of rows, a column per function: log odds, ±1 for what was observed, weights.
+    """What leave-one-out says of rows, a column per function: log odds, the outcome as ±1, weights.
 
     ``slope`` is how fast log odds change with f, on average.
     """
 
     value: Array
-    sign: Array
+    outcome: Array
     weight: Array
     slope: float
 
@@ -47,9 +47,9 @@ class LogOdds(NamedTuple):
         """
         size = np.maximum(np.abs(residuals.difference), TINY)
         observed = np.clip(residuals.weight / size, TINY, 1 - TINY)
-        sign = np.where(residuals.difference > 0, 1.0, -1.0)
+        outcome = np.where(residuals.difference > 0, 1.0, -1.0)
         slope = float(np.sum(np.abs(by_mean) * size) / np.sum(size**2))
-        return cls(sign * logit(observed), sign, size / (1 - observed), slope)
+        return cls(outcome * logit(observed), outcome, size / (1 - observed), slope)
 
 
 def residuals_of(head: Head, judgement: Judgement) -> Residuals:
@@ -82,7 +82,7 @@ def effect_of(found: Found, X: Array, odds: LogOdds) -> Effect:
     def best(tries: list[tuple[float, float]]) -> tuple[float, float]:
         def total(of: tuple[float, float]) -> float:
             matrix = _kernel(*of)(points)
-            columns = zip(odds.value[rows].T, odds.sign[rows].T, odds.weight[rows].T, strict=True)
+            columns = zip(odds.value[rows].T, odds.outcome[rows].T, odds.weight[rows].T, strict=True)
             return sum(evidence(matrix, cells, *column) for column in columns)
 
         return max(tries, key=total)
@@ -98,18 +98,18 @@ def _kernel(length_scale: float, variance: float) -> Matern:
     return Matern(length_scale, variance, nu=0.5, variance_bounds=(1e-2, LARGEST_VARIANCE))
 
 
-def evidence(covariance: Array, cells: Cells, log_odds: Array, sign: Array, weight: Array) -> float:
+def evidence(covariance: Array, cells: Cells, log_odds: Array, outcome: Array, weight: Array) -> float:
     """``log ∫ Π p(y | η + e) N(e; 0, K) de - log Π p(y | η)`` by Laplace's method (D27), η the log odds.
 
     At the highest point e it is the gain in log likelihood minus ``½ eᵀ K^-1 e + ½ log|B|``, with W the summed
     ``p (1-p)`` of each cell and ``B = I + W^½ K W^½``. Newton's steps: Rasmussen and Williams (2006), algorithm 3.1.
     """
     n_cells = len(covariance)
-    before = log_expit(sign * log_odds)
+    before = log_expit(outcome * log_odds)
 
     def gain(drawn: Array) -> float:
         effect = covariance @ drawn
-        after = log_expit(sign * (log_odds + effect[cells]))
+        after = log_expit(outcome * (log_odds + effect[cells]))
         return float(weight @ (after - before)) - 0.5 * float(drawn @ effect)
 
     drawn: Array = np.zeros(n_cells)  # K^-1 e
@@ -118,7 +118,7 @@ def evidence(covariance: Array, cells: Cells, log_odds: Array, sign: Array, weig
         effect = covariance @ drawn
         p = expit(log_odds + effect[cells])
         curvature = np.bincount(cells, weight * p * (1 - p), n_cells)
-        pull = np.bincount(cells, weight * ((sign > 0) - p), n_cells) + curvature * effect
+        pull = np.bincount(cells, weight * ((outcome > 0) - p), n_cells) + curvature * effect
         root = np.sqrt(curvature)
         factor = linalg.cho_factor(np.eye(n_cells) + root[:, None] * covariance * root, lower=True, check_finite=False)
         log_determinant = float(2 * np.log(np.diag(factor[0])).sum())

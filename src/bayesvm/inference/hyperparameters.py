@@ -22,7 +22,7 @@ from bayesvm.core.cavities import Cavities, LeftOut, RowMarginals, effective_row
 from bayesvm.core.features import FeatureGradient, HeldFeatures, InducingFeatures, RecordedFeatures
 from bayesvm.core.gradients import LearnableFeatures, LossSums, Response, loss_sums
 from bayesvm.core.heads import Head
-from bayesvm.core.kernels.kernel import Constant
+from bayesvm.core.kernels.records import Constant
 from bayesvm.core.latent import Block, LatentFunction, full
 from bayesvm.core.likelihoods import Likelihood
 from bayesvm.core.linalg import Array, JitterWarning, NotFiniteError, NotPositiveDefiniteError

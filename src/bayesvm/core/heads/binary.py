@@ -110,6 +110,6 @@ class Binary(ClassHead):
                 return np.asarray(reach**2 + (REACH * (own - stated[rows])) ** 2)
 
             found = stated + side * np.sqrt(mixed(parts, squares))
-            return np.asarray(side * np.minimum(side * found, side * farthest))
+            return np.asarray(np.clip(side * np.minimum(side * found, side * farthest), 0.0, 1.0) + 0.0)  # no -0.0
 
         return {"lower": end(-1.0), "upper": end(1.0)}

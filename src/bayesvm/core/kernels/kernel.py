@@ -9,67 +9,26 @@ from __future__ import annotations
 
 import copy
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from inspect import Parameter as Argument
 from inspect import signature
-from typing import Any, ClassVar, Protocol, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from bayesvm.core.kernels.parameters import VARIANCE, Bounds, Learned, Parameter, checked_bounds, positive
+from bayesvm.core.kernels.records import ByParameter, Constant, CrossKernel, Recorded, Recorder
 from bayesvm.core.linalg import Array
 from bayesvm.core.workspace import Workspace
-
-ByParameter = dict[str, Array]  # derivatives by the logarithms of a kernel's parameters, by name
-
-
-class CrossKernel(Protocol):
-    """``k(·, Z)`` for a fixed Z; the matrix lies in the workspace and is the caller's to overwrite."""
-
-    def __call__(self, X: Array, workspace: Workspace, /) -> Array:
-        """The matrix ``k(X, Z)``."""
-        ...
-
-
-@dataclass
-class KernelGradient:
-    """Derivatives by the logarithms of a kernel's parameters, and by the points if these are learned."""
-
-    parameters: ByParameter
-    points: Array | None = None
-
-    def __iadd__(self, other: Self) -> Self:
-        self.parameters = added(self.parameters, other.parameters)
-        if self.points is not None and other.points is not None:
-            self.points = self.points + other.points
-        return self
 
 
 @cache
 def parameters_of(kind: type) -> Mapping[str, Argument]:
     """The constructor's parameters, which searches ask for thousands of times."""
     return signature(kind).parameters
-
-
-def added(mine: ByParameter, theirs: ByParameter) -> ByParameter:
-    """The sum, parameter by parameter."""
-    return {name: mine[name] + theirs[name] for name in mine}
-
-
-@dataclass(frozen=True)
-class Recorded:
-    """``k(X, Z)`` of one block, and its adjoint: ``Σ adjoint_im ∂k(x_i, z_m)`` by parameters and by points (D15)."""
-
-    value: Array
-    pull: Callable[[Array], ByParameter]
-    pull_points: Callable[[Array], Array]
-
-
-Constant = Sequence[Array | None] | None  # matrices of the parts of a sum that have nothing to learn
-Recorder = Callable[[Array, Constant], Recorded]
 
 
 class Kernel(ABC):
@@ -340,10 +299,10 @@ class Sum(Kernel):
         recorders = [kernel.recorder(Z, dtype) for kernel in self.kernels]
 
         def recorded(X: Array, constant: Constant) -> Recorded:
-            known = constant or [None] * len(recorders)
+            matrices = constant or [None] * len(recorders)
             parts = [
                 recorder(X, None) if matrix is None else Recorded(matrix, _nothing, _no_points)
-                for recorder, matrix in zip(recorders, known, strict=True)
+                for recorder, matrix in zip(recorders, matrices, strict=True)
             ]
 
             def pull(adjoint: Array) -> ByParameter:

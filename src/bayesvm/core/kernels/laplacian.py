@@ -9,8 +9,8 @@ import numpy.typing as npt
 from scipy.spatial.distance import cdist
 
 from bayesvm.core.kernels.distances import FARTHEST
-from bayesvm.core.kernels.kernel import ByParameter, Constant, Recorded, Recorder
 from bayesvm.core.kernels.parameters import LENGTH_SCALE, VARIANCE, SharedLogNormal
+from bayesvm.core.kernels.records import ByParameter, Constant, Recorded, Recorder
 from bayesvm.core.kernels.stationary import LengthScaled
 from bayesvm.core.linalg import Array
 from bayesvm.core.workspace import Workspace

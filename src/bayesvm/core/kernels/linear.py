@@ -7,8 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from bayesvm.core.kernels.kernel import ByParameter, CrossKernel, Kernel, Recorded
+from bayesvm.core.kernels.kernel import Kernel
 from bayesvm.core.kernels.parameters import VARIANCE, Bounds, positive
+from bayesvm.core.kernels.records import ByParameter, CrossKernel, Recorded
 from bayesvm.core.linalg import Array
 from bayesvm.core.workspace import Workspace
 

@@ -10,8 +10,8 @@ import numpy.typing as npt
 from numpy.polynomial import Chebyshev, Polynomial
 
 from bayesvm.core.kernels.distances import AffineDistances
-from bayesvm.core.kernels.kernel import CrossKernel
 from bayesvm.core.kernels.parameters import positive
+from bayesvm.core.kernels.records import CrossKernel
 from bayesvm.core.kernels.stationary import Stationary
 from bayesvm.core.linalg import Array
 from bayesvm.core.workspace import Workspace

@@ -12,8 +12,9 @@ import numpy.typing as npt
 
 from bayesvm.core.kernels.distances import AffineDistances
 from bayesvm.core.kernels.formula import Call, Formula, formula, traced, without_factor
-from bayesvm.core.kernels.kernel import ByParameter, Constant, CrossKernel, Kernel, Recorded, Recorder
+from bayesvm.core.kernels.kernel import Kernel
 from bayesvm.core.kernels.parameters import LENGTH_SCALE, VARIANCE, Bounds, checked_bounds, positive
+from bayesvm.core.kernels.records import ByParameter, Constant, CrossKernel, Recorded, Recorder
 from bayesvm.core.linalg import Array
 from bayesvm.core.workspace import Workspace
 
