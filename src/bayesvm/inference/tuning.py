@@ -55,9 +55,9 @@ ONE_SCALING_FROM = 5_000  # rows, times functions, from which one scaling is cho
 FEWEST_REFINED = 2_000  # rows, however many functions there are
 CLEARLY = 0.003  # log loss by which another scaling or kernel must be better than the plain one
 
-# Around the kernels that suit few rows best: factors of the length-scale and of the variance. The last two are nearly
-# linear.
-DESIGN = ((1.0, 1.0), (0.6, 1.0), (1.7, 1.0), (1.0, 0.3), (1.0, 3.5), (2.5, 3.0), (5.0, 10.0))
+# Around the kernels that suit few rows best: factors of the length-scale and of the variance,
+DESIGN = ((1.0, 1.0), (0.6, 1.0), (1.7, 1.0), (1.0, 0.3), (1.0, 3.5))
+ERRORS = 2.0  # and standard errors by which one may be behind the best
 MOST_LINES = 3  # kernels, each with its scaling, that are worth averaging
 
 
@@ -209,6 +209,8 @@ class Tuner:
         self.log.fail(len(tries) - len(found))
         if not found:
             return [best]
+        best = _ranked(found)[0]
+        found = [entry for entry in found if entry.score <= best.score + ERRORS * noise(entry, best)]
         losses = np.column_stack([entry.judgement.losses for entry in found])
         weights = stacked(losses, best.judgement.cavities.effective_weight, LEAST_SHARE, MOST_MEMBERS)
         seconds = (time.monotonic() - began) / len(found)
