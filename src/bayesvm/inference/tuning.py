@@ -54,10 +54,9 @@ CLOSE = 0.02  # log loss by which another scaling may be behind and still be wor
 ONE_SCALING_FROM = 5_000  # rows, times functions, from which one scaling is chosen for each kernel
 FEWEST_REFINED = 2_000  # rows, however many functions there are
 CLEARLY = 0.003  # log loss by which another scaling or kernel must be better than the plain one
-
-# Around the kernels that suit few rows best: factors of the length-scale and of the variance,
+# Around the kernels that suit few rows best: factors of the length-scale and of the variance
 DESIGN = ((1.0, 1.0), (0.6, 1.0), (1.7, 1.0), (1.0, 0.3), (1.0, 3.5))
-ERRORS = 2.0  # and standard errors by which one may be behind the best
+ERRORS = 2.0  # standard errors by which one of them may be behind the best
 MOST_LINES = 3  # kernels, each with its scaling, that are worth averaging
 
 
@@ -179,9 +178,8 @@ class Tuner:
         best, *others = (self._with_those(entry, found, candidates) for entry in (best, *entries[1:]))
         features = InducingFeatures.build(best.kernel, best.features.inducing_points, np.float32, best.effects)
         judgement = judge(best.rows, features, best.judgement)
-        seconds = time.monotonic() - began
-        trial = self.log.add(replace(best.trial, what="effects", loo=judgement.loo, seconds=seconds))
-        return [replace(best, judgement=judgement, trial=trial), *others]
+        tried = replace(best.trial, what="effects", loo=judgement.loo, seconds=time.monotonic() - began)
+        return [replace(best, judgement=judgement, trial=self.log.add(tried)), *others]
 
     def _on_all_rows(self, entry: Entry, candidates: Candidates) -> Entry:
         """The entry judged on the whole sample, which shows smaller effects than a part of it."""
@@ -202,7 +200,7 @@ class Tuner:
         best = found[0]
         same = [entry for entry in tried if entry.rows.source.n_rows == best.rows.source.n_rows]
         close = [entry for entry in _ranked(same or found) if self._is_close(entry, best)]
-        lines = [next(entry for entry in close if entry.name == name) for name in dict.fromkeys(e.name for e in close)]
+        lines = {entry.name: entry for entry in reversed(close)}.values()  # of each kernel, the best
         began = time.monotonic()
         tries = [(entry, kernel) for entry in lines for kernel in neighbours(entry.kernel, DESIGN)]
         found = [one for given in tries if (one := self._neighbour(*given)) is not None]
@@ -210,10 +208,10 @@ class Tuner:
         if not found:
             return [best]
         best = _ranked(found)[0]
-        found = [entry for entry in found if entry.score <= best.score + ERRORS * noise(entry, best)]
+        found = [one for one in found if one.score <= best.score + ERRORS * noise(one, best)]
         losses = np.column_stack([entry.judgement.losses for entry in found])
         weights = stacked(losses, best.judgement.cavities.effective_weight, LEAST_SHARE, MOST_MEMBERS)
-        seconds = (time.monotonic() - began) / len(found)
+        seconds = (time.monotonic() - began) / len(tries)
         chosen = [found[i] for i in np.argsort(-weights, kind="stable") if weights[i] > 0]
         return [replace(one, trial=self.log.add(replace(one.trial, seconds=seconds))) for one in chosen]
 
