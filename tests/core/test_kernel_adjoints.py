@@ -269,7 +269,7 @@ def test_a_recorder_in_single_precision_is_near_the_kernel(kernel):
     np.testing.assert_allclose(found, truth, rtol=1e-4, atol=1e-4)
 
 
-def test_parts_of_a_sum_that_have_nothing_to_learn_are_computed_once(monkeypatch):
+def test_parts_of_a_sum_that_have_nothing_to_learn_are_computed_once():
     fixed = RBF(7.0, 1.0, "fixed", "fixed")
     kernel = 2.0 * RBF(SCALES) + 0.5 * fixed
     constant = kernel.constant(X, Z, np.float64)
@@ -279,6 +279,9 @@ def test_parts_of_a_sum_that_have_nothing_to_learn_are_computed_once(monkeypatch
     whole, known = moved.recorded(X, Z), moved.recorder(Z, np.float64)(X, constant)
     np.testing.assert_allclose(known.value, whole.value)
     np.testing.assert_allclose(moved.by_theta(known.pull(ADJOINT)), moved.by_theta(whole.pull(ADJOINT)))
+    # What was given is used, and not computed again.
+    without = moved.recorder(Z, np.float64)(X, [None, np.zeros_like(constant[1])])
+    np.testing.assert_allclose(without.value, moved.checked_weights()[0] * moved.kernels[0](X, Z))
     with pytest.raises(TypeError, match="none is constant"):
         known.pull_points(ADJOINT)
     assert RBF().constant(X, Z, np.float64) is None

@@ -201,7 +201,8 @@ def test_a_value_states_what_was_given_and_what_was_learned(given):
     np.testing.assert_array_equal(value.left_out_rows, np.arange(N))
     np.testing.assert_array_equal(value.left_out_y, rows.y)
     np.testing.assert_array_equal(value.left_out_weight, np.ones(N) if rows.weight is None else rows.weight)
-    assert len(value.training.trace) >= 1
+    assert value.training.trace
+    assert np.isfinite(value.training.trace).all()
     assert not value.training.interrupted
 
 
