@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -74,12 +74,3 @@ def inducing_features(judgement: Judgement) -> InducingFeatures:
     if not isinstance(judgement.features, InducingFeatures):
         raise TypeError("a tuned kernel has inducing points")
     return judgement.features
-
-
-def neighbours(kernel: Kernel, design: Iterable[tuple[float, float]]) -> list[Kernel]:
-    """Kernels like this one, each of them once: some may have nothing to stretch, or be at their bounds."""
-    found = list[Kernel]()
-    for factors in design:
-        if (other := kernel.stretched(*factors)) not in found:
-            found.append(other)
-    return found

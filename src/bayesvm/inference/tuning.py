@@ -23,9 +23,9 @@ from bayesvm.core.linalg import Array, NotFiniteError, NotPositiveDefiniteError
 from bayesvm.data.scaling import Scaler
 from bayesvm.data.stopping import Stopped
 from bayesvm.data.workers import Workers
-from bayesvm.inference.committees import LEAST_SHARE, MOST_MEMBERS, stacked
+from bayesvm.inference.committees import MOST_MEMBERS
 from bayesvm.inference.effect_kernels import effects_of, residuals_of
-from bayesvm.inference.entries import Candidates, Entry, inducing_features, neighbours, noise
+from bayesvm.inference.entries import Candidates, Entry, inducing_features, noise
 from bayesvm.inference.evidence import maximise
 from bayesvm.inference.families import KernelFamily
 from bayesvm.inference.hyperparameters import Judgement, Rows, judge, search, trying
@@ -54,9 +54,8 @@ CLOSE = 0.02  # log loss by which another scaling may be behind and still be wor
 ONE_SCALING_FROM = 5_000  # rows, times functions, from which one scaling is chosen for each kernel
 FEWEST_REFINED = 2_000  # rows, however many functions there are
 CLEARLY = 0.003  # log loss by which another scaling or kernel must be better than the plain one
-# Around the kernels that suit few rows best: factors of the length-scale and of the variance
-DESIGN = ((1.0, 1.0), (0.6, 1.0), (1.7, 1.0), (1.0, 0.3), (1.0, 3.5))
-ERRORS = 2.0  # standard errors by which one of them may be behind the best
+FIRST_ALONE = 6  # judgements of the first stage, with rows so few that no other follows,
+ERRORS = 2.0  # standard errors by which a kernel may then be behind the best
 MOST_LINES = 3  # kernels, each with its scaling, that are worth averaging
 
 
@@ -96,7 +95,7 @@ class Tuner:
             if self._is_more(REFINED, lines[0]) and lines[0].kernel.learned() and self._has_time():
                 lines = self._refined(lines, candidates)
             if candidates.whole_recipe and self._has_time():
-                lines = self._with_effects(lines, candidates) if self._many_rows() else self._around(lines, tried)
+                lines = self._with_effects(lines, candidates) if self._many_rows() else self._averaged(lines, tried)
             lines = self._with_more_points(lines)
         if not tried:
             raise Stopped
@@ -195,34 +194,12 @@ class Tuner:
         entry = self._on_all_rows(entry, candidates)
         return replace(entry, effects=effects_of(found, self.head, entry.judgement, entry.rows.source.X))
 
-    def _around(self, found: Sequence[Entry], tried: Sequence[Entry]) -> list[Entry]:
-        """Kernels like the best one of each family, with its scaling; those that an average needs (D28)."""
-        best = found[0]
-        same = [entry for entry in tried if entry.rows.source.n_rows == best.rows.source.n_rows]
-        close = [entry for entry in _ranked(same or found) if self._is_close(entry, best)]
-        lines = {entry.name: entry for entry in reversed(close)}.values()  # of each kernel, the best
-        began = time.monotonic()
-        tries = [(entry, kernel) for entry in lines for kernel in neighbours(entry.kernel, DESIGN)]
-        found = [one for given in tries if (one := self._neighbour(*given)) is not None]
-        self.log.fail(len(tries) - len(found))
-        if not found:
-            return [best]
-        best = _ranked(found)[0]
-        found = [one for one in found if one.score <= best.score + ERRORS * noise(one, best)]
-        losses = np.column_stack([entry.judgement.losses for entry in found])
-        weights = stacked(losses, best.judgement.cavities.effective_weight, LEAST_SHARE, MOST_MEMBERS)
-        seconds = (time.monotonic() - began) / len(tries)
-        chosen = [found[i] for i in np.argsort(-weights, kind="stable") if weights[i] > 0]
-        return [replace(one, trial=self.log.add(replace(one.trial, seconds=seconds))) for one in chosen]
-
-    def _neighbour(self, entry: Entry, kernel: Kernel) -> Entry | None:
-        """An entry with another length-scale and variance; None if its matrices fail."""
-        try:
-            features = InducingFeatures.build(kernel, entry.features.inducing_points, np.float32)
-            found = judge(entry.rows, features, entry.judgement)
-        except (NotPositiveDefiniteError, NotFiniteError):
-            return None
-        return replace(entry, judgement=found, trial=replace(entry.trial, what="average", loo=found.loo))
+    def _averaged(self, lines: Sequence[Entry], tried: Sequence[Entry]) -> list[Entry]:
+        """Every kernel with every scaling that few rows cannot distinguish from the best (D28)."""
+        n_rows = lines[0].rows.source.n_rows
+        ranked = _ranked([entry for entry in tried if entry.rows.source.n_rows == n_rows] or lines)
+        best = ranked[0]
+        return [entry for entry in ranked if entry.score <= best.score + ERRORS * noise(entry, best)][:MOST_MEMBERS]
 
     def _with_more_points(self, lines: Sequence[Entry]) -> list[Entry]:
         """What twice the points would gain for the best entry; if it is worth having, shorter length-scales for all.
@@ -303,7 +280,9 @@ class Tuner:
     def _first(self, name: str, scale: str | None, candidates: Candidates) -> Entry:
         """One length-scale for all features, from the usual start."""
         rows = self._rows(candidates.scalers[scale], self._first_rows(FIRST[0]), None)
-        return self._searched("first", scale, name, rows, candidates.kernels[name], None, FIRST)
+        n_rows, n_points, most = FIRST
+        stage = n_rows, n_points, most if self._many_rows() else FIRST_ALONE
+        return self._searched("first", scale, name, rows, candidates.kernels[name], None, stage)
 
     def _relevance(self, entry: Entry, candidates: Candidates) -> Entry:
         """A length-scale for every feature, from an entry with one."""
