@@ -232,4 +232,12 @@ def test_a_value_that_most_rows_have_does_not_swallow_the_others():
     assert len(np.unique(mostly_zero.cells[X[:, 4] == 0])) == 1
 
 
+def test_united_findings_are_listed_once_and_have_few_enough_points():
+    def pair(first, second, n_cells):
+        return screening.Found((first, second), 2, np.arange(n_cells), 10.0, 1.0)
+
+    large, other, again, small = pair(0, 1, 250), pair(2, 3, 200), pair(0, 1, 240), pair(4, 5, 60)
+    assert screening.united([large, other], [again, small]) == [large, small]
+
+
 # ---- from a finding to an effect ----

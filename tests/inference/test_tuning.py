@@ -11,6 +11,7 @@ from bayesvm.core.linalg import NotPositiveDefiniteError
 from bayesvm.data.scaling import ColumnScaler
 from bayesvm.data.workers import Workers
 from bayesvm.inference import hyperparameters, tuning
+from bayesvm.inference.screening import Found
 from bayesvm.inference.tuning import Candidates, Tuner
 from bayesvm.inference.tuning_report import HEADER, Report, Trial, TrialLog
 from bayesvm.kernels import RBF, Laplacian
@@ -272,6 +273,31 @@ def test_a_smooth_function_has_no_effects():
     entries, report = committee(noisy_sample(900))
     assert not entries[0].features.effects
     assert "effects" not in {trial.what for trial in report.trials}
+
+
+def blind_after_refinement(monkeypatch, found):
+    """The residuals of the refined kernel ask for nothing; those of the kernel before it, for what is given."""
+    answers = iter([[], found])
+    monkeypatch.setattr(tuning, "screened", lambda *_: next(answers))
+
+
+def an_effect_of(column, sample):
+    cells = np.floor(4 * (sample.X[:, column] + 1.5)).astype(int)
+    return Found((column,), 1, cells, gain=50.0, prior_variance=3.0)
+
+
+def test_an_effect_that_a_refined_kernel_hides_is_admitted_if_it_is_clearly_better(monkeypatch, a_jump):
+    blind_after_refinement(monkeypatch, [an_effect_of(2, a_jump)])
+    entries, _ = committee(a_jump)
+    assert [effect.columns for effect in entries[0].effects] == [(2,)]
+
+
+def test_an_effect_that_gains_nothing_after_refinement_is_not_admitted(monkeypatch):
+    sample = noisy_sample(1500)
+    blind_after_refinement(monkeypatch, [an_effect_of(3, sample)])
+    entries, report = committee(sample)
+    assert not entries[0].effects
+    assert "effects" in {trial.what for trial in report.trials}  # it was tried
 
 
 # ---- on which rows ----

@@ -6,6 +6,7 @@ of columns, are predicted too low or too high together, an effect of that column
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import NamedTuple
@@ -58,6 +59,11 @@ class Found:
     cells: Cells
     gain: float
     prior_variance: float
+
+    @property
+    def n_points(self) -> int:
+        """Inducing points that the effect will have."""
+        return int(min(self.cells.max() + 1, POINTS if self.factors == 1 else PAIR_POINTS))
 
 
 def factors_of(X: Array) -> list[Factor]:
@@ -117,13 +123,24 @@ def screened(X: Array, residuals: Residuals) -> list[Found]:
             candidates = [candidates[i] for i in order[1:]] if best.gain >= price else []
         else:
             admitted.append(best)
-            points += min(best.cells.max() + 1, POINTS if best.factors == 1 else PAIR_POINTS)
+            points += best.n_points
             residuals = _without(best, residuals)
             candidates = [candidates[i] for i in order[1:]]
         if not candidates or points >= MOST_POINTS:
             break
         scored = [_found(candidate, residuals) for candidate in candidates]
     return admitted
+
+
+def united(some: Sequence[Found], others: Sequence[Found]) -> list[Found]:
+    """Both, each effect once, as many as the points of effects allow."""
+    known = {found.columns for found in some}
+    kept, points = list[Found](), 0
+    for found in (*some, *(other for other in others if other.columns not in known)):
+        if points + found.n_points <= MOST_POINTS:
+            kept.append(found)
+            points += found.n_points
+    return kept
 
 
 def _found(candidate: tuple[Factor, ...], residuals: Residuals) -> Found:

@@ -30,7 +30,7 @@ from bayesvm.inference.evidence import maximise
 from bayesvm.inference.families import KernelFamily
 from bayesvm.inference.hyperparameters import Judgement, Rows, judge, search, trying
 from bayesvm.inference.inducing import select
-from bayesvm.inference.screening import Found, screened
+from bayesvm.inference.screening import Found, screened, united
 from bayesvm.inference.training_state import Clock
 from bayesvm.inference.tuning_report import Trial, TrialLog
 
@@ -53,7 +53,7 @@ SAFE_RELEVANCE, SAFE_ROWS_PER_FEATURE = 5_000, 50
 CLOSE = 0.02  # log loss by which another scaling may be behind and still be worth averaging
 ONE_SCALING_FROM = 5_000  # rows, times functions, from which one scaling is chosen for each kernel
 FEWEST_REFINED = 2_000  # rows, however many functions there are
-CLEARLY = 0.003  # log loss by which another scaling or kernel must be better than the plain one
+CLEARLY = 0.003  # log loss by which another scaling or kernel, or effects, must be better than without
 FIRST_ALONE = 6  # judgements of the first stage, with rows so few that no other follows,
 ERRORS = 2.0  # standard errors by which a kernel may then be behind the best
 MOST_LINES = 3  # kernels, each with its scaling, that are worth averaging
@@ -92,10 +92,12 @@ class Tuner:
                 lines = self._with_relevance(by_kernel, candidates)
             elif not candidates.whole_recipe:
                 lines = lines[:1]
+            rough = lines[0]
             if self._is_more(REFINED, lines[0]) and lines[0].kernel.learned() and self._has_time():
                 lines = self._refined(lines, candidates)
             if candidates.whole_recipe and self._has_time():
-                lines = self._with_effects(lines, candidates) if self._many_rows() else self._averaged(lines, tried)
+                many = self._many_rows()
+                lines = self._with_effects(lines, rough, candidates) if many else self._averaged(lines, tried)
             lines = self._with_more_points(lines)
         if not tried:
             raise Stopped
@@ -167,18 +169,33 @@ class Tuner:
         stage = n_rows, n_points, most
         return self._searched("refined", entry.scale, entry.name, rows, entry.kernel, entry.judgement, stage)
 
-    def _with_effects(self, entries: Sequence[Entry], candidates: Candidates) -> list[Entry]:
-        """Effects of one column or two, where the residuals of the best entry ask for them (D26, D27)."""
+    def _with_effects(self, entries: Sequence[Entry], rough: Entry, candidates: Candidates) -> list[Entry]:
+        """Effects of one column or two, where the residuals of the best entry ask for them (D26, D27).
+
+        A refined kernel may have become rough for the sake of one effect, which the residuals then no longer show. So
+        those of a kernel that is not refined are asked, too; what they find must be clearly better on leave-one-out.
+        """
         best = self._on_all_rows(entries[0], candidates)
-        found = screened(self.sample.X[: len(best.judgement.losses)], residuals_of(self.head, best.judgement))
-        if not found:
-            return [*entries]
-        began = time.monotonic()
-        best, *others = (self._with_those(entry, found, candidates) for entry in (best, *entries[1:]))
-        features = InducingFeatures.build(best.kernel, best.features.inducing_points, np.float32, best.effects)
-        judgement = judge(best.rows, features, best.judgement)
-        tried = replace(best.trial, what="effects", loo=judgement.loo, seconds=time.monotonic() - began)
-        return [replace(best, judgement=judgement, trial=self.log.add(tried)), *others]
+        asked = self._screened(best)
+        hidden = [] if rough is entries[0] else self._screened(self._on_all_rows(rough, candidates))
+        for found in (united(hidden, asked), asked):
+            if not found:
+                continue
+            began = time.monotonic()
+            with_effects = self._with_those(best, found, candidates)
+            features = InducingFeatures.build(
+                best.kernel, best.features.inducing_points, np.float32, with_effects.effects
+            )
+            judgement = judge(best.rows, features, best.judgement)
+            tried = replace(best.trial, what="effects", loo=judgement.loo, seconds=time.monotonic() - began)
+            after = replace(with_effects, judgement=judgement, trial=self.log.add(tried))
+            if found is asked or after.score < best.score - max(CLEARLY, ERRORS * noise(after, best)):
+                return [after, *(self._with_those(entry, found, candidates) for entry in entries[1:])]
+        return [*entries]
+
+    def _screened(self, entry: Entry) -> list[Found]:
+        """The effects that the residuals of an entry ask for."""
+        return screened(self.sample.X[: len(entry.judgement.losses)], residuals_of(self.head, entry.judgement))
 
     def _on_all_rows(self, entry: Entry, candidates: Candidates) -> Entry:
         """The entry judged on the whole sample, which shows smaller effects than a part of it."""
