@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, Protocol, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -97,6 +97,17 @@ class Moments(NamedTuple):
     variance: Array
 
 
+class PriorMean(Protocol):
+    """Where the prior mean of local models comes from: the marginals of the model below them at the same rows (D30)."""
+
+    @property
+    def targets(self) -> tuple[int, ...]: ...
+
+    def marginals(self, X: Array, workspace: Workspace) -> Iterator[Marginals]:
+        """For every target."""
+        ...
+
+
 @dataclass(frozen=True)
 class View:
     """Some latent functions that share a feature map (D4), in the coordinates in which a block is cheapest.
@@ -109,7 +120,7 @@ class View:
     targets: tuple[int, ...]
     offsets: tuple[float, ...]
     coordinates: tuple[Coordinates, ...]
-    parent: View | None = None
+    parent: PriorMean | None = None
 
     @classmethod
     def of(
@@ -118,7 +129,7 @@ class View:
         functions: Sequence[LatentFunction],
         n_rows: int,
         dtype: npt.DTypeLike,
-        parent: View | None = None,
+        parent: PriorMean | None = None,
     ) -> tuple[Self, list[Coordinates]]:
         """The view for a pass over about ``n_rows`` rows, and the coordinates its sums are in.
 
@@ -133,7 +144,7 @@ class View:
 
     @classmethod
     def for_adjoints(
-        cls, functions: Sequence[LatentFunction], parent: View | None = None, dtype: npt.DTypeLike = np.float64
+        cls, functions: Sequence[LatentFunction], parent: PriorMean | None = None, dtype: npt.DTypeLike = np.float64
     ) -> Self:
         """The view whose marginals ``pull_marginals`` can go back through, given the features."""
         where = [full(function).adjoint_coordinates().astype(dtype) for function in functions]

@@ -7,7 +7,7 @@ for linear models so wide that an M×M matrix is out of the question.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import Protocol, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -146,3 +146,31 @@ class DiagonalGaussian:
 
     def coordinates(self, n_rows: int) -> Coordinates:
         return Coordinates(None, self.mean, self.variance)
+
+
+@dataclass(frozen=True)
+class CompactGaussian:
+    """``N(mean, root rootᵀ)`` with an upper triangular root in single precision: all that predictions need.
+
+    For models with thousands of posteriors, whose matrices in five forms would not fit into memory.
+    """
+
+    mean: Array
+    root: Array
+
+    @classmethod
+    def of(cls, q: Gaussian) -> Self:
+        """What predictions need of a posterior."""
+        return cls(q.mean, q.root.astype(np.float32))
+
+    def spread(self, draws: Array) -> Array:
+        return draws @ self.root.T
+
+    def coordinates(self, n_rows: int) -> Coordinates:
+        return Coordinates(None, self.mean, self.root)
+
+    def full(self) -> Gaussian:
+        """The posterior from which training can go on: ``P = root^-T root^-1``."""
+        inverse = inverse_transposed(self.root.T.astype(np.float64))
+        precision = inverse.T @ inverse
+        return Gaussian.from_natural(NaturalParameters(precision, precision @ self.mean))

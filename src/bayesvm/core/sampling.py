@@ -1,4 +1,4 @@
-"""Core: joint samples of latent functions at some rows, from the posterior of a fitted model (D4, D25)."""
+"""Core: joint samples of latent functions at some rows, from the posterior of a fitted model (D4, D25, D30)."""
 
 from __future__ import annotations
 
@@ -7,66 +7,62 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from bayesvm.core.features import InducingFeatures
+from bayesvm.core.features import Features, InducingFeatures
 from bayesvm.core.latent import LatentFunction
 from bayesvm.core.linalg import Array, cholesky
-from bayesvm.core.members import Member, MemberViews
+from bayesvm.core.members import Member
 from bayesvm.core.workspace import Workspace
 
 RELATIVE_JITTER = 1e-9
 
 
-def drawn_members(views: MemberViews, X: Array, n: int, rng: np.random.Generator) -> npt.NDArray[np.intp]:
-    """The member that each of ``n`` draws takes a row's f from, by their shares; of shape (n, rows)."""
-    if len(views.views) == 1:
-        return np.zeros((n, len(X)), np.intp)
-    reached = np.cumsum(views.shares(X), axis=0)  # members × rows
-    drawn = (rng.random(n)[:, None, None] >= reached[None, :, :]).sum(axis=1)
-    return np.asarray(drawn.clip(max=len(views.views) - 1))
+def drawn_members(shares: Sequence[float], n: int, rng: np.random.Generator) -> npt.NDArray[np.intp]:
+    """The member that each of ``n`` draws comes from, by their shares."""
+    if len(shares) == 1:
+        return np.zeros(n, np.intp)
+    reached = np.cumsum(shares)
+    return np.searchsorted(reached, rng.random(n), side="right").clip(max=len(shares) - 1)
 
 
-def joint_samples(
-    members: Sequence[Member],
-    views: MemberViews,
-    X: Array,
-    n: int,
-    rng: np.random.Generator,
-    chosen: npt.NDArray[np.intp] | None = None,
-) -> Array:
-    """``n`` draws of f at scaled rows, of shape (n, rows, functions).
+def joint_samples(members: Sequence[Member], X: Array, chosen: npt.NDArray[np.intp], rng: np.random.Generator) -> Array:
+    """A draw of f at scaled rows from each of the ``chosen`` members, of shape (n, rows, functions).
 
-    With several members, each draw takes a row's f from one of them: ``chosen``, or drawn by their shares. Rows whose f
-    comes from the same member, or from members with the same parent, are drawn jointly.
+    Of a member with leaves, rows of one leaf are drawn jointly; leaves have only the mean below them in common.
     """
-    if len(members) == 1:
-        return _member_samples(members[0], X, n, rng, {})
-    chosen = drawn_members(views, X, n, rng) if chosen is None else chosen
-    samples = np.zeros((n, len(X), len(members[0].functions)))
-    parents: dict[int, Array] = {}
+    samples = np.zeros((len(chosen), len(X), len(members[0].functions)))
     for number, member in enumerate(members):
-        mine = chosen == number
-        is_parent = any(other.parent == number for other in members)
-        if mine.any() or is_parent:
-            found = _member_samples(member, X, n, rng, parents)
-            samples[mine] = found[mine]
-            if is_parent:
-                parents[number] = _member_samples(member, X, n, rng, parents, residual=False)
+        mine = np.flatnonzero(chosen == number)
+        if len(mine):
+            samples[mine] = _member_samples(member, member.rows(X), len(mine), rng)
     return samples
 
 
-def _member_samples(
-    member: Member, X: Array, n: int, rng: np.random.Generator, parents: dict[int, Array], *, residual: bool = True
+def _member_samples(member: Member, X: Array, n: int, rng: np.random.Generator) -> Array:
+    if member.leaves is None:
+        return _samples(member.features, member.functions, X, n, rng)
+    draws = _samples(member.features, member.functions, X, n, rng, residual=False)
+    for leaf, rows in member.leaves.groups(X):
+        draws[:, rows] += _samples(leaf.features, leaf.functions, X[rows], n, rng)
+    return draws
+
+
+def _samples(
+    features: Features,
+    functions: Sequence[LatentFunction],
+    X: Array,
+    n: int,
+    rng: np.random.Generator,
+    *,
+    residual: bool = True,
 ) -> Array:
-    X = member.rows(X)
-    phi, prior_variance = member.features.prepared(None, np.float64)(X, Workspace())
+    phi, prior_variance = features.prepared(None, np.float64)(X, Workspace())
     factor = None
-    if residual and prior_variance is not None and isinstance(member.features, InducingFeatures):
-        covariance = member.features.covariance(X) - phi @ phi.T
+    if residual and prior_variance is not None and isinstance(features, InducingFeatures):
+        covariance = features.covariance(X) - phi @ phi.T
         scale = float(np.mean(prior_variance))
         factor, _ = cholesky(covariance / scale + RELATIVE_JITTER * np.eye(len(X)), what="the residual covariance")
         factor *= np.sqrt(scale)
-    draws = np.stack([_draws(function, phi, factor, n, rng) for function in member.functions], axis=-1)
-    return draws if member.parent is None else draws + parents[member.parent]
+    return np.stack([_draws(function, phi, factor, n, rng) for function in functions], axis=-1)
 
 
 def _draws(function: LatentFunction, phi: Array, residual: Array | None, n: int, rng: np.random.Generator) -> Array:

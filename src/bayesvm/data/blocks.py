@@ -7,8 +7,8 @@ then sums are made where they lie, and only a bounded random choice of rows is *
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from typing import Any, Protocol, TypeVar
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, NamedTuple, Protocol, TypeVar
 from zlib import crc32
 
 import numpy as np
@@ -72,6 +72,25 @@ class BlockSource(Protocol):
 
     def held(self) -> HeldRows:
         """All rows in memory, in their order; for tables that are known to be small."""
+
+    def bucketed(self, bucket_of: Callable[[Array], RowNumbers], n_buckets: int) -> Buckets:
+        """The rows by the bucket that a function of scaled rows puts them into."""
+
+
+class BucketRows(NamedTuple):
+    """The rows of a bucket, scaled, and their numbers in the table."""
+
+    bucket: int
+    block: Block
+    numbers: RowNumbers
+
+
+class Buckets(Protocol):
+    """Rows sorted into buckets, so that those of one bucket can be read together."""
+
+    def map(self, function: Callable[[list[BucketRows]], Result], groups: Sequence[Sequence[int]]) -> Iterator[Result]:
+        """The function of the rows of some buckets at a time, in the order of the groups."""
+        ...
 
 
 class HeldRows(BlockSource, Protocol):

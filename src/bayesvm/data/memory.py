@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from operator import iadd
@@ -15,7 +15,7 @@ from scipy import sparse
 from bayesvm.core.latent import Block
 from bayesvm.core.linalg import Array
 from bayesvm.core.workspace import Workspace
-from bayesvm.data.blocks import RowNumbers, Rows, Work, random_rows, rounded_sum, stripe_rows
+from bayesvm.data.blocks import BucketRows, RowNumbers, Rows, Work, random_rows, rounded_sum, stripe_rows
 from bayesvm.data.scaling import ColumnMoments, ColumnScaler, Scaler
 from bayesvm.data.workers import Workers
 
@@ -137,6 +137,14 @@ class MemorySource:
     def gathered(self) -> Block:
         return self._block(0, self.n_rows, Workspace())
 
+    def bucketed(self, bucket_of: Callable[[Array], RowNumbers], n_buckets: int) -> MemoryBuckets:
+        def numbers(blocks: Iterable[Block], _: Workspace) -> RowNumbers:
+            return np.concatenate([bucket_of(block.X) for block in blocks])
+
+        bucket = np.concatenate(list(self.map(numbers)))
+        order = np.argsort(bucket, kind="stable")
+        return MemoryBuckets(self, np.split(order, np.cumsum(np.bincount(bucket, minlength=n_buckets))[:-1]))
+
     def _block(self, start: int, stop: int, workspace: Workspace) -> Block:
         rows: Any = slice(start, stop) if self.chosen is None else self.chosen[start:stop]
         X = self.X[rows]
@@ -145,6 +153,26 @@ class MemorySource:
             self.y[rows],
             None if self.weight is None else self.weight[rows],
         )
+
+
+@dataclass(frozen=True)
+class MemoryBuckets:
+    """The rows of a source by bucket."""
+
+    source: MemorySource
+    rows: Sequence[RowNumbers]
+
+    def map(self, function: Callable[[list[BucketRows]], Result], groups: Sequence[Sequence[int]]) -> Iterator[Result]:
+        source = self.source
+
+        def work(group: Sequence[int], _: Workspace) -> Result:
+            source.workers.check()
+            parts = [source.take(self.rows[bucket]) for bucket in group]
+            return function(
+                [BucketRows(b, part.gathered(), part.numbers) for b, part in zip(group, parts, strict=True)]
+            )
+
+        return source.workers.map(work, groups)
 
 
 def stacked(parts: Iterable[Rows], n_rows: int) -> Rows:

@@ -197,7 +197,12 @@ class BaseBayesianSVC(PredictingClassifier, metaclass=ABCMeta):
             n_jobs=jobs(self.n_jobs),
             seed=check_random_state(self.random_state).randint(2**31),
             column_names=None if names is None else tuple(names),
+            local=self._local(),
         )
+
+    def _local(self) -> bool | str:
+        """Whether there are local models; ``"auto"``: where they pay."""
+        return False
 
     def _require_memory(self, rows: LabelledRows, model: Any, settings: Settings) -> None:
         require_memory(type(self).__name__, rows.n_features, model.wide_vectors(rows.n_rows, settings))

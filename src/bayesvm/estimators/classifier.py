@@ -52,6 +52,10 @@ class BayesianSVC(BaseBayesianSVC):
         array gives them, in the units of X.
     learn_inducing : bool
         Whether the points are moved by the gradient of the leave-one-out loss; they over-fit easily.
+    local : "auto", True or False
+        Whether local models are added to the mean of the model: a tree divides the rows into leaves of about 750, and
+        each leaf has up to 200 inducing points of its own. "auto": with ``tune="auto"`` and from 4,000 rows on, where
+        leave-one-out on some leaves says that they pay. True needs ``tune="auto"`` or "loo".
     bound : "exact" or "augmented"
         "exact" uses the expected hinge loss itself, "augmented" the paper's looser bound.
     inference : "auto", "batch" or "stochastic"
@@ -181,6 +185,7 @@ class BayesianSVC(BaseBayesianSVC):
         "tune": one_of("auto", "loo", "elbo", None),
         "tune_interval": whole(1),
         "learn_inducing": one_of(True, False),
+        "local": one_of("auto", True, False),
     }
 
     kernel_ = FittedAttribute(lambda fitted: _features(fitted).kernel)
@@ -196,6 +201,7 @@ class BayesianSVC(BaseBayesianSVC):
         max_inducing: int = 2000,
         inducing: Any = "kmeans",
         learn_inducing: bool = False,
+        local: Any = "auto",
         bound: str = "exact",
         inference: str = "auto",
         tune: str | None = "auto",
@@ -220,6 +226,7 @@ class BayesianSVC(BaseBayesianSVC):
         self.max_inducing = max_inducing
         self.inducing = inducing
         self.learn_inducing = learn_inducing
+        self.local = local
         self.bound = bound
         self.inference = inference
         self.tune = tune
@@ -256,6 +263,14 @@ class BayesianSVC(BaseBayesianSVC):
             self.learn_inducing,
             learn_relevance=isinstance(wanted, str) and wanted != "linear",
         )
+
+    def _local(self) -> bool | str:
+        tuned = {"auto"} if self.local == "auto" else {"auto", "loo"}
+        if self.local is True and self.tune not in tuned:
+            raise ValueError(
+                f"local=True needs tune='auto' or 'loo', which find the kernel of local models; got {self.tune!r}"
+            )
+        return self.local if self.tune in tuned else False
 
     def _inducing(self, n_features: int) -> Any:
         """How points are chosen, or the points themselves."""

@@ -17,7 +17,7 @@ from bayesvm.core.kernels import Constant, Kernel, Laplacian, LengthScaled, Line
 from bayesvm.core.kernels.distances import FARTHEST, REMOTE_FROM, AffineDistances
 from bayesvm.core.latent import View
 from bayesvm.core.linalg import Array
-from bayesvm.core.members import MemberViews, Region
+from bayesvm.core.members import MemberViews
 from bayesvm.export.graph import UFUNCS, Value, absolute, clip, concatenated, exp, maximum, minimum
 from bayesvm.export.scalers import scaled
 from bayesvm.inference.fitted import Fitted
@@ -28,40 +28,18 @@ class MemberNodes(NamedTuple):
 
     mean: Value
     variance: Value
-    explained: Value  # the part of the variance that members on top of this one inherit
 
 
 def members_of(fitted: Fitted, views: MemberViews, rows: Value, dtype: npt.DTypeLike) -> list[MemberNodes]:
     """All members (D4, D25)."""
     found: list[MemberNodes] = []
-    for member, view in zip(fitted.members, views.views, strict=True):
-        parent = None if member.parent is None else found[member.parent]
+    for member, seen in zip(fitted.members, views.views, strict=True):
         own = rows if member.scaler is None else scaled(member.scaler, rows)
-        found.append(_member(member.features, view, own, np.dtype(dtype), parent))
+        found.append(_member(member.features, seen.view, own, np.dtype(dtype)))
     return found
 
 
-def shares_of(views: MemberViews, rows: Value) -> list[Value | None]:
-    """The share that each member has in what is said of every row, a column; None for one that has all."""
-    if views.alone:
-        return [None]
-    one = rows.columns([0]) * 0.0 + 1.0
-    weights = [
-        one * weight if region is None else _inside(region, rows) * weight
-        for weight, region in zip(views.weights, views.regions, strict=True)
-    ]
-    total = sum(weights[1:], weights[0])
-    return [weight / total for weight in weights]
-
-
-def _inside(region: Region, rows: Value) -> Value:
-    along = rows @ region.directions.T
-    under_upper = along.apply("LessOrEqual", region.upper, dtype=np.bool_).cast(np.float64)
-    over_lower = along.apply("Greater", region.lower, dtype=np.bool_).cast(np.float64)
-    return (under_upper * over_lower).apply("ReduceMin", axes=[1], keepdims=1)
-
-
-def _member(features: Any, view: View, rows: Value, dtype: np.dtype[Any], parent: MemberNodes | None) -> MemberNodes:
+def _member(features: Any, view: View, rows: Value, dtype: np.dtype[Any]) -> MemberNodes:
     phi, prior_variance = (_inducing if isinstance(features, InducingFeatures) else _linear)(
         features, view, rows, dtype
     )
@@ -73,10 +51,7 @@ def _member(features: Any, view: View, rows: Value, dtype: np.dtype[Any], parent
         turned = phi if at.basis is None else phi @ at.basis
         means.append((turned @ at.mean[:, None]).cast(np.float64) + offset)
         variances.append((turned * turned @ at.spread[:, None]).cast(np.float64))
-    mean, explained = concatenated(means), concatenated(variances)
-    if parent is not None:
-        mean, explained = mean + parent.mean, explained + parent.explained
-    return MemberNodes(mean, explained + residual, explained)
+    return MemberNodes(concatenated(means), concatenated(variances) + residual)
 
 
 def _linear(features: Any, view: Any, rows: Value, dtype: np.dtype[Any]) -> tuple[Value, None]:

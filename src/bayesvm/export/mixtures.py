@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from bayesvm.core.heads.binary import REACH
 from bayesvm.core.members import MemberViews
-from bayesvm.export.features import MemberNodes, members_of, shares_of
+from bayesvm.export.features import MemberNodes, members_of
 from bayesvm.export.graph import Value, exp, log, maximum, minimum, sqrt
 from bayesvm.export.links import BINARY, LEAST, log_probabilities
 from bayesvm.export.uncertainty import entropy, uncertainty_of
@@ -18,31 +18,29 @@ from bayesvm.inference.fitted import Fitted
 
 
 class Parts(NamedTuple):
-    """The members that predict, the share of each in what is said of every row, and their links."""
+    """The members, the share of each in what is said, and their links."""
 
     members: Sequence[MemberNodes]
-    shares: Sequence[Value | None]  # None: all
+    shares: Sequence[float]
     links: Sequence[Any]
 
     @classmethod
     def of(cls, fitted: Fitted, views: MemberViews, rows: Value, dtype: npt.DTypeLike) -> Parts:
-        """Those of a model at scaled rows; members of weight zero are parents only."""
-        each = zip(members_of(fitted, views, rows, dtype), shares_of(views, rows), views.links, strict=True)
-        return cls(*zip(*(part for part, weight in zip(each, views.weights, strict=True) if weight), strict=True))
+        """Those of a model at scaled rows."""
+        return cls(members_of(fitted, views, rows, dtype), views.shares, views.links)
 
     def mixed(self, of: Callable[[MemberNodes, Any], Value]) -> Value:
         """The average of something that each member says."""
-        terms = []
-        for member, share, link in zip(self.members, self.shares, self.links, strict=True):
-            if share is None:
-                return of(member, link)
-            terms.append(of(member, link) * share)
+        each = [of(member, link) for member, link in zip(self.members, self.links, strict=True)]
+        if self.alone:
+            return each[0]
+        terms = [value * share for value, share in zip(each, self.shares, strict=True)]
         return sum(terms[1:], terms[0])
 
     @property
     def alone(self) -> bool:
-        """Whether there is one member for all rows."""
-        return self.shares[0] is None
+        """Whether there is one member."""
+        return len(self.members) == 1
 
 
 def mixed_logs(parts: Parts) -> Value:
@@ -86,10 +84,7 @@ def mixed_uncertainty(parts: Parts, logs: Value, n_classes: int) -> dict[str, Va
             at, own = BINARY[type(link)], exp(log_probabilities(link, member.mean, member.variance)).columns([1])
             out = exp(at(link, member.mean + sqrt(member.variance) * (side * REACH), no_variance)[1])
             reach, apart = maximum((out - own) * side, 0.0), (own - stated) * REACH
-            # A member for other rows has no say in these.
-            share: Any = parts.shares[len(farthest) - 1]
-            concerned = share.apply("Sign")
-            farthest.append((own * side + reach) * concerned + (concerned - 1.0) * 2.0)
+            farthest.append(own * side + reach)
             return reach * reach + apart * apart
 
         found = stated + sqrt(parts.mixed(squares)) * side

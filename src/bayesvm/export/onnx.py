@@ -95,6 +95,12 @@ def _require_exportable(estimator: Any, dtype: str) -> None:
         )
     if not hasattr(estimator, "fitted_"):
         raise ValueError(f"this {type(estimator).__name__} is not fitted; call fit before to_onnx")
+    leaves = [member.leaves.tree.n_leaves for member in estimator.fitted_.members if member.leaves is not None]
+    if leaves:
+        raise ValueError(
+            f"this model has local models in {sum(leaves):,} leaves, whose matrices an ONNX graph would have to copy for "
+            "every row; fit with local=False to export it, or serve it from its file with bayesvm.load"
+        )
     classes = estimator.classes_
     if classes.dtype.kind not in LABEL_TYPES or (
         classes.dtype.kind == "O" and not all(isinstance(label, str) for label in classes)

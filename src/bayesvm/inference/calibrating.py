@@ -10,6 +10,7 @@ import numpy as np
 
 from bayesvm.core.cavities import Cavities
 from bayesvm.core.heads import Head
+from bayesvm.core.leaves import Leaves
 from bayesvm.core.linalg import OUT_OF_RANGE, Array, NotFiniteError
 from bayesvm.core.members import Member
 from bayesvm.data.blocks import RowNumbers
@@ -32,6 +33,7 @@ class Candidate:
     left_out: Cavities
     left_out_rows: RowNumbers
     seconds: float
+    leaves: Leaves | None = None
 
 
 def calibrated(
@@ -62,6 +64,7 @@ def calibrated(
             1.0 if alone else float(weights[i]),
             link=None if alone else link,
             scaler=None if shared else candidates[i].prepared.scaler,
+            leaves=candidates[i].leaves,
         )
         for i, link in zip(order, final, strict=True)
     ]

@@ -37,8 +37,8 @@ class Training:
 class Fitted:
     """What was learned: what is predicted, from which scaled columns, by which members, through which link.
 
-    ``left_out`` are the leave-one-out marginals of each member that predicts, or one set pooled over all of them, on
-    the rows ``left_out_rows`` of the user's table; a stream does not know which rows those were.
+    ``left_out`` are the leave-one-out marginals of each member, on the rows ``left_out_rows`` of the user's table; a
+    stream does not know which rows those were.
     """
 
     head: Head
@@ -76,21 +76,12 @@ class Fitted:
         with threads_for_matrices(max(member.features.n_weights for member in self.members)):
             return MemberViews.of(self.members, self.link, MANY_ROWS, dtype)
 
-    @property
-    def links(self) -> list[Any]:
-        """Those of the members that predict."""
-        return [member.link or self.link for member in self.members if member.weight]
-
     @cached_property
     def left_out_moments(self) -> list[MemberMoments]:
         """The leave-one-out marginals as members of a committee see them."""
-        if len(self.left_out) == 1:
-            return [MemberMoments(self.left_out[0].mean, self.left_out[0].variance, self.link)]
-        weights = np.array([member.weight for member in self.members if member.weight])
-        rows = np.arange(len(self.left_out[0].y))
         return [
-            MemberMoments(left.mean, left.variance, link, rows, np.full(len(rows), weight / weights.sum()))
-            for left, link, weight in zip(self.left_out, self.links, weights, strict=True)
+            MemberMoments(left.mean, left.variance, link, share)
+            for left, link, share in zip(self.left_out, self.views.links, self.views.shares, strict=True)
         ]
 
     @property

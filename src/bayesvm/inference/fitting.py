@@ -7,7 +7,7 @@ Training and leaving out are done for every member of a committee.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import reduce
@@ -27,6 +27,7 @@ from bayesvm.data.repetition import Repetition, group_weights, repetition
 from bayesvm.data.stopping import Stopped
 from bayesvm.inference.calibrating import Candidate, calibrated
 from bayesvm.inference.fitted import Fitted
+from bayesvm.inference.leaves import FEWEST_ROWS, Found, find_leaves, with_leaves
 from bayesvm.inference.problem import Problem
 from bayesvm.inference.session import Listeners, NoCheckpoint, Prepared, Session, TrainingRows, working
 from bayesvm.inference.settings import Settings
@@ -54,10 +55,14 @@ class FeatureModel(Protocol):
         """Scaling, features and the functions to start from; tuned, if that was asked for."""
         ...
 
+    def enlarged(self, members: Sequence[Prepared], raw: BlockSource, session: Session) -> list[Prepared] | None:
+        """The members with more weights, if tuning found that these pay."""
+        ...
+
     def train(
-        self, problem: Problem, source: BlockSource, plan: Plan, prepared: Prepared, session: Session, number: int
+        self, problem: Problem, source: BlockSource, plan: Plan, prepared: Prepared, session: Session, name: str
     ) -> Trained:
-        """The posteriors of all functions of member ``number``."""
+        """The posteriors of all functions; a checkpoint keeps them by that name."""
         ...
 
     def leave_out(
@@ -83,7 +88,7 @@ def fit(
     with _opened(settings, model, head, rows, listeners, checkpoint or NoCheckpoint()) as (raw, session):
         prepared = _ready(model, raw, session) if start is None else _continued(start, as_prior=False)
         session.clock.stop.heeded = True
-        candidates = _trained_members(model, raw, prepared, session)
+        candidates, prepared = _trained_members(model, raw, prepared, session)
         indices = rows.given(candidates[0].left_out_rows)
         left_out = [candidate.left_out for candidate in candidates]
         return calibrated(candidates, left_out, indices, prepared, session, rows.n_rows)
@@ -105,7 +110,7 @@ def update(
     with _opened(settings, model, head, rows, listeners, NoCheckpoint()) as (raw, session):
         prepared = model.prepare(raw, session) if start is None else _continued(start, as_prior=True)
         session.clock.stop.heeded = True
-        candidates = _trained_members(model, raw, prepared, session, inference="batch")
+        candidates, prepared = _trained_members(model, raw, prepared, session, inference="batch")
         left_out = [candidate.left_out for candidate in candidates]
         n_samples: int | None = rows.n_rows
         if start is not None:
@@ -121,15 +126,54 @@ def update(
 
 def _trained_members(
     model: FeatureModel, raw: BlockSource, prepared: Prepared, session: Session, *, inference: str | None = None
-) -> list[Candidate]:
-    """A candidate for every member of a committee, of which the first is the best; fewer if time is over."""
-    found = list[Candidate]()
-    for number, member in enumerate((prepared, *prepared.others)):
-        if found and session.clock.over() and prepared.weight is None:
+) -> tuple[list[Candidate], Prepared]:
+    """A candidate for every member of a committee, of which the first is the best; fewer if time is over.
+
+    The first decides whether members get local models. If not, they may get more inducing points.
+    """
+    members = [prepared, *prepared.others]
+    found = [trained_candidate(model, raw.scaled(prepared.scaler), prepared, session, inference=inference)]
+    leaves = None
+    if prepared.weight is None and prepared.report is not None:
+        leaves, said = _local_models(found[0], prepared, raw, session)
+        if said:
+            report = replace(prepared.report, chosen=(*prepared.report.chosen, said))
+            prepared = replace(prepared, report=report)
+        if leaves is None and not session.clock.over():
+            reached = replace(members[0], functions=found[0].trained.functions)
+            if larger := model.enlarged([reached, *members[1:]], raw, session):
+                members = larger
+                found = [trained_candidate(model, raw.scaled(prepared.scaler), larger[0], session, enlarged=True)]
+    for number, member in enumerate(members[1:], 1):
+        if session.clock.over() and prepared.weight is None:
             break
-        source = raw.scaled(member.scaler)
-        found.append(trained_candidate(model, source, member, session, number, inference=inference))
-    return _on_common_rows(found)
+        found.append(trained_candidate(model, raw.scaled(member.scaler), member, session, number, inference=inference))
+    if leaves is not None:
+        found = [_with_leaves(candidate, leaves, raw, session, number) for number, candidate in enumerate(found)]
+    return _on_common_rows(found), prepared
+
+
+def _with_leaves(candidate: Candidate, of_first: Found, raw: BlockSource, session: Session, number: int) -> Candidate:
+    """The member with local models, of which each member has its own kind."""
+    source = raw.scaled(candidate.prepared.scaler)
+    found = of_first if number == 0 else find_leaves(candidate, source, session, number)
+    return (
+        candidate if found is None or session.clock.over() else with_leaves(candidate, found, source, session, number)
+    )
+
+
+def _local_models(first: Candidate, prepared: Prepared, raw: BlockSource, session: Session) -> tuple[Found | None, str]:
+    """What local models of the first member are like, if there are to be some (D30); and what the report says of it."""
+    local = session.settings.local
+    if not local or (local == "auto" and raw.n_rows < FEWEST_ROWS) or session.clock.over():
+        return None, ""
+    found = find_leaves(first, raw.scaled(prepared.scaler), session, 0)
+    if found is None:
+        return None, ""
+    gain = f"{found.gained:.4f} ± {found.error:.4f}"
+    if local == "auto" and not found.worth_having:
+        return None, f"Local models would gain {gain}, so there are none."
+    return found, f"Local models in {found.tree.n_leaves:,} leaves gain {gain}."
 
 
 def _on_common_rows(candidates: list[Candidate]) -> list[Candidate]:
@@ -185,8 +229,6 @@ def _ready(model: FeatureModel, raw: BlockSource, session: Session) -> Prepared:
 
 def _continued(start: Fitted, *, as_prior: bool) -> Prepared:
     """The scalings, features and functions of an earlier fit, which are the start, or the prior too."""
-    if any(member.region is not None or member.parent is not None for member in start.members):
-        raise ValueError("the earlier fit has local models, which cannot learn more; fit a new estimator")
     if len(start.left_out) != len(start.members):
         raise ValueError(
             "the earlier fit does not know what each of its members says of the rows left out, and cannot learn more; "
@@ -213,24 +255,26 @@ def trained_candidate(
     number: int = 0,
     *,
     inference: str | None = None,
+    enlarged: bool = False,
 ) -> Candidate:
     """Steps 3 and 4: the posteriors of all functions, and each row left out of them."""
     began = time.monotonic()
     problem = session.problem(prepared.features, source)
     plan = session.plan(source)
     plan = replace(plan, inference=inference or plan.inference)
-    trained = model.train(problem, source, plan, prepared, session, number)
+    name = f"training of member {number}" + (", enlarged" if enlarged else "")
+    trained = model.train(problem, source, plan, prepared, session, name)
     left_out, rows = _left_out(model, problem, source, trained, session)
     return Candidate(prepared, problem, trained, left_out, rows, time.monotonic() - began)
 
 
 def train_all(
-    problem: Problem, source: BlockSource, plan: Plan, prepared: Prepared, session: Session, number: int
+    problem: Problem, source: BlockSource, plan: Plan, prepared: Prepared, session: Session, name: str
 ) -> Trained:
     """Posteriors with full covariances, by the plan's inference."""
     n_weights, functions = problem.features.n_weights, prepared.functions
     sizes = {"M": n_weights, "K": len(functions), "R": source.n_rows}
-    memory = session.checkpoint.training(f"training of member {number}", plan, sizes)
+    memory = session.checkpoint.training(name, plan, sizes)
     callback = session.listeners.of(problem, source.scaler)
     return train(problem, source, plan, functions, session.rng, callback, memory)
 

@@ -113,7 +113,7 @@ class KernelModel:
         session.clock.stop.heeded = True
         with one_blas_thread():
             entries = self._searched(tuner, candidates, raw, session)
-        size = self.size(raw.n_rows, entries[0].gained, len(entries))
+        size = self.size(raw.n_rows, 0.0, len(entries))
         found, chosen = (
             list[Prepared](),
             dict[tuple[str | None, str], Array](),
@@ -126,7 +126,25 @@ class KernelModel:
             if isinstance(features, InducingFeatures) and not entry.kernel.has_relevance:
                 chosen[entry.scale, entry.name] = features.inducing_points
         session.clock.stop.settle()
-        return replace(found[0], report=log.report, others=tuple(found[1:]))
+        return replace(found[0], report=log.report, others=tuple(found[1:]), gained=entries[0].gained)
+
+    def enlarged(self, members: Sequence[Prepared], raw: BlockSource, session: Session) -> list[Prepared] | None:
+        """The members with more inducing points, if tuning found that these gain; they start from the present sites."""
+        size = self.size(raw.n_rows, members[0].gained, len(members))
+        found = list[Prepared]()
+        for member in members:
+            features = member.features
+            if not isinstance(features, InducingFeatures) or size <= 1.1 * len(features.inducing_points):
+                return None
+            session.display.phase("inducing points")
+            source = raw.scaled(member.scaler)
+            points = self._points(source, features.kernel, size, session)
+            larger = InducingFeatures.build(features.kernel, points, session.dtype, features.effects)
+            problem = session.problem(features, source)
+            offsets = [function.offset for function in member.functions]
+            functions = _started(problem, member.functions, source, larger, offsets, session)
+            found.append(replace(member, features=larger, functions=tuple(functions)))
+        return found
 
     def _prepared(
         self,
@@ -227,7 +245,7 @@ class KernelModel:
             )
 
     def train(
-        self, problem: Problem, source: BlockSource, plan: Plan, prepared: Prepared, session: Session, number: int
+        self, problem: Problem, source: BlockSource, plan: Plan, prepared: Prepared, session: Session, name: str
     ) -> Trained:
         # A tuned start is so near the end that subsets of the rows would be a detour.
         if plan.inference == "auto" and prepared.chosen is not None and source.n_rows <= 4 * TRANSFER_ROWS:
@@ -235,7 +253,7 @@ class KernelModel:
             plan = replace(
                 plan, inference="batch", tol=max(plan.tol, enough) if plan.tol >= USUAL_TOLERANCE else plan.tol
             )
-        return train_all(problem, source, plan, prepared, session, number)
+        return train_all(problem, source, plan, prepared, session, name)
 
     def leave_out(
         self, problem: Problem, source: BlockSource, trained: Trained, session: Session, *, few: bool

@@ -131,11 +131,14 @@ class LinearModel:
         padded[width, width] = np.sqrt(INTERCEPT_VARIANCE)
         return padded
 
+    def enlarged(self, members: Sequence[Prepared], raw: BlockSource, session: Session) -> None:
+        """There is a weight for every column, and no more."""
+
     def train(
-        self, problem: Problem, source: BlockSource, plan: Plan, prepared: Prepared, session: Session, number: int
+        self, problem: Problem, source: BlockSource, plan: Plan, prepared: Prepared, session: Session, name: str
     ) -> Trained:
         if self.full_covariance:
-            return train_all(problem, source, plan, prepared, session, number)
+            return train_all(problem, source, plan, prepared, session, name)
         if plan.inference == "stochastic":
             raise ValueError("covariance='diagonal' is fitted over all rows; use inference='auto' or 'batch'")
         targets = range(problem.head.n_functions)

@@ -14,7 +14,7 @@ from bayesvm.core.cavities import Cavities, RowMarginals
 from bayesvm.core.engine import NUMPY, NumpyEngine
 from bayesvm.core.features import Features
 from bayesvm.core.heads import Head
-from bayesvm.core.latent import LatentFunction, View, full
+from bayesvm.core.latent import LatentFunction, PriorMean, View, full
 from bayesvm.core.likelihoods import Likelihood
 from bayesvm.core.linalg import OUT_OF_RANGE, NotFiniteError
 from bayesvm.core.posterior import Coordinates, Gaussian, NaturalParameters
@@ -35,7 +35,7 @@ class Problem:
     likelihood: Likelihood
     dtype: npt.DTypeLike
     total_weight: float
-    parent: View | None = None
+    parent: PriorMean | None = None
     engine: NumpyEngine = NUMPY
 
     @property
@@ -61,19 +61,17 @@ class Problem:
 
     def cavities(self, rows: HeldRows, before: Sequence[LatentFunction], final: Sequence[LatentFunction]) -> Cavities:
         """Each of these rows left out; the sites are those that rows had at the functions ``before`` (D10)."""
-        return Cavities.joined(rows.map(partial(self.engine.cavities, **self._both(rows, before, final))))
+        return Cavities.joined(rows.map(partial(self.engine.cavities, **self.both(rows.n_rows, before, final))))
 
     def marginals(
         self, rows: HeldRows, before: Sequence[LatentFunction], final: Sequence[LatentFunction]
     ) -> RowMarginals:
         """The sites and marginals of these rows, for a sample that is searched on."""
-        return RowMarginals.joined(rows.map(partial(self.engine.marginals, **self._both(rows, before, final))))
+        return RowMarginals.joined(rows.map(partial(self.engine.marginals, **self.both(rows.n_rows, before, final))))
 
-    def _both(
-        self, rows: HeldRows, before: Sequence[LatentFunction], final: Sequence[LatentFunction]
-    ) -> dict[str, Any]:
-        """Two views, which share the features unless a basis is folded into them."""
-        (then, where), (now, _) = (self.view(functions, rows.n_rows) for functions in (before, final))
+    def both(self, n_rows: int, before: Sequence[LatentFunction], final: Sequence[LatentFunction]) -> dict[str, Any]:
+        """Two views for about so many rows, which share the features unless a basis is folded into them."""
+        (then, where), (now, _) = (self.view(functions, n_rows) for functions in (before, final))
         if len(where) > 1 or where[0].basis is None:
             now = replace(now, features=then.features)
         return {"before": then, "final": now, **self.head_and_likelihood}

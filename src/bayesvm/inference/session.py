@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -13,12 +13,14 @@ import numpy as np
 
 from bayesvm.core.features import Features
 from bayesvm.core.heads import Head
+from bayesvm.core.kernels import Kernel
 from bayesvm.core.latent import LatentFunction
 from bayesvm.data.blocks import BlockSource, RowNumbers
 from bayesvm.data.repetition import Repetition
 from bayesvm.data.scaling import Scaler
 from bayesvm.data.stopping import StopRequest
 from bayesvm.data.workers import Workers, quiet_overflow
+from bayesvm.inference.local import FittedLeaves
 from bayesvm.inference.problem import Problem
 from bayesvm.inference.settings import Settings
 from bayesvm.inference.training import Callback, Plan, Progress
@@ -102,6 +104,18 @@ class Prepared:
     chosen: Trial | None = None  # the trial that these features come from
     others: tuple[Prepared, ...] = ()  # further members of a committee
     weight: float | None = None  # in the committee; None where it is to be found
+    gained: float = 0.0  # log loss by which twice the points of tuning were better
+
+
+class NoLeafMemory:
+    """Keeps local models that are finished; this one keeps nothing."""
+
+    def recall(self) -> list[FittedLeaves]:
+        """The first ones, as far as an earlier run came."""
+        return []
+
+    def keep(self, finished: Sequence[FittedLeaves]) -> None:
+        """All that are finished, if it is time."""
 
 
 class NoCheckpoint:
@@ -121,6 +135,10 @@ class NoCheckpoint:
     def training(self, name: str, plan: Plan, sizes: dict[str, int]) -> NoMemory:
         """A memory for a training of that name, with so many weights M, functions K and rows R."""
         return NoMemory()
+
+    def leaves(self, name: str, kernel: Kernel, n_functions: int) -> NoLeafMemory:
+        """A memory for the local models of that name."""
+        return NoLeafMemory()
 
     def freeze(self) -> None:
         """Keep nothing more: what follows is no part of the whole fit."""

@@ -32,6 +32,7 @@ class Settings:
     n_jobs: int
     seed: int
     column_names: tuple[str, ...] | None = None  # for messages
+    local: bool | str = False  # whether there are local models; "auto": where leave-one-out says so
 
     @property
     def base_rates(self) -> bool:

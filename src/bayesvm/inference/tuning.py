@@ -41,8 +41,6 @@ RELEVANCE: Stage = (2_000, 80, 10)
 REFINED: Stage = (8_000, 320, 8)
 ROWS_PER_POINT = 25  # of the sample; but no fewer points in that stage than
 FRESH_POINTS = 160  # with which candidates are compared on fresh rows
-SHORTER, SHORTEST = 0.75, 0.4  # factors of length-scales that are tried with more points,
-WORTH_SHORTENING, LEAST_GAIN = 0.004, 0.0005  # if these gain, and as long as it does
 LONGER, LONGER_BELOW = 1.5, 5_000  # times as many judgements, with rows so few that they take little time
 POINTS = 20  # judgements for inducing points that are learned
 MOST_ROWS = 8_000  # on which effects are screened, and with which numbers of points are compared
@@ -98,7 +96,7 @@ class Tuner:
             if candidates.whole_recipe and self._has_time():
                 many = self._many_rows()
                 lines = self._with_effects(lines, rough, candidates) if many else self._averaged(lines, tried)
-            lines = self._with_more_points(lines)
+            lines = self._with_gain(lines)
         if not tried:
             raise Stopped
         self.clock.stop.settle()
@@ -218,41 +216,21 @@ class Tuner:
         best = ranked[0]
         return [entry for entry in ranked if entry.score <= best.score + ERRORS * noise(entry, best)][:MOST_MEMBERS]
 
-    def _with_more_points(self, lines: Sequence[Entry]) -> list[Entry]:
-        """What twice the points would gain for the best entry; if it is worth having, shorter length-scales for all.
-
-        A kernel that was learned with few points is too smooth for many: few cannot resolve a short length-scale.
-        """
+    def _with_gain(self, lines: Sequence[Entry]) -> list[Entry]:
+        """What twice the points would gain for the best entry."""
         best = lines[0]
         n_points = 2 * best.trial.n_inducing
         if not (self._many_rows() and 1.5 * n_points <= self.most_points and self._has_time()):
             return [*lines]
-        began, factor = time.monotonic(), 1.0
+        began = time.monotonic()
         try:
             found = self._judged(best, best.rows, n_points)
-            gained = best.judgement.loo - found.loo
-            while gained > WORTH_SHORTENING and factor > SHORTEST and self._has_time():
-                shorter = self._shortened(found, best.rows)
-                if shorter.loo > found.loo - LEAST_GAIN:
-                    break
-                found, factor = shorter, factor * SHORTER
-            others = [replace(line, judgement=self._shortened(line.judgement, line.rows, factor)) for line in lines[1:]]
         except (NotPositiveDefiniteError, NotFiniteError):  # nobody needs more points, then
             self.log.fail()
             return [*lines]
-        n_points = len(inducing_features(found).inducing_points)
-        seconds = time.monotonic() - began
+        n_points, seconds = len(inducing_features(found).inducing_points), time.monotonic() - began
         self.log.add(replace(best.trial, what="more points", n_inducing=n_points, loo=found.loo, seconds=seconds))
-        return [replace(best, judgement=found, gained=best.judgement.loo - found.loo), *others]
-
-    def _shortened(self, judgement: Judgement, rows: Rows, factor: float | None = None) -> Judgement:
-        """A judgement with length-scales times a factor."""
-        factor, features = SHORTER if factor is None else factor, inducing_features(judgement)
-        if factor == 1:
-            return judgement
-        kernel = features.kernel.stretched(factor, 1.0)
-        shorter = InducingFeatures.build(kernel, features.inducing_points, np.float32, features.effects)
-        return judge(rows, shorter, judgement)
+        return [replace(best, gained=best.judgement.loo - found.loo), *lines[1:]]
 
     def _judged(self, entry: Entry, rows: Rows, n_points: int) -> Judgement:
         """A candidate's kernel as it is, on these rows and with so many points."""

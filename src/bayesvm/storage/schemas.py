@@ -1,7 +1,7 @@
 """Storage: what the states of models and checkpoints must look like.
 
 Letters: C classes, K latent functions, D features, M weights of a member, P inducing points of a kernel, N rows left
-out, Q knots of a quantile scaler, L limits of a region.
+out, Q knots of a quantile scaler, S splits of a tree, P points of a leaf.
 """
 
 from __future__ import annotations
@@ -148,8 +148,57 @@ FUNCTION = {"target": whole, "offset": number}
 FITTED_FUNCTIONS = satisfying(
     each(record(FUNCTION | {"posterior": either(NATURAL, MOMENTS)}), "K"), "one for every target", _targets
 )
-LIMITS = array("f", "L", infinite=True)
-REGION = record({"directions": array("f", "L", "D"), "lower": LIMITS, "upper": LIMITS})
+TREE = satisfying(
+    record(
+        {
+            "directions": array("f", "S", "D"),
+            "thresholds": array("f", "S"),
+            "below": array("i", "S"),
+            "above": array("i", "S"),
+        }
+    ),
+    "splits below which every other split and every leaf stands once",
+    lambda found, _: _is_tree(found["below"], found["above"]),
+)
+
+
+def _is_tree(below: Any, above: Any) -> bool:
+    """Children have higher numbers than their parents, so that every way down ends."""
+    children = np.concatenate([below, above]).astype(np.int64)
+    splits, leaves = np.sort(children[children >= 0]), np.sort(~children[children < 0])
+    parents = np.tile(np.arange(len(below)), 2)
+    return bool(
+        np.array_equal(splits, np.arange(1, len(below)))
+        and np.array_equal(leaves, np.arange(len(below) + 1 if len(below) else 0))
+        and (children > parents)[children >= 0].all()
+    )
+
+
+LEAF = record(
+    {
+        "points": array("f", "P", "D"),
+        "functions": each(
+            record(
+                {
+                    "mean": array("f", "P"),
+                    "root": satisfying(
+                        array("f", None),
+                        "the upper triangle of a matrix for all points",
+                        lambda found, sizes: len(found) == sizes["P"] * (sizes["P"] + 1) // 2,
+                    ),
+                }
+            ),
+            "K",
+        ),
+    }
+)
+LEAVES = satisfying(
+    record(
+        {"tree": TREE, "kernel": KERNEL, "leaves": each(lambda found, path, sizes: own_sizes(LEAF)(found, path, sizes))}
+    ),
+    "a leaf for every end of the tree",
+    lambda found, sizes: len(found["leaves"]) == sizes["S"] + 1,
+)
 
 
 def named(possible: Mapping[str, type], letter: str | None = None) -> Schema:
@@ -163,30 +212,26 @@ LINK = either(PLAIN_LINK, record({"name": one_of("Normalised"), "binary": BINARY
 
 
 def own_sizes(member: Schema) -> Schema:
-    """A member, whose numbers of weights, points, limits and knots are its own."""
+    """A member, whose numbers of weights, points, splits and knots are its own."""
     return lambda found, path, sizes: member(
-        found, path, {letter: length for letter, length in sizes.items() if letter not in "MPLQ"}
+        found, path, {letter: length for letter, length in sizes.items() if letter not in "MPSQ"}
     )
-
-
-def _parents_come_first(found: Any, _: Sizes) -> bool:
-    parents = [(number, member["parent"]) for number, member in enumerate(found)]
-    weights = [member["weight"] for member in found]
-    return 0 < sum(weights) < np.inf and all(parent is None or 0 <= parent < number for number, parent in parents)
 
 
 MEMBER = record(
     {
         "features": FEATURES,
         "functions": FITTED_FUNCTIONS,
-        "weight": satisfying(number, "a weight from 0", lambda found, _: found >= 0),
-        "region": either(nothing, REGION),
-        "parent": either(nothing, whole),
+        "weight": positive,
         "link": either(nothing, LINK),
     },
-    {"scaler": SCALER},
+    {"scaler": SCALER, "leaves": LEAVES, "region": nothing, "parent": nothing},  # two that old files have
 )
-MEMBERS = satisfying(each(own_sizes(MEMBER)), "members with some weight and earlier parents", _parents_come_first)
+MEMBERS = satisfying(
+    each(own_sizes(MEMBER)),
+    "one member or more",
+    lambda found, _: 0 < sum(member["weight"] for member in found) < np.inf,
+)
 
 TRIAL = record(fields_of(Trial) | {"loo": real})
 REPORT = satisfying(
@@ -221,7 +266,7 @@ FITTED = record(
         "members": MEMBERS,
         "link": LINK,
         "training": record(fields_of(Training) | {"trace": array("f", None)}),
-        "left_out": satisfying(each(LEFT_OUT), "one, or one for every member", lambda found, _: len(found) > 0),
+        "left_out": satisfying(each(LEFT_OUT), "one for every member", lambda found, _: len(found) > 0),
         "left_out_rows": either(nothing, array("iu", "N", least=0)),
         "n_samples": either(nothing, whole),
         "report": either(nothing, REPORT),
@@ -324,7 +369,7 @@ def check_model(parameters: Iterable[str], state: Any, beside: Schema) -> None:
             "classes": either(nothing, CLASSES),  # the head says whether it needs them
             "n_features": size("D"),
             "feature_names": either(nothing, array("UO", "D")),
-            "fitted": satisfying(FITTED, "a model whose left-out rows fit its members", _left_out_fit),
+            "fitted": satisfying(FITTED, "a model with left-out rows for every member", _left_out_fit),
         },
         {"beside": either(nothing, beside)},
     )
@@ -332,5 +377,4 @@ def check_model(parameters: Iterable[str], state: Any, beside: Schema) -> None:
 
 
 def _left_out_fit(found: Any, _: Sizes) -> bool:
-    predicting = sum(member["weight"] > 0 for member in found["members"])
-    return len(found["left_out"]) in {1, predicting}
+    return len(found["left_out"]) == len(found["members"])

@@ -13,11 +13,13 @@ from bayesvm.core.cavities import Cavities
 from bayesvm.core.features import Effect, InducingFeatures, LinearFeatures
 from bayesvm.core.kernels import Kernel
 from bayesvm.core.latent import LatentFunction
-from bayesvm.core.members import Member, Region
-from bayesvm.core.posterior import DiagonalGaussian, Gaussian, NaturalParameters
+from bayesvm.core.leaves import Leaf, Leaves, Tree
+from bayesvm.core.members import Member
+from bayesvm.core.posterior import CompactGaussian, DiagonalGaussian, Gaussian, NaturalParameters
 from bayesvm.data.quantiles import QuantileScaler
 from bayesvm.data.scaling import ColumnScaler
 from bayesvm.inference.fitted import Fitted, Training
+from bayesvm.inference.local import local_features
 from bayesvm.inference.tuning_report import Report, Trial
 from bayesvm.storage.kernels import kernel_from, kernel_state
 
@@ -90,15 +92,14 @@ def fitted_from(state: dict[str, Any], trusted: Trusted = ()) -> Fitted:
 
 def member_state(member: Member) -> dict[str, Any]:
     """A member of a model."""
-    region = None if member.region is None else dict(vars(member.region))
     return {
         "features": features_state(member.features),
         "functions": [function_state(function) for function in member.functions],
         "weight": member.weight,
-        "region": region,
-        "parent": member.parent,
         "link": None if member.link is None else named_state(member.link),
-    } | ({} if member.scaler is None else {"scaler": named_state(member.scaler)})
+        **({} if member.scaler is None else {"scaler": named_state(member.scaler)}),
+        **({} if member.leaves is None else {"leaves": leaves_state(member.leaves)}),
+    }
 
 
 def member_from(state: dict[str, Any], trusted: Trusted = (), where: str = "member") -> Member:
@@ -107,11 +108,49 @@ def member_from(state: dict[str, Any], trusted: Trusted = (), where: str = "memb
         features_from(state["features"], trusted, f"{where}.features.kernel"),
         tuple(map(function_from, state["functions"])),
         state["weight"],
-        None if state["region"] is None else Region(**state["region"]),
-        state["parent"],
         None if state["link"] is None else named_from(state["link"], LINKS),
         named_from(state["scaler"], SCALERS) if "scaler" in state else None,
+        leaves_from(state["leaves"], trusted, f"{where}.leaves.kernel") if "leaves" in state else None,
     )
+
+
+def leaves_state(leaves: Leaves) -> dict[str, Any]:
+    """Local models: the whitening follows from kernel and points, so it is not kept."""
+    return {
+        "tree": dict(vars(leaves.tree)),
+        "kernel": kernel_state(leaves.kernel),
+        "leaves": [leaf_state(leaf) for leaf in leaves.leaves],
+    }
+
+
+def leaves_from(state: dict[str, Any], trusted: Trusted = (), where: str = "kernel") -> Leaves:
+    """The local models."""
+    kernel = kernel_from(state["kernel"], trusted, where)
+    leaves = tuple(leaf_from(leaf, kernel) for leaf in state["leaves"])
+    return Leaves(Tree(**state["tree"]), kernel, leaves)
+
+
+def leaf_state(leaf: Leaf) -> dict[str, Any]:
+    """One local model."""
+    return {
+        "points": leaf.features.inducing_points,
+        "functions": [
+            {"mean": function.posterior.mean, "root": function.posterior.root[np.triu_indices(leaf.features.n_weights)]}
+            for function in leaf.functions
+            if isinstance(function.posterior, CompactGaussian)
+        ],
+    }
+
+
+def leaf_from(state: dict[str, Any], kernel: Kernel) -> Leaf:
+    """The local model, with the bits that it had."""
+    features = local_features(kernel, state["points"])
+    functions = []
+    for number, found in enumerate(state["functions"]):
+        root = np.zeros((features.n_weights, features.n_weights), np.float32)
+        root[np.triu_indices(features.n_weights)] = found["root"]
+        functions.append(LatentFunction(number, 0.0, CompactGaussian(found["mean"], root)))
+    return Leaf(features, tuple(functions))
 
 
 def features_state(features: Any) -> dict[str, Any]:

@@ -57,7 +57,7 @@ def _member(state: dict[str, Any]) -> dict[str, Any]:
     wanted = [1] if len(all_saved) == 1 else list(range(len(all_saved)))
     if [saved["label"] for saved in all_saved] != wanted:
         raise ValueError(f"state.machines must have the labels {wanted}")
-    return {"features": features, "functions": functions, "weight": 1.0, "region": None, "parent": None, "link": None}
+    return {"features": features, "functions": functions, "weight": 1.0, "link": None}
 
 
 def _kept(state: dict[str, Any]) -> int | None:

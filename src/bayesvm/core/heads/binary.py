@@ -100,14 +100,13 @@ class Binary(ClassHead):
             farthest = stated.copy()
 
             def squares(part: MemberMoments) -> Array:
-                rows = slice(None) if part.rows is None else part.rows
                 m, v = part.mean[:, 0], part.variance[:, 0]
                 own = ndtr(part.link.score(m, v))
                 reach = np.maximum(
                     side * (ndtr(part.link.score(m + side * REACH * np.sqrt(v), np.zeros(len(m)))) - own), 0.0
                 )
-                farthest[rows] = side * np.maximum(side * farthest[rows], side * own + reach)
-                return np.asarray(reach**2 + (REACH * (own - stated[rows])) ** 2)
+                farthest[:] = side * np.maximum(side * farthest, side * own + reach)
+                return np.asarray(reach**2 + (REACH * (own - stated)) ** 2)
 
             found = stated + side * np.sqrt(mixed(parts, squares))
             return np.asarray(np.clip(side * np.minimum(side * found, side * farthest), 0.0, 1.0) + 0.0)  # no -0.0

@@ -84,7 +84,7 @@ class ClassHead(Head):
 
     def decision(self, parts: Sequence[MemberMoments]) -> Array:
         """Ordered like the probabilities."""
-        if len(parts) == 1 and parts[0].rows is None:
+        if len(parts) == 1:
             decision: Array = parts[0].link.decision(parts[0].mean, parts[0].variance)
             return decision
         return self.decision_of(self.probabilities(parts))
@@ -108,7 +108,7 @@ class ClassHead(Head):
 
         def parts_of(parts: Sequence[MemberMoments]) -> dict[str, Array]:
             first = parts[0]
-            if len(parts) == 1 and first.rows is None:
+            if len(parts) == 1:
                 return own_parts[id(first.link)](first.mean, first.variance)
             total = entr(self.probabilities(parts)).sum(axis=1)
             own = mixed(parts, lambda part: own_parts[id(part.link)](part.mean, part.variance)["aleatoric"])

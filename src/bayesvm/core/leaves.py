@@ -1,0 +1,147 @@
+"""Core: local models on top of a member's mean (D30): a tree that divides the inputs, and a small model in each leaf.
+
+``f(x) = m_g(x) + h_k(x)``, where ``m_g`` is the mean of the member and k the leaf that x falls into. Each ``h_k`` has
+inducing points and a posterior of its own; all of them share a kernel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from bayesvm.core.features import InducingFeatures
+from bayesvm.core.kernels import Kernel
+from bayesvm.core.latent import LatentFunction, Marginals, Moments, View
+from bayesvm.core.linalg import Array
+from bayesvm.core.workspace import Workspace
+
+Codes = npt.NDArray[np.intp]
+
+
+@dataclass(frozen=True)
+class Tree:
+    """Splits of the scaled inputs: a row goes ``below`` if ``direction · x ≤ threshold``, else ``above``.
+
+    A child is the number of another split, or the complement ``~k`` of leaf k. Split 0 is the root; a tree without
+    splits has one leaf.
+    """
+
+    directions: Array
+    thresholds: Array
+    below: Codes
+    above: Codes
+
+    @property
+    def n_leaves(self) -> int:
+        """One more than there are splits."""
+        return len(self.thresholds) + 1
+
+    def leaf_of(self, X: Array) -> Codes:
+        """The number of the leaf that each row falls into."""
+        leaf = np.zeros(len(X), np.intp)
+        if not len(self.thresholds):
+            return leaf
+        waiting: list[tuple[int, Codes]] = [(0, np.arange(len(X)))]
+        while waiting:
+            split, rows = waiting.pop()
+            is_below = X[rows] @ self.directions[split] <= self.thresholds[split]
+            for child, mine in ((int(self.below[split]), rows[is_below]), (int(self.above[split]), rows[~is_below])):
+                if child < 0:
+                    leaf[mine] = ~child
+                elif len(mine):
+                    waiting.append((child, mine))
+        return leaf
+
+    @classmethod
+    def grown(cls, rows: Array, unit: Array, n_leaves: int) -> Tree:
+        """Median splits along the leading direction of ``rows / unit``, the largest leaf first.
+
+        A leaf whose rows are all equal is not split, so there may be fewer leaves.
+        """
+        scaled = rows / unit
+        splits: list[tuple[Array, float]] = []
+        children: list[list[int]] = []
+        open_leaves: list[tuple[Codes, int, int]] = [(np.arange(len(rows)), -1, 0)]  # rows, parent, side
+        closed: list[tuple[int, int]] = []
+        while open_leaves and len(open_leaves) + len(closed) < n_leaves:
+            largest = max(range(len(open_leaves)), key=lambda i: len(open_leaves[i][0]))
+            mine, parent, side = open_leaves.pop(largest)
+            found = _median_split(scaled[mine])
+            if found is None:
+                closed.append((parent, side))
+                continue
+            direction, threshold = found
+            is_below = scaled[mine] @ direction <= threshold
+            number = len(splits)
+            splits.append((direction / unit, threshold))
+            children.append([0, 0])
+            if parent >= 0:
+                children[parent][side] = number
+            open_leaves += [(mine[is_below], number, 0), (mine[~is_below], number, 1)]
+        for leaf, (parent, side) in enumerate(sorted([*((parent, side) for _, parent, side in open_leaves), *closed])):
+            if parent >= 0:
+                children[parent][side] = ~leaf
+        ends = np.array(children, np.intp).reshape(-1, 2)
+        directions = np.array([direction for direction, _ in splits]).reshape(-1, rows.shape[1])
+        return cls(directions, np.array([threshold for _, threshold in splits]), ends[:, 0], ends[:, 1])
+
+
+def _median_split(rows: Array) -> tuple[Array, float] | None:
+    """The leading direction of some rows, and where it is cut: near the median, between two different rows."""
+    centred = rows - rows.mean(axis=0)
+    _, vectors = np.linalg.eigh(centred.T @ centred)
+    direction = vectors[:, -1] * np.sign(vectors[np.abs(vectors[:, -1]).argmax(), -1])
+    along = np.sort(rows @ direction)
+    middle = len(along) // 2
+    # Rows that lie at the median together stay together, on the side that makes the halves more equal.
+    low, high = np.searchsorted(along, along[middle], "left"), np.searchsorted(along, along[middle], "right")
+    cut = low if middle - low <= high - middle and low > 0 else high
+    if not 0 < cut < len(along) or along[cut] - along[cut - 1] <= 1e-9 * max(abs(along[0]), abs(along[-1]), 1e-300):
+        return None
+    return direction, float(0.5 * (along[cut - 1] + along[cut]))
+
+
+@dataclass(frozen=True)
+class Leaf:
+    """Features and the posteriors of all functions, in single precision where that loses nothing."""
+
+    features: InducingFeatures
+    functions: tuple[LatentFunction, ...]
+
+    def marginals(self, X: Array, dtype: npt.DTypeLike = np.float64) -> Iterator[Marginals]:
+        """``h_k`` at rows of the leaf, function by function."""
+        view, _ = View.of(self.features, self.functions, 1, dtype)
+        return view.marginals(X, Workspace())
+
+
+@dataclass(frozen=True)
+class Leaves:
+    """A model for every leaf of a tree."""
+
+    tree: Tree
+    kernel: Kernel
+    leaves: tuple[Leaf, ...]
+
+    def groups(self, X: Array) -> Iterator[tuple[Leaf, Codes]]:
+        """The leaves that some rows fall into, each with the numbers of its rows."""
+        number = self.tree.leaf_of(X)
+        order = np.argsort(number, kind="stable")
+        present, first = np.unique(number[order], return_index=True)
+        for leaf, rows in zip(present.tolist(), np.split(order, first[1:]), strict=True):
+            yield self.leaves[leaf], rows
+
+    def moments(self, X: Array, mean: Array, explained: Array) -> Moments:
+        """Mean and variance of f, given the mean of the member and its explained variance (D30)."""
+        m, v = mean.copy(), explained.copy()
+        for leaf, rows in self.groups(X):
+            for number, at in enumerate(leaf.marginals(X[rows])):
+                m[rows, number] += at.mean
+                v[rows, number] += at.variance
+        return Moments(m, v)
+
+    def replaced(self, leaves: Sequence[Leaf]) -> Leaves:
+        """The same tree with other models."""
+        return replace(self, leaves=tuple(leaves))

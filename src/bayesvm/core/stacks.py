@@ -1,0 +1,233 @@
+"""Core: many small models side by side, for leaves (D30): the formulas of D4 to D6 and D9 with an axis for the model.
+
+A single model of a few hundred rows spends its time between matrix products, not in them. In a stack every call serves
+all models, and threads do not wait for the interpreter. Models are padded to one size: a row of weight zero and a
+feature that is zero everywhere change nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from bayesvm.core.heads.contract import Targets
+from bayesvm.core.likelihoods.contract import Likelihood
+from bayesvm.core.linalg import Array
+
+LARGEST_STEP, SMALLEST_STEP, GROWTH = 1.0, 1e-4, 2.0
+FASTEST, SLOWEST = 0.1, 0.95  # of the rates at which gains are believed to shrink
+SMALLEST_HALF = 40  # of a matrix that is inverted by halves
+
+
+class Posteriors(NamedTuple):
+    """``N(mean, root rootᵀ)`` of every model, from ``P`` and ``h`` in natural parameters; the root is in single precision."""
+
+    precision: Array  # models × M × M
+    linear: Array  # models × M
+    mean: Array
+    root: Array
+    from_prior: Array  # KL(q || N(0, I))
+
+    @classmethod
+    def of(cls, precision: Array, linear: Array) -> Posteriors:
+        """``mu = S h``, ``S = root rootᵀ`` with ``root = L^-T``, ``P = L Lᵀ``; the mean is refined to more digits."""
+        factor = np.linalg.cholesky(precision)
+        inverse = inverted(factor.astype(np.float32))
+        root = np.ascontiguousarray(np.swapaxes(inverse, 1, 2))
+        mean = np.zeros(linear.shape)
+        for _ in range(3):
+            mean += _times(root, _times(inverse, (linear - _times(precision, mean)).astype(np.float32)))
+        log_det = 2 * np.log(np.diagonal(factor, axis1=1, axis2=2)).sum(axis=1)
+        trace = np.einsum("ijk,ijk->i", root, root, dtype=np.float64)
+        kl = 0.5 * (trace + np.einsum("ij,ij->i", mean, mean) - linear.shape[1] + log_det)
+        return cls(precision, linear, mean, root, kl)
+
+    @classmethod
+    def prior(cls, n_models: int, n_weights: int) -> Posteriors:
+        """``N(0, I)``, for every model."""
+        one, zero = np.tile(np.eye(n_weights), (n_models, 1, 1)), np.zeros((n_models, n_weights))
+        return cls(one, zero, zero, one.astype(np.float32), np.zeros(n_models))
+
+    def moved(self, target: tuple[Array, Array], rho: Array) -> Posteriors:
+        """``P ← (1-ρ)P + ρP̂`` and ``h ← (1-ρ)h + ρĥ`` (D6), with a step for each."""
+        precision, linear = target
+        step = rho[:, None, None]
+        return Posteriors.of(
+            (1 - step) * self.precision + step * precision, (1 - rho[:, None]) * self.linear + rho[:, None] * linear
+        )
+
+    def take(self, which: Any) -> Posteriors:
+        """Some of the models."""
+        return Posteriors(*(part[which] for part in self))
+
+
+@dataclass(frozen=True)
+class Stack:
+    """Rows of several models with their features, all padded: arrays of models × rows, or models × rows × M.
+
+    ``prior_mean`` has a column for each function, as ``f = prior_mean + phiᵀ beta + residual``.
+    """
+
+    phi: Array
+    residual: Array
+    prior_mean: Array
+    y: Array
+    weight: Array
+
+    @property
+    def n_models(self) -> int:
+        """The length of the first axis."""
+        return len(self.phi)
+
+    @property
+    def total_weight(self) -> Array:
+        """Of the rows of each model."""
+        return np.asarray(self.weight.sum(axis=1))
+
+    def take(self, which: Any) -> Stack:
+        """Some of the models, in this order; one may be taken more than once."""
+        return Stack(*(getattr(self, name)[which] for name in self.__dataclass_fields__))
+
+    def weighted(self, weight: Array) -> Stack:
+        """The same rows with other weights."""
+        return replace(self, weight=weight)
+
+    def marginals(self, q: Posteriors, function: int) -> tuple[Array, Array]:
+        """``m = c + phiᵀ mu`` and ``t = phiᵀ S phi`` of every row (D4)."""
+        dtype = self.phi.dtype
+        mean = self.prior_mean[:, :, function] + _times(self.phi, q.mean.astype(dtype))
+        spread = self.phi @ q.root.astype(dtype)
+        return mean, np.einsum("ijk,ijk->ij", spread, spread).astype(np.float64)
+
+
+class Evaluation(NamedTuple):
+    """What one pass finds: the ELBO (D9) of each model, where D6 wants to go, and the sites of every row (D5)."""
+
+    elbo: Array
+    target: tuple[Array, Array]
+    precision: Array  # ω w
+    linear: Array  # γ = ω (g - w c)
+
+    def take(self, which: Any) -> Evaluation:
+        """Those of some models."""
+        return Evaluation(
+            self.elbo[which],
+            (self.target[0][which], self.target[1][which]),
+            self.precision[which],
+            self.linear[which],
+        )
+
+
+@dataclass(frozen=True)
+class StackProblem:
+    """What is learned by each model of a stack, for one of the head's functions."""
+
+    stack: Stack
+    head: Targets
+    likelihood: Likelihood
+    function: int
+
+    def evaluated(self, q: Posteriors) -> Evaluation:
+        """One pass over the rows of all models."""
+        stack, phi = self.stack, self.stack.phi
+        mean, explained = stack.marginals(q, self.function)
+        target = self.head.target(stack.y, self.function)
+        local = self.likelihood.update(mean, explained + stack.residual, target)
+        w = stack.weight * local.precision
+        gamma = stack.weight * local.linear - w * stack.prior_mean[:, :, self.function]
+        elbo = np.einsum("ij,ij->i", stack.weight, local.bound) - q.from_prior
+        return Evaluation(elbo, natural(phi, w, gamma), w, gamma)
+
+    def take(self, which: Any) -> StackProblem:
+        """Some of the models."""
+        return replace(self, stack=self.stack.take(which))
+
+
+def natural(phi: Array, w: Array, gamma: Array) -> tuple[Array, Array]:
+    """``P̂ = I + Σ w phi phiᵀ`` and ``ĥ = Σ γ phi`` (D6)."""
+    dtype = phi.dtype
+    scaled = phi * np.sqrt(w).astype(dtype)[:, :, None]
+    precision = (np.swapaxes(scaled, 1, 2) @ scaled).astype(np.float64)
+    precision += np.eye(phi.shape[2])
+    return precision, _times(np.swapaxes(phi, 1, 2), gamma.astype(dtype)).astype(np.float64)
+
+
+class Ascended(NamedTuple):
+    """The best posterior of each model, what a pass found there, and whether little was left to be gained."""
+
+    best: Posteriors
+    at: Evaluation
+    converged: Array
+
+    def settled(self) -> Posteriors:
+        """After a full step, so that q is the prior times the rows' sites, as leaving out wants it (D10)."""
+        return Posteriors.of(*self.at.target)
+
+
+def ascended(problem: StackProblem, start: Posteriors, updates: int, enough: float) -> Ascended:
+    """Coordinate ascent with a guard, until every model has at most ``enough`` nats per unit of weight left to gain.
+
+    If gains shrink by κ a step, those after a gain of g add up to ``g κ/(1-κ)`` (D30). A step that lowers the ELBO is
+    halved. Models that are done are left out of further passes.
+    """
+    n_models = problem.stack.n_models
+    best, at = Posteriors(*map(np.array, start)), problem.evaluated(start)
+    rho, gain, done = np.ones(n_models), np.full(n_models, np.inf), np.zeros(n_models, bool)
+    limit = enough * problem.stack.total_weight
+    noise = np.finfo(problem.stack.phi.dtype).eps
+    for _ in range(updates):
+        going = np.flatnonzero(~done)
+        if not len(going):
+            break
+        q = best.take(going).moved(at.take(going).target, rho[going])
+        found = problem.take(going).evaluated(q) if len(going) < n_models else problem.evaluated(q)
+        gained = found.elbo - at.elbo[going]
+        better = gained >= -noise * np.abs(at.elbo[going])
+        accepted = going[better]
+        for mine, theirs in ((best, q), (at, found)):
+            _assign(mine, theirs, accepted, better)
+        shrinks = np.clip(np.maximum(gained, 0) / gain[going], FASTEST, SLOWEST)
+        left = np.maximum(gained, 0) * shrinks / (1 - shrinks)
+        done[going] = better & (rho[going] == LARGEST_STEP) & (left <= limit[going])
+        done[going] |= rho[going] < SMALLEST_STEP
+        gain[accepted] = np.maximum(gained[better], 1e-300)
+        rho[going] = np.where(better, np.minimum(GROWTH * rho[going], LARGEST_STEP), 0.5 * rho[going])
+    return Ascended(best, at, done)
+
+
+def inverted(lower: Array) -> Array:
+    """The inverses of lower triangular matrices, by halves: nearly all of it is matrix products."""
+    size = lower.shape[-1]
+    if size <= SMALLEST_HALF:
+        return np.linalg.inv(lower)
+    first, second = slice(0, size // 2), slice(size // 2, size)
+    found = np.zeros_like(lower)
+    found[:, first, first] = inverted(lower[:, first, first])
+    found[:, second, second] = inverted(lower[:, second, second])
+    found[:, second, first] = -found[:, second, second] @ (lower[:, second, first] @ found[:, first, first])
+    return found
+
+
+def _assign(mine: Any, theirs: Any, where: Array, which: Array) -> None:
+    """Take over some models from another tuple of arrays, in place."""
+    for own, other in zip(mine, theirs, strict=True):
+        if isinstance(own, tuple):
+            _assign(own, other, where, which)
+        else:
+            own[where] = other[which]
+
+
+def _times(matrices: Array, vectors: Array) -> Array:
+    """A product for every model."""
+    return np.asarray((matrices @ vectors[:, :, None])[:, :, 0])
+
+
+def padded(parts: Sequence[Array], n_rows: int) -> Array:
+    """Arrays one behind the other along a new axis, with zeros up to a common length."""
+    found = np.zeros((len(parts), n_rows, *parts[0].shape[1:]), parts[0].dtype)
+    for own, part in zip(found, parts, strict=True):
+        own[: len(part)] = part
+    return found

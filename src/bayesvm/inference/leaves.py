@@ -1,0 +1,258 @@
+"""Inference: a member gets leaves, local models on top of its mean, where leave-one-out says that they pay (D30).
+
+The tree is grown from a sample of the rows. A few of its leaves decide which kernel the local models have, and whether
+they are worth having. Then all rows are sorted by leaf, once, and the leaves are fitted one after the other.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from bayesvm.core.cavities import Cavities
+from bayesvm.core.heads import Head
+from bayesvm.core.kernels import Kernel, LengthScaled, Sum
+from bayesvm.core.latent import Block
+from bayesvm.core.leaves import Leaf, Leaves, Tree
+from bayesvm.core.linalg import Array, NotFiniteError, NotPositiveDefiniteError
+from bayesvm.data.blas import one_blas_thread
+from bayesvm.data.blocks import BlockSource, BucketRows, HeldRows, RowNumbers, at_most, most_held
+from bayesvm.data.stopping import Stopped
+from bayesvm.data.workers import Workers
+from bayesvm.inference.calibrating import Candidate
+from bayesvm.inference.hyperparameters import trying
+from bayesvm.inference.local import FittedLeaves, LeafRows, LeafTask, TrainedLeaves, fitted_leaves
+from bayesvm.inference.session import Session
+
+LEAF_ROWS = 400
+TOGETHER, PROBED_TOGETHER = 8, 4  # leaves that are fitted side by side
+FEWEST_ROWS = 4_000  # of a table, below which leaves are not tried unless somebody asks for them
+TREE_ROWS = 2**17  # of the sample that the tree is grown from
+PROBED = 12  # leaves that decide
+SCALES = (1.0, 0.6, 0.36, 0.22, 0.13)  # times the length-scales of the member below
+VARIANCES = (0.1, 0.4, 1.6, 6.3, 25.0, 100.0)
+FIRST = (1, 3)  # a scale and a variance to begin with, by their places
+WORTH_HAVING, ERRORS = 0.003, 2.0  # log loss, and standard errors, that local models must gain
+REFITTED = 250  # rows of every leaf that decides
+
+Place = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Found:
+    """The tree and the kernel of local models; and how much they gain over the member below, in log loss."""
+
+    tree: Tree
+    kernel: Kernel
+    gained: float
+    error: float  # the standard error of that
+
+    @property
+    def worth_having(self) -> bool:
+        """Whether the gain is real."""
+        return self.gained > max(WORTH_HAVING, ERRORS * self.error)
+
+
+@dataclass(frozen=True)
+class Probe:
+    """The rows of some leaves, on which kernels are tried."""
+
+    rows: Sequence[Sequence[LeafRows]]  # in groups that are fitted together
+    base: Kernel
+    workers: Workers
+
+    def kernel(self, place: Place) -> Kernel:
+        """That of the member with other length-scales and another variance."""
+        scaled = self.base.stretched(SCALES[place[0]], 1.0)
+        return scaled.set_params(variance=VARIANCES[place[1]])
+
+    @property
+    def head(self) -> Head:
+        """What is predicted."""
+        return self.rows[0][0].task.head
+
+    def trained(self, place: Place) -> list[TrainedLeaves]:
+        """The leaves with such a kernel."""
+        kernel = self.kernel(place)
+        return list(self.workers.map(lambda rows, _: TrainedLeaves.of(rows, kernel), self.rows))
+
+    def best(self) -> tuple[Place, list[TrainedLeaves]]:
+        """The lowest loss at fixed sites that steps along either axis reach."""
+        tried: dict[Place, tuple[float, list[TrainedLeaves]]] = {}
+
+        def loss(place: Place) -> float:
+            if place not in tried:
+                try:
+                    trained = self.trained(place)
+                    tried[place] = self._loss(trained), trained
+                except (NotPositiveDefiniteError, NotFiniteError):
+                    tried[place] = np.inf, []
+            return tried[place][0]
+
+        here, moved = FIRST, True
+        while moved:
+            moved = False
+            for axis, step in ((1, 1), (1, -1), (0, 1), (0, -1)):
+                while (there := _next(here, axis, step)) is not None and loss(there) < loss(here):
+                    here, moved = there, True
+        if not np.isfinite(loss(here)):
+            raise NotPositiveDefiniteError("no kernel of local models could be factored")
+        return here, tried[here][1]
+
+    def _loss(self, trained: Sequence[TrainedLeaves]) -> float:
+        cavities = Cavities.joined(self.workers.map(lambda leaves, _: leaves.cavities(), trained))
+        link = self.head.fit_link(cavities)
+        return float(np.average(link.row_losses(cavities.mean, cavities.variance, cavities.y), weights=cavities.weight))
+
+    def gain(self, trained: Sequence[TrainedLeaves]) -> tuple[float, float]:
+        """What local models gain on rows that they were not fitted to, and its standard error."""
+
+        def refitted(leaves: TrainedLeaves, _: Any) -> tuple[Cavities, Cavities]:
+            which, alone = list[RowNumbers](), list[Cavities]()
+            for rows in leaves.rows:
+                rng = np.random.default_rng([rows.task.seed, rows.leaf, 2])
+                which.append(np.sort(rng.permutation(len(rows.block.y))[:REFITTED]))
+                below, block = rows.below, rows.block
+                without = Cavities(below.mean_without, below.variance_without, block.y, block.weights)
+                alone.append(without.take(which[-1]))
+            return Cavities.joined(leaves.refitted(which)), Cavities.joined(alone)
+
+        local, alone = map(Cavities.joined, zip(*self.workers.map(refitted, trained), strict=True))
+        losses = []
+        for cavities in (alone, local):
+            link = self.head.fit_link(cavities)
+            losses.append(link.row_losses(cavities.mean, cavities.variance, cavities.y))
+        share, gained = local.weight / local.weight.sum(), losses[0] - losses[1]
+        mean = float(share @ gained)
+        return mean, float(np.linalg.norm(share * (gained - mean)))
+
+
+def find_leaves(candidate: Candidate, source: BlockSource, session: Session, number: int) -> Found | None:
+    """The tree and the kernel of local models on a member; None if its kernel has no length-scales."""
+    base = _distances(candidate)
+    if base is None:
+        return None
+    session.display.phase("local models: trying some")
+    seed = session.checkpoint.seed(session.settings.seed)
+    rng = np.random.default_rng([seed, number])
+    held = at_most(source, most_held(source.n_features), rng)
+    unit = np.broadcast_to(np.asarray(base.length_scales, np.float64), source.n_features)
+    task = leaf_task(candidate, base, session, number)
+    with trying(), one_blas_thread():
+        grown_from = held.head(TREE_ROWS) if held.n_rows < source.n_rows else held.subset(TREE_ROWS, rng)
+        rows = np.asarray(grown_from.gathered().X, np.float64)
+        tree = _grown(rows, unit, held.n_rows)
+        buckets = held.bucketed(tree.leaf_of, tree.n_leaves)
+        probed = np.sort(rng.permutation(tree.n_leaves)[:PROBED]).tolist()
+        work = partial(_rows_of, task=task)
+        probe = Probe(list(buckets.map(work, batched(probed, PROBED_TOGETHER))), base, session.workers)
+        place, trained = probe.best()
+        gained, error = probe.gain(trained)
+        if held.n_rows < source.n_rows:
+            tree = _grown(rows, unit, source.n_rows)
+    return Found(tree, probe.kernel(place), gained, error)
+
+
+def _rows_of(rows: Sequence[BucketRows], *, task: LeafTask) -> list[LeafRows]:
+    return [LeafRows.of(mine, task) for mine in rows]
+
+
+def _grown(rows: Array, unit: Array, n_rows: int) -> Tree:
+    return Tree.grown(rows, unit, max(2, round(n_rows / LEAF_ROWS)))
+
+
+def with_leaves(candidate: Candidate, found: Found, source: BlockSource, session: Session, number: int) -> Candidate:
+    """The member with a local model in every leaf, and the rows left out as these see them.
+
+    A request to stop leaves the member as it was; a checkpoint has the leaves that are finished.
+    """
+    session.display.phase("local models")
+    began = time.monotonic()
+    base = _distances(candidate)
+    if base is None:
+        return candidate
+    task = leaf_task(candidate, base, session, number)
+    fitted = _fitted(found.tree, task, found.kernel, candidate.left_out_rows, source, session, number)
+    leaves = Leaves(found.tree, found.kernel, tuple(leaf for some in fitted for leaf in some.leaves))
+    left_out = in_order(candidate, fitted)
+    converged = candidate.trained.converged and all(some.converged for some in fitted)
+    return replace(
+        candidate,
+        leaves=leaves,
+        left_out=left_out,
+        trained=replace(candidate.trained, converged=converged),
+        seconds=candidate.seconds + time.monotonic() - began,
+    )
+
+
+def _fitted(
+    tree: Tree,
+    task: LeafTask,
+    kernel: Kernel,
+    left_out: RowNumbers,
+    source: BlockSource,
+    session: Session,
+    number: int,
+    start: Sequence[Leaf] | None = None,
+) -> list[FittedLeaves]:
+    """All leaves, some at a time; those that an earlier run finished are not fitted again."""
+    groups = batched(range(tree.n_leaves), TOGETHER)
+    memory = session.checkpoint.leaves(f"leaves of member {number}", kernel, session.head.n_functions)
+    found = memory.recall()
+    missing = groups[len(found) :]
+    if missing:
+        buckets = source.bucketed(tree.leaf_of, tree.n_leaves)
+        work = partial(fitted_leaves, task=task, kernel=kernel, left_out=np.sort(left_out), start=start)
+        results = buckets.map(work, missing)
+        for result in session.workers.watched(results, TOGETHER * LEAF_ROWS, len(missing) * TOGETHER * LEAF_ROWS):
+            found.append(result)
+            memory.keep(found)
+    return found
+
+
+def in_order(candidate: Candidate, fitted: Sequence[FittedLeaves]) -> Cavities:
+    """What the leaves say of the rows left out, in the order of the candidate's."""
+    numbers = np.concatenate([leaves.numbers for leaves in fitted])
+    joined = Cavities.joined(leaves.left_out for leaves in fitted)
+    order = np.argsort(numbers)[np.argsort(np.argsort(candidate.left_out_rows))]
+    return candidate.left_out._replace(mean=joined.mean[order], variance=joined.variance[order])
+
+
+def leaf_task(candidate: Candidate, base: Kernel, session: Session, number: int) -> LeafTask:
+    """What all leaves of a member have in common."""
+    problem, trained = candidate.problem, candidate.trained
+    views = problem.both(LEAF_ROWS, trained.before, trained.functions)
+    seed = session.checkpoint.seed(session.settings.seed)
+    return LeafTask(
+        views["before"],
+        views["final"],
+        session.head,
+        session.settings.likelihood,
+        base,
+        int(np.random.default_rng([seed, number]).integers(2**31)),
+        copied=bool(session.repetition.copied),
+    )
+
+
+def _distances(candidate: Candidate) -> LengthScaled | None:
+    """The part of a member's kernel that local models have, too; None if it has no length-scales."""
+    kernel = getattr(candidate.problem.features, "kernel", None)
+    parts = kernel.kernels if isinstance(kernel, Sum) else [kernel]
+    return next((part for part in parts if isinstance(part, LengthScaled)), None)
+
+
+def batched(leaves: Sequence[int], size: int) -> list[Sequence[int]]:
+    """Cut into parts of so many."""
+    return [leaves[first : first + size] for first in range(0, len(leaves), size)]
+
+
+def _next(place: Place, axis: int, step: int) -> Place | None:
+    there = list(place)
+    there[axis] += step
+    return (there[0], there[1]) if 0 <= there[axis] < len((SCALES, VARIANCES)[axis]) else None

@@ -1,0 +1,295 @@
+"""Inference: local models, in some leaves of a tree, on top of a fitted member (D30).
+
+The functions here see the rows of a few leaves and are pure, so that leaves can be fitted wherever their rows lie. What
+the member below says of these rows is the prior mean of the local models; features are computed once.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from bayesvm.core.cavities import Cavities, RowMarginals, block_marginals
+from bayesvm.core.features import InducingFeatures
+from bayesvm.core.heads import Head
+from bayesvm.core.kernels import Kernel
+from bayesvm.core.latent import Block, LatentFunction, View
+from bayesvm.core.leaves import Leaf
+from bayesvm.core.likelihoods import Likelihood
+from bayesvm.core.linalg import Array, JitterWarning
+from bayesvm.core.posterior import CompactGaussian
+from bayesvm.core.stacks import Ascended, Posteriors, Stack, StackProblem, ascended, natural, padded
+from bayesvm.core.workspace import Workspace
+from bayesvm.data.blas import one_blas_thread
+from bayesvm.data.blocks import BucketRows, RowNumbers
+from bayesvm.data.workers import quiet_overflow
+from bayesvm.inference.inducing import seeds
+
+MOST_POINTS, ROWS_PER_POINT = 150, 2.6  # of a leaf
+UPDATES, ENOUGH = 50, 1e-3  # at most; nats per row that may be left
+FOLD_SHARE, REFIT_UPDATES = 0.1, 1  # of a leaf's rows that are left out together, and updates after that
+MODELS_AT_ONCE = 8
+
+
+class Below(NamedTuple):
+    """What the member says of rows, a column for each function: with them, and without each of them (D10)."""
+
+    mean: Array
+    explained: Array
+    mean_without: Array
+    explained_without: Array
+    variance_without: Array  # with the residual, which local models put themselves in the place of
+
+
+@dataclass(frozen=True)
+class LeafTask:
+    """What is the same for all leaves. ``before`` and ``final`` are views of the member below."""
+
+    before: View
+    final: View
+    head: Head
+    likelihood: Likelihood
+    kernel: Kernel  # for distances between rows; that of local models is a multiple of it
+    seed: int
+    copied: bool  # whether equal rows are copies, which leave together
+
+    def below(self, block: Block) -> Below:
+        """What the member says of these rows."""
+        if self.copied:
+            equal = _equal(block)
+            block = block._replace(weight=np.bincount(equal, block.weights)[equal])
+        rows = block_marginals(
+            [block], Workspace(), before=self.before, final=self.final, head=self.head, likelihood=self.likelihood
+        )
+        left = rows.left_out(slice(None), np.zeros((0, 0)))
+        without = ([row.mean for row in left], [r.at.explained / r.share for r in left], [r.variance for r in left])
+        return Below(rows.mean, rows.explained, *map(np.column_stack, without))
+
+
+@dataclass(frozen=True)
+class LeafRows:
+    """The rows of a leaf with all that does not depend on the kernel of local models."""
+
+    task: LeafTask
+    leaf: int
+    block: Block
+    numbers: RowNumbers
+    below: Below
+    points: Array
+
+    @classmethod
+    def of(cls, rows: BucketRows, task: LeafTask) -> LeafRows:
+        """Where the points of the leaf lie, and what the member below says."""
+        block = rows.block._replace(X=np.asarray(rows.block.X, np.float64))
+        n_points = int(min(MOST_POINTS, max(1, len(block.y) / ROWS_PER_POINT)))
+        rng = np.random.default_rng([task.seed, rows.bucket])
+        points = seeds(block.X, block.weights, n_points, rng, task.kernel)
+        return cls(task, rows.bucket, block, rows.numbers, task.below(block), points.astype(np.float32))
+
+    @cached_property
+    def equal(self) -> npt.NDArray[np.intp]:
+        """A number for every row; copies have the same."""
+        return _equal(self.block) if self.task.copied else np.arange(len(self.block.y))
+
+
+@dataclass(frozen=True)
+class TrainedLeaves:
+    """Some leaves with one kernel, and where training ended for each of the head's functions."""
+
+    rows: Sequence[LeafRows]
+    features: Sequence[InducingFeatures]
+    stack: Stack
+    ends: Sequence[Ascended]
+
+    @classmethod
+    def of(cls, rows: Sequence[LeafRows], kernel: Kernel, start: Sequence[Leaf] | None = None) -> TrainedLeaves:
+        """Coordinate ascent from the prior, or from earlier models of these leaves, whose points stay."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", JitterWarning)
+            features = [
+                local_features(kernel, mine.points) if start is None else start[mine.leaf].features for mine in rows
+            ]
+        stack, task = _stack(rows, features), rows[0].task
+        ends = []
+        for number in range(task.head.n_functions):
+            problem = StackProblem(stack, task.head, task.likelihood, number)
+            begin = Posteriors.prior(len(rows), stack.phi.shape[2])
+            if start is not None:
+                begin = _as_posteriors([start[mine.leaf].functions[number] for mine in rows], stack.phi.shape[2])
+            ends.append(ascended(problem, begin, UPDATES, ENOUGH))
+        return cls(rows, features, stack, ends)
+
+    @cached_property
+    def final(self) -> list[Posteriors]:
+        """Of each function, the prior times the rows' sites."""
+        return [end.settled() for end in self.ends]
+
+    @property
+    def converged(self) -> bool:
+        """Whether little is left to be gained in all leaves."""
+        return all(bool(end.converged.all()) for end in self.ends)
+
+    def leaves(self) -> list[Leaf]:
+        """What predictions need."""
+        found = []
+        for i, features in enumerate(self.features):
+            own = slice(0, features.n_weights)
+            functions = (
+                LatentFunction(k, 0.0, CompactGaussian(q.mean[i, own], q.root[i, own, own].astype(np.float32)))
+                for k, q in enumerate(self.final)
+            )
+            found.append(Leaf(features, tuple(functions)))
+        return found
+
+    def cavities(self) -> Cavities:
+        """Every row left out of its leaf and of the member below, the sites of all others held: quick, but rosy."""
+        stack, columns = self.stack, []
+        there = np.flatnonzero(_present(self.rows, stack).ravel())
+        for number, (end, q) in enumerate(zip(self.ends, self.final, strict=True)):
+            mean, explained = stack.marginals(q, number)
+            of_rows = (end.at.precision, end.at.linear, mean, explained, stack.prior_mean[:, :, number])
+            columns.append([array.ravel()[there] for array in (*of_rows, stack.residual, np.zeros(mean.shape))])
+        marginals = RowMarginals(*(np.column_stack(column) for column in zip(*columns, strict=True)))
+        left = marginals.left_out(slice(None), np.zeros((0, 0)))
+        below = Below(*map(np.concatenate, zip(*(rows.below for rows in self.rows), strict=True)))
+        mean = np.column_stack([row.mean for row in left]) + below.mean_without - below.mean
+        variance = np.column_stack([row.variance for row in left]) + below.explained_without
+        y, weight = (np.concatenate(c) for c in zip(*((r.block.y, r.block.weights) for r in self.rows), strict=True))
+        return Cavities(mean, variance, y, weight)
+
+    def refitted(self, which: Sequence[RowNumbers]) -> list[Cavities]:
+        """These rows of each leaf as models see them that were fitted without them, a tenth of the leaf at a time.
+
+        When many points serve few rows, the sites of the others change as a row leaves, so that D10 is too rosy there.
+        """
+        found = [_to_be_found(rows, mine) for rows, mine in zip(self.rows, which, strict=True)]
+        folds = [
+            (i, held)
+            for i, (rows, mine) in enumerate(zip(self.rows, which, strict=True))
+            for held in _folds(rows, mine)
+        ]
+        for first in range(0, len(folds), MODELS_AT_ONCE):
+            self._refit(folds[first : first + MODELS_AT_ONCE], which, found)
+        return found
+
+    def _refit(
+        self, folds: Sequence[tuple[int, RowNumbers]], which: Sequence[RowNumbers], found: Sequence[Cavities]
+    ) -> None:
+        """The folds, each a leaf and places among the rows that are left out of it, side by side."""
+        leaf = np.array([i for i, _ in folds])
+        part, task = self.stack.take(leaf), self.rows[0].task
+        kept = part.weight.copy()
+        for row, (i, places) in zip(kept, folds, strict=True):
+            out = np.isin(self.rows[i].equal, self.rows[i].equal[which[i][places]])
+            row[: len(out)][out] = 0.0
+        rest = part.weighted(kept)
+        for number, end in enumerate(self.ends):
+            problem, at = StackProblem(rest, task.head, task.likelihood, number), end.at.take(leaf)
+            q = Posteriors.of(*natural(part.phi, at.precision * (kept > 0), at.linear * (kept > 0)))
+            for _ in range(REFIT_UPDATES):
+                q = Posteriors.of(*problem.evaluated(q).target)
+            mean, explained = rest.marginals(q, number)
+            for j, (i, places) in enumerate(folds):
+                rows, below = which[i][places], self.rows[i].below
+                shift = below.mean_without[rows, number] - below.mean[rows, number]
+                found[i].mean[places, number] = mean[j, rows] + shift
+                variance = explained[j, rows] + part.residual[j, rows] + below.explained_without[rows, number]
+                found[i].variance[places, number] = variance
+
+
+class FittedLeaves(NamedTuple):
+    """Some leaves, and what they say of rows that were left out, with the numbers of these rows."""
+
+    leaves: list[Leaf]
+    left_out: Cavities
+    numbers: RowNumbers
+    converged: bool
+
+
+def fitted_leaves(
+    rows: Sequence[BucketRows],
+    *,
+    task: LeafTask,
+    kernel: Kernel,
+    left_out: RowNumbers,
+    start: Sequence[Leaf] | None = None,
+) -> FittedLeaves:
+    """The local models of some leaves; rows of the rising numbers ``left_out`` are predicted without them."""
+    with one_blas_thread(), quiet_overflow():
+        trained = TrainedLeaves.of([LeafRows.of(mine, task) for mine in rows], kernel, start)
+        which = [np.flatnonzero(_among(mine.numbers, left_out)) for mine in rows]
+        numbers = np.concatenate([mine.numbers[chosen] for mine, chosen in zip(rows, which, strict=True)])
+        return FittedLeaves(trained.leaves(), Cavities.joined(trained.refitted(which)), numbers, trained.converged)
+
+
+def local_features(kernel: Kernel, points: Array) -> InducingFeatures:
+    """The features of a leaf, whitened in single precision as they are trained and kept."""
+    features = InducingFeatures.build(kernel, points.astype(np.float64), np.float32)
+    return replace(features, inducing_points=points, whitening=features.whitening.astype(np.float32))
+
+
+def _stack(rows: Sequence[LeafRows], features: Sequence[InducingFeatures]) -> Stack:
+    most, widest = max(len(mine.block.y) for mine in rows), max(of.n_weights for of in features)
+    phi = np.zeros((len(rows), most, widest), np.float32)
+    residual = []
+    for own, mine, of in zip(phi, rows, features, strict=True):
+        found, prior_variance = of.prepared(None, np.float32)(mine.block.X, Workspace())
+        own[: len(found), : of.n_weights] = found
+        explained = np.einsum("ij,ij->i", found, found, dtype=np.float64)
+        residual.append(np.zeros(len(found)) if prior_variance is None else np.maximum(prior_variance - explained, 0.0))
+    return Stack(
+        phi,
+        padded(residual, most),
+        padded([mine.below.mean for mine in rows], most),
+        padded([mine.block.y for mine in rows], most),
+        padded([mine.block.weights for mine in rows], most),
+    )
+
+
+def _as_posteriors(functions: Sequence[LatentFunction], width: int) -> Posteriors:
+    """Those of earlier leaves, padded by the prior."""
+    start = Posteriors.prior(len(functions), width)
+    precision, linear = start.precision.copy(), start.linear.copy()
+    for i, function in enumerate(functions):
+        q = function.posterior
+        if isinstance(q, CompactGaussian):
+            own = slice(0, len(q.mean))
+            natural_parameters = q.full().natural
+            precision[i, own, own], linear[i, own] = natural_parameters.precision, natural_parameters.linear
+    return Posteriors.of(precision, linear)
+
+
+def _present(rows: Sequence[LeafRows], stack: Stack) -> npt.NDArray[np.bool_]:
+    """Which rows of a stack are rows of a leaf, and not there to fill it up."""
+    lengths = np.array([len(mine.block.y) for mine in rows])
+    return np.asarray(np.arange(stack.phi.shape[1]) < lengths[:, None])
+
+
+def _folds(rows: LeafRows, which: RowNumbers) -> list[RowNumbers]:
+    """The rows left out, by their places, in folds of at most a tenth of the leaf; copies share a fold."""
+    rng = np.random.default_rng([rows.task.seed, rows.leaf, 1])
+    n_folds = max(1, int(np.ceil(len(which) / max(1.0, FOLD_SHARE * len(rows.block.y)))))
+    fold = rng.permutation(int(rows.equal.max()) + 1)[rows.equal[which]] % n_folds
+    return [held for held in (np.flatnonzero(fold == number) for number in range(n_folds)) if len(held)]
+
+
+def _to_be_found(rows: LeafRows, which: RowNumbers) -> Cavities:
+    shape = len(which), rows.task.head.n_functions
+    return Cavities(np.empty(shape), np.empty(shape), rows.block.y[which], rows.block.weights[which])
+
+
+def _among(numbers: RowNumbers, rising: RowNumbers) -> npt.NDArray[np.bool_]:
+    place = np.minimum(np.searchsorted(rising, numbers), len(rising) - 1)
+    return np.asarray(rising[place] == numbers)
+
+
+def _equal(block: Block) -> npt.NDArray[np.intp]:
+    """A number for every row; rows with the same inputs and target have the same."""
+    rows = np.column_stack([block.X, block.y])
+    return np.unique(rows, axis=0, return_inverse=True)[1].ravel().astype(np.intp)
