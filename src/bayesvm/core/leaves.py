@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +20,29 @@ from bayesvm.core.linalg import Array
 from bayesvm.core.workspace import Workspace
 
 Codes = npt.NDArray[np.intp]
+LARGEST_TIER = 63  # splits: six levels
+
+
+@dataclass(frozen=True)
+class Tier:
+    """Some splits of a tree that hang together, so that one matrix product answers all of them.
+
+    Children are places among the splits, or complements of places among the ``ends``.
+    """
+
+    splits: Codes
+    below: Codes
+    above: Codes
+    ends: Codes
+
+    def ends_of(self, is_below: npt.NDArray[np.bool_]) -> Codes:
+        """Where rows come out, from the answers of all splits."""
+        at, rows = np.zeros(len(is_below), np.intp), np.arange(len(is_below))
+        while len(rows):
+            here = at[rows]
+            at[rows] = np.where(is_below[rows, here], self.below[here], self.above[here])
+            rows = rows[at[rows] >= 0]
+        return self.ends[~at]
 
 
 @dataclass(frozen=True)
@@ -42,18 +66,37 @@ class Tree:
     def leaf_of(self, X: Array) -> Codes:
         """The number of the leaf that each row falls into."""
         leaf = np.zeros(len(X), np.intp)
-        if not len(self.thresholds):
-            return leaf
-        waiting: list[tuple[int, Codes]] = [(0, np.arange(len(X)))]
+        waiting = [(0, np.arange(len(X)))] if len(self.thresholds) else []
         while waiting:
-            split, rows = waiting.pop()
-            is_below = X[rows] @ self.directions[split] <= self.thresholds[split]
-            for child, mine in ((int(self.below[split]), rows[is_below]), (int(self.above[split]), rows[~is_below])):
+            root, rows = waiting.pop()
+            tier = self._tiers[root]
+            end = tier.ends_of(X[rows] @ self.directions[tier.splits].T <= self.thresholds[tier.splits])
+            order = np.argsort(end, kind="stable")
+            present, first = np.unique(end[order], return_index=True)
+            for child, mine in zip(present.tolist(), np.split(rows[order], first[1:]), strict=True):
                 if child < 0:
                     leaf[mine] = ~child
-                elif len(mine):
+                else:
                     waiting.append((child, mine))
         return leaf
+
+    @cached_property
+    def _tiers(self) -> dict[int, Tier]:
+        """The splits below the root that are asked together, and so on for those where they end."""
+        found, waiting = dict[int, Tier](), [0]
+        while waiting:
+            root = waiting.pop()
+            splits = [root]
+            for split in splits:  # grows while it is read: breadth first
+                children = [int(self.below[split]), int(self.above[split])]
+                splits += [child for child in children if child >= 0][: max(0, LARGEST_TIER - len(splits))]
+            place = {split: i for i, split in enumerate(splits)}
+            ends = [c for s in splits for c in (int(self.below[s]), int(self.above[s])) if c not in place]
+            number = {end: ~i for i, end in enumerate(ends)} | place
+            below, above = ([number[int(side[s])] for s in splits] for side in (self.below, self.above))
+            found[root] = Tier(*map(np.array, (splits, below, above, ends)))
+            waiting += [end for end in ends if end >= 0]
+        return found
 
     @classmethod
     def grown(cls, rows: Array, unit: Array, n_leaves: int) -> Tree:

@@ -1,7 +1,7 @@
 """Core: a fitted model as a weighted list of members, and what they say together (D25).
 
-One member is an ordinary model; several are a committee, whose predictions are averaged. A member may have leaves: local
-models on top of its mean (D30).
+One member is an ordinary model; several are a committee, whose predictions are averaged. A member may have leaves:
+local models on top of its mean (D30).
 """
 
 from __future__ import annotations
@@ -18,6 +18,10 @@ from bayesvm.core.latent import Block, LatentFunction, Moments, View
 from bayesvm.core.leaves import Leaves
 from bayesvm.core.linalg import Array
 from bayesvm.core.workspace import Workspace
+
+
+BASE_ROWS = 4_096  # of a block for leaves, which is large, that the model below them sees at a time
+ROWS_FOR_LEAVES = 32_768  # in a block, so that a leaf has some of them
 
 
 @dataclass(frozen=True)
@@ -63,10 +67,12 @@ class MemberView:
             return self.view.moments(self._scaled(blocks), workspace)
         parts = []
         for block in self._scaled(blocks):
-            workspace.reset()
-            found = [(at.mean, at.explained) for at in self.view.marginals(block.X, workspace)]
-            mean, explained = (np.column_stack(column) for column in zip(*found, strict=True))
-            parts.append((np.array(block.X), mean, explained))
+            X = np.array(block.X)
+            for first in range(0, len(X), BASE_ROWS):
+                some = X[first : first + BASE_ROWS]
+                workspace.reset()
+                found = [(at.mean, at.explained) for at in self.view.marginals(some, workspace)]
+                parts.append((some, *(np.column_stack(column) for column in zip(*found, strict=True))))
         return self.leaves.moments(*map(np.concatenate, zip(*parts, strict=True)))
 
     def _scaled(self, blocks: Iterable[Block]) -> Iterable[Block]:
@@ -97,10 +103,9 @@ class MemberViews:
         """Of the widest feature map."""
         return max(len(member.view.coordinates[0].mean) for member in self.views)
 
-    @property
-    def local(self) -> bool:
-        """Whether some member has leaves, which many rows at a time suit better."""
-        return any(member.leaves is not None for member in self.views)
+    def block_rows(self, usual: int) -> int:
+        """How many rows a block should have: more than usual where members have leaves."""
+        return usual if all(member.leaves is None for member in self.views) else ROWS_FOR_LEAVES
 
     def moments(self, blocks: Iterable[Block], workspace: Workspace) -> list[MemberMoments]:
         """What each member says of the rows of some blocks."""

@@ -23,7 +23,7 @@ SMALLEST_HALF = 40  # of a matrix that is inverted by halves
 
 
 class Posteriors(NamedTuple):
-    """``N(mean, root rootᵀ)`` of every model, from ``P`` and ``h`` in natural parameters; the root is in single precision."""
+    """``N(mean, root rootᵀ)`` of every model, from ``P`` and ``h``; the root is in single precision."""
 
     precision: Array  # models × M × M
     linear: Array  # models × M

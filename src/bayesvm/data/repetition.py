@@ -140,6 +140,15 @@ def _hashes(block: Block) -> Hashes:
     return _hash(block.X) + _hash(block.y[:, None], 1)
 
 
+def equal_rows(values: npt.NDArray[Any]) -> tuple[RowNumbers, RowNumbers]:
+    """The first of all rows that are equal, for every kind of row in rising order, and the kind of each row."""
+    _, first, kind = np.unique(_hash(values), return_index=True, return_inverse=True)
+    rising = np.argsort(first)
+    rank = np.empty_like(rising)
+    rank[rising] = np.arange(len(rising))
+    return first[rising], rank[kind]
+
+
 def _hash(values: npt.NDArray[Any], first: int = 3) -> Hashes:
     doubles = np.add(values, 0.0, dtype=np.float64)  # -0 becomes 0
     return np.asarray(_mixed(doubles.view(np.uint64), first).sum(axis=1))

@@ -70,7 +70,7 @@ class PredictingClassifier(ClassifierMixin, BaseEstimator):
             return what(parts)
 
         with Workers(jobs(self.n_jobs)) as workers:
-            rows = block_rows(views.n_weights, self.n_features_in_)
+            rows = views.block_rows(block_rows(views.n_weights, self.n_features_in_))
             if isinstance(X, Table):
                 yield from map_table(table_to_predict(self, X), work, fitted.scaler, workers, rows)
             else:

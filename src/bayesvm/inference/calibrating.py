@@ -34,6 +34,7 @@ class Candidate:
     left_out_rows: RowNumbers
     seconds: float
     leaves: Leaves | None = None
+    whole: bool = True  # whether it was trained on all rows
 
 
 def calibrated(

@@ -27,7 +27,7 @@ from bayesvm.data.repetition import Repetition, group_weights, repetition
 from bayesvm.data.stopping import Stopped
 from bayesvm.inference.calibrating import Candidate, calibrated
 from bayesvm.inference.fitted import Fitted
-from bayesvm.inference.leaves import FEWEST_ROWS, Found, find_leaves, with_leaves
+from bayesvm.inference.leaves import FEWEST_ROWS, Found, base_rows, find_leaves, with_leaves
 from bayesvm.inference.problem import Problem
 from bayesvm.inference.session import Listeners, NoCheckpoint, Prepared, Session, TrainingRows, working
 from bayesvm.inference.settings import Settings
@@ -132,48 +132,53 @@ def _trained_members(
     The first decides whether members get local models. If not, they may get more inducing points.
     """
     members = [prepared, *prepared.others]
-    found = [trained_candidate(model, raw.scaled(prepared.scaler), prepared, session, inference=inference)]
-    leaves = None
-    if prepared.weight is None and prepared.report is not None:
-        leaves, said = _local_models(found[0], prepared, raw, session)
-        if said:
-            report = replace(prepared.report, chosen=(*prepared.report.chosen, said))
-            prepared = replace(prepared, report=report)
-        if leaves is None and not session.clock.over():
-            reached = replace(members[0], functions=found[0].trained.functions)
-            if larger := model.enlarged([reached, *members[1:]], raw, session):
-                members = larger
-                found = [trained_candidate(model, raw.scaled(prepared.scaler), larger[0], session, enlarged=True)]
-    for number, member in enumerate(members[1:], 1):
-        if session.clock.over() and prepared.weight is None:
+    leaves, found = None, list[Candidate]()
+    if _may_be_local(raw, prepared, session):
+        base = trained_base(model, raw.scaled(prepared.scaler), prepared, session, 0)
+        leaves, said = _local_models(base, raw.scaled(prepared.scaler), session)
+        prepared = replace(prepared, report=None if prepared.report is None else prepared.report.with_reason(said))
+        reached = replace(members[0], functions=base.trained.functions)
+        members = model.enlarged([reached, *members[1:]], raw, session) or [reached, *members[1:]]
+        if leaves is not None or (base.whole and members[0] is reached):
+            found = [base]
+    for number, member in enumerate(members[len(found) :], len(found)):
+        if found and session.clock.over() and prepared.weight is None:
             break
-        found.append(trained_candidate(model, raw.scaled(member.scaler), member, session, number, inference=inference))
+        train = trained_candidate if leaves is None else trained_base
+        found.append(train(model, raw.scaled(member.scaler), member, session, number, inference=inference))
     if leaves is not None:
         found = [_with_leaves(candidate, leaves, raw, session, number) for number, candidate in enumerate(found)]
     return _on_common_rows(found), prepared
 
 
-def _with_leaves(candidate: Candidate, of_first: Found, raw: BlockSource, session: Session, number: int) -> Candidate:
-    """The member with local models, of which each member has its own kind."""
-    source = raw.scaled(candidate.prepared.scaler)
-    found = of_first if number == 0 else find_leaves(candidate, source, session, number)
-    return (
-        candidate if found is None or session.clock.over() else with_leaves(candidate, found, source, session, number)
-    )
-
-
-def _local_models(first: Candidate, prepared: Prepared, raw: BlockSource, session: Session) -> tuple[Found | None, str]:
-    """What local models of the first member are like, if there are to be some (D30); and what the report says of it."""
+def _may_be_local(raw: BlockSource, prepared: Prepared, session: Session) -> bool:
+    """Whether local models are to be tried: they need a kernel that was tuned, and rows enough."""
     local = session.settings.local
-    if not local or (local == "auto" and raw.n_rows < FEWEST_ROWS) or session.clock.over():
-        return None, ""
-    found = find_leaves(first, raw.scaled(prepared.scaler), session, 0)
+    enough = bool(local) if local != "auto" else raw.n_rows >= FEWEST_ROWS
+    return enough and prepared.weight is None and prepared.report is not None and not session.clock.over()
+
+
+def _local_models(base: Candidate, source: BlockSource, session: Session) -> tuple[Found | None, str]:
+    """What local models of the first member are like, if there are to be some (D30); and what the report says of it."""
+    found = find_leaves(base, source, session, 0)
     if found is None:
-        return None, ""
+        return None, "Local models need a kernel with length-scales, so there are none."
     gain = f"{found.gained:.4f} ± {found.error:.4f}"
-    if local == "auto" and not found.worth_having:
+    if session.settings.local == "auto" and not found.worth_having:
         return None, f"Local models would gain {gain}, so there are none."
     return found, f"Local models in {found.tree.n_leaves:,} leaves gain {gain}."
+
+
+def _with_leaves(candidate: Candidate, of_first: Found, raw: BlockSource, session: Session, number: int) -> Candidate:
+    """The member with local models, of which each member has its own kind."""
+    source, found = raw.scaled(candidate.prepared.scaler), of_first if number == 0 else None
+    with suppress(Stopped):
+        if found is None and not session.clock.over():
+            found = find_leaves(candidate, source, session, number, of_first.place)
+        if found is not None and not session.clock.over():
+            return with_leaves(candidate, found, source, session, number)
+    session.clock.stop.settle()
+    return candidate
 
 
 def _on_common_rows(candidates: list[Candidate]) -> list[Candidate]:
@@ -255,17 +260,42 @@ def trained_candidate(
     number: int = 0,
     *,
     inference: str | None = None,
-    enlarged: bool = False,
 ) -> Candidate:
     """Steps 3 and 4: the posteriors of all functions, and each row left out of them."""
+    return _trained(model, source, source, prepared, session, f"training of member {number}", inference)
+
+
+def trained_base(
+    model: FeatureModel,
+    source: BlockSource,
+    prepared: Prepared,
+    session: Session,
+    number: int,
+    *,
+    inference: str | None = None,
+) -> Candidate:
+    """The same for a member that may get local models, from no more rows than it needs."""
+    part = base_rows(source, session)
+    return _trained(model, source, part, prepared, session, f"training of member {number}, base", inference)
+
+
+def _trained(
+    model: FeatureModel,
+    source: BlockSource,
+    part: BlockSource,
+    prepared: Prepared,
+    session: Session,
+    name: str,
+    inference: str | None,
+) -> Candidate:
     began = time.monotonic()
-    problem = session.problem(prepared.features, source)
-    plan = session.plan(source)
+    problem = session.problem(prepared.features, part)
+    plan = session.plan(part)
     plan = replace(plan, inference=inference or plan.inference)
-    name = f"training of member {number}" + (", enlarged" if enlarged else "")
-    trained = model.train(problem, source, plan, prepared, session, name)
+    trained = model.train(problem, part, plan, prepared, session, name)
     left_out, rows = _left_out(model, problem, source, trained, session)
-    return Candidate(prepared, problem, trained, left_out, rows, time.monotonic() - began)
+    whole = part.n_rows == source.n_rows
+    return Candidate(prepared, problem, trained, left_out, rows, time.monotonic() - began, whole=whole)
 
 
 def train_all(

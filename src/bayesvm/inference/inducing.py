@@ -17,6 +17,7 @@ from bayesvm.core.linalg import Array
 from bayesvm.core.workspace import Workspace
 from bayesvm.data.blas import one_blas_thread
 from bayesvm.data.blocks import BlockSource, HeldRows, at_most
+from bayesvm.data.repetition import equal_rows
 
 HOW = ("kmeans", "random", "greedy", "gmm")
 
@@ -86,11 +87,12 @@ def seeds(rows: Array, weight: Array, n_points: int, rng: np.random.Generator, k
     For many small models, which need no better points, and for which k-means would take longer than the fit. In every
     round some rows are drawn together, with ``p(x) ∝ ω d(x, chosen)²``.
     """
-    distinct, which = np.unique(rows, axis=0, return_inverse=True)
+    first, which = equal_rows(rows)
+    distinct = rows[first]
     if n_points >= len(distinct):
         return distinct
     scaled = (distinct - distinct.mean(axis=0)) / _unit(distinct, kernel)
-    summed = np.bincount(which.ravel(), weight)
+    summed = np.bincount(which, weight)
     chosen, squares = list[int](), np.einsum("ij,ij->i", scaled, scaled)
     norms = squares.copy()
     while len(chosen) < n_points:

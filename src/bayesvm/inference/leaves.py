@@ -22,7 +22,7 @@ from bayesvm.core.latent import Block
 from bayesvm.core.leaves import Leaf, Leaves, Tree
 from bayesvm.core.linalg import Array, NotFiniteError, NotPositiveDefiniteError
 from bayesvm.data.blas import one_blas_thread
-from bayesvm.data.blocks import BlockSource, BucketRows, HeldRows, RowNumbers, at_most, most_held
+from bayesvm.data.blocks import BlockSource, BucketRows, Buckets, RowNumbers, at_most, most_held
 from bayesvm.data.stopping import Stopped
 from bayesvm.data.workers import Workers
 from bayesvm.inference.calibrating import Candidate
@@ -31,8 +31,9 @@ from bayesvm.inference.local import FittedLeaves, LeafRows, LeafTask, TrainedLea
 from bayesvm.inference.session import Session
 
 LEAF_ROWS = 400
-TOGETHER, PROBED_TOGETHER = 8, 4  # leaves that are fitted side by side
+TOGETHER, PROBED_TOGETHER = 4, 3  # leaves that are fitted side by side
 FEWEST_ROWS = 4_000  # of a table, below which leaves are not tried unless somebody asks for them
+BASE_ROWS = 2**15  # that show the mean below local models well enough
 TREE_ROWS = 2**17  # of the sample that the tree is grown from
 PROBED = 12  # leaves that decide
 SCALES = (1.0, 0.6, 0.36, 0.22, 0.13)  # times the length-scales of the member below
@@ -52,6 +53,8 @@ class Found:
     kernel: Kernel
     gained: float
     error: float  # the standard error of that
+    place: Place
+    buckets: Buckets | None = None  # all rows by leaf, where they have been sorted already
 
     @property
     def worth_having(self) -> bool:
@@ -82,7 +85,7 @@ class Probe:
         kernel = self.kernel(place)
         return list(self.workers.map(lambda rows, _: TrainedLeaves.of(rows, kernel), self.rows))
 
-    def best(self) -> tuple[Place, list[TrainedLeaves]]:
+    def best(self, here: Place) -> tuple[Place, list[TrainedLeaves]]:
         """The lowest loss at fixed sites that steps along either axis reach."""
         tried: dict[Place, tuple[float, list[TrainedLeaves]]] = {}
 
@@ -95,7 +98,7 @@ class Probe:
                     tried[place] = np.inf, []
             return tried[place][0]
 
-        here, moved = FIRST, True
+        moved = True
         while moved:
             moved = False
             for axis, step in ((1, 1), (1, -1), (0, 1), (0, -1)):
@@ -133,8 +136,13 @@ class Probe:
         return mean, float(np.linalg.norm(share * (gained - mean)))
 
 
-def find_leaves(candidate: Candidate, source: BlockSource, session: Session, number: int) -> Found | None:
-    """The tree and the kernel of local models on a member; None if its kernel has no length-scales."""
+def find_leaves(
+    candidate: Candidate, source: BlockSource, session: Session, number: int, first: Place = FIRST
+) -> Found | None:
+    """The tree and the kernel of local models on a member; None if its kernel has no length-scales.
+
+    ``first`` is where the search for the kernel begins.
+    """
     base = _distances(candidate)
     if base is None:
         return None
@@ -152,11 +160,11 @@ def find_leaves(candidate: Candidate, source: BlockSource, session: Session, num
         probed = np.sort(rng.permutation(tree.n_leaves)[:PROBED]).tolist()
         work = partial(_rows_of, task=task)
         probe = Probe(list(buckets.map(work, batched(probed, PROBED_TOGETHER))), base, session.workers)
-        place, trained = probe.best()
+        place, trained = probe.best(first)
         gained, error = probe.gain(trained)
-        if held.n_rows < source.n_rows:
-            tree = _grown(rows, unit, source.n_rows)
-    return Found(tree, probe.kernel(place), gained, error)
+        if held.n_rows == source.n_rows:
+            return Found(tree, probe.kernel(place), gained, error, place, buckets)
+        return Found(_grown(rows, unit, source.n_rows), probe.kernel(place), gained, error, place)
 
 
 def _rows_of(rows: Sequence[BucketRows], *, task: LeafTask) -> list[LeafRows]:
@@ -165,6 +173,14 @@ def _rows_of(rows: Sequence[BucketRows], *, task: LeafTask) -> list[LeafRows]:
 
 def _grown(rows: Array, unit: Array, n_rows: int) -> Tree:
     return Tree.grown(rows, unit, max(2, round(n_rows / LEAF_ROWS)))
+
+
+def base_rows(source: BlockSource, session: Session) -> BlockSource:
+    """The rows that a member is trained on which may get local models: these resolve what more rows would show."""
+    if source.n_rows <= BASE_ROWS:
+        return source
+    seed = session.checkpoint.seed(session.settings.seed)
+    return source.subset(BASE_ROWS, np.random.default_rng([seed, BASE_ROWS]))
 
 
 def with_leaves(candidate: Candidate, found: Found, source: BlockSource, session: Session, number: int) -> Candidate:
@@ -178,7 +194,7 @@ def with_leaves(candidate: Candidate, found: Found, source: BlockSource, session
     if base is None:
         return candidate
     task = leaf_task(candidate, base, session, number)
-    fitted = _fitted(found.tree, task, found.kernel, candidate.left_out_rows, source, session, number)
+    fitted = _fitted(found, task, candidate.left_out_rows, source, session, number)
     leaves = Leaves(found.tree, found.kernel, tuple(leaf for some in fitted for leaf in some.leaves))
     left_out = in_order(candidate, fitted)
     converged = candidate.trained.converged and all(some.converged for some in fitted)
@@ -192,9 +208,8 @@ def with_leaves(candidate: Candidate, found: Found, source: BlockSource, session
 
 
 def _fitted(
-    tree: Tree,
+    found: Found,
     task: LeafTask,
-    kernel: Kernel,
     left_out: RowNumbers,
     source: BlockSource,
     session: Session,
@@ -202,18 +217,19 @@ def _fitted(
     start: Sequence[Leaf] | None = None,
 ) -> list[FittedLeaves]:
     """All leaves, some at a time; those that an earlier run finished are not fitted again."""
+    tree = found.tree
     groups = batched(range(tree.n_leaves), TOGETHER)
-    memory = session.checkpoint.leaves(f"leaves of member {number}", kernel, session.head.n_functions)
-    found = memory.recall()
-    missing = groups[len(found) :]
+    memory = session.checkpoint.leaves(f"leaves of member {number}", found.kernel, session.head.n_functions)
+    finished = memory.recall()
+    missing = groups[len(finished) :]
     if missing:
-        buckets = source.bucketed(tree.leaf_of, tree.n_leaves)
-        work = partial(fitted_leaves, task=task, kernel=kernel, left_out=np.sort(left_out), start=start)
+        buckets = found.buckets or source.bucketed(tree.leaf_of, tree.n_leaves)
+        work = partial(fitted_leaves, task=task, kernel=found.kernel, left_out=np.sort(left_out), start=start)
         results = buckets.map(work, missing)
         for result in session.workers.watched(results, TOGETHER * LEAF_ROWS, len(missing) * TOGETHER * LEAF_ROWS):
-            found.append(result)
-            memory.keep(found)
-    return found
+            finished.append(result)
+            memory.keep(finished)
+    return finished
 
 
 def in_order(candidate: Candidate, fitted: Sequence[FittedLeaves]) -> Cavities:
@@ -228,9 +244,10 @@ def leaf_task(candidate: Candidate, base: Kernel, session: Session, number: int)
     """What all leaves of a member have in common."""
     problem, trained = candidate.problem, candidate.trained
     views = problem.both(LEAF_ROWS, trained.before, trained.functions)
+    before = views["before"] if candidate.whole else None
     seed = session.checkpoint.seed(session.settings.seed)
     return LeafTask(
-        views["before"],
+        before,
         views["final"],
         session.head,
         session.settings.likelihood,

@@ -28,6 +28,7 @@ from bayesvm.core.stacks import Ascended, Posteriors, Stack, StackProblem, ascen
 from bayesvm.core.workspace import Workspace
 from bayesvm.data.blas import one_blas_thread
 from bayesvm.data.blocks import BucketRows, RowNumbers
+from bayesvm.data.repetition import equal_rows
 from bayesvm.data.workers import quiet_overflow
 from bayesvm.inference.inducing import seeds
 
@@ -49,9 +50,12 @@ class Below(NamedTuple):
 
 @dataclass(frozen=True)
 class LeafTask:
-    """What is the same for all leaves. ``before`` and ``final`` are views of the member below."""
+    """What is the same for all leaves. ``before`` and ``final`` are views of the member below.
 
-    before: View
+    Without ``before`` the member has learned from few of the rows, so that they need not be left out of it.
+    """
+
+    before: View | None
     final: View
     head: Head
     likelihood: Likelihood
@@ -61,6 +65,11 @@ class LeafTask:
 
     def below(self, block: Block) -> Below:
         """What the member says of these rows."""
+        if self.before is None:
+            seen = list(self.final.marginals(block.X, Workspace()))
+            columns = ([at.mean for at in seen], [at.explained for at in seen], [at.variance for at in seen])
+            mean, explained, variance = map(np.column_stack, columns)
+            return Below(mean, explained, mean, explained, variance)
         if self.copied:
             equal = _equal(block)
             block = block._replace(weight=np.bincount(equal, block.weights)[equal])
@@ -291,5 +300,4 @@ def _among(numbers: RowNumbers, rising: RowNumbers) -> npt.NDArray[np.bool_]:
 
 def _equal(block: Block) -> npt.NDArray[np.intp]:
     """A number for every row; rows with the same inputs and target have the same."""
-    rows = np.column_stack([block.X, block.y])
-    return np.unique(rows, axis=0, return_inverse=True)[1].ravel().astype(np.intp)
+    return equal_rows(np.column_stack([block.X, block.y]))[1]

@@ -49,6 +49,10 @@ class Report:
     climb: tuple[tuple[float, ...], ...] = ()
     kept: int | None = None
 
+    def with_reason(self, reason: str) -> Report:
+        """The report with one more sentence about what was chosen."""
+        return replace(self, chosen=(*self.chosen, reason))
+
     def __str__(self) -> str:
         failed = [f"{self.failed} kernels whose matrices failed were passed over."] if self.failed else []
         return "\n".join([HEADER, *map(str, self.trials), *self.chosen, *failed])
@@ -71,7 +75,7 @@ class TrialLog:
 
     def choose(self, reason: str) -> None:
         """Note what was chosen and why."""
-        self.report = replace(self.report, chosen=(*self.report.chosen, reason))
+        self.report = self.report.with_reason(reason)
 
     def fail(self, times: int = 1) -> None:
         """Note kernels whose matrices failed."""
