@@ -334,8 +334,8 @@ def test_held_features_have_the_gradient_of_plain_ones(y, head, labels, offsets,
     at, responses = view(features, offsets, posteriors, dtype), responses_of(posteriors, sums)
     kept = features.gradient(reduce(iadd, (loss_gradient(*part, at, link, responses) for part in parts)))
     for one, other in zip(kept, plain, strict=True):
-        if dtype == np.float64:
-            np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-9)
+        if dtype == np.float64:  # effects have roots of squared distances, whose rounding depends on the blocks
+            np.testing.assert_allclose(one, other, rtol=1e-7, atol=1e-7)
         assert np.vdot(one, other) > 0.99 * np.linalg.norm(one) * np.linalg.norm(other)
         assert np.linalg.norm(one) == pytest.approx(np.linalg.norm(other), rel=0.02)
 

@@ -294,17 +294,11 @@ def test_a_head_is_what_its_parameters_make(entry):
 
 
 def mixture(entry, n_rows=200):
-    """Three members, one of them on half of the rows."""
+    """Three members."""
     rows = [entry.rows(n_rows, seed) for seed in range(3)]
-    some = np.arange(0, n_rows, 2)
-    share = [np.full(n_rows, 0.6), np.full(n_rows, 0.4), np.full(len(some), 0.2)]
-    share[0][some], share[1][some] = 0.5, 0.3
     link = entry.head.fit_link(rows[0])
-    return link, [
-        MemberMoments(rows[0].mean, rows[0].variance, link, np.arange(n_rows), share[0]),
-        MemberMoments(rows[1].mean, rows[1].variance, link, np.arange(n_rows), share[1]),
-        MemberMoments(rows[2].mean[some], rows[2].variance[some], link, some, share[2]),
-    ]
+    pairs = zip(rows, (0.5, 0.3, 0.2), strict=True)
+    return link, [MemberMoments(each.mean, each.variance, link, share) for each, share in pairs]
 
 
 @every_head
@@ -318,9 +312,7 @@ def test_uncertainty_of_a_mixture_is_divided_into_its_parts(entry):
     assert (found["epistemic"] >= -1e-12).all()
     # The aleatoric part is the members' own, so what they disagree about is epistemic.
     alone = [entry.head.uncertainty_of([link])([MemberMoments(each.mean, each.variance, link)]) for each in parts]
-    own = np.zeros(200)
-    for part, each in zip(parts, alone, strict=True):
-        own[part.rows] += part.share * each["aleatoric"]
+    own = sum(part.share * each["aleatoric"] for part, each in zip(parts, alone, strict=True))
     np.testing.assert_allclose(found["aleatoric"], np.minimum(own, found["total"]))
 
 
@@ -333,7 +325,7 @@ def test_disagreement_between_members_is_epistemic(entry):
     first[0, 0] = 3.0
     gaps = []
     for other in (first, 0.5 * first, -first):
-        parts = [MemberMoments(m, known, link, np.array([0]), np.array([0.5])) for m in (first, other)]
+        parts = [MemberMoments(m, known, link, 0.5) for m in (first, other)]
         found = head.uncertainty_of([link])(parts)
         entropies = [entr(link.probabilities(m, known)).sum() for m in (first, other)]
         assert found["aleatoric"].item() == pytest.approx(np.mean(entropies), abs=1e-5)
@@ -375,7 +367,7 @@ def test_the_interval_has_95_per_cent_of_f():
     draws = m + np.sqrt(v) * np.random.default_rng(0).standard_normal((2, 200_000))
     low, high = np.quantile(norm.cdf(draws), [0.025, 0.975], axis=1)
     one = [MemberMoments(m, v, link)]
-    two = [MemberMoments(m, v, link, np.arange(2), np.full(2, share)) for share in (0.3, 0.7)]
+    two = [MemberMoments(m, v, link, share) for share in (0.3, 0.7)]
     for parts in (one, two):
         found = head.uncertainty_of([link])(parts)
         np.testing.assert_allclose(found["lower"], low, atol=0.005)
@@ -384,11 +376,11 @@ def test_the_interval_has_95_per_cent_of_f():
 
 def test_the_interval_of_members_that_disagree_covers_what_they_say():
     """Against the quantiles of draws from the mixture, on scales of f that differ by a factor of ten."""
-    head, rng, rows = Binary((0.5,)), np.random.default_rng(0), np.arange(1)
+    head, rng = Binary((0.5,)), np.random.default_rng(0)
     links = [Probit(1.0, 0.0), Probit(0.1, 0.0)]
     for means, widest in (((-4.0, -40.0), 0.05), ((1.0, 10.0), 0.6), ((-1.0, 10.0), 1.0)):
         parts = [
-            MemberMoments(np.array([[m]]), np.array([[(0.3 / link.scale) ** 2]]), link, rows, np.full(1, 0.5))
+            MemberMoments(np.array([[m]]), np.array([[(0.3 / link.scale) ** 2]]), link, 0.5)
             for m, link in zip(means, links, strict=True)
         ]
         found = head.uncertainty_of(links)(parts)
@@ -408,7 +400,7 @@ def test_probabilities_of_a_committee_are_at_most_one(head):
     sure[:, 0] = 40.0
     link = head.fit_link(Cavities(sure + np.arange(head.n_functions), sure + 1, rows % 2, np.ones(50)))
     shares = np.array([0.1] * 7 + [0.3])
-    parts = [MemberMoments(sure, sure * 0, link.sharpened(50.0), rows, np.full(50, share)) for share in shares]
+    parts = [MemberMoments(sure, sure * 0, link.sharpened(50.0), share) for share in shares]
     stated = head.probabilities(parts)
     assert stated.max() <= 1
     assert stated.min() >= 0

@@ -1,15 +1,17 @@
-"""Several members as one model: shares, mixtures and moments against plain averages, loops and samples (D25)."""
+"""Several members as one model: shares, mixtures and moments against plain averages, loops and samples (D25, D30)."""
 
 import numpy as np
 import pytest
 from scipy.special import entr, log_softmax
 
+from bayesvm.core import members as members_module
 from bayesvm.core.features import InducingFeatures, LinearFeatures
 from bayesvm.core.heads import Binary, OneVsRest
 from bayesvm.core.latent import Block, LatentFunction
+from bayesvm.core.leaves import Leaf, Leaves, Tree
 from bayesvm.core.links import Probit, Softmax
-from bayesvm.core.members import Member, MemberMoments, MemberViews, Region, mixed, mixed_moments
-from bayesvm.core.posterior import Gaussian, NaturalParameters
+from bayesvm.core.members import ROWS_FOR_LEAVES, Member, MemberMoments, MemberViews, mixed_moments
+from bayesvm.core.posterior import CompactGaussian, Gaussian, NaturalParameters
 from bayesvm.core.workspace import Workspace
 from bayesvm.data.scaling import ColumnScaler
 from bayesvm.kernels import RBF, Matern
@@ -20,9 +22,6 @@ N, D = 40, 2
 X = rng.standard_normal((N, D))
 BLOCKS = [Block(X[:17], np.zeros(17), None), Block(X[17:], np.zeros(N - 17), None)]
 LINK = Probit(1.3, 0.2)
-INFINITE = np.array([np.inf])
-LEFT = Region(np.array([[1.0, 0.0]]), -INFINITE, np.zeros(1))
-RIGHT = Region(np.array([[1.0, 0.0]]), np.zeros(1), INFINITE)
 
 
 def functions(seed, width, n_functions=1):
@@ -40,17 +39,14 @@ def a_member(seed, n_functions=1, **given):
     return Member(InducingFeatures.build(kernel, points), functions(seed, 5, n_functions), **given)
 
 
-def dense(member, parent=None):
+def dense(member, rows=X):
     """Mean, variance and explained variance of every function at every row, by explicit formulas."""
-    phi, residual = oracles.features(member.features.kernel, member.features.inducing_points, X)
+    phi, residual = oracles.features(member.features.kernel, member.features.inducing_points, rows)
     found = []
-    for k, function in enumerate(member.functions):
-        q, prior_mean, inherited = function.posterior, function.offset, 0.0
-        if parent is not None:
-            above = dense(parent)[k]
-            prior_mean, inherited = prior_mean + above[0], above[2]
-        mean, explained, _ = oracles.marginals(phi, residual, prior_mean, q.mean, q.covariance)
-        found.append((mean, explained + residual + inherited, explained))
+    for function in member.functions:
+        q = function.posterior
+        mean, explained, _ = oracles.marginals(phi, residual, function.offset, q.mean, q.covariance)
+        found.append((mean, explained + residual, explained))
     return found
 
 
@@ -58,43 +54,15 @@ def moments(members, link=LINK):
     return MemberViews.of(members, link, 0, np.float64).moments(BLOCKS, Workspace())
 
 
-# ---- regions ----
-
-
-def test_a_region_has_its_upper_edge_and_not_its_lower_one():
-    region = Region(np.array([[1.0, 0.0], [0.0, 2.0]]), np.array([0.0, -np.inf]), np.array([1.0, 4.0]))
-    rows = np.array([[0.0, 0.0], [1e-300, 0.0], [1.0, 2.0], [1.0 + 1e-15, 0.0], [0.5, 2.1], [0.5, -1e300]])
-    np.testing.assert_array_equal(region.contains(rows), [False, True, True, False, False, True])
-
-
-def test_regions_that_share_an_edge_divide_the_rows():
-    edges = np.array([-np.inf, -0.5, 0.0, 0.7, np.inf])
-    direction = np.array([[0.6, -0.8]])
-    parts = [Region(direction, edges[i : i + 1], edges[i + 1 : i + 2]) for i in range(4)]
-    on_edges = np.outer(edges[1:4], direction[0])
-    rows = np.vstack([X, on_edges])
-    inside = np.array([part.contains(rows) for part in parts])
-    np.testing.assert_array_equal(inside.sum(axis=0), 1)
-
-
 # ---- shares ----
 
 
-@pytest.mark.parametrize("weights", [(1.0,), (3.0,), (1.0, 3.0), (0.2, 0.5, 0.3), (0.0, 2.0, 6.0)], ids=str)
+@pytest.mark.parametrize("weights", [(1.0,), (3.0,), (1.0, 3.0), (0.2, 0.5, 0.3)], ids=str)
 def test_shares_of_a_committee_are_the_weights_divided_by_their_sum(weights):
     members = [a_member(i, weight=weight) for i, weight in enumerate(weights)]
-    found = MemberViews.of(members, LINK, 0, np.float64).shares(X)
-    expected = np.array(weights) / sum(weights)
-    np.testing.assert_allclose(found, np.tile(expected[:, None], N))
-
-
-def test_shares_with_regions_are_those_of_the_members_that_have_the_row():
-    """Two partitions of the space, one of them whole, as when two sets of local models are averaged."""
-    members = [a_member(0, region=LEFT), a_member(1, region=RIGHT, weight=3.0), a_member(2, weight=1.0)]
-    found = MemberViews.of(members, LINK, 0, np.float64).shares(X)
-    for i, row in enumerate(X):
-        here = np.array([1.0, 0.0, 1.0]) if row[0] <= 0 else np.array([0.0, 3.0, 1.0])
-        np.testing.assert_allclose(found[:, i], here / here.sum())
+    views = MemberViews.of(members, LINK, 0, np.float64)
+    assert views.shares == pytest.approx(np.array(weights) / sum(weights))
+    assert [part.share for part in views.moments(BLOCKS, Workspace())] == list(views.shares)
 
 
 # ---- mixtures ----
@@ -103,20 +71,16 @@ THREE_LINKS = (None, Probit(0.6, -0.4), Probit(2.0, 0.0))
 
 
 @pytest.mark.parametrize("n_members", [2, 3])
-@pytest.mark.parametrize("regions", [False, True], ids=["everywhere", "regions"])
-def test_probabilities_are_averages_of_what_the_members_say(n_members, regions):
-    where = [LEFT, RIGHT, None] if regions else [None] * 3
-    given = zip((1.0, 2.5, 0.5), where, THREE_LINKS, strict=True)
-    members = [a_member(i, weight=w, region=r, link=link) for i, (w, r, link) in enumerate(given)][:n_members]
+def test_probabilities_are_averages_of_what_the_members_say(n_members):
+    given = enumerate(zip((1.0, 2.5, 0.5)[:n_members], THREE_LINKS, strict=False))
+    members = [a_member(i, weight=weight, link=link) for i, (weight, link) in given]
     found = Binary((0.5,)).probabilities(moments(members))
-    for i, row in enumerate(X):
-        total, weight = np.zeros(2), 0.0
+    for i in range(N):
+        total = np.zeros(2)
         for member in members:
-            if member.region is None or (row[0] <= 0) == (member.region is LEFT):
-                ((m, v, _),) = dense(member)
-                total += member.weight * (member.link or LINK).probabilities(m[i : i + 1, None], v[i : i + 1, None])[0]
-                weight += member.weight
-        np.testing.assert_allclose(found[i], total / weight, atol=1e-6)
+            ((m, v, _),) = dense(member)
+            total += member.weight * (member.link or LINK).probabilities(m[i : i + 1, None], v[i : i + 1, None])[0]
+        np.testing.assert_allclose(found[i], total / sum(member.weight for member in members), atol=1e-6)
 
 
 def test_probabilities_of_several_classes_are_averages_too():
@@ -142,8 +106,8 @@ def test_moments_follow_the_law_of_total_variance():
 
 def test_moments_are_those_of_samples():
     parts = [
-        MemberMoments(np.array([[1.0]]), np.array([[0.5]]), LINK, np.array([0]), np.array([0.25])),
-        MemberMoments(np.array([[-2.0]]), np.array([[3.0]]), LINK, np.array([0]), np.array([0.75])),
+        MemberMoments(np.array([[1.0]]), np.array([[0.5]]), LINK, 0.25),
+        MemberMoments(np.array([[-2.0]]), np.array([[3.0]]), LINK, 0.75),
     ]
     draws = rng.standard_normal(400_000)
     draws = np.where(rng.random(400_000) < 0.25, 1 + np.sqrt(0.5) * draws, -2 + np.sqrt(3) * draws)
@@ -154,42 +118,74 @@ def test_moments_are_those_of_samples():
 
 def test_moments_of_many_equal_members_do_not_lose_the_variance_to_rounding():
     """A mean far from zero, whose square is much larger than the variance."""
-    part = MemberMoments(np.full((1, 1), 1e4), np.full((1, 1), 1e-6), LINK, np.array([0]), np.array([0.5]))
+    part = MemberMoments(np.full((1, 1), 1e4), np.full((1, 1), 1e-6), LINK, 0.5)
     found = mixed_moments([part, part])
     assert found.variance.item() == pytest.approx(1e-6, rel=1e-6)
 
 
-def test_a_mixture_is_in_the_order_of_the_rows():
-    """Regions leave each member some of the rows; the last row may be that of any of them."""
-    for regions in ((LEFT, RIGHT), (RIGHT, LEFT)):
-        members = [a_member(i, region=region) for i, region in enumerate(regions)]
-        parts = moments(members)
-        found = mixed(parts, lambda part: part.mean[:, 0])
-        expected = np.empty(N)
-        for member in members:
-            mine = (X[:, 0] <= 0) == (member.region is LEFT)
-            expected[mine] = dense(member)[0][0][mine]
-        np.testing.assert_allclose(found, expected, atol=1e-6)
+# ---- leaves ----
+
+SPLITS = Tree(np.array([[1.0, 0.0], [0.3, -1.0]]), np.array([0.1, 0.2]), np.array([~0, ~1]), np.array([1, ~2]))
+OF_LEAVES = RBF(0.6, 1.5)
 
 
-# ---- parents ----
+def some_leaves(seed, n_functions=1):
+    """Three leaves, one of them with fewer points than the others."""
+    generator, found = np.random.default_rng([seed, 30]), []
+    for k, n_points in enumerate((4, 2, 4)):
+        features = InducingFeatures.build(OF_LEAVES, generator.standard_normal((n_points, D)))
+        trained = functions([seed, k], n_points, n_functions)
+        compact = (LatentFunction(f.target, 0.0, CompactGaussian.of(f.posterior)) for f in trained)
+        found.append(Leaf(features, tuple(compact)))
+    return Leaves(SPLITS, OF_LEAVES, tuple(found))
 
 
-def test_members_on_top_of_a_parent_that_predicts_nothing_itself():
-    parent = a_member(0, 2, weight=0.0)
-    members = [parent, a_member(1, 2, region=LEFT, parent=0), a_member(3, 2, region=RIGHT, parent=0)]
-    found = mixed_moments(moments(members))
-    for k in range(2):
-        left, right = dense(members[1], parent)[k], dense(members[2], parent)[k]
-        np.testing.assert_allclose(found.mean[:, k], np.where(X[:, 0] <= 0, left[0], right[0]), atol=1e-6)
-        np.testing.assert_allclose(found.variance[:, k], np.where(X[:, 0] <= 0, left[1], right[1]), atol=1e-6)
+def with_leaves_in_full(member, rows):
+    """Mean and variance of every function, row by row: each is in the leaf that two comparisons say."""
+    mean, variance = (np.empty((len(rows), len(member.functions))) for _ in range(2))
+    below = dense(member, rows)
+    for i, row in enumerate(rows):
+        leaf = 0 if row[0] <= 0.1 else 1 if 0.3 * row[0] - row[1] <= 0.2 else 2
+        model = member.leaves.leaves[leaf]
+        phi, residual = oracles.features(OF_LEAVES, model.features.inducing_points, row[None])
+        for k, function in enumerate(model.functions):
+            root = function.posterior.root.astype(float)
+            at, explained, _ = oracles.marginals(phi, residual, 0.0, function.posterior.mean, root @ root.T)
+            mean[i, k] = below[k][0][i] + at[0]
+            variance[i, k] = below[k][2][i] + explained[0] + residual[0]
+    return mean, variance
 
 
-def test_a_parent_may_predict_too():
-    members = [a_member(0, weight=1.0), a_member(1, parent=0, weight=1.0)]
-    found = mixed_moments(moments(members))
-    mean = (dense(members[0])[0][0] + dense(members[1], members[0])[0][0]) / 2
-    np.testing.assert_allclose(found.mean[:, 0], mean, atol=1e-6)
+@pytest.mark.parametrize("n_functions", [1, 3])
+@pytest.mark.parametrize("at_a_time", [4_096, 7])
+def test_local_models_add_their_mean_and_stand_in_for_the_residual(monkeypatch, n_functions, at_a_time):
+    monkeypatch.setattr(members_module, "BASE_ROWS", at_a_time)
+    member = a_member(0, n_functions, leaves=some_leaves(1, n_functions))
+    (found,) = moments([member])
+    mean, variance = with_leaves_in_full(member, X)
+    np.testing.assert_allclose(found.mean, mean, atol=1e-5)
+    np.testing.assert_allclose(found.variance, variance, atol=1e-5)
+    (without,) = moments([a_member(0, n_functions)])
+    assert np.abs(found.mean - without.mean).max() > 0.5
+
+
+def test_leaves_are_found_in_the_scaling_of_their_member():
+    scaler = ColumnScaler(np.array([0.3, -1.0]), np.array([2.0, 0.5]))
+    members = [a_member(0, leaves=some_leaves(1), scaler=scaler, weight=3.0), a_member(1, link=Probit(0.7, 0.1))]
+    local, plain = moments(members)
+    mean, variance = with_leaves_in_full(members[0], (X - [0.3, -1.0]) / [2.0, 0.5])
+    np.testing.assert_allclose(local.mean, mean, atol=1e-5)
+    np.testing.assert_allclose(local.variance, variance, atol=1e-5)
+    ((m, v, _),) = dense(members[1])
+    np.testing.assert_allclose(plain.mean[:, 0], m, atol=1e-6)
+    p = 0.75 * LINK.probabilities(mean, variance) + 0.25 * members[1].link.probabilities(m[:, None], v[:, None])
+    np.testing.assert_allclose(Binary((0.5,)).probabilities([local, plain]), p, atol=1e-5)
+
+
+def test_blocks_are_larger_where_some_member_has_leaves():
+    views = lambda *members: MemberViews.of(members, LINK, 0, np.float64)
+    assert views(a_member(0), a_member(1)).block_rows(500) == 500
+    assert views(a_member(0), a_member(1, leaves=some_leaves(1))).block_rows(500) == ROWS_FOR_LEAVES > 500
 
 
 # ---- committees of one ----
@@ -246,21 +242,16 @@ def test_the_width_of_the_widest_member_decides():
 # ---- scalings ----
 
 
-@pytest.mark.parametrize("regions", [False, True], ids=["everywhere", "regions"])
-def test_a_member_sees_rows_in_its_own_scaling(regions):
-    """Regions are those of the rows as the model has them."""
-    where = (LEFT, RIGHT) if regions else (None, None)
+def test_a_member_sees_rows_in_its_own_scaling():
     scalers = ColumnScaler(np.array([0.3, -1.0]), np.array([2.0, 0.5])), None
-    given = [{"region": region, "scaler": scaler} for region, scaler in zip(where, scalers, strict=True)]
-    members = [a_member(i, link=Probit(1.0, 0.1 * i), **each) for i, each in enumerate(given)]
+    members = [a_member(i, link=Probit(1.0, 0.1 * i), scaler=scaler) for i, scaler in enumerate(scalers)]
     found = Binary((0.5,)).probabilities(moments(members))
     expected = np.zeros(N)
-    for i, member in enumerate(members):
+    for member in members:
         rows = member.rows(X)
         alone = MemberViews.of([Member(member.features, member.functions, link=member.link)], LINK, 0, np.float64)
         each = Binary((0.5,)).probabilities(alone.moments([Block(rows, np.zeros(N), None)], Workspace()))[:, 1]
-        share = 0.5 if not regions else (X[:, 0] <= 0) if i == 0 else (X[:, 0] > 0)
-        expected += share * each
+        expected += 0.5 * each
     np.testing.assert_allclose(found[:, 1], expected)
     np.testing.assert_allclose(members[0].rows(X), (X - [0.3, -1.0]) / [2.0, 0.5])
     assert members[1].rows(X) is X

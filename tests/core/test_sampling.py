@@ -1,14 +1,16 @@
-"""Joint samples of f against its mean and covariance in dense form (D4, D25)."""
+"""Joint samples of f against its mean and covariance in dense form (D4, D25, D30)."""
+
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from bayesvm.core.features import InducingFeatures, LinearFeatures
 from bayesvm.core.latent import LatentFunction
-from bayesvm.core.links import Probit
-from bayesvm.core.members import Member, MemberViews, Region
-from bayesvm.core.posterior import DiagonalGaussian, Gaussian, NaturalParameters
-from bayesvm.core.sampling import joint_samples
+from bayesvm.core.leaves import Leaf, Leaves, Tree
+from bayesvm.core.members import Member
+from bayesvm.core.posterior import CompactGaussian, DiagonalGaussian, Gaussian, NaturalParameters
+from bayesvm.core.sampling import drawn_members, joint_samples
 from bayesvm.kernels import RBF, Matern
 from tests import oracles
 
@@ -16,8 +18,6 @@ rng = np.random.default_rng(0)
 N, D, DRAWS = 8, 2, 60_000
 X = rng.standard_normal((N, D))
 X[0] = X[1] + 0.05  # two rows whose f are nearly the same
-LEFT = Region(np.array([[1.0, 0.0]]), np.array([-np.inf]), np.zeros(1))
-RIGHT = Region(np.array([[1.0, 0.0]]), np.zeros(1), np.array([np.inf]))
 
 
 def a_member(seed, n_functions=1, **given):
@@ -31,19 +31,20 @@ def a_member(seed, n_functions=1, **given):
     return Member(InducingFeatures.build(kernel, generator.standard_normal((4, D))), tuple(functions), **given)
 
 
-def dense(member, number=0, *, residual=True):
+def dense(member, number=0, *, residual=True, offset=True):
     """Mean and covariance of one function at all rows; without the residual, of the part that the weights explain."""
     kernel, points, function = member.features.kernel, member.features.inducing_points, member.functions[number]
     phi, _ = oracles.features(kernel, points, X)
     covariance = phi @ function.posterior.covariance @ phi.T
     if residual:
         covariance = covariance + kernel(X) - phi @ phi.T
-    return function.offset + phi @ function.posterior.mean, covariance
+    return offset * function.offset + phi @ function.posterior.mean, covariance
 
 
 def samples(members, n=DRAWS, seed=1):
-    views = MemberViews.of(members, Probit(), 0, np.float64)
-    return joint_samples(members, views, X, n, np.random.default_rng(seed))
+    generator, total = np.random.default_rng(seed), sum(member.weight for member in members)
+    chosen = drawn_members([member.weight / total for member in members], n, generator)
+    return joint_samples(members, X, chosen, generator)
 
 
 def assert_moments(draws, mean, covariance):
@@ -90,24 +91,59 @@ def test_a_committee_is_a_mixture_of_whole_functions():
     )
 
 
-def test_two_regions_share_their_parent_and_nothing_else():
-    parent = a_member(2, weight=0.0)
-    members = [parent, a_member(1, region=LEFT, parent=0), a_member(3, region=RIGHT, parent=0)]
-    found = samples(members)[:, :, 0]
+def with_leaves(member, *models):
+    """The member with these as local models: those of rows whose first column is at most zero, and of the others."""
+    tree = Tree(np.array([[1.0, 0.0]]), np.zeros(1), np.array([~0]), np.array([~1]))
+    leaves = []
+    for model in models:
+        compact = (LatentFunction(f.target, 0.0, CompactGaussian.of(f.posterior)) for f in model.functions)
+        leaves.append(Leaf(model.features, tuple(compact)))
+    return replace(member, leaves=Leaves(tree, models[0].features.kernel, tuple(leaves)))
+
+
+def test_two_leaves_share_the_mean_below_them_and_nothing_else():
+    base, models = a_member(2, 2), (a_member(1, 2), a_member(3, 2))
+    found = samples([with_leaves(base, *models)])
     left = X[:, 0] <= 0
     assert 0 < left.sum() < N
-    above, shared = dense(parent, residual=False)  # what the parent does not explain is what the regions model
-    (m_left, S), (m_right, T) = dense(members[1]), dense(members[2])
+    for number in range(2):
+        below, shared = dense(base, number, residual=False)  # what it does not explain is what the leaves model
+        (m_left, S), (m_right, T) = (dense(model, number, offset=False) for model in models)
+        covariance = shared + S * np.outer(left, left) + T * np.outer(~left, ~left)
+        assert_moments(found[:, :, number], below + np.where(left, m_left, m_right), covariance)
+        assert np.abs(shared[left][:, ~left]).max() > 0.05  # so that rows on both sides are related
+
+
+def test_every_draw_is_of_the_member_that_was_chosen_for_it():
+    members = [a_member(1), with_leaves(a_member(2), a_member(1), a_member(3))]
+    chosen = np.array([1, 0, 0, 1, 0, 1] * 10_000)
+    found = joint_samples(members, X, chosen, np.random.default_rng(0))[:, :, 0]
+    assert_moments(found[chosen == 0], *dense(members[0]))
+    left = X[:, 0] <= 0
+    (below, shared), (m, S), (n, T) = (
+        dense(a_member(2), residual=False),
+        *(dense(a_member(seed), offset=False) for seed in (1, 3)),
+    )
     covariance = shared + S * np.outer(left, left) + T * np.outer(~left, ~left)
-    assert_moments(found, above + np.where(left, m_left, m_right), covariance)
-    assert np.abs(shared[left][:, ~left]).max() > 0.05  # so that rows on both sides are related
+    assert_moments(found[chosen == 1], below + np.where(left, m, n), covariance)
 
 
-def test_two_parents_in_line_are_both_part_of_it():
-    members = [a_member(2, weight=0.0), a_member(1, weight=0.0, parent=0), a_member(3, parent=1)]
-    found = samples(members)[:, :, 0]
-    parts = [dense(members[0], residual=False), dense(members[1], residual=False), dense(members[2])]
-    assert_moments(found, sum(mean for mean, _ in parts), sum(covariance for _, covariance in parts))
+@pytest.mark.parametrize("shares", [(1.0,), (0.2, 0.5, 0.3), (0.9, 0.1)], ids=str)
+def test_members_are_drawn_by_their_shares(shares):
+    chosen = drawn_members(shares, DRAWS, np.random.default_rng(0))
+    assert chosen.shape == (DRAWS,)
+    found = np.bincount(chosen, minlength=len(shares)) / DRAWS
+    np.testing.assert_allclose(found, shares, atol=5 * 0.5 / np.sqrt(DRAWS))
+
+
+def test_shares_that_add_up_to_less_than_one_by_rounding_draw_no_member_that_is_not_there():
+    class Last:
+        def random(self, n):
+            return np.full(n, np.nextafter(1.0, 0.0))
+
+    shares = [0.1] * 10
+    assert np.cumsum(shares)[-1] < 1
+    assert drawn_members(shares, 3, Last()).tolist() == [9, 9, 9]
 
 
 def test_the_same_seed_gives_the_same_samples():

@@ -1,4 +1,4 @@
-"""A model of several members says in onnxruntime what it says here: committees, local models, links of their own."""
+"""A model of several members says in onnxruntime what it says here: committees, links of their own; no local models."""
 
 from copy import copy
 from dataclasses import replace
@@ -8,14 +8,10 @@ import pytest
 
 from bayesvm import BayesianLinearSVC, BayesianSVC, to_onnx
 from bayesvm.core.links import PLAIN_LINKS, Normalised, Probit, Softmax, TwoProbits
-from bayesvm.core.members import Region
 from bayesvm.kernels import RBF, Matern
 from tests.export.test_onnx import LABELS, ROWS, SPLIT, X, said
+from tests.storage.committees import some_leaves
 
-WEST = Region(np.array([[1.0, 0.5, 0.0, 0.0]]), np.array([-np.inf]), np.array([0.1]))
-EAST = Region(WEST.directions, WEST.upper, np.array([np.inf]))
-NORTH = Region(np.array([[1.0, 0.5, 0.0, 0.0], [0.0, 0.0, 1.0, 0.0]]), np.array([0.1, -0.2]), np.full(2, np.inf))
-SOUTH = Region(NORTH.directions, np.array([0.1, -np.inf]), np.array([np.inf, -0.2]))
 LINKS = {
     2: [TwoProbits((2.0, 0.3), (0.5, -0.4), 0.3), Probit(0.7, 0.2), PLAIN_LINKS["hinge"], PLAIN_LINKS["paper"]],
     3: [Softmax(0.7, (0.1, -0.3, 0.2)), Normalised(PLAIN_LINKS["hinge"])],
@@ -78,47 +74,6 @@ def test_members_with_links_of_their_own(models):
     require_the_same(made_of(models[0], [models[0].fitted_.member, *members]))
 
 
-@pytest.mark.parametrize("link", ["none", "own"])
-def test_regions_on_top_of_a_parent_of_weight_zero(models, link):
-    parent, *local = (model.fitted_.member for model in models)
-    own = LINKS[len(models[0].classes_)][0] if link == "own" else None
-    members = [replace(parent, weight=0.0)]
-    for member, region in zip(local, (WEST, NORTH, SOUTH), strict=True):
-        functions = tuple(replace(function, offset=0.1 * k) for k, function in enumerate(member.functions))
-        members.append(replace(member, functions=functions, region=region, parent=0, link=own))
-    model = made_of(models[0], members)
-    require_the_same(model)
-    # In a region, f is the parent's mean plus the local f, and only the parent's residual is not inherited.
-    inside = WEST.contains(model.fitted_.scaler(ROWS))
-    assert 0 < inside.sum() < len(ROWS)
-    mean, variance = model.latent_mean_and_variance(ROWS[inside])
-    above, _ = models[0].latent_mean_and_variance(ROWS[inside])
-    below = made_of(models[0], [replace(members[1], region=None, parent=None)])
-    own_mean, own_variance = below.latent_mean_and_variance(ROWS[inside])
-    np.testing.assert_allclose(mean, above + own_mean, rtol=1e-10, atol=1e-10)
-    assert (variance > own_variance - 1e-12).all()
-
-
-def test_a_committee_of_partitions_on_top_of_a_chain_of_parents(models):
-    """Two partitions whose members overlap, one of them on a parent that has a parent itself."""
-    top, middle, third, linear = (model.fitted_.member for model in models)
-    members = [
-        replace(top, weight=0.0),
-        replace(middle, weight=0.0, parent=0),
-        replace(third, region=WEST, parent=1, weight=0.5),
-        replace(linear, region=EAST, parent=0, weight=0.5),
-        replace(third, parent=None, weight=1.5),
-    ]
-    require_the_same(made_of(models[0], members))
-
-
-def test_one_member_on_top_of_a_parent(models):
-    for link in (None, *LINKS[len(models[0].classes_)]):
-        members = [replace(models[0].fitted_.member, weight=0.0)]
-        members.append(replace(models[1].fitted_.member, parent=0, link=link))
-        require_the_same(made_of(models[0], members))
-
-
 def test_in_single_precision_a_committee_is_close(models):
     model = made_of(models[0], [replace(m.fitted_.member, weight=w) for m, w in zip(models, (1, 2, 3, 4), strict=True)])
     found = said(to_onnx(model, dtype="single", uncertainty=True), X)
@@ -126,6 +81,19 @@ def test_in_single_precision_a_committee_is_close(models):
 
 
 def test_no_rows(models):
-    local = [replace(m.fitted_.member, region=region) for m, region in zip(models, (WEST, EAST), strict=False)]
-    found = said(to_onnx(made_of(models[0], local), uncertainty=True), X[:0])
+    members = [models[0].fitted_.member, replace(models[1].fitted_.member, link=LINKS[len(models[0].classes_)][0])]
+    found = said(to_onnx(made_of(models[0], members), uncertainty=True), X[:0])
     assert {len(values) for values in found.values()} == {0}
+
+
+@pytest.mark.parametrize("how", [{}, {"dtype": "single"}, {"uncertainty": True}], ids=str)
+def test_local_models_are_refused_with_the_remedy(models, how):
+    member = models[0].fitted_.member
+    leaves = some_leaves(X.shape[1], len(member.functions))
+    local = made_of(models[0], [replace(member, leaves=leaves), models[1].fitted_.member])
+    with pytest.raises(ValueError, match="local models in 3 leaves.*fit with local=False"):
+        to_onnx(local, **how)
+    both = made_of(models[0], [replace(member, leaves=leaves)] * 2)
+    with pytest.raises(ValueError, match="local models in 6 leaves"):
+        to_onnx(both, **how)
+    require_the_same(made_of(models[0], [member, models[1].fitted_.member]))

@@ -196,7 +196,8 @@ def test_a_value_states_what_was_given_and_what_was_learned(given):
     assert len(value.members) <= MOST_MEMBERS
     assert sum(member.weight for member in value.members) == pytest.approx(1)
     for member in value.members:
-        assert (member.region, member.parent) == (None, None)
+        assert member.weight > 0
+        assert member.leaves is None
         assert [function.target for function in member.functions] == list(range(head.n_functions))
     np.testing.assert_array_equal(value.left_out_rows, np.arange(N))
     np.testing.assert_array_equal(value.left_out_y, rows.y)
@@ -303,10 +304,10 @@ def test_members_of_one_scaling_share_it():
 class Interrupted(TwoScalings):
     """Somebody asks to stop while the second member is trained."""
 
-    def train(self, problem, source, plan, prepared, session, number):
-        if number == 1:
+    def train(self, problem, source, plan, prepared, session, name):
+        if name == "training of member 1":
             session.clock.stop.make()
-        return self.model.train(problem, source, plan, prepared, session, number)
+        return self.model.train(problem, source, plan, prepared, session, name)
 
 
 def test_members_that_are_interrupted_are_judged_on_the_rows_of_all(monkeypatch):

@@ -1,9 +1,13 @@
 """The recipe on small stages: who is chosen, on which rows it is judged, and what the report says of it."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 from scipy.special import ndtr
+from sklearn.cluster import KMeans
 
+from bayesvm.core.features import InducingFeatures
 from bayesvm.core.heads import Binary, classes
 from bayesvm.core.latent import Block
 from bayesvm.core.likelihoods import LIKELIHOODS
@@ -163,15 +167,35 @@ def test_the_last_search_has_as_many_points_as_the_sample_supports():
         assert len(entry.features.inducing_points) == n_points
 
 
-def test_shorter_length_scales_are_taken_with_more_points_only_if_they_gain(monkeypatch):
-    monkeypatch.setattr(tuning, "WORTH_SHORTENING", -1.0)
-    for least, shortens in ((-1.0, True), (1.0, False)):  # always, and never
-        monkeypatch.setattr(tuning, "LEAST_GAIN", least)
-        tuner, found = a_tuner(a_sample(900)), candidates({"plain": PLAIN})
-        first = tuner._refined([tuner._first("rbf", "plain", found)], found)
-        before = np.mean(first[0].kernel.length_scales)
-        entry, *_ = tuner._with_more_points(first)
-        assert (np.mean(entry.kernel.length_scales) < 0.9 * before) == shortens
+def test_what_twice_the_points_gain_is_recorded_and_nothing_else_changes():
+    """The loss with more points is that of another choice of them, from a cold start."""
+    tuner, found = a_tuner(a_sample(900)), candidates({"plain": PLAIN})
+    lines = tuner._refined([tuner._first("rbf", "plain", found)], found)
+    before = len(tuner.log.report.trials)
+    first, other = lines[0], dataclasses.replace(lines[0], name="other")
+    entry, still = tuner._with_gain([first, other])
+    (trial,) = tuner.log.report.trials[before:]
+    assert (trial.what, trial.n_inducing) == ("more points", 2 * first.trial.n_inducing)
+    assert entry.gained == pytest.approx(first.trial.loo - trial.loo)
+    assert still is other
+    assert all(
+        getattr(entry, field.name) is getattr(first, field.name)
+        for field in dataclasses.fields(entry)
+        if field.name != "gained"
+    )
+    centres = KMeans(trial.n_inducing, n_init=1, random_state=1).fit(first.rows.source.gathered().X).cluster_centers_
+    again = hyperparameters.judge(first.rows, InducingFeatures.build(first.kernel, centres), updates=100)
+    assert trial.loo == pytest.approx(again.loo, abs=0.003)
+
+
+@pytest.mark.parametrize("because", ["too few rows", "too few points allowed"])
+def test_what_more_points_gain_is_not_asked_where_a_fit_could_not_have_them(because):
+    few = because == "too few rows"
+    tuner, found = a_tuner(a_sample(190 if few else 900), most_points=1_000 if few else 20), candidates()
+    lines = [tuner._first("rbf", "plain", found)]
+    before = len(tuner.log.report.trials)
+    assert tuner._with_gain(lines) == lines
+    assert len(tuner.log.report.trials) == before
 
 
 def test_what_is_fixed_stays_and_is_tried_once():

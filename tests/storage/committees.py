@@ -1,4 +1,4 @@
-"""Models with several members, put together from small fitted ones as committees and local models will be."""
+"""Models with several members, put together from small fitted ones, and local models with posteriors made up."""
 
 from copy import copy
 from dataclasses import replace
@@ -8,9 +8,12 @@ import numpy as np
 
 from bayesvm import BayesianSVC
 from bayesvm.core.features import Effect, InducingFeatures
+from bayesvm.core.latent import LatentFunction
+from bayesvm.core.leaves import Leaf, Leaves, Tree
 from bayesvm.core.links import Normalised, Probit, TwoProbits
-from bayesvm.core.members import Region
+from bayesvm.core.posterior import CompactGaussian
 from bayesvm.inference.kernel_model import KernelModel
+from bayesvm.inference.local import local_features
 from bayesvm.inference.scalings import fitted_scalers
 from bayesvm.inference.session import Prepared
 from bayesvm.kernels import RBF, Matern
@@ -25,19 +28,30 @@ def committee(models, weights=(1.0, 3.0)):
 
 
 def local_models(models):
-    """The first estimator is a parent of weight zero, the others share the space between them, and all of it again."""
-    parent, left, right = (model.fitted_ for model in models)
-    direction = np.zeros((1, models[0].n_features_in_))
-    direction[0, 0] = 1.0
-    border, nowhere = np.array([0.2]), np.array([np.inf])
-    members = (
-        replace(parent.member, weight=0.0),
-        replace(left.member, parent=0, region=Region(direction, -nowhere, border)),
-        replace(right.member, parent=0, region=Region(direction, border, nowhere), link=left.link),
-        replace(left.member, weight=0.5),
-    )
-    left_out = left.left_out + right.left_out + left.left_out
-    return with_fitted(models[0], replace(parent, members=members, left_out=left_out))
+    """A committee of two estimators, of which the first has local models."""
+    model = committee(models[:2])
+    first, second = model.fitted_.members
+    leaves = some_leaves(model.n_features_in_, len(first.functions))
+    return with_fitted(model, replace(model.fitted_, members=(replace(first, leaves=leaves), second)))
+
+
+def some_leaves(n_features, n_functions, seed=0):
+    """Three leaves with one, three and four points, and posteriors that nobody fitted."""
+    rng = np.random.default_rng(seed)
+    tree = Tree(np.eye(2, n_features), np.array([0.2, -0.1]), np.array([~0, ~1]), np.array([1, ~2]))
+    kernel = Matern(1.5, 0.7)
+
+    def leaf(n_points):
+        features = local_features(kernel, rng.standard_normal((n_points, n_features)).astype(np.float32))
+        posteriors = (
+            CompactGaussian(
+                rng.standard_normal(n_points), np.triu(rng.uniform(0.1, 0.5, 2 * [n_points])).astype(np.float32)
+            )
+            for _ in range(n_functions)
+        )
+        return Leaf(features, tuple(LatentFunction(k, 0.0, q) for k, q in enumerate(posteriors)))
+
+    return Leaves(tree, kernel, tuple(map(leaf, (1, 3, 4))))
 
 
 def with_fitted(model, fitted):

@@ -122,14 +122,14 @@ FORGERIES = {
         "effects must be a list",
     ),
     "no effects": (lambda state: with_effects(state)["features"].pop("effects"), "M = 20"),
-    "a negative weight": (member(0, weight=-0.5), r"members\[0\].weight must be a weight from 0"),
-    "a weight that is no number": (member(1, weight=np.inf), r"members\[1\].weight must be a finite number"),
-    "a weight of text": (member(1, weight="heavy"), r"members\[1\].weight must be a finite number"),
+    "a negative weight": (member(0, weight=-0.5), r"members\[0\].weight must be a positive number"),
+    "a weight that is no number": (member(1, weight=np.inf), r"members\[1\].weight must be a positive number"),
+    "a weight of text": (member(1, weight="heavy"), r"members\[1\].weight must be a positive number"),
     "no weights": (
         lambda state: [one.update(weight=0.0) for one in state["fitted"]["members"]],
-        "members with some weight",
+        r"members\[0\].weight must be a positive number",
     ),
-    "a weight of zero, but rows left out": (member(1, weight=0.0), "left-out rows fit its members"),
+    "a weight of zero": (member(1, weight=0.0), r"members\[1\].weight must be a positive number"),
     "a scaling that is none": (member(0, scaler="standard"), r"members\[0\].scaler must be"),
     "a scaling without a centre": (
         member(0, scaler={"name": "ColumnScaler", "centre": None, "scale": np.ones(4)}),
@@ -137,7 +137,7 @@ FORGERIES = {
     ),
     "one more member than rows were left out of": (
         lambda state: state["fitted"]["members"].append(dict(state["fitted"]["members"][0])),
-        "left-out rows fit its members",
+        "left-out rows for every member",
     ),
 }
 

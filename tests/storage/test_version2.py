@@ -31,6 +31,18 @@ def test_it_predicts_what_it_did(name):
     np.testing.assert_allclose(model.predict_proba(NEW[name]), np.loadtxt(FOLDER / f"{name}.txt"), atol=1e-6)
 
 
+def test_members_had_a_region_and_a_parent_that_were_none(name, tmp_path):
+    """Nothing writes them any more."""
+    *_, state = persistence.read(FOLDER / f"{name}.bayesvm")
+    (member,) = state["fitted"]["members"]
+    assert (member["region"], member["parent"]) == (None, None)
+    model = bayesvm.load(FOLDER / f"{name}.bayesvm")
+    assert model.fitted_.member.leaves is None
+    model.save(tmp_path / "m")
+    *_, state = persistence.read(tmp_path / "m")
+    assert not {"region", "parent"} & state["fitted"]["members"][0].keys()
+
+
 def test_it_is_saved_again_with_the_same_bits(name, tmp_path):
     model = bayesvm.load(FOLDER / f"{name}.bayesvm")
     model.save(tmp_path / "m")

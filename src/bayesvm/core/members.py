@@ -19,7 +19,6 @@ from bayesvm.core.leaves import Leaves
 from bayesvm.core.linalg import Array
 from bayesvm.core.workspace import Workspace
 
-
 BASE_ROWS = 4_096  # of a block for leaves, which is large, that the model below them sees at a time
 ROWS_FOR_LEAVES = 32_768  # in a block, so that a leaf has some of them
 

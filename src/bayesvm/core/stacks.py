@@ -16,6 +16,7 @@ import numpy as np
 from bayesvm.core.heads.contract import Targets
 from bayesvm.core.likelihoods.contract import Likelihood
 from bayesvm.core.linalg import Array
+from bayesvm.core.products import row_factors
 
 LARGEST_STEP, SMALLEST_STEP, GROWTH = 1.0, 1e-4, 2.0
 FASTEST, SLOWEST = 0.1, 0.95  # of the rates at which gains are believed to shrink
@@ -29,7 +30,7 @@ class Posteriors(NamedTuple):
     linear: Array  # models × M
     mean: Array
     root: Array
-    from_prior: Array  # KL(q || N(0, I))
+    log_det: Array  # of the precision
 
     @classmethod
     def of(cls, precision: Array, linear: Array) -> Posteriors:
@@ -41,9 +42,7 @@ class Posteriors(NamedTuple):
         for _ in range(3):
             mean += _times(root, _times(inverse, (linear - _times(precision, mean)).astype(np.float32)))
         log_det = 2 * np.log(np.diagonal(factor, axis1=1, axis2=2)).sum(axis=1)
-        trace = np.einsum("ijk,ijk->i", root, root, dtype=np.float64)
-        kl = 0.5 * (trace + np.einsum("ij,ij->i", mean, mean) - linear.shape[1] + log_det)
-        return cls(precision, linear, mean, root, kl)
+        return cls(precision, linear, mean, root, log_det)
 
     @classmethod
     def prior(cls, n_models: int, n_weights: int) -> Posteriors:
@@ -58,6 +57,21 @@ class Posteriors(NamedTuple):
         return Posteriors.of(
             (1 - step) * self.precision + step * precision, (1 - rho[:, None]) * self.linear + rho[:, None] * linear
         )
+
+    def divergence_from(self, prior: Posteriors) -> Array:
+        """``KL(q || prior)`` of every model (D9)."""
+        gap = self.mean - prior.mean
+        trace = np.einsum(
+            "ijk,ijk->i", self.root, prior.precision.astype(self.root.dtype) @ self.root, dtype=np.float64
+        )
+        squared = np.einsum("ij,ij->i", gap, _times(prior.precision, gap))
+        return np.asarray(0.5 * (trace + squared - gap.shape[1] + self.log_det - prior.log_det))
+
+    def divergence_from_standard(self) -> Array:
+        """``KL(q || N(0, I))`` of every model, without products of matrices."""
+        trace = np.einsum("ijk,ijk->i", self.root, self.root, dtype=np.float64)
+        squared = np.einsum("ij,ij->i", self.mean, self.mean)
+        return np.asarray(0.5 * (trace + squared - self.mean.shape[1] + self.log_det))
 
     def take(self, which: Any) -> Posteriors:
         """Some of the models."""
@@ -123,36 +137,40 @@ class Evaluation(NamedTuple):
 
 @dataclass(frozen=True)
 class StackProblem:
-    """What is learned by each model of a stack, for one of the head's functions."""
+    """What is learned by each model of a stack, for one of the head's functions; the prior is N(0, I) unless given."""
 
     stack: Stack
     head: Targets
     likelihood: Likelihood
     function: int
+    prior: Posteriors | None = None
 
     def evaluated(self, q: Posteriors) -> Evaluation:
         """One pass over the rows of all models."""
-        stack, phi = self.stack, self.stack.phi
+        stack = self.stack
         mean, explained = stack.marginals(q, self.function)
         target = self.head.target(stack.y, self.function)
         local = self.likelihood.update(mean, explained + stack.residual, target)
         w = stack.weight * local.precision
         gamma = stack.weight * local.linear - w * stack.prior_mean[:, :, self.function]
-        elbo = np.einsum("ij,ij->i", stack.weight, local.bound) - q.from_prior
-        return Evaluation(elbo, natural(phi, w, gamma), w, gamma)
+        kl = q.divergence_from_standard() if self.prior is None else q.divergence_from(self.prior)
+        elbo = np.einsum("ij,ij->i", stack.weight, local.bound) - kl
+        return Evaluation(elbo, self.natural(w, gamma), w, gamma)
+
+    def natural(self, w: Array, gamma: Array) -> tuple[Array, Array]:
+        """``P̂ = P₀ + Σ w phi phiᵀ`` and ``ĥ = h₀ + Σ γ phi`` (D6)."""
+        phi, dtype = self.stack.phi, self.stack.phi.dtype
+        scaled = phi * row_factors(np.sqrt(w), dtype)[:, :, None]
+        precision = (np.swapaxes(scaled, 1, 2) @ scaled).astype(np.float64)
+        linear = _times(np.swapaxes(phi, 1, 2), row_factors(gamma, dtype)).astype(np.float64)
+        if self.prior is None:
+            precision += np.eye(phi.shape[2])
+            return precision, linear
+        return precision + self.prior.precision, linear + self.prior.linear
 
     def take(self, which: Any) -> StackProblem:
         """Some of the models."""
-        return replace(self, stack=self.stack.take(which))
-
-
-def natural(phi: Array, w: Array, gamma: Array) -> tuple[Array, Array]:
-    """``P̂ = I + Σ w phi phiᵀ`` and ``ĥ = Σ γ phi`` (D6)."""
-    dtype = phi.dtype
-    scaled = phi * np.sqrt(w).astype(dtype)[:, :, None]
-    precision = (np.swapaxes(scaled, 1, 2) @ scaled).astype(np.float64)
-    precision += np.eye(phi.shape[2])
-    return precision, _times(np.swapaxes(phi, 1, 2), gamma.astype(dtype)).astype(np.float64)
+        return replace(self, stack=self.stack.take(which), prior=None if self.prior is None else self.prior.take(which))
 
 
 class Ascended(NamedTuple):
@@ -202,7 +220,7 @@ def inverted(lower: Array) -> Array:
     """The inverses of lower triangular matrices, by halves: nearly all of it is matrix products."""
     size = lower.shape[-1]
     if size <= SMALLEST_HALF:
-        return np.linalg.inv(lower)
+        return np.tril(np.linalg.inv(lower))
     first, second = slice(0, size // 2), slice(size // 2, size)
     found = np.zeros_like(lower)
     found[:, first, first] = inverted(lower[:, first, first])
@@ -211,7 +229,7 @@ def inverted(lower: Array) -> Array:
     return found
 
 
-def _assign(mine: Any, theirs: Any, where: Array, which: Array) -> None:
+def _assign(mine: Any, theirs: Any, where: Any, which: Any) -> None:
     """Take over some models from another tuple of arrays, in place."""
     for own, other in zip(mine, theirs, strict=True):
         if isinstance(own, tuple):

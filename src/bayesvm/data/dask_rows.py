@@ -8,7 +8,7 @@ come or go at any time.
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from operator import iadd
@@ -17,14 +17,18 @@ from typing import Any, TypeVar
 import numpy as np
 
 from bayesvm.core.latent import Block
-from bayesvm.data.blocks import RowNumbers, Work, taken
+from bayesvm.core.linalg import Array
+from bayesvm.data.blocks import BucketRows, RowNumbers, Work, taken
 from bayesvm.data.memory import stacked
 from bayesvm.data.partitions import (
+    BucketPass,
     PartitionColumns,
     PartitionSummary,
     Pass,
     added,
     chosen_rows,
+    cut_up,
+    done_to,
     numbers_in_partition,
     summarised,
     summed,
@@ -36,6 +40,7 @@ from bayesvm.extras import optional
 
 Result = TypeVar("Result")
 FAN_IN = 8  # partial sums that are added up in one task
+TASKS_PER_PARTITION = 4  # that pieces of partitions meet in
 QUIET = {"distributed.admin.large-graph-warning-threshold": "1 TiB"}  # large matrices in a graph are meant
 
 
@@ -151,8 +156,37 @@ class DaskSource(RemoteSource):
         with self.sample.workers.stop.elsewhere():
             return self.table.reduce(function, self.scaler, self.sample.rows_per_block)
 
+    def bucketed(self, bucket_of: Callable[[Array], RowNumbers], n_buckets: int) -> DaskBuckets:
+        return DaskBuckets(self, bucket_of)
+
     def fetch(self, numbers: RowNumbers) -> Block:
         return self.table.fetch(numbers)
+
+
+@dataclass(frozen=True)
+class DaskBuckets:
+    """Rows by bucket on a cluster: every partition is cut, and pieces of one bucket meet where its task runs."""
+
+    source: DaskSource
+    bucket_of: Callable[[Array], RowNumbers]
+
+    def map(self, function: Callable[[list[BucketRows]], Result], groups: Sequence[Sequence[int]]) -> Iterator[Result]:
+        table = self.source.table
+        n_tasks = min(len(groups), TASKS_PER_PARTITION * len(table.table.parts))
+        of_task = [list(part) for part in np.array_split(np.arange(len(groups)), n_tasks)]
+        wanted = [[list(groups[number]) for number in numbers] for numbers in of_task]
+        cut = _node(BucketPass(table.encoder, table.table.columns.dtype, self.source.scaler, self.bucket_of, wanted))
+        first = np.cumsum([0, *table.rows.kept])
+        pieces = [
+            _node(cut_up)(cut, int(start), *part)
+            for part, start, n_rows in zip(table.table.parts, first, table.rows.kept, strict=False)
+            if n_rows
+        ]
+        work = _node(function)
+        results = [_node(done_to)(work, wanted[task], *(piece[task] for piece in pieces)) for task in range(n_tasks)]
+        with self.source.sample.workers.stop.elsewhere():
+            for found in _computed(results):
+                yield from found
 
 
 def is_frame(X: Any) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 from functools import reduce
@@ -12,16 +13,18 @@ import numpy as np
 import numpy.typing as npt
 
 from bayesvm.core.latent import Block
+from bayesvm.core.linalg import Array
 from bayesvm.core.workspace import Workspace
 from bayesvm.data.blas import one_blas_thread
-from bayesvm.data.blocks import RowNumbers, Work, checksum, taken
+from bayesvm.data.blocks import BucketRows, RowNumbers, Work, checksum, taken
 from bayesvm.data.checks import require_in_range, require_targets, require_weights, require_whole_text
-from bayesvm.data.memory import MemorySource
+from bayesvm.data.memory import MemorySource, stacked
 from bayesvm.data.scaling import Scaler
 from bayesvm.data.targets import Summarise, Summary, TargetEncoder, Targets
 from bayesvm.data.workers import Workers
 
 Result = TypeVar("Result")
+ROWS_AT_ONCE = 8_192
 
 
 @dataclass(frozen=True)
@@ -106,6 +109,51 @@ def added(first: Result, *others: Result) -> Result:
 def chosen_rows(encoder: TargetEncoder, dtype: np.dtype[Any], which: RowNumbers, X: Any, y: Any, weight: Any) -> Block:
     """Some rows of a partition, by their numbers among those of positive weight."""
     return taken(_encoded(encoder, dtype, X, y, weight), which)
+
+
+@dataclass(frozen=True)
+class BucketPass:
+    """How a partition is cut up: into a piece for each task, which is a list of groups of buckets."""
+
+    encoder: TargetEncoder
+    dtype: np.dtype[Any]
+    scaler: Scaler
+    bucket_of: Callable[[Array], RowNumbers]
+    tasks: Sequence[Sequence[Sequence[int]]]
+
+
+Piece = dict[int, tuple[Block, RowNumbers]]  # scaled rows and their numbers, by bucket
+
+
+def cut_up(work: BucketPass, first: int, X: Any, y: Any, weight: Any) -> list[Piece]:
+    """The rows of a partition by task and bucket; ``first`` is the number of its first row."""
+    rows = _encoded(work.encoder, work.dtype, X, y, weight)
+    source = MemorySource(*rows, work.scaler, Workers(1), ROWS_AT_ONCE)
+    with one_blas_thread():
+        scaled = [np.array(block.X) for block in source.blocks(0, source.n_rows)]
+        bucket = np.concatenate([work.bucket_of(part) for part in scaled])
+    block = Block(np.concatenate(scaled), rows.y, rows.weight)
+    order = np.argsort(bucket, kind="stable")
+    present, begin = np.unique(bucket[order], return_index=True)
+    mine = dict(zip(present.tolist(), np.split(order, begin[1:]), strict=True))
+    return [
+        {b: (taken(block, mine[b]), first + mine[b]) for group in task for b in group if b in mine}
+        for task in work.tasks
+    ]
+
+
+def done_to(
+    function: Callable[[list[BucketRows]], Result], groups: Sequence[Sequence[int]], *pieces: Piece
+) -> list[Result]:
+    """The function of every group of buckets, whose rows come from several partitions, in their order."""
+
+    def rows(bucket: int) -> BucketRows:
+        parts = [piece[bucket] for piece in pieces if bucket in piece]
+        blocks = [block for block, _ in parts]
+        joined: Block = stacked(blocks, sum(len(block.y) for block in blocks))
+        return BucketRows(bucket, joined, np.concatenate([numbers for _, numbers in parts]))
+
+    return [function([rows(bucket) for bucket in group]) for group in groups]
 
 
 def numbers_in_partition(which: RowNumbers, weight: Any) -> RowNumbers:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import reduce
@@ -12,8 +12,10 @@ from typing import TypeVar
 import numpy as np
 
 from bayesvm.core.latent import Block
+from bayesvm.core.linalg import Array
 from bayesvm.core.workspace import Workspace
-from bayesvm.data.blocks import RowNumbers, Work, stripe_rows, taken
+from bayesvm.data.blocks import Buckets, RowNumbers, Work, stripe_rows, taken
+from bayesvm.data.bucket_files import BucketFiles
 from bayesvm.data.memory import MemorySource, stacked
 from bayesvm.data.read_ahead import read_ahead
 from bayesvm.data.remote import RemoteSource
@@ -77,6 +79,14 @@ class StreamSource(RemoteSource):
         with closing(read_ahead(self.table.batches(size))) as batches:
             workers = self.sample.workers
             return reduce(iadd, workers.watched(workers.map(work, batches), size, self.n_rows))
+
+    def bucketed(self, bucket_of: Callable[[Array], RowNumbers], n_buckets: int) -> Buckets:
+        if self.sample.n_rows == self.n_rows:
+            return self.sample.bucketed(bucket_of, n_buckets)
+        size, workers = stripe_rows(self.n_rows, self.sample.rows_per_block, self.n_features), self.sample.workers
+        with closing(read_ahead(self.table.batches(size))) as batches:
+            blocks = workers.watched((encoded(batch, self.encoder) for batch in batches), size, self.n_rows)
+            return BucketFiles.of(blocks, bucket_of, n_buckets, self.scaler, workers)
 
     def fetch(self, numbers: RowNumbers) -> Block:
         return encoded(self.table.rows(numbers), self.encoder)

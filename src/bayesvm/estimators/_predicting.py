@@ -125,7 +125,7 @@ class PredictingClassifier(ClassifierMixin, BaseEstimator):
             for the probability of the second class.
         """
         head = self._head()
-        parts = list(self._predicted(X, head.uncertainty_of(list(self.fitted_.views.links))))
+        parts = list(self._predicted(X, head.uncertainty_of(self.fitted_.links)))
         return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
@@ -159,7 +159,7 @@ class PredictingClassifier(ClassifierMixin, BaseEstimator):
     def predictions(self, X: Any, *, uncertainty: bool = True) -> Generator[dict[str, np.ndarray], None, None]:
         """The columns of ``predict_to``, some rows after the others."""
         head = self._head()
-        uncertainty_of = head.uncertainty_of(list(self.fitted_.views.links)) if uncertainty else None
+        uncertainty_of = head.uncertainty_of(self.fitted_.links) if uncertainty else None
 
         def columns(parts: Parts) -> dict[str, np.ndarray]:
             each = zip(self.classes_, head.probabilities(parts).T, strict=True)
@@ -185,7 +185,7 @@ class PredictingClassifier(ClassifierMixin, BaseEstimator):
         """
         f, members = self._samples(X, n, random_state)
         found = np.empty((*f.shape[:2], len(self.classes_)))
-        for number, link in enumerate(self.fitted_.views.links):
+        for number, link in enumerate(self.fitted_.links):
             mine = f[members == number].reshape(-1, f.shape[-1])
             found[members == number] = link.probabilities(mine, np.zeros(mine.shape)).reshape(-1, *found.shape[1:])
         return found

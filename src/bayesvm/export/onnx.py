@@ -98,8 +98,8 @@ def _require_exportable(estimator: Any, dtype: str) -> None:
     leaves = [member.leaves.tree.n_leaves for member in estimator.fitted_.members if member.leaves is not None]
     if leaves:
         raise ValueError(
-            f"this model has local models in {sum(leaves):,} leaves, whose matrices an ONNX graph would have to copy for "
-            "every row; fit with local=False to export it, or serve it from its file with bayesvm.load"
+            f"this model has local models in {sum(leaves):,} leaves, whose matrices an ONNX graph would have to copy "
+            "for every row; fit with local=False to export it, or serve it from its file with bayesvm.load"
         )
     classes = estimator.classes_
     if classes.dtype.kind not in LABEL_TYPES or (

@@ -76,6 +76,11 @@ class Fitted:
         with threads_for_matrices(max(member.features.n_weights for member in self.members)):
             return MemberViews.of(self.members, self.link, MANY_ROWS, dtype)
 
+    @property
+    def links(self) -> list[Any]:
+        """Those of the members."""
+        return [member.link or self.link for member in self.members]
+
     @cached_property
     def left_out_moments(self) -> list[MemberMoments]:
         """The leave-one-out marginals as members of a committee see them."""

@@ -28,7 +28,8 @@ from bayesvm.data.stopping import Stopped
 from bayesvm.inference.calibrating import Candidate, calibrated
 from bayesvm.inference.fitted import Fitted
 from bayesvm.inference.leaves import FEWEST_ROWS, Found, base_rows, find_leaves, with_leaves
-from bayesvm.inference.problem import Problem
+from bayesvm.inference.local import Start
+from bayesvm.inference.problem import Problem, evaluate
 from bayesvm.inference.session import Listeners, NoCheckpoint, Prepared, Session, TrainingRows, working
 from bayesvm.inference.settings import Settings
 from bayesvm.inference.training import Plan, Trained, train
@@ -144,11 +145,32 @@ def _trained_members(
     for number, member in enumerate(members[len(found) :], len(found)):
         if found and session.clock.over() and prepared.weight is None:
             break
-        train = trained_candidate if leaves is None else trained_base
-        found.append(train(model, raw.scaled(member.scaler), member, session, number, inference=inference))
+        source = raw.scaled(member.scaler)
+        if member.start is not None:
+            found.append(_continued_leaves(model, source, member, member.start, session, number))
+        else:
+            train = trained_candidate if leaves is None else trained_base
+            found.append(train(model, source, member, session, number, inference=inference))
     if leaves is not None:
         found = [_with_leaves(candidate, leaves, raw, session, number) for number, candidate in enumerate(found)]
     return _on_common_rows(found), prepared
+
+
+def _continued_leaves(
+    model: FeatureModel, source: BlockSource, member: Prepared, start: Start, session: Session, number: int
+) -> Candidate:
+    """A member whose local models learn more; in a stream the mean below them stays, since earlier rows rely on it."""
+    if start.as_prior:
+        problem = session.problem(member.features, source)
+        found = evaluate(problem, source, member.functions)
+        elbo = sum(at.elbo for at in found)
+        trained = Trained(member.functions, member.functions, elbo, (elbo,), 1.0, converged=True)
+        left_out, rows = _left_out(model, problem, source, trained, session)
+        candidate = Candidate(member, problem, trained, left_out, rows, 0.0, whole=False)
+    else:
+        candidate = trained_base(model, source, member, session, number)
+    leaves = start.leaves
+    return with_leaves(candidate, Found(leaves.tree, leaves.kernel), source, session, number, start)
 
 
 def _may_be_local(raw: BlockSource, prepared: Prepared, session: Session) -> bool:
@@ -246,7 +268,8 @@ def _continued(start: Fitted, *, as_prior: bool) -> Prepared:
         standard = None if as_prior else Gaussian.prior(member.features.n_weights)
         functions = tuple(replace(function, prior=standard or full(function)) for function in member.functions)
         scaler = start.scaler if member.scaler is None else member.scaler
-        return Prepared(start.scale, scaler, member.features, functions, weight=member.weight)
+        leaves = None if member.leaves is None else Start(member.leaves, as_prior)
+        return Prepared(start.scale, scaler, member.features, functions, weight=member.weight, start=leaves)
 
     first, *others = map(of, start.members)
     return replace(first, report=start.report, others=tuple(others))

@@ -103,7 +103,7 @@ def seeds(rows: Array, weight: Array, n_points: int, rng: np.random.Generator, k
             odds = np.ones(len(distinct))
             odds[chosen] = 0.0
             drawable = np.count_nonzero(odds)
-        size = min(max(1, len(chosen)), n_points - len(chosen), drawable, max(1, n_points // ROUNDS))
+        size = min(max(1, len(chosen)), n_points - len(chosen), int(drawable), max(1, n_points // ROUNDS))
         drawn = rng.choice(len(distinct), size, replace=False, p=odds / odds.sum())
         found = norms[:, None] - 2 * scaled @ scaled[drawn].T + norms[drawn]
         nearest = np.maximum(found.min(axis=1), 0.0)

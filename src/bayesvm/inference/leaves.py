@@ -7,8 +7,7 @@ they are worth having. Then all rows are sorted by leaf, once, and the leaves ar
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -18,16 +17,14 @@ import numpy as np
 from bayesvm.core.cavities import Cavities
 from bayesvm.core.heads import Head
 from bayesvm.core.kernels import Kernel, LengthScaled, Sum
-from bayesvm.core.latent import Block
-from bayesvm.core.leaves import Leaf, Leaves, Tree
+from bayesvm.core.leaves import Leaves, Tree
 from bayesvm.core.linalg import Array, NotFiniteError, NotPositiveDefiniteError
 from bayesvm.data.blas import one_blas_thread
 from bayesvm.data.blocks import BlockSource, BucketRows, Buckets, RowNumbers, at_most, most_held
-from bayesvm.data.stopping import Stopped
 from bayesvm.data.workers import Workers
 from bayesvm.inference.calibrating import Candidate
 from bayesvm.inference.hyperparameters import trying
-from bayesvm.inference.local import FittedLeaves, LeafRows, LeafTask, TrainedLeaves, fitted_leaves
+from bayesvm.inference.local import FittedLeaves, LeafRows, LeafTask, Start, TrainedLeaves, fitted_leaves
 from bayesvm.inference.session import Session
 
 LEAF_ROWS = 400
@@ -51,9 +48,9 @@ class Found:
 
     tree: Tree
     kernel: Kernel
-    gained: float
-    error: float  # the standard error of that
-    place: Place
+    gained: float = 0.0
+    error: float = 0.0  # the standard error of that
+    place: Place = FIRST
     buckets: Buckets | None = None  # all rows by leaf, where they have been sorted already
 
     @property
@@ -183,10 +180,17 @@ def base_rows(source: BlockSource, session: Session) -> BlockSource:
     return source.subset(BASE_ROWS, np.random.default_rng([seed, BASE_ROWS]))
 
 
-def with_leaves(candidate: Candidate, found: Found, source: BlockSource, session: Session, number: int) -> Candidate:
+def with_leaves(
+    candidate: Candidate,
+    found: Found,
+    source: BlockSource,
+    session: Session,
+    number: int,
+    start: Start | None = None,
+) -> Candidate:
     """The member with a local model in every leaf, and the rows left out as these see them.
 
-    A request to stop leaves the member as it was; a checkpoint has the leaves that are finished.
+    A checkpoint has the leaves that are finished.
     """
     session.display.phase("local models")
     began = time.monotonic()
@@ -194,7 +198,7 @@ def with_leaves(candidate: Candidate, found: Found, source: BlockSource, session
     if base is None:
         return candidate
     task = leaf_task(candidate, base, session, number)
-    fitted = _fitted(found, task, candidate.left_out_rows, source, session, number)
+    fitted = _fitted(found, task, candidate.left_out_rows, source, session, number, start)
     leaves = Leaves(found.tree, found.kernel, tuple(leaf for some in fitted for leaf in some.leaves))
     left_out = in_order(candidate, fitted)
     converged = candidate.trained.converged and all(some.converged for some in fitted)
@@ -214,7 +218,7 @@ def _fitted(
     source: BlockSource,
     session: Session,
     number: int,
-    start: Sequence[Leaf] | None = None,
+    start: Start | None,
 ) -> list[FittedLeaves]:
     """All leaves, some at a time; those that an earlier run finished are not fitted again."""
     tree = found.tree
@@ -229,6 +233,7 @@ def _fitted(
         for result in session.workers.watched(results, TOGETHER * LEAF_ROWS, len(missing) * TOGETHER * LEAF_ROWS):
             finished.append(result)
             memory.keep(finished)
+        memory.keep(finished, now=True)
     return finished
 
 

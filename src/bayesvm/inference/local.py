@@ -20,11 +20,11 @@ from bayesvm.core.features import InducingFeatures
 from bayesvm.core.heads import Head
 from bayesvm.core.kernels import Kernel
 from bayesvm.core.latent import Block, LatentFunction, View
-from bayesvm.core.leaves import Leaf
+from bayesvm.core.leaves import Leaf, Leaves
 from bayesvm.core.likelihoods import Likelihood
 from bayesvm.core.linalg import Array, JitterWarning
 from bayesvm.core.posterior import CompactGaussian
-from bayesvm.core.stacks import Ascended, Posteriors, Stack, StackProblem, ascended, natural, padded
+from bayesvm.core.stacks import Ascended, Posteriors, Stack, StackProblem, ascended, padded
 from bayesvm.core.workspace import Workspace
 from bayesvm.data.blas import one_blas_thread
 from bayesvm.data.blocks import BucketRows, RowNumbers
@@ -67,18 +67,24 @@ class LeafTask:
         """What the member says of these rows."""
         if self.before is None:
             seen = list(self.final.marginals(block.X, Workspace()))
-            columns = ([at.mean for at in seen], [at.explained for at in seen], [at.variance for at in seen])
-            mean, explained, variance = map(np.column_stack, columns)
+            mean = np.column_stack([at.mean for at in seen])
+            explained = np.column_stack([at.explained for at in seen])
+            variance = np.column_stack([at.variance for at in seen])
             return Below(mean, explained, mean, explained, variance)
         if self.copied:
             equal = _equal(block)
-            block = block._replace(weight=np.bincount(equal, block.weights)[equal])
+            block = block._replace(weight=np.bincount(equal, block.weights)[equal].astype(np.float64))
         rows = block_marginals(
             [block], Workspace(), before=self.before, final=self.final, head=self.head, likelihood=self.likelihood
         )
         left = rows.left_out(slice(None), np.zeros((0, 0)))
-        without = ([row.mean for row in left], [r.at.explained / r.share for r in left], [r.variance for r in left])
-        return Below(rows.mean, rows.explained, *map(np.column_stack, without))
+        return Below(
+            rows.mean,
+            rows.explained,
+            np.column_stack([row.mean for row in left]),
+            np.column_stack([row.at.explained / row.share for row in left]),
+            np.column_stack([row.variance for row in left]),
+        )
 
 
 @dataclass(frozen=True)
@@ -107,32 +113,49 @@ class LeafRows:
         return _equal(self.block) if self.task.copied else np.arange(len(self.block.y))
 
 
+class Start(NamedTuple):
+    """Earlier models of all leaves, from which training goes on; of a stream they are the prior, too."""
+
+    leaves: Leaves
+    as_prior: bool
+
+
 @dataclass(frozen=True)
 class TrainedLeaves:
     """Some leaves with one kernel, and where training ended for each of the head's functions."""
 
     rows: Sequence[LeafRows]
     features: Sequence[InducingFeatures]
-    stack: Stack
+    problems: Sequence[StackProblem]
     ends: Sequence[Ascended]
 
     @classmethod
-    def of(cls, rows: Sequence[LeafRows], kernel: Kernel, start: Sequence[Leaf] | None = None) -> TrainedLeaves:
+    def of(cls, rows: Sequence[LeafRows], kernel: Kernel, start: Start | None = None) -> TrainedLeaves:
         """Coordinate ascent from the prior, or from earlier models of these leaves, whose points stay."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", JitterWarning)
             features = [
-                local_features(kernel, mine.points) if start is None else start[mine.leaf].features for mine in rows
+                local_features(kernel, mine.points) if start is None else start.leaves.leaves[mine.leaf].features
+                for mine in rows
             ]
         stack, task = _stack(rows, features), rows[0].task
-        ends = []
+        problems, ends = list[StackProblem](), list[Ascended]()
         for number in range(task.head.n_functions):
             problem = StackProblem(stack, task.head, task.likelihood, number)
             begin = Posteriors.prior(len(rows), stack.phi.shape[2])
             if start is not None:
-                begin = _as_posteriors([start[mine.leaf].functions[number] for mine in rows], stack.phi.shape[2])
+                begin = _as_posteriors(
+                    [start.leaves.leaves[mine.leaf].functions[number] for mine in rows], stack.phi.shape[2]
+                )
+                problem = replace(problem, prior=begin if start.as_prior else None)
+            problems.append(problem)
             ends.append(ascended(problem, begin, UPDATES, ENOUGH))
-        return cls(rows, features, stack, ends)
+        return cls(rows, features, problems, ends)
+
+    @property
+    def stack(self) -> Stack:
+        """The rows."""
+        return self.problems[0].stack
 
     @cached_property
     def final(self) -> list[Posteriors]:
@@ -192,15 +215,15 @@ class TrainedLeaves:
     ) -> None:
         """The folds, each a leaf and places among the rows that are left out of it, side by side."""
         leaf = np.array([i for i, _ in folds])
-        part, task = self.stack.take(leaf), self.rows[0].task
+        part = self.stack.take(leaf)
         kept = part.weight.copy()
         for row, (i, places) in zip(kept, folds, strict=True):
             out = np.isin(self.rows[i].equal, self.rows[i].equal[which[i][places]])
             row[: len(out)][out] = 0.0
         rest = part.weighted(kept)
         for number, end in enumerate(self.ends):
-            problem, at = StackProblem(rest, task.head, task.likelihood, number), end.at.take(leaf)
-            q = Posteriors.of(*natural(part.phi, at.precision * (kept > 0), at.linear * (kept > 0)))
+            problem, at = replace(self.problems[number].take(leaf), stack=rest), end.at.take(leaf)
+            q = Posteriors.of(*problem.natural(at.precision * (kept > 0), at.linear * (kept > 0)))
             for _ in range(REFIT_UPDATES):
                 q = Posteriors.of(*problem.evaluated(q).target)
             mean, explained = rest.marginals(q, number)
@@ -227,14 +250,40 @@ def fitted_leaves(
     task: LeafTask,
     kernel: Kernel,
     left_out: RowNumbers,
-    start: Sequence[Leaf] | None = None,
+    start: Start | None = None,
 ) -> FittedLeaves:
-    """The local models of some leaves; rows of the rising numbers ``left_out`` are predicted without them."""
-    with one_blas_thread(), quiet_overflow():
-        trained = TrainedLeaves.of([LeafRows.of(mine, task) for mine in rows], kernel, start)
-        which = [np.flatnonzero(_among(mine.numbers, left_out)) for mine in rows]
-        numbers = np.concatenate([mine.numbers[chosen] for mine, chosen in zip(rows, which, strict=True)])
-        return FittedLeaves(trained.leaves(), Cavities.joined(trained.refitted(which)), numbers, trained.converged)
+    """The local models of some leaves; rows of the rising numbers ``left_out`` are predicted without them.
+
+    A leaf without rows stays what it was, or what the prior says.
+    """
+    found = {
+        mine.bucket: _unseen(mine, kernel, task.head) if start is None else start.leaves.leaves[mine.bucket]
+        for mine in rows
+        if not len(mine.numbers)
+    }
+    filled = [mine for mine in rows if len(mine.numbers)]
+    left, numbers, converged = [_nothing_left_out(task.head)], [np.zeros(0, np.intp)], True
+    if filled:
+        with one_blas_thread(), quiet_overflow():
+            trained = TrainedLeaves.of([LeafRows.of(mine, task) for mine in filled], kernel, start)
+            which = [np.flatnonzero(_among(mine.numbers, left_out)) for mine in filled]
+            left += trained.refitted(which)
+        numbers += [mine.numbers[chosen] for mine, chosen in zip(filled, which, strict=True)]
+        found |= {mine.bucket: leaf for mine, leaf in zip(filled, trained.leaves(), strict=True)}
+        converged = trained.converged
+    leaves = [found[mine.bucket] for mine in rows]
+    return FittedLeaves(leaves, Cavities.joined(left), np.concatenate(numbers), converged)
+
+
+def _unseen(rows: BucketRows, kernel: Kernel, head: Head) -> Leaf:
+    features = local_features(kernel, np.zeros((1, rows.block.X.shape[1]), np.float32))
+    prior = CompactGaussian(np.zeros(1), np.ones((1, 1), np.float32))
+    return Leaf(features, tuple(LatentFunction(number, 0.0, prior) for number in range(head.n_functions)))
+
+
+def _nothing_left_out(head: Head) -> Cavities:
+    nothing = np.zeros((0, head.n_functions))
+    return Cavities(nothing, nothing, np.zeros(0, np.intp), np.zeros(0))
 
 
 def local_features(kernel: Kernel, points: Array) -> InducingFeatures:

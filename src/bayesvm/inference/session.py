@@ -20,7 +20,7 @@ from bayesvm.data.repetition import Repetition
 from bayesvm.data.scaling import Scaler
 from bayesvm.data.stopping import StopRequest
 from bayesvm.data.workers import Workers, quiet_overflow
-from bayesvm.inference.local import FittedLeaves
+from bayesvm.inference.local import FittedLeaves, Start
 from bayesvm.inference.problem import Problem
 from bayesvm.inference.settings import Settings
 from bayesvm.inference.training import Callback, Plan, Progress
@@ -105,6 +105,7 @@ class Prepared:
     others: tuple[Prepared, ...] = ()  # further members of a committee
     weight: float | None = None  # in the committee; None where it is to be found
     gained: float = 0.0  # log loss by which twice the points of tuning were better
+    start: Start | None = None  # local models of an earlier fit
 
 
 class NoLeafMemory:
@@ -114,7 +115,7 @@ class NoLeafMemory:
         """The first ones, as far as an earlier run came."""
         return []
 
-    def keep(self, finished: Sequence[FittedLeaves]) -> None:
+    def keep(self, finished: Sequence[FittedLeaves], *, now: bool = False) -> None:
         """All that are finished, if it is time."""
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from importlib.metadata import version
@@ -19,24 +19,29 @@ import numpy as np
 
 from bayesvm import persistence
 from bayesvm.atomic import remove_unfinished, try_to_write
+from bayesvm.core.cavities import Cavities
+from bayesvm.core.kernels import Kernel
 from bayesvm.core.posterior import NaturalParameters
 from bayesvm.core.statistics import Statistics
 from bayesvm.inference.coordinate_ascent import AscentState
 from bayesvm.inference.learning_rates import RunningAverages
+from bayesvm.inference.local import FittedLeaves
 from bayesvm.inference.problem import Evaluation
-from bayesvm.inference.session import NoCheckpoint, Prepared
+from bayesvm.inference.session import NoCheckpoint, NoLeafMemory, Prepared
 from bayesvm.inference.stochastic import StochasticState
 from bayesvm.inference.training import Plan
 from bayesvm.inference.training_state import Epoch, NoMemory, TrainingState
 from bayesvm.inference.tuning_report import Trial
 from bayesvm.schema import Schema, Sizes
-from bayesvm.storage.schemas import CHECKPOINT, MEAN_FIELD, PREPARED, training_state
+from bayesvm.storage.schemas import CHECKPOINT, FINISHED_LEAVES, MEAN_FIELD, PREPARED, training_state
 from bayesvm.storage.states import (
     SCALERS,
     features_from,
     features_state,
     function_from,
     function_state,
+    leaf_from,
+    leaf_state,
     named_from,
     named_state,
     plain,
@@ -149,6 +154,7 @@ class CheckpointFile(NoCheckpoint):
             features_from(state["features"], self.trusted),
             tuple(map(function_from, state["functions"])),
             chosen=None if state["chosen"] is None else Trial(**state["chosen"]),
+            gained=state["gained"],
         )
 
     def keep_prepared(self, prepared: Prepared, rng: Any) -> None:
@@ -164,6 +170,9 @@ class CheckpointFile(NoCheckpoint):
                 }
             ),
         )
+
+    def leaves(self, name: str, kernel: Kernel, n_functions: int) -> LeafMemory:
+        return LeafMemory(self, name, kernel, {"K": n_functions})
 
     def training(self, name: str, plan: Plan, sizes: dict[str, int]) -> TrainingMemory:
         schema = MEAN_FIELD if name == "mean field" else training_state(plan.learning_rate)
@@ -188,6 +197,26 @@ class TrainingMemory(NoMemory):
         self.checkpoint.keep(self.name, lambda: _training_state(state()), now=now)
 
 
+@dataclass
+class LeafMemory(NoLeafMemory):
+    """The local models that are finished, in a checkpoint."""
+
+    checkpoint: CheckpointFile
+    name: str
+    kernel: Kernel
+    sizes: Sizes
+    states: list[dict[str, Any]] = field(default_factory=list)
+
+    def recall(self) -> list[FittedLeaves]:
+        self.states = list(self.checkpoint.recall(self.name, FINISHED_LEAVES, self.sizes) or [])
+        with self.checkpoint.building():
+            return [_leaves_from(state, self.kernel) for state in self.states]
+
+    def keep(self, finished: Sequence[FittedLeaves], *, now: bool = False) -> None:
+        self.states += [_leaves_state(leaves) for leaves in finished[len(self.states) :]]
+        self.checkpoint.keep(self.name, lambda: list(self.states), now=now)
+
+
 def identity(estimator: Any, classes: np.ndarray, columns: Any, data: dict[str, Any]) -> dict[str, Any]:
     """What must be the same for a fit to resume: parameters, classes, and what tells the data apart from others."""
     free = ANY_VALUE | ({"max_iter"} if estimator.inference == "batch" else set())  # elsewhere it divides the phases
@@ -209,6 +238,21 @@ def identity(estimator: Any, classes: np.ndarray, columns: Any, data: dict[str, 
 def _short(value: Any, most: int = 80) -> str:
     text = repr(value)
     return text if len(text) <= most else f"{text[:most]}…"
+
+
+def _leaves_state(fitted: FittedLeaves) -> dict[str, Any]:
+    left = fitted.left_out
+    return {
+        "leaves": [leaf_state(leaf) for leaf in fitted.leaves],
+        "left_out": {"mean": left.mean, "variance": left.variance, "y": left.y, "weight": left.weight},
+        "numbers": fitted.numbers,
+        "converged": fitted.converged,
+    }
+
+
+def _leaves_from(state: dict[str, Any], kernel: Kernel) -> FittedLeaves:
+    leaves = [leaf_from(leaf, kernel) for leaf in state["leaves"]]
+    return FittedLeaves(leaves, Cavities(**state["left_out"]), state["numbers"], state["converged"])
 
 
 def _training_state(reached: TrainingState) -> dict[str, Any]:
@@ -284,4 +328,5 @@ def _prepared_state(prepared: Prepared) -> dict[str, Any]:
         "features": features_state(prepared.features),
         "functions": [function_state(function) for function in prepared.functions],
         "chosen": None if prepared.chosen is None else dict(vars(prepared.chosen)),
+        "gained": prepared.gained,
     }

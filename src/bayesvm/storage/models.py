@@ -78,7 +78,7 @@ def _model(kind: str, state: dict[str, Any], trusted: Iterable[Any]) -> Model:
         _ = fitted.views  # what cannot predict is an error of the file, not of the first prediction
     for left_out in fitted.left_out:
         fitted.head.require(left_out.y, state["classes"])
-    for link in fitted.views.links:
+    for link in fitted.links:
         if type(link) not in fitted.head.links:
             raise ValueError(f"the link {type(link).__name__} does not belong to the head {type(fitted.head).__name__}")
     parameters = {name: from_plain(value, trusted) for name, value in state["parameters"].items()}

@@ -148,6 +148,15 @@ FUNCTION = {"target": whole, "offset": number}
 FITTED_FUNCTIONS = satisfying(
     each(record(FUNCTION | {"posterior": either(NATURAL, MOMENTS)}), "K"), "one for every target", _targets
 )
+
+
+def own_sizes(member: Schema) -> Schema:
+    """A member, whose numbers of weights, points, splits and knots are its own."""
+    return lambda found, path, sizes: member(
+        found, path, {letter: length for letter, length in sizes.items() if letter not in "MPSQ"}
+    )
+
+
 TREE = satisfying(
     record(
         {
@@ -193,9 +202,7 @@ LEAF = record(
     }
 )
 LEAVES = satisfying(
-    record(
-        {"tree": TREE, "kernel": KERNEL, "leaves": each(lambda found, path, sizes: own_sizes(LEAF)(found, path, sizes))}
-    ),
+    record({"tree": TREE, "kernel": KERNEL, "leaves": each(own_sizes(LEAF))}),
     "a leaf for every end of the tree",
     lambda found, sizes: len(found["leaves"]) == sizes["S"] + 1,
 )
@@ -209,13 +216,6 @@ def named(possible: Mapping[str, type], letter: str | None = None) -> Schema:
 BINARY_LINK = named({name: cls for name, cls in LINKS.items() if issubclass(cls, BinaryLink)})
 PLAIN_LINK = named({name: cls for name, cls in LINKS.items() if cls is not Normalised}, "K")
 LINK = either(PLAIN_LINK, record({"name": one_of("Normalised"), "binary": BINARY_LINK}))
-
-
-def own_sizes(member: Schema) -> Schema:
-    """A member, whose numbers of weights, points, splits and knots are its own."""
-    return lambda found, path, sizes: member(
-        found, path, {letter: length for letter, length in sizes.items() if letter not in "MPSQ"}
-    )
 
 
 MEMBER = record(
@@ -247,14 +247,13 @@ REPORT = satisfying(
     "a report that has the trial which was kept",
     lambda found, _: found["kept"] is None or 0 <= found["kept"] < len(found["trials"]),
 )
-LEFT_OUT = record(
-    {
-        "mean": array("f", "N", "K"),
-        "variance": array("f", "N", "K", least=0.0),
-        "y": array("iuf", "N"),
-        "weight": satisfying(array("f", "N", least=0.0), "weights of some rows", lambda found, _: found.sum() > 0),
-    }
-)
+LEFT_OUT_ROWS: dict[str, Schema] = {
+    "mean": array("f", "N", "K"),
+    "variance": array("f", "N", "K", least=0.0),
+    "y": array("iuf", "N"),
+    "weight": array("f", "N", least=0.0),
+}
+LEFT_OUT = satisfying(record(LEFT_OUT_ROWS), "weights of some rows", lambda found, _: found["weight"].sum() > 0)
 FITTED = record(
     {
         "head": named(HEADS, "K"),
@@ -353,10 +352,21 @@ PREPARED_MEMBER = {
     "features": FEATURES,
     "functions": either(items(), FUNCTIONS),
     "chosen": either(nothing, TRIAL),
+    "gained": number,
 }
 PREPARED = record(
     PREPARED_MEMBER
     | {"report": either(nothing, REPORT), "others": each(own_sizes(record(PREPARED_MEMBER))), "rng": RANDOM_STATE}
+)
+FINISHED_LEAVES = each(
+    lambda found, path, sizes: record(
+        {
+            "leaves": each(own_sizes(LEAF)),
+            "left_out": record(LEFT_OUT_ROWS),
+            "numbers": array("iu", "N", least=0),
+            "converged": flag,
+        }
+    )(found, path, dict(sizes))
 )
 CHECKPOINT = record({}, {"seed": whole, "identity": record({}, others=plain)}, others=anything)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import is_dataclass
+from dataclasses import fields, is_dataclass
 from typing import Any
 
 import numpy as np
@@ -117,7 +117,7 @@ def member_from(state: dict[str, Any], trusted: Trusted = (), where: str = "memb
 def leaves_state(leaves: Leaves) -> dict[str, Any]:
     """Local models: the whitening follows from kernel and points, so it is not kept."""
     return {
-        "tree": dict(vars(leaves.tree)),
+        "tree": {field.name: getattr(leaves.tree, field.name) for field in fields(leaves.tree)},
         "kernel": kernel_state(leaves.kernel),
         "leaves": [leaf_state(leaf) for leaf in leaves.leaves],
     }
