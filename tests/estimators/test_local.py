@@ -89,7 +89,7 @@ def test_leave_one_out_of_local_models_is_the_loss_on_new_rows(model, single):
         number = len(one.classes_) - 2
         y, new = (TWO, THREE)[number], labels[number]
         loss = log_loss(new, one.predict_proba(rows)) - smallest_loss(rows, new)
-        assert one.loo_log_loss_ - smallest_loss(X, y) == pytest.approx(loss, abs=0.05)
+        assert one.loo_log_loss_ - smallest_loss(X, y) == pytest.approx(loss, abs=0.07)
         assert one.loo_log_loss_ == pytest.approx(log_loss(y, one.loo_proba_))
         np.testing.assert_array_equal(one.loo_indices_, np.arange(1_500))
 
@@ -119,6 +119,16 @@ def test_the_report_has_a_line_about_them(single):
     assert f"Local models in {n_leaves} leaves gain 0." in str(single.tuning_report_)
 
 
+def test_attributes_are_those_of_the_heaviest_member(model):
+    member = model.fitted_.member
+    assert model.kernel_ is member.features.kernel
+    scaled = model.fitted_.first_scaler(model.inducing_points_)
+    np.testing.assert_allclose(scaled, member.features.inducing_points, atol=1e-9)
+    assert model.relevance_.shape == (2,)
+    assert model.relevance_.sum() == pytest.approx(1.0)
+    assert model.n_samples_ == 1_500
+
+
 def test_probabilities_add_up_in_every_form(model):
     proba = model.predict_proba(NEW)
     np.testing.assert_allclose(proba.sum(axis=1), 1.0, atol=1e-12)
@@ -129,19 +139,25 @@ def test_probabilities_add_up_in_every_form(model):
     assert model.score(NEW, NEW_LABELS[len(model.classes_)]) > 0.8
 
 
-def test_uncertainty_adds_up_and_is_that_of_many_draws(model):
-    rows = NEW[:40]
-    uncertainty = model.predict_uncertainty(rows)
-    np.testing.assert_allclose(uncertainty["total"], entr(model.predict_proba(rows)).sum(axis=1), rtol=1e-9)
+def test_uncertainty_adds_up(model):
+    uncertainty = model.predict_uncertainty(NEW)
+    np.testing.assert_allclose(uncertainty["total"], entr(model.predict_proba(NEW)).sum(axis=1), rtol=1e-9)
     np.testing.assert_allclose(uncertainty["aleatoric"] + uncertainty["epistemic"], uncertainty["total"], rtol=1e-9)
     assert (uncertainty["epistemic"] >= 0).all()
-    draws = model.sample_proba(rows, 4_000, random_state=0)
-    np.testing.assert_allclose(draws.sum(axis=2), 1.0)
     if len(model.classes_) == 2:
-        np.testing.assert_allclose(entr(draws).sum(axis=2).mean(axis=0), uncertainty["aleatoric"], atol=0.02)
-        np.testing.assert_allclose(draws.mean(axis=0), model.predict_proba(rows), atol=0.03)
-        inside = (draws[..., 1] >= uncertainty["lower"]) & (draws[..., 1] <= uncertainty["upper"])
-        np.testing.assert_allclose(inside.mean(axis=0), 0.95, atol=0.02)
+        second = model.predict_proba(NEW)[:, 1]
+        assert (uncertainty["lower"] <= second).all()
+        assert (second <= uncertainty["upper"]).all()
+
+
+def test_uncertainty_is_that_of_many_draws(single):
+    rows = NEW[:40]
+    uncertainty, draws = single.predict_uncertainty(rows), single.sample_proba(rows, 4_000, random_state=0)
+    np.testing.assert_allclose(draws.sum(axis=2), 1.0)
+    np.testing.assert_allclose(entr(draws).sum(axis=2).mean(axis=0), uncertainty["aleatoric"], atol=0.02)
+    np.testing.assert_allclose(draws.mean(axis=0), single.predict_proba(rows), atol=0.03)
+    inside = (draws[..., 1] >= uncertainty["lower"]) & (draws[..., 1] <= uncertainty["upper"])
+    np.testing.assert_allclose(inside.mean(axis=0), 0.95, atol=0.03)
 
 
 def test_batches_of_rows_say_the_same_as_all_rows(model):
@@ -302,6 +318,31 @@ def test_a_kernel_without_length_scales_has_no_local_models():
     model = BayesianSVC("linear", local=True, random_state=0).fit(X, TWO)
     assert all(member.leaves is None for member in model.fitted_.members)
     assert "Local models need a kernel with length-scales" in str(model.tuning_report_)
+
+
+def test_rows_that_are_all_equal_have_one_leaf_and_few_rows_some(tmp_path):
+    same = BayesianSVC(local=True, random_state=0).fit(np.ones((50, 2)), TWO[:50])
+    few = BayesianSVC(local=True, random_state=0).fit(X[:60], TWO[:60])
+    assert {member.leaves.tree.n_leaves for member in same.fitted_.members} == {1}
+    assert {member.leaves.tree.n_leaves for member in few.fitted_.members} == {2}
+    assert same.predict_proba(np.ones((1, 2)))[0, 1] == pytest.approx(TWO[:50].mean(), abs=0.1)
+    for model in (same, few):
+        model.save(tmp_path / "m")
+        np.testing.assert_array_equal(bayesvm.load(tmp_path / "m").predict_proba(NEW), model.predict_proba(NEW))
+
+
+@pytest.mark.filterwarnings("ignore:.*exact copies")
+def test_copies_of_a_row_are_left_out_together():
+    rows, y = np.repeat(X[:300], 5, axis=0), np.repeat(TWO[:300], 5)
+    model = BayesianSVC(local=True, random_state=0).fit(rows, y)
+    assert all(member.leaves.tree.n_leaves > 1 for member in model.fitted_.members)
+    np.testing.assert_allclose(model.loo_proba_[::5], model.loo_proba_[4::5], atol=1e-9)
+    left_out = model.loo_log_loss_ - smallest_loss(rows, y)
+    new = log_loss(NEW_TWO, model.predict_proba(NEW)) - smallest_loss(NEW, NEW_TWO)
+    assert left_out == pytest.approx(new, abs=0.1)
+    assert log_loss(y, model.predict_proba(rows)) - smallest_loss(rows, y) < new - 0.15, (
+        "what is not left out is learned"
+    )
 
 
 # ---- weights ----

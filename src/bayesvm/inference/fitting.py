@@ -139,7 +139,9 @@ def _trained_members(
         leaves, said = _local_models(base, raw.scaled(prepared.scaler), session)
         prepared = replace(prepared, report=None if prepared.report is None else prepared.report.with_reason(said))
         reached = replace(members[0], functions=base.trained.functions)
-        members = model.enlarged([reached, *members[1:]], raw, session) or [reached, *members[1:]]
+        members = [reached, *members[1:]]
+        if leaves is None:
+            members = model.enlarged(members, raw, session) or members
         if leaves is not None or (base.whole and members[0] is reached):
             found = [base]
     for number, member in enumerate(members[len(found) :], len(found)):
