@@ -79,7 +79,7 @@ def test_local_models_find_what_few_points_miss(single):
     plain = BayesianSVC(local=False, **FEW).fit(X, TWO)
     assert plain.fitted_.member.leaves is None
     losses = [log_loss(NEW_TWO, one.predict_proba(NEW)) for one in (single, plain)]
-    assert losses[0] < losses[1] - 0.05
+    assert losses[0] < losses[1] - 0.03
 
 
 def test_leave_one_out_of_local_models_is_the_loss_on_new_rows(model, single):
@@ -92,6 +92,18 @@ def test_leave_one_out_of_local_models_is_the_loss_on_new_rows(model, single):
         assert one.loo_log_loss_ - smallest_loss(X, y) == pytest.approx(loss, abs=0.07)
         assert one.loo_log_loss_ == pytest.approx(log_loss(y, one.loo_proba_))
         np.testing.assert_array_equal(one.loo_indices_, np.arange(1_500))
+
+
+def test_leave_one_out_of_local_models_has_no_bias():
+    """A leaf refitted without some rows still knows them if the sites of the others stay as they were."""
+    new, y, _ = checkerboard(5_000, seed=2)
+    gaps = []
+    for seed in range(10, 15):
+        rows, two, _ = checkerboard(1_500, seed)
+        model = BayesianSVC(local=True, **FEW).fit(rows, two)
+        on_new = log_loss(y, model.predict_proba(new)) - smallest_loss(new, y)
+        gaps.append(model.loo_log_loss_ - smallest_loss(rows, two) - on_new)
+    assert np.mean(gaps) == pytest.approx(0.0, abs=0.02)
 
 
 def smallest_loss(rows, y):
@@ -304,9 +316,10 @@ def test_few_rows_have_local_models_only_if_they_are_asked_for(single):
 
 
 def test_many_rows_have_local_models_if_they_gain():
-    rows, y, _ = checkerboard(4_500)
+    rows, _, _ = checkerboard(4_500)
+    small_fields = np.floor(2 * rows).astype(int).sum(axis=1) % 2
     how = FEW | {"tune": "auto"}
-    needed = BayesianSVC(**how).fit(rows, y)
+    needed = BayesianSVC(**how).fit(rows, small_fields)
     assert all(member.leaves is not None for member in needed.fitted_.members)
     smooth = (rows.sum(axis=1) + np.random.default_rng(0).logistic(size=4_500) > 4).astype(int)
     plain = BayesianSVC(**how).fit(rows, smooth)
@@ -331,12 +344,12 @@ def test_rows_that_are_all_equal_have_one_leaf_and_few_rows_some(tmp_path):
         np.testing.assert_array_equal(bayesvm.load(tmp_path / "m").predict_proba(NEW), model.predict_proba(NEW))
 
 
-@pytest.mark.filterwarnings("ignore:.*exact copies")
+@pytest.mark.filterwarnings("ignore:.*exact copies", "ignore::sklearn.exceptions.ConvergenceWarning")
 def test_copies_of_a_row_are_left_out_together():
     rows, y = np.repeat(X[:300], 5, axis=0), np.repeat(TWO[:300], 5)
     model = BayesianSVC(local=True, random_state=0).fit(rows, y)
     assert all(member.leaves.tree.n_leaves > 1 for member in model.fitted_.members)
-    np.testing.assert_allclose(model.loo_proba_[::5], model.loo_proba_[4::5], atol=1e-9)
+    np.testing.assert_allclose(model.loo_proba_[::5], model.loo_proba_[4::5], atol=1e-6)
     left_out = model.loo_log_loss_ - smallest_loss(rows, y)
     new = log_loss(NEW_TWO, model.predict_proba(NEW)) - smallest_loss(NEW, NEW_TWO)
     assert left_out == pytest.approx(new, abs=0.1)
@@ -359,12 +372,13 @@ def test_rows_of_weight_zero_are_not_there(single):
 def test_weights_are_those_of_the_population_that_is_predicted(single):
     weight = np.where(TWO == 1, 4.0, 1.0)
     weighted = clone(single).fit(X, TWO, weight)
-    share = np.average(TWO, weights=weight)
-    new_weight = np.where(NEW_TWO == 1, 4.0, 1.0)
-    assert np.average(weighted.predict_proba(NEW)[:, 1], weights=new_weight) == pytest.approx(share, abs=0.03)
-    assert np.average(weighted.loo_proba_[:, 1], weights=weight) == pytest.approx(share, abs=0.02)
-    losses = [log_loss(NEW_TWO, one.predict_proba(NEW), sample_weight=new_weight) for one in (weighted, single)]
-    assert losses[0] < losses[1]
+    new, y, _ = checkerboard(5_000, seed=2)
+    new_weight = np.where(y == 1, 4.0, 1.0)
+    proba, share = weighted.predict_proba(new), np.average(y, weights=new_weight)
+    assert np.average(proba[:, 1], weights=new_weight) == pytest.approx(share, abs=0.03)
+    assert np.average(weighted.loo_proba_[:, 1], weights=weight) == pytest.approx(share, abs=0.03)
+    losses = [log_loss(y, p, sample_weight=new_weight) for p in (proba, single.predict_proba(new))]
+    assert losses[0] < losses[1] - 0.03
     by_class = clone(single).set_params(class_weight={1: 4.0}).fit(X, TWO)
     np.testing.assert_array_equal(by_class.predict_proba(NEW), weighted.predict_proba(NEW))
 

@@ -108,7 +108,7 @@ def _print_members(facts: dict[str, Any]) -> None:
             member["scaling"] or "none",
             member["kernel"],
             f"{member['inducing_points']:,}",
-            "–" if (loss := member["leave_one_out_log_loss"]) is None else decimal(loss),
+            decimal(member["leave_one_out_log_loss"]),
         ]
         for member in members
     ]

@@ -16,6 +16,7 @@ from scipy.spatial.distance import cdist
 
 from bayesvm.core.features import Effect, InducingFeatures
 from bayesvm.core.latent import LatentFunction, Moments, full
+from bayesvm.core.leaves import Leaves
 from bayesvm.core.linalg import Array
 from bayesvm.core.members import Member
 from bayesvm.core.workspace import Workspace
@@ -180,6 +181,16 @@ def usual_values(effect: Effect, features: InducingFeatures) -> Array:
     return np.asarray(points[cdist(effect.of(features.inducing_points), points).argmin(axis=1)])
 
 
+def local_spreads(leaves: Leaves) -> list[float]:
+    """The standard deviation of the mean of every local model over its inducing points, of all functions together."""
+    found = []
+    for leaf in leaves.leaves:
+        phi = _phi(leaf.features, np.asarray(leaf.features.inducing_points, np.float64))
+        means = [phi @ function.posterior.mean for function in leaf.functions]
+        found.append(float(np.sqrt(sum(np.var(mean) for mean in means))))
+    return found
+
+
 def _phi(features: InducingFeatures, rows: Array) -> Array:
     return features.prepared(None, np.float64)(rows, Workspace())[0]
 
@@ -192,9 +203,7 @@ def _in_distances(features: InducingFeatures) -> Array | None:
 
 def _weighted(fitted: Fitted) -> list[tuple[Member, float]]:
     """The members that predict, and their weights, which add up to one."""
-    predicting = [member for member in fitted.members if member.weight]
-    total = sum(member.weight for member in predicting)
-    return [(member, member.weight / total) for member in predicting]
+    return list(zip(fitted.members, fitted.views.shares, strict=True))
 
 
 def _member_effects(fitted: Fitted, member: Member, weight: float) -> list[MemberEffect]:

@@ -11,10 +11,12 @@ from bayesvm import persistence
 from bayesvm.data.quantiles import QuantileScaler
 from bayesvm.evaluation import metrics
 from bayesvm.inference.calibrating import mean_loss
+from bayesvm.inference.effects import local_spreads
 from bayesvm.preparation import Recipe
 from bayesvm.preparation.encoding import MISSING, CategoryColumn
 from bayesvm.workflow.model import TableModel
 
+LITTLE = 0.1  # standard deviation of a local model, below which it adds next to nothing
 SCALING_DESCRIPTIONS = {
     "standard": "standard: each feature to mean 0 and standard deviation 1",
     "common": "common: all features divided by the same number",
@@ -115,20 +117,19 @@ def effect_columns(effect: Any, recipe: Recipe) -> list[str]:
 def members(estimator: Any) -> list[dict[str, Any]]:
     """Of a committee, what each member is, the heaviest first; of an ordinary model nothing."""
     fitted = estimator.fitted_
-    predicting = [member for member in fitted.members if member.weight]
-    if len(predicting) < 2:
+    if len(fitted.members) < 2:
         return []
-    total = sum(member.weight for member in predicting)
-    each = fitted.left_out if len(fitted.left_out) == len(predicting) else [None] * len(predicting)
+    total = sum(member.weight for member in fitted.members)
     return [
         {
             "weight": member.weight / total,
             "scaling": estimator.scale_ if member.scaler is None else _scaling(member.scaler),
             "kernel": _short_kernel(getattr(member.features, "kernel", None)),
             "inducing_points": len(getattr(member.features, "inducing_points", ())),
-            "leave_one_out_log_loss": None if left is None else mean_loss(link, left),
+            "leaves": 0 if member.leaves is None else member.leaves.tree.n_leaves,
+            "leave_one_out_log_loss": mean_loss(link, left),
         }
-        for member, link, left in zip(predicting, fitted.links, each, strict=True)
+        for member, link, left in zip(fitted.members, fitted.links, fitted.left_out, strict=True)
     ]
 
 
@@ -155,11 +156,24 @@ def _short_kernel(kernel: Any) -> str:
 def describe_kernel(estimator: Any) -> str:
     """Which rows it takes for similar; of the linear model, how large its weights may be."""
     if hasattr(estimator, "kernel_"):
-        return _kernel(estimator.kernel_)
+        return _kernel(estimator.kernel_) + _local(estimator.fitted_.member)
     variance = np.asarray(estimator.prior_variance_)
     each = np.unique(np.diag(variance) if variance.ndim == 2 else variance)
     span = f"{each[0]:.3g}" + (f" to {each[-1]:.3g}" if len(each) > 1 else "")
     return f"none: linear in the features, prior variance {span}"
+
+
+def _local(member: Any) -> str:
+    """What local models on top of a member are like, and how many of them add next to nothing."""
+    if member.leaves is None:
+        return ""
+    points = sum(leaf.features.n_weights for leaf in member.leaves.leaves)
+    quiet = sum(spread < LITTLE for spread in local_spreads(member.leaves))
+    silent = f"; in {quiet:,} of them the rest of the model explains all there is" if quiet else ""
+    return (
+        f"; on top of it, local models in {member.leaves.tree.n_leaves:,} leaves, {points:,} inducing points in all, "
+        f"variance {member.leaves.kernel.variance:.3g}{silent}"
+    )
 
 
 def _kernel(kernel: Any, weight: float = 1.0) -> str:
