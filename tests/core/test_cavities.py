@@ -36,7 +36,7 @@ ROWS, CODES = rng.standard_normal((N, D)), rng.integers(0, 3, N)
 OMEGA = rng.uniform(0, 3, N)
 OMEGA[::7] = 0.0
 KERNEL, POINTS = RBF(1.5, 2.0), rng.standard_normal((M, D))
-FEATURES, PARENT_FEATURES = InducingFeatures.build(KERNEL, POINTS), InducingFeatures.build(Matern(2.0), POINTS[:4])
+FEATURES = InducingFeatures.build(KERNEL, POINTS)
 HEAD, OFFSETS = OneVsRest((0.3, 0.3, 0.4)), (0.4, -0.3, 0.0)
 EXACT = LIKELIHOODS["exact"]
 
@@ -47,26 +47,17 @@ def a_posterior(seed, width=M):
 
 
 BEFORE = [a_posterior(seed) for seed in range(3)]
-PARENT = [LatentFunction(number, 0.2, a_posterior(5 + number, 4)) for number in range(3)]
-
-
-def parent_marginals(number):
-    """Mean and explained variance of one function of the parent."""
-    offset, q = PARENT[number].offset, PARENT[number].posterior
-    return oracles.marginals(*oracles.features(Matern(2.0), POINTS[:4], ROWS), offset, q.mean, q.covariance)[:2]
 
 
 class Dense:
     """Sites at ``BEFORE``, the posteriors that they make with the prior, and both without some rows."""
 
-    def __init__(self, weight, *, with_parent=False):
+    def __init__(self, weight):
         phi, residual = oracles.features(KERNEL, POINTS, ROWS)
         self.phi, self.residual, self.sites, self.natural, self.prior_means = phi, residual, [], [], []
         omega = np.ones(N) if weight is None else weight
         for number, (offset, q) in enumerate(zip(OFFSETS, BEFORE, strict=True)):
             prior_mean = np.full(N, offset)
-            if with_parent:
-                prior_mean = prior_mean + parent_marginals(number)[0]
             m, t, r = oracles.marginals(phi, residual, prior_mean, q.mean, q.covariance)
             local = EXACT.update(m, t + r, np.where(number == CODES, 1.0, -1.0))
             w, gamma = omega * local.precision, omega * (local.linear - local.precision * prior_mean)
@@ -90,7 +81,7 @@ class Dense:
         return [Gaussian.from_natural(natural) for natural in self.natural]
 
 
-def views(dense, n_rows=0, parent=None):
+def views(dense, n_rows=0):
     """The functions before and after the sites were taken in, as blocks see them."""
     return {
         name: View.of(
@@ -98,7 +89,6 @@ def views(dense, n_rows=0, parent=None):
             [LatentFunction(k, c, q) for k, (c, q) in enumerate(zip(OFFSETS, posteriors, strict=True))],
             n_rows,
             np.float64,
-            parent,
         )[0]
         for name, posteriors in (("before", BEFORE), ("final", dense.posteriors))
     }
@@ -120,24 +110,6 @@ def test_a_row_left_out_is_its_site_removed(weight, n_rows):
         np.testing.assert_allclose(found.variance[:, number], expected[:, 1], atol=1e-6)
     np.testing.assert_array_equal(found.y, CODES)
     np.testing.assert_array_equal(found.weight, np.ones(N) if weight is None else weight)
-
-
-@pytest.mark.parametrize("group", [np.arange(N), np.arange(N) % 5], ids=["rows", "groups"])
-def test_on_top_of_a_parent_its_mean_stays_and_its_variance_is_added(group):
-    dense, parent = Dense(OMEGA, with_parent=True), View.of(PARENT_FEATURES, PARENT, 0, np.float64)[0]
-    block, seen = Block(ROWS, CODES, OMEGA), views(dense, parent=parent)
-    how = {"head": HEAD, "likelihood": EXACT}
-    found = [group_cavities(block, group, Workspace(), **seen, posteriors=dense.posteriors, **how)]
-    if len(np.unique(group)) == N:
-        found.append(block_cavities([block], Workspace(), **seen, **how))
-    for each in found:
-        for number in range(3):
-            inherited = parent_marginals(number)[1]
-            for which in np.unique(group):
-                rows = np.flatnonzero(group == which)
-                mean, variance = dense.without(number, rows)
-                np.testing.assert_allclose(each.mean[rows, number], mean, atol=1e-6)
-                np.testing.assert_allclose(each.variance[rows, number], variance + inherited[rows], atol=1e-6)
 
 
 def test_a_row_that_holds_all_the_information_does_not_divide_by_zero():

@@ -1,27 +1,20 @@
-"""Marginals of f against dense formulas; functions on top of a parent (D3, D4, D25)."""
+"""Marginals of f against dense formulas (D3, D4)."""
 
 import numpy as np
 import pytest
 
 from bayesvm.core.features import InducingFeatures, LinearFeatures
-from bayesvm.core.heads import Binary
 from bayesvm.core.latent import Block, LatentFunction, Marginals, View, pull_marginals
-from bayesvm.core.likelihoods import LIKELIHOODS
 from bayesvm.core.posterior import DiagonalGaussian, Gaussian, NaturalParameters
 from bayesvm.core.workspace import Workspace
-from bayesvm.data.memory import MemorySource
-from bayesvm.data.scaling import ColumnScaler
-from bayesvm.data.workers import Workers
-from bayesvm.inference import coordinate_ascent
-from bayesvm.inference.problem import Problem, evaluate
-from bayesvm.kernels import RBF, Matern
+from bayesvm.kernels import RBF
 from tests import oracles
 
 rng = np.random.default_rng(0)
 N, D, M = 30, 3, 6
 X, POINTS = rng.standard_normal((N, D)), rng.standard_normal((M, D))
-KERNEL, ABOVE = RBF(1.5, 2.0), Matern(3.0, 0.7)
-FEATURES, ABOVE_FEATURES = InducingFeatures.build(KERNEL, POINTS), InducingFeatures.build(ABOVE, POINTS[:4])
+KERNEL = RBF(1.5, 2.0)
+FEATURES = InducingFeatures.build(KERNEL, POINTS)
 OFFSETS = (0.4, -0.3, 1.0)
 
 both_coordinates = pytest.mark.parametrize("n_rows", [0, 10_000], ids=["dense", "diagonal"])
@@ -55,7 +48,6 @@ def test_marginals_are_those_of_dense_formulas(n_functions, n_rows):
         np.testing.assert_allclose(at.explained, explained, atol=1e-6)
         np.testing.assert_allclose(at.residual, residual, atol=1e-6)
         np.testing.assert_allclose(at.variance, explained + residual, atol=1e-6)
-        np.testing.assert_array_equal(at.total_variance, at.variance)
         np.testing.assert_allclose(at.phi, phi if basis.basis is None else phi @ basis.basis, atol=1e-6)
 
 
@@ -77,67 +69,17 @@ def test_a_linear_model_has_no_residual_and_a_mean_field_has_its_own_variances()
     np.testing.assert_allclose(at.variance, phi**2 @ q.variance)
 
 
-@both_coordinates
 @one_or_more
-def test_a_parent_gives_its_mean_and_its_explained_variance(n_functions, n_rows):
-    above, functions = some_functions(n_functions, 4, 2), some_functions(n_functions, M, 1)
-    parent, _ = View.of(ABOVE_FEATURES, above[::-1], n_rows, np.float64)  # found by target, not by place
-    view, _ = View.of(FEATURES, functions, n_rows, np.float64, parent)
-    (phi, residual), seen_above = oracles.features(KERNEL, POINTS, X), oracles.features(ABOVE, POINTS[:4], X)
+def test_moments_are_those_of_all_blocks(n_functions):
+    functions = some_functions(n_functions, M, 1)
+    view, _ = View.of(FEATURES, functions, 0, np.float64)
     found = view.moments([Block(X[:11], np.zeros(11), None), Block(X[11:], np.zeros(19), None)], Workspace())
-    for number, (function, other, at) in enumerate(zip(functions, above, in_a_block(view), strict=True)):
-        q = other.posterior
-        prior_mean, inherited, _ = oracles.marginals(*seen_above, other.offset, q.mean, q.covariance)
+    phi, residual = oracles.features(KERNEL, POINTS, X)
+    for number, function in enumerate(functions):
         q = function.posterior
-        mean, explained, _ = oracles.marginals(phi, residual, function.offset + prior_mean, q.mean, q.covariance)
-        np.testing.assert_allclose(at.prior_mean, function.offset + prior_mean, atol=1e-6)
-        np.testing.assert_allclose(at.mean, mean, atol=1e-6)
-        np.testing.assert_allclose(at.variance, explained + residual, atol=1e-6)  # given the parent
-        np.testing.assert_allclose(at.total_variance, explained + residual + inherited, atol=1e-6)
+        mean, explained, _ = oracles.marginals(phi, residual, function.offset, q.mean, q.covariance)
         np.testing.assert_allclose(found.mean[:, number], mean, atol=1e-6)
-        np.testing.assert_allclose(found.variance[:, number], explained + residual + inherited, atol=1e-6)
-
-
-def test_what_a_parent_inherits_is_handed_on():
-    chain, total, prior_mean = None, np.zeros(N), np.zeros(N)
-    for seed, (kernel, features) in enumerate(((ABOVE, ABOVE_FEATURES), (KERNEL, FEATURES), (ABOVE, ABOVE_FEATURES))):
-        (function,) = some_functions(1, features.n_weights, seed)
-        chain, _ = View.of(features, [function], 0, np.float64, chain)
-        q, seen = function.posterior, oracles.features(kernel, features.inducing_points, X)
-        prior_mean, explained, residual = oracles.marginals(*seen, prior_mean + function.offset, q.mean, q.covariance)
-        total += explained
-    (at,) = in_a_block(chain)
-    np.testing.assert_allclose(at.mean, prior_mean, atol=1e-6)
-    np.testing.assert_allclose(at.total_variance, total + residual, atol=1e-6)
-
-
-def constant_parent(value):
-    """A function that is the same number everywhere, and known."""
-    nothing = DiagonalGaussian(np.zeros(D), np.full(D, 1e-300))
-    function = LatentFunction(0, value, nothing)
-    return View.of(LinearFeatures(np.ones(D), intercept=False), [function], N, np.float64)[0]
-
-
-@pytest.mark.parametrize("bound", LIKELIHOODS)
-def test_a_parent_that_is_constant_is_an_offset(bound):
-    y = (X[:, 0] + 0.5 * rng.standard_normal(N) > 0.4).astype(int)
-    source = MemorySource(X, y, rng.uniform(0.2, 2, N), ColumnScaler(), Workers(1), 7)
-    known = FEATURES, Binary((0.4,)), LIKELIHOODS[bound], np.float64, source.total_weight
-    reached = []
-    for problem, offset in ((Problem(*known), 0.7), (Problem(*known, constant_parent(0.9)), -0.2)):
-        (here,) = evaluate(problem, source, problem.start([offset]))
-        states = coordinate_ascent.init(problem, source, problem.start([offset]), [0.9])
-        for _ in range(30):
-            states = coordinate_ascent.step(problem, source, states)
-        q = states[0].best.posterior
-        left_out = problem.cavities(source.held(), [states[0].best.function], [states[0].settled()])
-        first, last = (
-            (here.elbo, here.target.precision, here.target.linear),
-            (states[0].best.elbo, q.mean, q.covariance),
-        )
-        reached.append([*first, *last, left_out.mean, left_out.variance])
-    for plain, on_top in zip(*reached, strict=True):
-        np.testing.assert_allclose(on_top, plain, rtol=1e-8, atol=1e-8)
+        np.testing.assert_allclose(found.variance[:, number], explained + residual, atol=1e-6)
 
 
 @pytest.mark.parametrize("residual", [True, False], ids=["residual", "no residual"])

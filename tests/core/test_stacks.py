@@ -7,7 +7,7 @@ import pytest
 
 from bayesvm.core.features import InducingFeatures
 from bayesvm.core.heads import Binary, OneVsRest
-from bayesvm.core.latent import LatentFunction, Marginals
+from bayesvm.core.latent import LatentFunction
 from bayesvm.core.likelihoods import LIKELIHOODS, noisy
 from bayesvm.core.posterior import Gaussian, NaturalParameters
 from bayesvm.core.stacks import Posteriors, Stack, StackProblem, ascended, inverted, padded
@@ -30,47 +30,71 @@ every_bound = pytest.mark.parametrize(
 both_precisions = pytest.mark.parametrize("dtype", [np.float64, np.float32])
 
 
-class Below:
-    """A prior mean that is a known function of the rows."""
+class Alone:
+    """One model of one function by dense formulas in double precision; rows have any prior mean."""
 
-    def __init__(self, n_functions):
-        self.targets = tuple(range(n_functions))
+    def __init__(self, phi, residual, prior_mean, target, weight, likelihood, prior=None):
+        self.phi, self.residual, self.prior_mean = phi, residual, prior_mean
+        self.target, self.weight, self.likelihood = target, weight, likelihood
+        self.prior = prior or Gaussian.prior(phi.shape[1])
 
-    def mean(self, X, target):
-        return 0.8 * np.sin(X[:, 0] + target) - 0.2
+    def evaluated(self, q):
+        """The ELBO at q, and where q wants to go."""
+        phi, weight = self.phi, self.weight
+        mean, explained, _ = oracles.marginals(phi, self.residual, self.prior_mean, q.mean, q.covariance)
+        site = self.likelihood.update(mean, explained + self.residual, self.target)
+        w = weight * site.precision
+        precision, linear = self.prior.natural.precision.copy(), self.prior.natural.linear.copy()
+        for row, a, b in zip(phi, w, weight * site.linear - w * self.prior_mean, strict=True):
+            precision += a * np.outer(row, row)
+            linear += b * row
+        prior, gap = self.prior, q.mean - self.prior.mean
+        log_dets = np.linalg.slogdet(q.natural.precision)[1] - np.linalg.slogdet(prior.natural.precision)[1]
+        trace = np.trace(prior.natural.precision @ q.covariance)
+        kl = 0.5 * (trace + gap @ prior.natural.precision @ gap - len(gap) + log_dets)
+        return weight @ site.bound - kl, NaturalParameters(precision, linear)
 
-    def marginals(self, X, workspace):
-        nothing = np.zeros(len(X))
-        for target in self.targets:
-            yield Marginals(np.zeros((len(X), 0)), 0.0, self.mean(X, target), nothing, nothing)
+    def trained(self, steps=80):
+        """The highest ELBO and its q; a step that lowers the ELBO is halved."""
+        q, rho = self.prior, 1.0
+        elbo, target = self.evaluated(q)
+        for _ in range(steps):
+            there = q.moved(target, rho)
+            found = self.evaluated(there)
+            if found[0] >= elbo:
+                q, (elbo, target), rho = there, found, min(1.0, 1.3 * rho)
+            else:
+                rho /= 2
+        return elbo, q, q.moved(target, 1.0)
 
 
 class Model:
-    """Rows, weights and points, and what single models are trained with."""
+    """Rows, weights and points, with a prior mean that is a function of the rows, or constant."""
 
-    def __init__(self, seed, head, n_rows, n_points):
+    def __init__(self, seed, head, n_rows, n_points, constant=None):
         generator = np.random.default_rng(seed)
-        self.head, self.X, self.points = head, generator.uniform(-2, 2, (n_rows, 2)), np.zeros((0, 2))
+        self.head, self.constant, self.X = head, constant, generator.uniform(-2, 2, (n_rows, 2))
         self.y = generator.integers(0, head.n_classes, n_rows)
         clear = generator.random(n_rows) < 0.7  # the others are noise
         self.y[clear] = ((self.X[clear, 0] * self.X[clear, 1] > 0) * (head.n_classes - 1)).astype(int)
         self.weight, self.points = generator.uniform(0.3, 2, n_rows), generator.uniform(-2, 2, (n_points, 2))
-        self.features = InducingFeatures.build(KERNEL, self.points)
-        self.source = MemorySource(self.X, self.y, self.weight, ColumnScaler(), Workers(1), 17)
-
-    def problem(self, likelihood):
-        total = self.source.total_weight
-        return Problem(self.features, self.head, likelihood, np.float64, total, Below(self.head.n_functions))
 
     def arrays(self):
         phi, residual = oracles.features(KERNEL, self.points, self.X)
-        below = Below(self.head.n_functions)
-        prior_mean = np.column_stack([below.mean(self.X, target) for target in below.targets])
+        columns = [0.8 * np.sin(self.X[:, 0] + target) - 0.2 for target in range(self.head.n_functions)]
+        prior_mean = np.column_stack(columns)
+        if self.constant is not None:
+            prior_mean[:] = self.constant
         return phi, residual, prior_mean, self.y, self.weight
 
+    def alone(self, likelihood, number, prior=None):
+        """One function by dense formulas."""
+        phi, residual, prior_mean, y, weight = self.arrays()
+        return Alone(phi, residual, prior_mean[:, number], self.head.target(y, number), weight, likelihood, prior)
 
-def models(head):
-    return [Model(seed, head, *size) for seed, size in enumerate(SIZES)]
+
+def models(head, constant=None):
+    return [Model(seed, head, *size, constant) for seed, size in enumerate(SIZES)]
 
 
 def stacked(models, dtype=np.float64, most_rows=80, widest=12):
@@ -197,19 +221,18 @@ def test_a_pass_finds_what_a_pass_over_each_model_finds(head, likelihood, standa
     given, q = models(head), with_padding_at_the_prior(some_posteriors(3, 12))
     prior = None if standard else with_padding_at_the_prior(some_posteriors(3, 12, seed=1, spread=0.5))
     stack = stacked(given)
-    assert stack.total_weight == pytest.approx([model.source.total_weight for model in given])
+    assert stack.total_weight == pytest.approx([model.weight.sum() for model in given])
     for number in range(head.n_functions):
         problem = StackProblem(stack, head, likelihood, number, prior)
         found, again = problem.evaluated(q), problem.take([2, 1]).evaluated(q.take([2, 1]))
         np.testing.assert_allclose(again.elbo, found.elbo[[2, 1]], rtol=1e-9)
         for i, (model, (n_rows, width)) in enumerate(zip(given, SIZES, strict=True)):
             before = Gaussian.prior(width) if standard else single(prior, i, width)
-            function = LatentFunction(number, 0.0, single(q, i, width), before)
-            (alone,) = evaluate(model.problem(likelihood), model.source, [function])
-            assert found.elbo[i] == pytest.approx(alone.elbo, rel=1e-5)
+            elbo, target = model.alone(likelihood, number, before).evaluated(single(q, i, width))
+            assert found.elbo[i] == pytest.approx(elbo, rel=1e-5)
             precision, linear = found.target
-            np.testing.assert_allclose(precision[i, :width, :width], alone.target.precision, rtol=1e-4, atol=1e-4)
-            np.testing.assert_allclose(linear[i, :width], alone.target.linear, rtol=1e-4, atol=1e-4)
+            np.testing.assert_allclose(precision[i, :width, :width], target.precision, rtol=1e-4, atol=1e-4)
+            np.testing.assert_allclose(linear[i, :width], target.linear, rtol=1e-4, atol=1e-4)
             np.testing.assert_array_equal(found.precision[i, n_rows:], 0)
             np.testing.assert_array_equal(found.linear[i, n_rows:], 0)
 
@@ -268,14 +291,28 @@ def test_other_weights_are_those_of_the_same_rows():
 # ---- coordinate ascent ----
 
 
-def ascended_alone(model, likelihood, number, prior=None, steps=80):
-    """Where training of single models ends."""
-    problem = model.problem(likelihood)
-    prior = prior or Gaussian.prior(problem.features.n_weights)
-    states = coordinate_ascent.init(problem, model.source, [LatentFunction(number, 0.0, prior, prior)], [0.9])
-    for _ in range(steps):
-        states = coordinate_ascent.step(problem, model.source, states)
-    return states[0].best
+@every_head
+@every_bound
+def test_a_constant_prior_mean_is_the_offset_of_single_models(head, likelihood):
+    """Pass and training against those of ``inference``, with the same features and prior mean."""
+    given, q = models(head, constant=0.6), with_padding_at_the_prior(some_posteriors(3, 12))
+    stack = stacked(given)
+    for number in range(head.n_functions):
+        problem = StackProblem(stack, head, likelihood, number)
+        found, end = problem.evaluated(q), ascended(problem, Posteriors.prior(3, 12), 300, 1e-6)
+        for i, (model, (_, width)) in enumerate(zip(given, SIZES, strict=True)):
+            source = MemorySource(model.X, model.y, model.weight, ColumnScaler(), Workers(1), 17)
+            features, total = InducingFeatures.build(KERNEL, model.points), source.total_weight
+            alone, prior = Problem(features, head, likelihood, np.float64, total), Gaussian.prior(width)
+            (at,) = evaluate(alone, source, [LatentFunction(number, 0.6, single(q, i, width), prior)])
+            assert found.elbo[i] == pytest.approx(at.elbo, rel=1e-5)
+            np.testing.assert_allclose(found.target[0][i, :width, :width], at.target.precision, rtol=1e-4, atol=1e-4)
+            np.testing.assert_allclose(found.target[1][i, :width], at.target.linear, rtol=1e-4, atol=1e-4)
+            states = coordinate_ascent.init(alone, source, [LatentFunction(number, 0.6, prior, prior)], [0.9])
+            for _ in range(80):
+                states = coordinate_ascent.step(alone, source, states)
+            assert end.at.elbo[i] == pytest.approx(states[0].best.elbo, abs=1e-4 * total)
+            np.testing.assert_allclose(end.best.mean[i, :width], states[0].best.posterior.mean, atol=0.05)
 
 
 @every_head
@@ -287,9 +324,9 @@ def test_training_ends_where_that_of_single_models_ends(head, likelihood, dtype)
     for number in range(head.n_functions):
         end = ascended(StackProblem(stack, head, likelihood, number), Posteriors.prior(3, 12), 300, 1e-6)
         for i, (model, (_, width)) in enumerate(zip(given, SIZES, strict=True)):
-            best = ascended_alone(model, likelihood, number)
-            assert end.at.elbo[i] == pytest.approx(best.elbo, abs=1e-4 * model.source.total_weight)
-            np.testing.assert_allclose(end.best.mean[i, :width], best.posterior.mean, atol=0.05)
+            elbo, q, _ = model.alone(likelihood, number).trained()
+            assert end.at.elbo[i] == pytest.approx(elbo, abs=1e-4 * model.weight.sum())
+            np.testing.assert_allclose(end.best.mean[i, :width], q.mean, atol=0.05)
 
 
 def test_training_from_a_prior_of_its_own_ends_where_that_of_single_models_ends():
@@ -297,9 +334,9 @@ def test_training_from_a_prior_of_its_own_ends_where_that_of_single_models_ends(
     prior = with_padding_at_the_prior(some_posteriors(3, 12, seed=1, spread=0.5))
     end = ascended(StackProblem(stacked(given), TWO, EXACT, 0, prior), prior, 300, 1e-6)
     for i, (model, (_, width)) in enumerate(zip(given, SIZES, strict=True)):
-        best = ascended_alone(model, EXACT, 0, single(prior, i, width))
-        assert end.at.elbo[i] == pytest.approx(best.elbo, abs=1e-4 * model.source.total_weight)
-        np.testing.assert_allclose(end.best.mean[i, :width], best.posterior.mean, atol=0.05)
+        elbo, q, _ = model.alone(EXACT, 0, single(prior, i, width)).trained()
+        assert end.at.elbo[i] == pytest.approx(elbo, abs=1e-4 * model.weight.sum())
+        np.testing.assert_allclose(end.best.mean[i, :width], q.mean, atol=0.05)
 
 
 @every_bound
@@ -307,7 +344,7 @@ def test_what_may_be_left_to_gain_is_not_exceeded(likelihood):
     """Nats per unit of weight, against single models that are trained to the end."""
     given = models(TWO)
     stack = stacked(given)
-    best = np.array([ascended_alone(model, likelihood, 0).elbo for model in given])
+    best = np.array([model.alone(likelihood, 0).trained()[0] for model in given])
     passes = []
     for enough in (1e-1, 1e-2, 1e-3):
         problem = Counted(StackProblem(stack, TWO, likelihood, 0))

@@ -77,7 +77,7 @@ class LeftOut(NamedTuple):
         t = at.explained
         share = np.maximum(1 - site.precision * t, SMALLEST_SHARE)
         mean = at.prior_mean + (at.mean - at.prior_mean - t * site.linear) / share
-        return cls(site, at, share, mean, t / share + at.residual + at.inherited)
+        return cls(site, at, share, mean, t / share + at.residual)
 
     def pull(self, by_mean: Array, by_variance: Array) -> tuple[Array, Array, Array]:
         """Derivatives by m, t and r of the marginals, from those by m₋ and v₋, sites held (D17).
@@ -100,7 +100,6 @@ class RowMarginals(NamedTuple):
     explained: Array
     prior_mean: Array
     residual: Array
-    inherited: Array
 
     @classmethod
     def joined(cls, parts: Iterable[RowMarginals]) -> RowMarginals:
@@ -110,8 +109,8 @@ class RowMarginals(NamedTuple):
     def left_out(self, rows: slice, phi: Array) -> list[LeftOut]:
         """Every function's rows without their own sites; ``phi`` are their features."""
         found = []
-        for w, gamma, mean, t, c, r, inherited in zip(*(part[rows].T for part in self), strict=True):
-            at = Marginals(phi, c, mean, t, r, inherited)
+        for w, gamma, mean, t, c, r in zip(*(part[rows].T for part in self), strict=True):
+            at = Marginals(phi, c, mean, t, r)
             found.append(LeftOut.of(Sites(at, np.zeros(0), w, gamma), at))
         return found
 
@@ -139,7 +138,6 @@ def block_marginals(
                 now.explained,
                 now.prior_mean,
                 now.residual,
-                now.inherited,
             )
             found.append([np.broadcast_to(column, len(block.y)) for column in columns])
         parts.append(RowMarginals(*(np.column_stack(column) for column in zip(*found, strict=True))))
@@ -193,7 +191,7 @@ def group_cavities(
             centred = now.mean[rows] - prior_mean
             moved, explained = without_group(spread[rows], centred, site.precision[rows], site.linear[rows])
             mean[rows], variance[rows] = prior_mean + moved, explained
-        found.append((mean, variance + now.residual + now.inherited))
+        found.append((mean, variance + now.residual))
     means, variances = (np.column_stack(column) for column in zip(*found, strict=True))
     return Cavities(means, variances, block.y.copy(), block.weights.copy())
 

@@ -11,7 +11,7 @@ Beside the points of its kernel a map may have *effects* (D26): kernels of one o
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Protocol, Self
 
@@ -118,6 +118,12 @@ class InducingFeatures:
             jitter = max(jitter * apart, JITTER[np.dtype(np.float64)])
         factor, jitter = cholesky(matrix, what="the kernel matrix of the inducing points", jitter=jitter)
         return cls(kernel, inducing_points, inverse_transposed(factor), jitter, offset, effects, learns_points)
+
+    def whitened_again(self) -> InducingFeatures:
+        """The same features with all digits of double precision, for the jitter that they have."""
+        points = np.asarray(self.inducing_points, np.float64)
+        factor, _ = cholesky(self.kernel(points), what="the kernel matrix of the inducing points", jitter=self.jitter)
+        return replace(self, whitening=inverse_transposed(factor))
 
     @property
     def n_weights(self) -> int:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, Protocol, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -72,22 +72,16 @@ class Marginals(NamedTuple):
     """One function at the rows of a block: ``N(mean, explained + residual)``, and the features it came from."""
 
     phi: Array
-    prior_mean: Array | float  # what f is before any data: the offset, plus the mean of a parent
+    prior_mean: Array | float  # what f is before any data: the offset
     mean: Array
     explained: Array  # t = phiᵀ S phi
     residual: Array  # r
-    inherited: Array | float = 0.0  # the explained variance of a parent
     spread: Array | None = None  # Phi S, where an adjoint follows
 
     @property
     def variance(self) -> Array:
-        """``v = t + r``, given the prior mean."""
+        """``v = t + r``."""
         return self.explained + self.residual
-
-    @property
-    def total_variance(self) -> Array:
-        """``v`` with what is unknown about the prior mean."""
-        return self.variance + self.inherited
 
 
 class Moments(NamedTuple):
@@ -97,30 +91,17 @@ class Moments(NamedTuple):
     variance: Array
 
 
-class PriorMean(Protocol):
-    """Where the prior mean of local models comes from: the marginals of the model below them at the same rows (D30)."""
-
-    @property
-    def targets(self) -> tuple[int, ...]: ...
-
-    def marginals(self, X: Array, workspace: Workspace) -> Iterator[Marginals]:
-        """For every target."""
-        ...
-
-
 @dataclass(frozen=True)
 class View:
     """Some latent functions that share a feature map (D4), in the coordinates in which a block is cheapest.
 
     ``coordinates[k].basis`` leads there from the features; for a single function it is part of the features already.
-    Functions on top of a ``parent`` have the parent's mean as their prior mean.
     """
 
     features: PreparedFeatures
     targets: tuple[int, ...]
     offsets: tuple[float, ...]
     coordinates: tuple[Coordinates, ...]
-    parent: PriorMean | None = None
 
     @classmethod
     def of(
@@ -129,7 +110,6 @@ class View:
         functions: Sequence[LatentFunction],
         n_rows: int,
         dtype: npt.DTypeLike,
-        parent: PriorMean | None = None,
     ) -> tuple[Self, list[Coordinates]]:
         """The view for a pass over about ``n_rows`` rows, and the coordinates its sums are in.
 
@@ -140,16 +120,14 @@ class View:
         prepared = features.prepared(where[0].basis if alone else None, dtype)
         rounded = tuple(replace(at, basis=None).astype(dtype) if alone else at.astype(dtype) for at in where)
         targets = tuple(function.target for function in functions)
-        return cls(prepared, targets, tuple(function.offset for function in functions), rounded, parent), where
+        return cls(prepared, targets, tuple(function.offset for function in functions), rounded), where
 
     @classmethod
-    def for_adjoints(
-        cls, functions: Sequence[LatentFunction], parent: PriorMean | None = None, dtype: npt.DTypeLike = np.float64
-    ) -> Self:
+    def for_adjoints(cls, functions: Sequence[LatentFunction], dtype: npt.DTypeLike = np.float64) -> Self:
         """The view whose marginals ``pull_marginals`` can go back through, given the features."""
         where = [full(function).adjoint_coordinates().astype(dtype) for function in functions]
         targets, offsets = zip(*((function.target, function.offset) for function in functions), strict=True)
-        return cls(_no_features, targets, offsets, tuple(where), parent)
+        return cls(_no_features, targets, offsets, tuple(where))
 
     def marginals(self, X: Array, workspace: Workspace) -> Iterator[Marginals]:
         """One function after the other; arrays are valid until the next."""
@@ -163,38 +141,26 @@ class View:
         residual = np.zeros(len(X))
         if prior_variance is not None:
             np.maximum(prior_variance - np.einsum("ij,ij->i", shared, shared), 0.0, out=residual)
-        inherited = self._inherited(X, workspace)
-        for target, offset, at in zip(self.targets, self.offsets, self.coordinates, strict=True):
+        for offset, at in zip(self.offsets, self.coordinates, strict=True):
             phi, spread = shared, None
             if at.basis is not None:
                 phi = np.matmul(shared, at.basis, out=workspace.empty(shared.shape, shared.dtype))
-            parent_mean, unsure = inherited.get(target, (0.0, 0.0))
-            prior_mean = offset + parent_mean
-            mean = prior_mean + (phi @ at.mean).astype(np.float64)
+            mean = offset + (phi @ at.mean).astype(np.float64)
             if at.for_adjoint:
                 spread = phi @ at.spread
                 explained = np.einsum("ij,ij->i", spread, phi)
             else:
                 explained = _explained(phi, at.spread, workspace)
-            yield Marginals(phi, prior_mean, mean, explained.astype(np.float64), residual, unsure, spread)
+            yield Marginals(phi, offset, mean, explained.astype(np.float64), residual, spread)
             if phi is not shared:
                 workspace.release(phi)
 
-    def _inherited(self, X: Array, workspace: Workspace) -> dict[int, tuple[Array, Array]]:
-        """By target, the parent's mean and its explained variance; its residual is what this view models."""
-        if self.parent is None:
-            return {}
-        found = {}
-        for target, at in zip(self.parent.targets, self.parent.marginals(X, workspace), strict=True):
-            found[target] = at.mean, at.explained + at.inherited
-        return found
-
     def moments(self, blocks: Iterable[Block], workspace: Workspace) -> Moments:
-        """Mean and total variance of every function at every row of some blocks."""
+        """Mean and variance of every function at every row of some blocks."""
         parts = []
         for block in blocks:
             workspace.reset()
-            at = [(m.mean, m.total_variance) for m in self.marginals(block.X, workspace)]
+            at = [(m.mean, m.variance) for m in self.marginals(block.X, workspace)]
             parts.append([np.column_stack(column) for column in zip(*at, strict=True)])
         return Moments(*map(np.concatenate, zip(*parts, strict=True)))
 

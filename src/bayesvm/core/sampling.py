@@ -55,6 +55,8 @@ def _samples(
     *,
     residual: bool = True,
 ) -> Array:
+    if residual and isinstance(features, InducingFeatures) and features.whitening.dtype == np.float32:
+        features = features.whitened_again()  # or what is left of the prior covariance would be rounding
     phi, prior_variance = features.prepared(None, np.float64)(X, Workspace())
     factor = None
     if residual and prior_variance is not None and isinstance(features, InducingFeatures):

@@ -34,7 +34,8 @@ from bayesvm.inference.inducing import seeds
 
 MOST_POINTS, ROWS_PER_POINT = 150, 2.6  # of a leaf
 UPDATES, ENOUGH = 50, 1e-3  # at most; nats per row that may be left
-FOLD_SHARE, REFIT_UPDATES = 0.1, 1  # of a leaf's rows that are left out together, and updates after that
+FOLD_SHARE = 0.1  # of a leaf's rows that are left out together,
+REFIT_STEPS = (1.0, 0.5, 0.5)  # and steps of the updates after that
 MODELS_AT_ONCE = 8
 
 
@@ -186,7 +187,7 @@ class TrainedLeaves:
         for number, (end, q) in enumerate(zip(self.ends, self.final, strict=True)):
             mean, explained = stack.marginals(q, number)
             of_rows = (end.at.precision, end.at.linear, mean, explained, stack.prior_mean[:, :, number])
-            columns.append([array.ravel()[there] for array in (*of_rows, stack.residual, np.zeros(mean.shape))])
+            columns.append([array.ravel()[there] for array in (*of_rows, stack.residual)])
         marginals = RowMarginals(*(np.column_stack(column) for column in zip(*columns, strict=True)))
         left = marginals.left_out(slice(None), np.zeros((0, 0)))
         below = Below(*map(np.concatenate, zip(*(rows.below for rows in self.rows), strict=True)))
@@ -224,8 +225,8 @@ class TrainedLeaves:
         for number, end in enumerate(self.ends):
             problem, at = replace(self.problems[number].take(leaf), stack=rest), end.at.take(leaf)
             q = Posteriors.of(*problem.natural(at.precision * (kept > 0), at.linear * (kept > 0)))
-            for _ in range(REFIT_UPDATES):
-                q = Posteriors.of(*problem.evaluated(q).target)
+            for rho in REFIT_STEPS:
+                q = q.moved(problem.evaluated(q).target, np.full(len(leaf), rho))
             mean, explained = rest.marginals(q, number)
             for j, (i, places) in enumerate(folds):
                 rows, below = which[i][places], self.rows[i].below

@@ -14,7 +14,7 @@ from bayesvm.core.cavities import Cavities, RowMarginals
 from bayesvm.core.engine import NUMPY, NumpyEngine
 from bayesvm.core.features import Features
 from bayesvm.core.heads import Head
-from bayesvm.core.latent import LatentFunction, PriorMean, View, full
+from bayesvm.core.latent import LatentFunction, View, full
 from bayesvm.core.likelihoods import Likelihood
 from bayesvm.core.linalg import OUT_OF_RANGE, NotFiniteError
 from bayesvm.core.posterior import Coordinates, Gaussian, NaturalParameters
@@ -26,8 +26,7 @@ from bayesvm.data.blocks import BlockSource, HeldRows
 class Problem:
     """Features, head and likelihood, the precision of blocks, and the data's size.
 
-    ``total_weight`` is that of all rows: sums over a part of the rows are scaled up to it. The mean of ``parent`` is
-    the prior mean of f, for local models.
+    ``total_weight`` is that of all rows: sums over a part of the rows are scaled up to it.
     """
 
     features: Features
@@ -35,7 +34,6 @@ class Problem:
     likelihood: Likelihood
     dtype: npt.DTypeLike
     total_weight: float
-    parent: PriorMean | None = None
     engine: NumpyEngine = NUMPY
 
     @property
@@ -47,11 +45,11 @@ class Problem:
         self, functions: Sequence[LatentFunction], n_rows: int, dtype: npt.DTypeLike | None = None
     ) -> tuple[View, list[Coordinates]]:
         """Functions as blocks see them in a pass over about so many rows, and the coordinates of its sums."""
-        return self.engine.view(self.features, functions, n_rows, dtype or self.dtype, self.parent)
+        return self.engine.view(self.features, functions, n_rows, dtype or self.dtype)
 
     def adjoint_view(self, functions: Sequence[LatentFunction]) -> View:
         """Functions as gradients see them, in the precision of blocks."""
-        return self.engine.adjoint_view(functions, self.parent, self.dtype)
+        return self.engine.adjoint_view(functions, self.dtype)
 
     def start(self, offsets: Sequence[float] | None = None) -> list[LatentFunction]:
         """The head's functions at the prior."""
