@@ -35,7 +35,7 @@ def posteriors(seed):
 def view(posteriors, features=FEATURES, n_rows=0):
     offsets = 0.1, -0.2, 0.4
     functions = [LatentFunction(k, c, q) for k, (c, q) in enumerate(zip(offsets, posteriors, strict=True))]
-    return NUMPY.view(features, functions, n_rows, np.float64, None)[0]
+    return NUMPY.view(features, functions, n_rows, np.float64)[0]
 
 
 def adjoint_view(posteriors):

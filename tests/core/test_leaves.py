@@ -23,7 +23,7 @@ def walked(tree, X):
         at = 0 if len(tree.thresholds) else -1
         while at >= 0:
             is_below = tree.directions[at] @ row <= tree.thresholds[at]
-            at = (tree.below if is_below else tree.above)[at]
+            at = (tree.below if is_below else tree.beyond)[at]
         found.append(~at)
     return np.array(found)
 
@@ -79,7 +79,7 @@ def test_every_row_is_in_one_leaf_and_leaves_are_about_equal_in_size(n_leaves, n
     rows = rng.standard_normal((6_000, n_features)) @ rng.standard_normal((n_features, n_features))
     tree = Tree.grown(rows, np.ones(n_features), n_leaves)
     assert tree.n_leaves == n_leaves
-    ends = np.concatenate([tree.below, tree.above])
+    ends = np.concatenate([tree.below, tree.beyond])
     assert sorted(ends[ends >= 0]) == list(range(1, n_leaves - 1))  # every split but the root is one child
     assert sorted(~ends[ends < 0]) == list(range(n_leaves))  # and so is every leaf
     found = tree.leaf_of(rows)

@@ -23,7 +23,7 @@ from bayesvm.inference.kernel_model import KernelModel
 from bayesvm.inference.learning_rates import AdaptiveRate
 from bayesvm.inference.leaves import SCALES, VARIANCES, Found, Probe, find_leaves, with_leaves
 from bayesvm.inference.linear_model import LinearModel
-from bayesvm.inference.local import LeafRows, LeafTask
+from bayesvm.inference.local import LeafRows, LeafSetup
 from bayesvm.inference.session import Listeners, NoCheckpoint
 from bayesvm.inference.settings import Settings
 from bayesvm.kernels import RBF
@@ -191,9 +191,9 @@ def a_probe():
     with a_base(Rows(*a_board(1_200)), head) as (base, source, session):
         found = find_leaves(base, source, session, 0)
         kernel = base.problem.features.kernel
-        task = leaves.leaf_task(base, kernel, session, 0)
-        assert isinstance(task, LeafTask)
-        groups = found.buckets.map(lambda rows: [LeafRows.of(mine, task) for mine in rows], [[0], [1, 2]])
+        setup = leaves.leaf_setup(base, kernel, session, 0)
+        assert isinstance(setup, LeafSetup)
+        groups = found.buckets.map(lambda rows: [LeafRows.of(mine, setup) for mine in rows], [[0], [1, 2]])
         yield Probe(list(groups), kernel, session.workers)
 
 

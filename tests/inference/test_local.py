@@ -18,7 +18,7 @@ from bayesvm.data.memory import MemorySource
 from bayesvm.data.scaling import ColumnScaler
 from bayesvm.data.workers import Workers
 from bayesvm.inference import coordinate_ascent, local
-from bayesvm.inference.local import LeafRows, LeafTask, Start, TrainedLeaves, fitted_leaves
+from bayesvm.inference.local import LeafRows, LeafSetup, Start, TrainedLeaves, fitted_leaves
 from bayesvm.inference.problem import Problem
 from bayesvm.kernels import RBF
 from tests import oracles
@@ -63,11 +63,11 @@ def a_case(head, *, whole=True, copied=False, weight=None, repeated=None, seed=0
     below = Problem(InducingFeatures.build(BELOW, BASE_POINTS), head, EXACT, np.float64, source.total_weight)
     before, final = trained_alone(below, source, below.start([0.1] * head.n_functions))
     views = below.both(0, before, final)
-    task = LeafTask(views["before"] if whole else None, views["final"], head, EXACT, BELOW, 5, copied)
+    setup = LeafSetup(views["before"] if whole else None, views["final"], head, EXACT, BELOW, 5, copied)
     buckets = next(source.bucketed(TREE.leaf_of, 3).map(lambda rows: rows, [[0, 1, 2]]))
     return SimpleNamespace(
-        source=source, below=below, before=before, final=final, task=task, buckets=buckets,
-        rows=[LeafRows.of(mine, task) for mine in buckets],
+        source=source, below=below, before=before, final=final, setup=setup, buckets=buckets,
+        rows=[LeafRows.of(mine, setup) for mine in buckets],
     )  # fmt: skip
 
 
@@ -75,11 +75,11 @@ class LeafAlone:
     """A single model of some rows of a leaf, on top of the member's mean, with the points of the leaf."""
 
     def __init__(self, mine, kept=slice(None), priors=None):
-        task, block, self.mine = mine.task, mine.block, mine
+        setup, block, self.mine = mine.setup, mine.block, mine
         phi, residual = self.features(block.X[kept])
         self.final = []
-        for number in range(task.head.n_functions):
-            target = task.head.target(block.y[kept], number)
+        for number in range(setup.head.n_functions):
+            target = setup.head.target(block.y[kept], number)
             prior = None if priors is None else priors[number]
             given = phi, residual, mine.below.mean[kept, number], target, block.weights[kept], EXACT, prior
             _, _, settled = Alone(*given).trained()
@@ -131,7 +131,7 @@ def test_a_member_that_learned_from_few_of_the_rows_says_the_same_without_a_row(
         assert mine.below.mean_without is mine.below.mean
         assert mine.below.explained_without is mine.below.explained
         np.testing.assert_allclose(mine.below.mean, other.below.mean, atol=1e-9)
-        moments = case.task.final.moments([mine.block], Workspace())
+        moments = case.setup.final.moments([mine.block], Workspace())
         np.testing.assert_allclose(mine.below.variance_without, moments.variance, atol=1e-9)
 
 
@@ -163,9 +163,9 @@ def test_points_are_different_rows_of_the_leaf_and_there_are_fewer_of_them():
 def test_a_leaf_of_one_row_has_one_point_and_a_large_one_no_more_than_the_most(monkeypatch):
     case = a_case(HEADS["two classes"])
     one = case.buckets[0]._replace(block=Block(*(part[:1] for part in case.buckets[0].block)))
-    assert LeafRows.of(one, case.task).points.shape == (1, 2)
+    assert LeafRows.of(one, case.setup).points.shape == (1, 2)
     monkeypatch.setattr(local, "MOST_POINTS", 11)
-    assert LeafRows.of(case.buckets[2], case.task).points.shape == (11, 2)
+    assert LeafRows.of(case.buckets[2], case.setup).points.shape == (11, 2)
 
 
 # ---- training ----
@@ -257,7 +257,7 @@ def test_rows_left_out_are_seen_as_after_a_refit_without_them(monkeypatch, head,
     trained, which = TrainedLeaves.of(case.rows, KERNEL), held_out(case)
     expected = [refitted_alone(mine, held) for mine, held in zip(case.rows, which, strict=True)]
     quick = trained.refitted(which)
-    monkeypatch.setattr(local, "REFIT_STEPS", (0.5,) * 80)
+    monkeypatch.setattr(local, "REFIT_UPDATES", 80)
     slow = trained.refitted(which)
     for mine, held, few, many, (mean, variance) in zip(case.rows, which, quick, slow, expected, strict=True):
         np.testing.assert_allclose(many.mean, mean, atol=0.01)
@@ -278,7 +278,7 @@ def test_no_more_than_a_tenth_of_a_leaf_leaves_together(monkeypatch):
     monkeypatch.setattr(
         TrainedLeaves, "_refit", lambda self, folds, *given: (seen.extend(folds), refit(self, folds, *given))
     )
-    monkeypatch.setattr(local, "REFIT_STEPS", (0.5,) * 80)
+    monkeypatch.setattr(local, "REFIT_UPDATES", 80)
     case = a_case(HEADS["two classes"])
     trained = TrainedLeaves.of(case.rows, KERNEL)
     found = trained.refitted([np.arange(len(mine.block.y)) for mine in case.rows])
@@ -380,7 +380,7 @@ def test_copies_take_their_sites_away_together(head):
 def test_fitted_leaves_are_in_the_order_of_their_buckets_with_the_rows_left_out(head):
     case = a_case(head)
     left_out = np.arange(3, N, 8)
-    found = fitted_leaves(case.buckets, task=case.task, kernel=KERNEL, left_out=left_out)
+    found = fitted_leaves(case.buckets, setup=case.setup, kernel=KERNEL, left_out=left_out)
     assert sorted(found.numbers) == left_out.tolist()
     np.testing.assert_array_equal(found.left_out.y, case.source.y[found.numbers])
     np.testing.assert_array_equal(found.left_out.weight, case.source.weight[found.numbers])
@@ -398,7 +398,7 @@ def test_a_leaf_without_rows_has_the_prior_and_others_are_not_disturbed(head):
     case = a_case(head)
     nothing = Block(np.zeros((0, 2)), np.zeros(0, int), np.zeros(0))
     empty = BucketRows(1, nothing, np.zeros(0, int))
-    given = {"task": case.task, "kernel": KERNEL, "left_out": np.arange(0, N, 8)}
+    given = {"setup": case.setup, "kernel": KERNEL, "left_out": np.arange(0, N, 8)}
     full_ones, found = (fitted_leaves([case.buckets[0], *others, case.buckets[2]], **given) for others in ([], [empty]))
     for at in found.leaves[1].marginals(np.random.default_rng(0).uniform(-3, 3, (20, 2))):
         np.testing.assert_allclose(at.mean, 0, atol=1e-9)
@@ -412,11 +412,11 @@ def test_a_leaf_without_rows_has_the_prior_and_others_are_not_disturbed(head):
 def test_only_empty_leaves_leave_nothing_out():
     case = a_case(HEADS["three classes"])
     empty = BucketRows(1, Block(np.zeros((0, 2)), np.zeros(0, int), np.zeros(0)), np.zeros(0, int))
-    found = fitted_leaves([empty], task=case.task, kernel=KERNEL, left_out=np.arange(5))
+    found = fitted_leaves([empty], setup=case.setup, kernel=KERNEL, left_out=np.arange(5))
     assert found.left_out.mean.shape == (0, 3)
     assert found.converged
     start = Leaves(TREE, KERNEL, tuple(TrainedLeaves.of(case.rows, KERNEL).leaves()))
-    again = fitted_leaves([empty], task=case.task, kernel=KERNEL, left_out=np.arange(5), start=Start(start, True))
+    again = fitted_leaves([empty], setup=case.setup, kernel=KERNEL, left_out=np.arange(5), start=Start(start, True))
     assert again.leaves == [start.leaves[1]]  # what it was
 
 

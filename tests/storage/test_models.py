@@ -94,7 +94,7 @@ def test_the_members_are_those_that_were_saved(model, tmp_path):
         assert (one.leaves is None) == (other.leaves is None)
         if one.leaves is not None:
             assert one.leaves.kernel == other.leaves.kernel
-            for name in ("directions", "thresholds", "below", "above"):
+            for name in ("directions", "thresholds", "below", "beyond"):
                 np.testing.assert_array_equal(getattr(other.leaves.tree, name), getattr(one.leaves.tree, name))
             for mine, theirs in zip(one.leaves.leaves, other.leaves.leaves, strict=True):
                 require_same_leaf(mine, theirs)
@@ -210,21 +210,21 @@ def leaf_function(number, **changes):
 NO_TREE = r"members\[0\].leaves.tree must be splits below which every other split and every leaf stands once"
 EVERY_END = r"members\[0\].leaves must be a leaf for every end of the tree"
 FORGERIES = {
-    "a tree whose root is below itself": (tree(above=np.array([0, ~2])), NO_TREE),
-    "a tree with a cycle beside it": (tree(below=np.array([~0, ~2]), above=np.array([~1, 1])), NO_TREE),
+    "a tree whose root is below itself": (tree(beyond=np.array([0, ~2])), NO_TREE),
+    "a tree with a cycle beside it": (tree(below=np.array([~0, ~2]), beyond=np.array([~1, 1])), NO_TREE),
     "a tree with a cycle of two": (
         tree(
             directions=np.eye(4)[:3],
             thresholds=np.zeros(3),
             below=np.array([~0, 2, 1]),
-            above=np.array([~1, ~2, ~3]),
+            beyond=np.array([~1, ~2, ~3]),
         ),
         NO_TREE,
     ),
     "a leaf twice": (tree(below=np.array([~0, ~0])), NO_TREE),
-    "a leaf that there is not": (tree(above=np.array([1, ~8])), NO_TREE),
-    "a split that there is not": (tree(above=np.array([9, ~2])), NO_TREE),
-    "a split far beyond": (tree(above=np.array([2**62, ~2])), NO_TREE),
+    "a leaf that there is not": (tree(beyond=np.array([1, ~8])), NO_TREE),
+    "a split that there is not": (tree(beyond=np.array([9, ~2])), NO_TREE),
+    "a split far beyond": (tree(beyond=np.array([2**62, ~2])), NO_TREE),
     "a tree of other columns": (tree(directions=np.eye(2, 3)), "leaves.tree.directions must be .*D = 4"),
     "a split without a threshold": (tree(thresholds=np.zeros(1)), "leaves.tree.thresholds must be .*S = 2"),
     "a threshold that is no number": (tree(thresholds=np.array([0.0, np.nan])), "leaves.tree.thresholds must be"),
@@ -232,7 +232,7 @@ FORGERIES = {
     "a missing leaf": (lambda state: leaves_of(state)["leaves"].pop(), EVERY_END),
     "one leaf too many": (lambda state: leaves_of(state)["leaves"].append(leaves_of(state)["leaves"][0]), EVERY_END),
     "a smaller tree": (
-        tree(directions=np.eye(1, 4), thresholds=np.zeros(1), below=np.array([~0]), above=np.array([~1])),
+        tree(directions=np.eye(1, 4), thresholds=np.zeros(1), below=np.array([~0]), beyond=np.array([~1])),
         EVERY_END,
     ),
     "a root of the wrong length": (
@@ -333,7 +333,7 @@ def test_a_file_has_no_prepared_views(local):
     assert second.keys() == {"features", "functions", "weight", "link"}
     assert first.keys() == {*second, "leaves"}
     assert first["leaves"].keys() == {"tree", "kernel", "leaves"}
-    assert first["leaves"]["tree"].keys() == {"directions", "thresholds", "below", "above"}
+    assert first["leaves"]["tree"].keys() == {"directions", "thresholds", "below", "beyond"}
     assert first["leaves"]["leaves"][0].keys() == {"points", "functions"}
     assert second["functions"][0].keys() == {"target", "offset", "posterior"}
 

@@ -34,7 +34,9 @@ def test_the_scaling_is_the_one_that_was_used(scale):
     ],
 )
 def test_kernels_in_words(kernel, expected):
-    assert describe_kernel(SimpleNamespace(kernel_=kernel)).startswith(expected)
+    assert describe_kernel(
+        SimpleNamespace(kernel_=kernel, fitted_=SimpleNamespace(member=SimpleNamespace(leaves=None)))
+    ).startswith(expected)
     both = describe_kernel(SimpleNamespace(kernel_=kernel + kernels.Constant()))
     assert both.startswith(f"sum of: {expected}")
     assert "; constant, variance 1" in both

@@ -32,7 +32,7 @@ class Tier:
 
     splits: Codes
     below: Codes
-    above: Codes
+    beyond: Codes
     ends: Codes
 
     def ends_of(self, is_below: npt.NDArray[np.bool_]) -> Codes:
@@ -40,14 +40,14 @@ class Tier:
         at, rows = np.zeros(len(is_below), np.intp), np.arange(len(is_below))
         while len(rows):
             here = at[rows]
-            at[rows] = np.where(is_below[rows, here], self.below[here], self.above[here])
+            at[rows] = np.where(is_below[rows, here], self.below[here], self.beyond[here])
             rows = rows[at[rows] >= 0]
         return self.ends[~at]
 
 
 @dataclass(frozen=True)
 class Tree:
-    """Splits of the scaled inputs: a row goes ``below`` if ``direction · x ≤ threshold``, else ``above``.
+    """Splits of the scaled inputs: a row goes ``below`` if ``direction · x ≤ threshold``, else ``beyond``.
 
     A child is the number of another split, or the complement ``~k`` of leaf k. Split 0 is the root; a tree without
     splits has one leaf.
@@ -56,7 +56,7 @@ class Tree:
     directions: Array
     thresholds: Array
     below: Codes
-    above: Codes
+    beyond: Codes
 
     @property
     def n_leaves(self) -> int:
@@ -73,7 +73,7 @@ class Tree:
             end = tier.ends_of(X[rows] @ self.directions[tier.splits].T <= self.thresholds[tier.splits])
             order = np.argsort(end, kind="stable")
             present, first = np.unique(end[order], return_index=True)
-            for child, mine in zip(present.tolist(), np.split(rows[order], first[1:]), strict=True):
+            for child, mine in zip(present.tolist(), np.split(rows[order], first)[1:], strict=True):
                 if child < 0:
                     leaf[mine] = ~child
                 else:
@@ -88,13 +88,13 @@ class Tree:
             root = waiting.pop()
             splits = [root]
             for split in splits:  # grows while it is read: breadth first
-                children = [int(self.below[split]), int(self.above[split])]
+                children = [int(self.below[split]), int(self.beyond[split])]
                 splits += [child for child in children if child >= 0][: max(0, LARGEST_TIER - len(splits))]
             place = {split: i for i, split in enumerate(splits)}
-            ends = [c for s in splits for c in (int(self.below[s]), int(self.above[s])) if c not in place]
+            ends = [c for s in splits for c in (int(self.below[s]), int(self.beyond[s])) if c not in place]
             number = {end: ~i for i, end in enumerate(ends)} | place
-            below, above = ([number[int(side[s])] for s in splits] for side in (self.below, self.above))
-            found[root] = Tier(*map(np.array, (splits, below, above, ends)))
+            below, beyond = ([number[int(side[s])] for s in splits] for side in (self.below, self.beyond))
+            found[root] = Tier(*map(np.array, (splits, below, beyond, ends)))
             waiting += [end for end in ends if end >= 0]
         return found
 
@@ -136,14 +136,15 @@ def _median_split(rows: Array) -> tuple[Array, float] | None:
     """The leading direction of some rows, and where it is cut: near the median, between two different rows."""
     centred = rows - rows.mean(axis=0)
     _, vectors = np.linalg.eigh(centred.T @ centred)
-    direction = vectors[:, -1] * np.sign(vectors[np.abs(vectors[:, -1]).argmax(), -1])
+    direction = vectors[:, -1]
+    if direction[np.abs(direction).argmax()] < 0:  # or the library that finds it would decide
+        direction = -direction
     along = np.sort(rows @ direction)
-    middle = len(along) // 2
-    # Rows that lie at the median together stay together, on the side that makes the halves more equal.
-    low, high = np.searchsorted(along, along[middle], "left"), np.searchsorted(along, along[middle], "right")
-    cut = low if middle - low <= high - middle and low > 0 else high
-    if not 0 < cut < len(along) or along[cut] - along[cut - 1] <= 1e-9 * max(abs(along[0]), abs(along[-1]), 1e-300):
+    # Rows that lie there together stay together, and products of equal rows may differ by rounding.
+    cuts = 1 + np.flatnonzero(np.diff(along) > 1e-9 * max(abs(along[0]), abs(along[-1]), 1e-300))
+    if not len(cuts):
         return None
+    cut = int(cuts[np.abs(2 * cuts - len(along)).argmin()])
     return direction, float(0.5 * (along[cut - 1] + along[cut]))
 
 
@@ -173,7 +174,7 @@ class Leaves:
         number = self.tree.leaf_of(X)
         order = np.argsort(number, kind="stable")
         present, first = np.unique(number[order], return_index=True)
-        for leaf, rows in zip(present.tolist(), np.split(order, first[1:]), strict=True):
+        for leaf, rows in zip(present.tolist(), np.split(order, first)[1:], strict=True):
             yield self.leaves[leaf], rows
 
     def moments(self, X: Array, mean: Array, explained: Array) -> Moments:

@@ -28,7 +28,7 @@ class BucketFiles:
     """A file for X, one for y and one for weights; in each, *runs* of rows, every run sorted by bucket.
 
     ``starts`` has, for every run, where each bucket begins in the files, and where the run ends. Buckets are read from
-    as many places as there are runs, which are as long as memory allows.
+    as many positions as there are runs, which are as long as memory allows.
     """
 
     copy: WorkingCopy
@@ -80,23 +80,23 @@ class BucketFiles:
         return self.workers.map(work, groups)
 
     def _rows(self, bucket: int) -> BucketRows:
-        places = [(int(start[bucket]), int(start[bucket + 1])) for start in self.starts]
+        positions = [(int(start[bucket]), int(start[bucket + 1])) for start in self.starts]
         numbers = [
             number[first - int(start[0]) : stop - int(start[0])]
-            for number, start, (first, stop) in zip(self.numbers, self.starts, places, strict=True)
+            for number, start, (first, stop) in zip(self.numbers, self.starts, positions, strict=True)
         ]
         X, y, weight = (
-            None if kind is None else self._read(name, kind, places)
+            None if kind is None else self._read(name, kind, positions)
             for name, kind in zip(PARTS, self.kinds, strict=True)
         )
         rows = np.asarray(X).reshape(-1, self.n_features)
         return BucketRows(bucket, Block(np.array(self.scaler(rows)), np.asarray(y), weight), np.concatenate(numbers))
 
-    def _read(self, name: str, kind: np.dtype[Any], places: Sequence[tuple[int, int]]) -> npt.NDArray[Any]:
+    def _read(self, name: str, kind: np.dtype[Any], positions: Sequence[tuple[int, int]]) -> npt.NDArray[Any]:
         width = self.n_features if name == "X" else 1
         with (self.copy.folder / name).open("rb") as file:
             parts = []
-            for first, stop in places:
+            for first, stop in positions:
                 file.seek(first * width * kind.itemsize)
                 parts.append(np.fromfile(file, kind, (stop - first) * width))
         return np.concatenate(parts)

@@ -40,7 +40,7 @@ from bayesvm.extras import optional
 
 Result = TypeVar("Result")
 FAN_IN = 8  # partial sums that are added up in one task
-TASKS_PER_PARTITION = 4  # that pieces of partitions meet in
+BATCHES_PER_PARTITION = 4  # that pieces of partitions meet in
 QUIET = {"distributed.admin.large-graph-warning-threshold": "1 TiB"}  # large matrices in a graph are meant
 
 
@@ -165,16 +165,16 @@ class DaskSource(RemoteSource):
 
 @dataclass(frozen=True)
 class DaskBuckets:
-    """Rows by bucket on a cluster: every partition is cut, and pieces of one bucket meet where its task runs."""
+    """Rows by bucket on a cluster: every partition is cut, and pieces of one bucket meet where its batch runs."""
 
     source: DaskSource
     bucket_of: Callable[[Array], RowNumbers]
 
     def map(self, function: Callable[[list[BucketRows]], Result], groups: Sequence[Sequence[int]]) -> Iterator[Result]:
         table = self.source.table
-        n_tasks = min(len(groups), TASKS_PER_PARTITION * len(table.table.parts))
-        of_task = [list(part) for part in np.array_split(np.arange(len(groups)), n_tasks)]
-        wanted = [[list(groups[number]) for number in numbers] for numbers in of_task]
+        n_batches = min(len(groups), BATCHES_PER_PARTITION * len(table.table.parts))
+        of_batch = [list(part) for part in np.array_split(np.arange(len(groups)), n_batches)]
+        wanted = [[list(groups[number]) for number in numbers] for numbers in of_batch]
         cut = _node(BucketPass(table.encoder, table.table.columns.dtype, self.source.scaler, self.bucket_of, wanted))
         first = np.cumsum([0, *table.rows.kept])
         pieces = [
@@ -183,7 +183,9 @@ class DaskBuckets:
             if n_rows
         ]
         work = _node(function)
-        results = [_node(done_to)(work, wanted[task], *(piece[task] for piece in pieces)) for task in range(n_tasks)]
+        results = [
+            _node(done_to)(work, wanted[batch], *(piece[batch] for piece in pieces)) for batch in range(n_batches)
+        ]
         with self.source.sample.workers.stop.elsewhere():
             for found in _computed(results):
                 yield from found

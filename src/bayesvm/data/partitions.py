@@ -113,20 +113,20 @@ def chosen_rows(encoder: TargetEncoder, dtype: np.dtype[Any], which: RowNumbers,
 
 @dataclass(frozen=True)
 class BucketPass:
-    """How a partition is cut up: into a piece for each task, which is a list of groups of buckets."""
+    """How a partition is cut up: into a piece for each batch, which is a list of groups of buckets."""
 
     encoder: TargetEncoder
     dtype: np.dtype[Any]
     scaler: Scaler
     bucket_of: Callable[[Array], RowNumbers]
-    tasks: Sequence[Sequence[Sequence[int]]]
+    batches: Sequence[Sequence[Sequence[int]]]
 
 
 Piece = dict[int, tuple[Block, RowNumbers]]  # scaled rows and their numbers, by bucket
 
 
 def cut_up(work: BucketPass, first: int, X: Any, y: Any, weight: Any) -> list[Piece]:
-    """The rows of a partition by task and bucket; ``first`` is the number of its first row."""
+    """The rows of a partition by batch and bucket; ``first`` is the number of its first row."""
     rows = _encoded(work.encoder, work.dtype, X, y, weight)
     source = MemorySource(*rows, work.scaler, Workers(1), ROWS_AT_ONCE)
     with one_blas_thread():
@@ -137,8 +137,8 @@ def cut_up(work: BucketPass, first: int, X: Any, y: Any, weight: Any) -> list[Pi
     present, begin = np.unique(bucket[order], return_index=True)
     mine = dict(zip(present.tolist(), np.split(order, begin[1:]), strict=True))
     return [
-        {b: (taken(block, mine[b]), first + mine[b]) for group in task for b in group if b in mine}
-        for task in work.tasks
+        {b: (taken(block, mine[b]), first + mine[b]) for group in batch for b in group if b in mine}
+        for batch in work.batches
     ]
 
 

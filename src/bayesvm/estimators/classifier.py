@@ -53,8 +53,8 @@ class BayesianSVC(BaseBayesianSVC):
     learn_inducing : bool
         Whether the points are moved by the gradient of the leave-one-out loss; they over-fit easily.
     local : "auto", True or False
-        Whether local models are added to the mean of the model: a tree divides the rows into leaves of about 750, and
-        each leaf has up to 200 inducing points of its own. "auto": with ``tune="auto"`` and from 4,000 rows on, where
+        Whether local models are added to the mean of the model: a tree divides the rows into leaves of about 400, and
+        each leaf has up to 150 inducing points of its own. "auto": with ``tune="auto"`` and from 4,000 rows on, where
         leave-one-out on some leaves says that they pay. True needs ``tune="auto"`` or "loo".
     bound : "exact" or "augmented"
         "exact" uses the expected hinge loss itself, "augmented" the paper's looser bound.

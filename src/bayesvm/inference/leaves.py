@@ -24,7 +24,7 @@ from bayesvm.data.blocks import BlockSource, BucketRows, Buckets, RowNumbers, at
 from bayesvm.data.workers import Workers
 from bayesvm.inference.calibrating import Candidate
 from bayesvm.inference.hyperparameters import trying
-from bayesvm.inference.local import FittedLeaves, LeafRows, LeafTask, Start, TrainedLeaves, fitted_leaves
+from bayesvm.inference.local import FittedLeaves, LeafRows, LeafSetup, Start, TrainedLeaves, fitted_leaves
 from bayesvm.inference.session import Session
 
 LEAF_ROWS = 400
@@ -35,7 +35,7 @@ TREE_ROWS = 2**17  # of the sample that the tree is grown from
 PROBED = 12  # leaves that decide
 SCALES = (1.0, 0.6, 0.36, 0.22, 0.13)  # times the length-scales of the member below
 VARIANCES = (0.1, 0.4, 1.6, 6.3, 25.0, 100.0)
-FIRST = (1, 3)  # a scale and a variance to begin with, by their places
+FIRST = (1, 3)  # a scale and a variance to begin with, by their positions
 WORTH_HAVING, ERRORS = 0.003, 2.0  # log loss, and standard errors, that local models must gain
 REFITTED = 250  # rows of every leaf that decides
 
@@ -75,7 +75,7 @@ class Probe:
     @property
     def head(self) -> Head:
         """What is predicted."""
-        return self.rows[0][0].task.head
+        return self.rows[0][0].setup.head
 
     def trained(self, place: Place) -> list[TrainedLeaves]:
         """The leaves with such a kernel."""
@@ -116,7 +116,7 @@ class Probe:
         def refitted(leaves: TrainedLeaves, _: Any) -> tuple[Cavities, Cavities]:
             which, alone = list[RowNumbers](), list[Cavities]()
             for rows in leaves.rows:
-                rng = np.random.default_rng([rows.task.seed, rows.leaf, 2])
+                rng = np.random.default_rng([rows.setup.seed, rows.leaf, 2])
                 which.append(np.sort(rng.permutation(len(rows.block.y))[:REFITTED]))
                 below, block = rows.below, rows.block
                 without = Cavities(below.mean_without, below.variance_without, block.y, block.weights)
@@ -148,14 +148,14 @@ def find_leaves(
     rng = np.random.default_rng([seed, number])
     held = at_most(source, most_held(source.n_features), rng)
     unit = np.broadcast_to(np.asarray(base.length_scales, np.float64), source.n_features)
-    task = leaf_task(candidate, base, session, number)
+    setup = leaf_setup(candidate, base, session, number)
     with trying(), one_blas_thread():
         grown_from = held.head(TREE_ROWS) if held.n_rows < source.n_rows else held.subset(TREE_ROWS, rng)
         rows = np.asarray(grown_from.gathered().X, np.float64)
         tree = _grown(rows, unit, held.n_rows)
         buckets = held.bucketed(tree.leaf_of, tree.n_leaves)
         probed = np.sort(rng.permutation(tree.n_leaves)[:PROBED]).tolist()
-        work = partial(_rows_of, task=task)
+        work = partial(_rows_of, setup=setup)
         probe = Probe(list(buckets.map(work, batched(probed, PROBED_TOGETHER))), base, session.workers)
         place, trained = probe.best(first)
         gained, error = probe.gain(trained)
@@ -164,8 +164,8 @@ def find_leaves(
         return Found(_grown(rows, unit, source.n_rows), probe.kernel(place), gained, error, place)
 
 
-def _rows_of(rows: Sequence[BucketRows], *, task: LeafTask) -> list[LeafRows]:
-    return [LeafRows.of(mine, task) for mine in rows]
+def _rows_of(rows: Sequence[BucketRows], *, setup: LeafSetup) -> list[LeafRows]:
+    return [LeafRows.of(mine, setup) for mine in rows]
 
 
 def _grown(rows: Array, unit: Array, n_rows: int) -> Tree:
@@ -197,8 +197,8 @@ def with_leaves(
     base = _distances(candidate)
     if base is None:
         return candidate
-    task = leaf_task(candidate, base, session, number)
-    fitted = _fitted(found, task, candidate.left_out_rows, source, session, number, start)
+    setup = leaf_setup(candidate, base, session, number)
+    fitted = _fitted(found, setup, candidate.left_out_rows, source, session, number, start)
     leaves = Leaves(found.tree, found.kernel, tuple(leaf for some in fitted for leaf in some.leaves))
     left_out = in_order(candidate, fitted)
     converged = candidate.trained.converged and all(some.converged for some in fitted)
@@ -213,7 +213,7 @@ def with_leaves(
 
 def _fitted(
     found: Found,
-    task: LeafTask,
+    setup: LeafSetup,
     left_out: RowNumbers,
     source: BlockSource,
     session: Session,
@@ -228,7 +228,7 @@ def _fitted(
     missing = groups[len(finished) :]
     if missing:
         buckets = found.buckets or source.bucketed(tree.leaf_of, tree.n_leaves)
-        work = partial(fitted_leaves, task=task, kernel=found.kernel, left_out=np.sort(left_out), start=start)
+        work = partial(fitted_leaves, setup=setup, kernel=found.kernel, left_out=np.sort(left_out), start=start)
         results = buckets.map(work, missing)
         for result in session.workers.watched(results, TOGETHER * LEAF_ROWS, len(missing) * TOGETHER * LEAF_ROWS):
             finished.append(result)
@@ -245,13 +245,13 @@ def in_order(candidate: Candidate, fitted: Sequence[FittedLeaves]) -> Cavities:
     return candidate.left_out._replace(mean=joined.mean[order], variance=joined.variance[order])
 
 
-def leaf_task(candidate: Candidate, base: Kernel, session: Session, number: int) -> LeafTask:
+def leaf_setup(candidate: Candidate, base: Kernel, session: Session, number: int) -> LeafSetup:
     """What all leaves of a member have in common."""
     problem, trained = candidate.problem, candidate.trained
     views = problem.both(LEAF_ROWS, trained.before, trained.functions)
     before = views["before"] if candidate.whole else None
     seed = session.checkpoint.seed(session.settings.seed)
-    return LeafTask(
+    return LeafSetup(
         before,
         views["final"],
         session.head,

@@ -34,8 +34,7 @@ from bayesvm.inference.inducing import seeds
 
 MOST_POINTS, ROWS_PER_POINT = 150, 2.6  # of a leaf
 UPDATES, ENOUGH = 50, 1e-3  # at most; nats per row that may be left
-FOLD_SHARE = 0.1  # of a leaf's rows that are left out together,
-REFIT_STEPS = (1.0, 0.5, 0.5)  # and steps of the updates after that
+FOLD_SHARE, REFIT_UPDATES = 0.1, 3  # of a leaf's rows that are left out together, and updates after that
 MODELS_AT_ONCE = 8
 
 
@@ -50,7 +49,7 @@ class Below(NamedTuple):
 
 
 @dataclass(frozen=True)
-class LeafTask:
+class LeafSetup:
     """What is the same for all leaves. ``before`` and ``final`` are views of the member below.
 
     Without ``before`` the member has learned from few of the rows, so that they need not be left out of it.
@@ -92,7 +91,7 @@ class LeafTask:
 class LeafRows:
     """The rows of a leaf with all that does not depend on the kernel of local models."""
 
-    task: LeafTask
+    setup: LeafSetup
     leaf: int
     block: Block
     numbers: RowNumbers
@@ -100,18 +99,18 @@ class LeafRows:
     points: Array
 
     @classmethod
-    def of(cls, rows: BucketRows, task: LeafTask) -> LeafRows:
+    def of(cls, rows: BucketRows, setup: LeafSetup) -> LeafRows:
         """Where the points of the leaf lie, and what the member below says."""
         block = rows.block._replace(X=np.asarray(rows.block.X, np.float64))
         n_points = int(min(MOST_POINTS, max(1, len(block.y) / ROWS_PER_POINT)))
-        rng = np.random.default_rng([task.seed, rows.bucket])
-        points = seeds(block.X, block.weights, n_points, rng, task.kernel)
-        return cls(task, rows.bucket, block, rows.numbers, task.below(block), points.astype(np.float32))
+        rng = np.random.default_rng([setup.seed, rows.bucket])
+        points = seeds(block.X, block.weights, n_points, rng, setup.kernel)
+        return cls(setup, rows.bucket, block, rows.numbers, setup.below(block), points.astype(np.float32))
 
     @cached_property
     def equal(self) -> npt.NDArray[np.intp]:
         """A number for every row; copies have the same."""
-        return _equal(self.block) if self.task.copied else np.arange(len(self.block.y))
+        return _equal(self.block) if self.setup.copied else np.arange(len(self.block.y))
 
 
 class Start(NamedTuple):
@@ -139,10 +138,10 @@ class TrainedLeaves:
                 local_features(kernel, mine.points) if start is None else start.leaves.leaves[mine.leaf].features
                 for mine in rows
             ]
-        stack, task = _stack(rows, features), rows[0].task
+        stack, setup = _stack(rows, features), rows[0].setup
         problems, ends = list[StackProblem](), list[Ascended]()
-        for number in range(task.head.n_functions):
-            problem = StackProblem(stack, task.head, task.likelihood, number)
+        for number in range(setup.head.n_functions):
+            problem = StackProblem(stack, setup.head, setup.likelihood, number)
             begin = Posteriors.prior(len(rows), stack.phi.shape[2])
             if start is not None:
                 begin = _as_posteriors(
@@ -184,10 +183,14 @@ class TrainedLeaves:
         """Every row left out of its leaf and of the member below, the sites of all others held: quick, but rosy."""
         stack, columns = self.stack, []
         there = np.flatnonzero(_present(self.rows, stack).ravel())
+        copies = np.cumsum([0, *(mine.equal.max() + 1 for mine in self.rows[:-1])])
+        equal = np.concatenate([mine.equal + first for mine, first in zip(self.rows, copies, strict=True)])
         for number, (end, q) in enumerate(zip(self.ends, self.final, strict=True)):
             mean, explained = stack.marginals(q, number)
-            of_rows = (end.at.precision, end.at.linear, mean, explained, stack.prior_mean[:, :, number])
-            columns.append([array.ravel()[there] for array in (*of_rows, stack.residual)])
+            # A row leaves with the sites of all its copies.
+            sites = [np.bincount(equal, part.ravel()[there])[equal] for part in (end.at.precision, end.at.linear)]
+            others = (mean, explained, stack.prior_mean[:, :, number], stack.residual)
+            columns.append([*sites, *(array.ravel()[there] for array in others)])
         marginals = RowMarginals(*(np.column_stack(column) for column in zip(*columns, strict=True)))
         left = marginals.left_out(slice(None), np.zeros((0, 0)))
         below = Below(*map(np.concatenate, zip(*(rows.below for rows in self.rows), strict=True)))
@@ -214,26 +217,25 @@ class TrainedLeaves:
     def _refit(
         self, folds: Sequence[tuple[int, RowNumbers]], which: Sequence[RowNumbers], found: Sequence[Cavities]
     ) -> None:
-        """The folds, each a leaf and places among the rows that are left out of it, side by side."""
+        """The folds, each a leaf and positions among the rows that are left out of it, side by side."""
         leaf = np.array([i for i, _ in folds])
         part = self.stack.take(leaf)
         kept = part.weight.copy()
-        for row, (i, places) in zip(kept, folds, strict=True):
-            out = np.isin(self.rows[i].equal, self.rows[i].equal[which[i][places]])
+        for row, (i, positions) in zip(kept, folds, strict=True):
+            out = np.isin(self.rows[i].equal, self.rows[i].equal[which[i][positions]])
             row[: len(out)][out] = 0.0
         rest = part.weighted(kept)
         for number, end in enumerate(self.ends):
             problem, at = replace(self.problems[number].take(leaf), stack=rest), end.at.take(leaf)
             q = Posteriors.of(*problem.natural(at.precision * (kept > 0), at.linear * (kept > 0)))
-            for rho in REFIT_STEPS:
-                q = q.moved(problem.evaluated(q).target, np.full(len(leaf), rho))
+            q = ascended(problem, q, REFIT_UPDATES, ENOUGH).settled()
             mean, explained = rest.marginals(q, number)
-            for j, (i, places) in enumerate(folds):
-                rows, below = which[i][places], self.rows[i].below
+            for j, (i, positions) in enumerate(folds):
+                rows, below = which[i][positions], self.rows[i].below
                 shift = below.mean_without[rows, number] - below.mean[rows, number]
-                found[i].mean[places, number] = mean[j, rows] + shift
+                found[i].mean[positions, number] = mean[j, rows] + shift
                 variance = explained[j, rows] + part.residual[j, rows] + below.explained_without[rows, number]
-                found[i].variance[places, number] = variance
+                found[i].variance[positions, number] = variance
 
 
 class FittedLeaves(NamedTuple):
@@ -248,7 +250,7 @@ class FittedLeaves(NamedTuple):
 def fitted_leaves(
     rows: Sequence[BucketRows],
     *,
-    task: LeafTask,
+    setup: LeafSetup,
     kernel: Kernel,
     left_out: RowNumbers,
     start: Start | None = None,
@@ -258,15 +260,15 @@ def fitted_leaves(
     A leaf without rows stays what it was, or what the prior says.
     """
     found = {
-        mine.bucket: _unseen(mine, kernel, task.head) if start is None else start.leaves.leaves[mine.bucket]
+        mine.bucket: _unseen(mine, kernel, setup.head) if start is None else start.leaves.leaves[mine.bucket]
         for mine in rows
         if not len(mine.numbers)
     }
     filled = [mine for mine in rows if len(mine.numbers)]
-    left, numbers, converged = [_nothing_left_out(task.head)], [np.zeros(0, np.intp)], True
+    left, numbers, converged = [_nothing_left_out(setup.head)], [np.zeros(0, np.intp)], True
     if filled:
         with one_blas_thread(), quiet_overflow():
-            trained = TrainedLeaves.of([LeafRows.of(mine, task) for mine in filled], kernel, start)
+            trained = TrainedLeaves.of([LeafRows.of(mine, setup) for mine in filled], kernel, start)
             which = [np.flatnonzero(_among(mine.numbers, left_out)) for mine in filled]
             left += trained.refitted(which)
         numbers += [mine.numbers[chosen] for mine, chosen in zip(filled, which, strict=True)]
@@ -331,15 +333,15 @@ def _present(rows: Sequence[LeafRows], stack: Stack) -> npt.NDArray[np.bool_]:
 
 
 def _folds(rows: LeafRows, which: RowNumbers) -> list[RowNumbers]:
-    """The rows left out, by their places, in folds of at most a tenth of the leaf; copies share a fold."""
-    rng = np.random.default_rng([rows.task.seed, rows.leaf, 1])
+    """The rows left out, by their positions, in folds of at most a tenth of the leaf; copies share a fold."""
+    rng = np.random.default_rng([rows.setup.seed, rows.leaf, 1])
     n_folds = max(1, int(np.ceil(len(which) / max(1.0, FOLD_SHARE * len(rows.block.y)))))
     fold = rng.permutation(int(rows.equal.max()) + 1)[rows.equal[which]] % n_folds
     return [held for held in (np.flatnonzero(fold == number) for number in range(n_folds)) if len(held)]
 
 
 def _to_be_found(rows: LeafRows, which: RowNumbers) -> Cavities:
-    shape = len(which), rows.task.head.n_functions
+    shape = len(which), rows.setup.head.n_functions
     return Cavities(np.empty(shape), np.empty(shape), rows.block.y[which], rows.block.weights[which])
 
 

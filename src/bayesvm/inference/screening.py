@@ -134,9 +134,9 @@ def screened(X: Array, residuals: Residuals) -> list[Found]:
 
 def united(some: Sequence[Found], others: Sequence[Found]) -> list[Found]:
     """Both, each effect once, as many as the points of effects allow."""
-    known = {found.columns for found in some}
+    columns = {found.columns for found in some}
     kept, points = list[Found](), 0
-    for found in (*some, *(other for other in others if other.columns not in known)):
+    for found in (*some, *(other for other in others if other.columns not in columns)):
         if points + found.n_points <= MOST_POINTS:
             kept.append(found)
             points += found.n_points

@@ -163,17 +163,17 @@ TREE = satisfying(
             "directions": array("f", "S", "D"),
             "thresholds": array("f", "S"),
             "below": array("i", "S"),
-            "above": array("i", "S"),
+            "beyond": array("i", "S"),
         }
     ),
     "splits below which every other split and every leaf stands once",
-    lambda found, _: _is_tree(found["below"], found["above"]),
+    lambda found, _: _is_tree(found["below"], found["beyond"]),
 )
 
 
-def _is_tree(below: Any, above: Any) -> bool:
+def _is_tree(below: Any, beyond: Any) -> bool:
     """Children have higher numbers than their parents, so that every way down ends."""
-    children = np.concatenate([below, above]).astype(np.int64)
+    children = np.concatenate([below, beyond]).astype(np.int64)
     splits, leaves = np.sort(children[children >= 0]), np.sort(~children[children < 0])
     parents = np.tile(np.arange(len(below)), 2)
     return bool(
