@@ -14,6 +14,11 @@ from bayesvm.workflow import TableModel
 from bayesvm.workflow.describing import SCALING_DESCRIPTIONS, describe_kernel, described
 
 
+def a_model(kernel):
+    """What the words are about: a kernel, without local models."""
+    return SimpleNamespace(kernel_=kernel, fitted_=SimpleNamespace(member=SimpleNamespace(leaves=None)))
+
+
 @pytest.mark.parametrize("scale", SCALING_DESCRIPTIONS)
 def test_the_scaling_is_the_one_that_was_used(scale):
     X = np.random.default_rng(0).normal(size=(60, 2))
@@ -34,13 +39,11 @@ def test_the_scaling_is_the_one_that_was_used(scale):
     ],
 )
 def test_kernels_in_words(kernel, expected):
-    assert describe_kernel(
-        SimpleNamespace(kernel_=kernel, fitted_=SimpleNamespace(member=SimpleNamespace(leaves=None)))
-    ).startswith(expected)
-    both = describe_kernel(SimpleNamespace(kernel_=kernel + kernels.Constant()))
+    assert describe_kernel(a_model(kernel)).startswith(expected)
+    both = describe_kernel(a_model(kernel + kernels.Constant()))
     assert both.startswith(f"sum of: {expected}")
     assert "; constant, variance 1" in both
-    weighted = describe_kernel(SimpleNamespace(kernel_=kernel + 3 * kernels.Constant(0.5)))
+    weighted = describe_kernel(a_model(kernel + 3 * kernels.Constant(0.5)))
     assert weighted.endswith("; constant, variance 1.5")
 
 

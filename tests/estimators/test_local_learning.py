@@ -1,0 +1,163 @@
+"""Local models that learn more, are interrupted, or learn from rows that memory does not hold."""
+
+import dask.array as da
+import numpy as np
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+from sklearn.metrics import log_loss
+
+from bayesvm import BayesianSVC, open_table
+from bayesvm.core.latent import Block
+from bayesvm.data import blocks, bucket_files
+from bayesvm.data.bucket_files import BucketFiles
+from bayesvm.data.scaling import ColumnScaler
+from bayesvm.data.workers import Workers
+from bayesvm.inference import leaves
+from tests.estimators.test_local import FEW, NEW, NEW_TWO, checkerboard
+
+X, TWO, THREE = checkerboard(1_600)
+HOW = FEW | {"local": True}
+
+
+class KilledError(Exception):
+    """What a fit does not survive."""
+
+
+def fitted(**how):
+    return BayesianSVC(**HOW | how).fit(X, TWO)
+
+
+def probabilities(model):
+    return model.predict_proba(NEW)[:, 1]
+
+
+# ---- interrupted ----
+
+
+@pytest.mark.parametrize("survived", [0, 1, 3])
+def test_leaves_that_are_finished_are_not_fitted_again(survived, tmp_path, monkeypatch):
+    """Of the groups of leaves that are fitted together; the model has the bits of a fit in one go."""
+    monkeypatch.setattr(leaves, "TOGETHER", 1)
+    fit_leaves, calls = leaves.fitted_leaves, []
+
+    def counted(rows, **known):
+        if len(calls) == survived and not resumed:
+            raise KilledError
+        calls.append([mine.bucket for mine in rows])
+        return fit_leaves(rows, **known)
+
+    monkeypatch.setattr(leaves, "fitted_leaves", counted)
+    keep, resumed = {"checkpoint": tmp_path / "kept", "checkpoint_every": 0}, False
+    with pytest.raises(KilledError):
+        BayesianSVC(**HOW, n_jobs=1).fit(X, TWO, **keep)
+    resumed = True
+    model = BayesianSVC(**HOW, n_jobs=2).fit(X, TWO, **keep)
+    n_leaves = model.fitted_.member.leaves.tree.n_leaves
+    assert n_leaves == 4
+    assert sorted(number for group in calls for number in group) == list(range(n_leaves))
+    monkeypatch.setattr(leaves, "fitted_leaves", fit_leaves)
+    np.testing.assert_array_equal(probabilities(model), probabilities(fitted()))
+
+
+# ---- streams ----
+
+
+def test_a_stream_updates_the_leaves_that_its_rows_fall_into():
+    model = fitted()
+    before, members = log_loss(NEW_TWO, probabilities(model)), model.fitted_.members
+    more, labels, _ = checkerboard(6_000, seed=5)
+    left = more[:, 0] < 1  # one of four columns of fields
+    model.partial_fit(more[left], labels[left])
+    (member,), (earlier,) = model.fitted_.members, members
+    rows = member.rows(model.fitted_.scaler(more[left]))
+    touched = np.unique(member.leaves.tree.leaf_of(rows))
+    for number, (now, then) in enumerate(zip(member.leaves.leaves, earlier.leaves.leaves, strict=True)):
+        same = np.array_equal(now.functions[0].posterior.mean, then.functions[0].posterior.mean)
+        assert same == (number not in touched)
+        np.testing.assert_array_equal(now.features.inducing_points, then.features.inducing_points)
+    np.testing.assert_array_equal(member.functions[0].posterior.mean, earlier.functions[0].posterior.mean)
+    assert model.n_samples_ == 1_600 + left.sum()
+    model.partial_fit(more[~left], labels[~left])
+    assert log_loss(NEW_TWO, probabilities(model)) < before - 0.02
+
+
+def test_a_stream_ends_near_a_fit_to_all_its_rows():
+    """With the same tree and points; sites of earlier parts are not updated again."""
+    whole = fitted(warm_start=True)
+    part = BayesianSVC(**HOW).fit(X, TWO)
+    more, labels, _ = checkerboard(1_600, seed=6)
+    part.partial_fit(more, labels)
+    whole.fit(np.vstack([X, more]), np.concatenate([TWO, labels]))
+    assert whole.fitted_.member.leaves.tree is not None
+    gap = np.abs(probabilities(part) - probabilities(whole))
+    assert gap.mean() < 0.03
+
+
+def test_a_warm_start_keeps_tree_and_points():
+    model = fitted(warm_start=True)
+    first, before = model.fitted_.member.leaves, probabilities(model)
+    model.fit(X, TWO)
+    again = model.fitted_.member.leaves
+    np.testing.assert_array_equal(again.tree.thresholds, first.tree.thresholds)
+    for now, then in zip(again.leaves, first.leaves, strict=True):
+        np.testing.assert_array_equal(now.features.inducing_points, then.features.inducing_points)
+    np.testing.assert_allclose(probabilities(model), before, atol=0.02)
+
+
+# ---- elsewhere ----
+
+
+def test_rows_in_files_are_sorted_by_bucket():
+    rng = np.random.default_rng(0)
+    rows, y, weight = rng.standard_normal((1_000, 3)), rng.integers(0, 2, 1_000), rng.uniform(0.5, 2, 1_000)
+    parts = [Block(rows[i : i + 90], y[i : i + 90], weight[i : i + 90]) for i in range(0, 1_000, 90)]
+    scaler = ColumnScaler(np.array([1.0, 0.0, 0.0]), np.array([2.0, 1.0, 1.0]))
+    monkey = pytest.MonkeyPatch()
+    monkey.setattr(bucket_files, "HELD_ENTRIES", 500)  # several runs
+
+    def bucket_of(scaled):
+        return np.clip(np.floor(2 * scaled[:, 1]).astype(int) + 3, 0, 7)
+
+    with Workers(2) as workers:
+        found = BucketFiles.of(iter(parts), bucket_of, 8, scaler, workers)
+        monkey.undo()
+        assert len(found.starts) > 3
+        for mine in found.map(lambda group: group[0], [[bucket] for bucket in range(8)]):
+            expected = np.flatnonzero(bucket_of(scaler(rows)) == mine.bucket)
+            np.testing.assert_array_equal(mine.numbers, expected)
+            np.testing.assert_array_equal(mine.block.X, scaler(rows)[expected])
+            np.testing.assert_array_equal(mine.block.y, y[expected])
+            np.testing.assert_array_equal(mine.block.weight, weight[expected])
+    folder = found.copy.folder
+    assert folder.exists()
+    found.copy.remove()
+    assert not folder.exists()
+
+
+def test_a_table_that_memory_does_not_hold_has_the_bits_of_one_in_memory(tmp_path, monkeypatch):
+    monkeypatch.setattr(blocks, "HELD_ENTRIES", 1_200)
+    monkeypatch.setattr(blocks, "FEWEST_HELD", 600)
+    monkeypatch.setattr(bucket_files, "HELD_ENTRIES", 700)
+    columns = {f"x{j}": column for j, column in enumerate(X.T)}
+    parquet.write_table(pa.table(columns | {"y": TWO}), tmp_path / "rows.parquet", row_group_size=300)
+    in_memory = fitted()
+    with open_table(tmp_path / "rows.parquet", target="y") as table:
+        model = BayesianSVC(**HOW).fit(table)
+    assert model.fitted_.member.leaves.tree.n_leaves == 4
+    np.testing.assert_array_equal(
+        model.latent_mean_and_variance(pa_frame(NEW)), in_memory.latent_mean_and_variance(NEW)
+    )
+
+
+def pa_frame(rows):
+    return pa.table({f"x{j}": column for j, column in enumerate(rows.T)}).to_pandas()
+
+
+def test_a_cluster_finds_the_same_leaves():
+    """Sums of the model below are added up in another order."""
+    model = BayesianSVC(**HOW).fit(da.from_array(X, chunks=(450, 2)), da.from_array(TWO, chunks=450))
+    alone = fitted()
+    assert model.fitted_.member.leaves.tree.n_leaves == alone.fitted_.member.leaves.tree.n_leaves
+    np.testing.assert_allclose(probabilities(model), probabilities(alone), atol=0.02)
+    assert model.loo_log_loss_ == pytest.approx(alone.loo_log_loss_, abs=0.01)
