@@ -7,7 +7,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 GPYTORCH := .venv-gpytorch
 GPYTORCH_PIP := $(GPYTORCH)/bin/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: demo test test-fast test-lowest test-gpytorch test-report docs lint format bench scaling scaling-quick reproduce reproduce-quick reproduce-susy wheel clean calibration calibration-quick attack test-processors
+.PHONY: demo test test-fast test-lowest test-gpytorch test-report docs lint format bench bench-local scaling scaling-quick reproduce reproduce-quick reproduce-susy wheel clean calibration calibration-quick attack test-processors
 
 demo: $(VENV)/.demo
 	$(BIN)/bayesvm demo
@@ -40,6 +40,10 @@ bench: $(VENV)/.bench
 	$(BIN)/python benchmarks/memory.py
 	$(BIN)/python -m benchmarks.calibration
 	$(BIN)/python benchmarks/tuning.py
+
+# Local models, LightGBM and jumps at borders, into docs/local.md: minutes. Needs the tables that BAYESVM_DATA names.
+bench-local: $(VENV)/.bench
+	$(BIN)/python -m benchmarks.local_models
 
 # Time and memory of large tables, into docs/scaling.md: hours; `python -m benchmarks.scaling --only gemm` is one part.
 # The quick one tries the scripts only. Where the GPyTorch environment cannot be made, SVGP is left out.
