@@ -326,7 +326,7 @@ def test_a_smooth_function_stays_global():
 @pytest.mark.slow
 def test_a_whole_fit_has_the_same_bits_whatever_the_number_of_threads():
     X, y = a_board(4_200, squares=12)
-    one, other = (fitted(X, y, n_jobs=n_jobs) for n_jobs in (1, 2))
+    one, other = (fitted(X, y, local=True, n_jobs=n_jobs) for n_jobs in (1, 2))
     assert one.fitted_.member.leaves is not None
     np.testing.assert_array_equal(one.predict_proba(X[:500]), other.predict_proba(X[:500]))
     assert one.loo_log_loss_ == other.loo_log_loss_

@@ -144,6 +144,8 @@ def _trained_members(
             members = model.enlarged(members, raw, session) or members
         if leaves is not None or (base.whole and members[0] is reached):
             found = [base]
+    elif prepared.weight is None and not session.clock.over():
+        members = model.enlarged(members, raw, session) or members
     for number, member in enumerate(members[len(found) :], len(found)):
         if found and session.clock.over() and prepared.weight is None:
             break
