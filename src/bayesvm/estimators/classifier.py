@@ -27,7 +27,8 @@ class BayesianSVC(BaseBayesianSVC):
 
     With nothing set it tunes itself: leave-one-out on samples of the rows decides about scaling, kernel, one
     length-scale or one for every feature, effects of single columns and pairs, and the number of inducing points. Where
-    the rows cannot tell which of several models is best, up to six of them are averaged: a committee.
+    the rows cannot tell which of several models is best, up to six of them are averaged: a committee. Where a large
+    table has more detail than inducing points can follow, local models are added.
 
     Parameters
     ----------
@@ -39,10 +40,11 @@ class BayesianSVC(BaseBayesianSVC):
         bounds are not "fixed", and has one length-scale or one for every feature, as given.
     n_inducing : int, "auto" or None
         Number of inducing points of each member. "auto" without tuning: 300. With tuning: a fifth of the rows up to
-        300, then a twelfth of them up to 600, and at least 100. On its last sample, tuning also tries twice its own
-        number of points; if that lowers the leave-one-out log loss by .004, the fit has up to 1,000 points, and by .012
-        up to 2,000. There are at least five rows for each point beyond 100, and rows × points², shared by the members,
-        is at most 2·10¹⁰ beyond 300 points. There are never more points than distinct rows.
+        300, then a twelfth of them up to 500, and at least 100. On its last sample, tuning also tries twice its own
+        number of points; if that lowers the leave-one-out log loss by .004 and there are no local models, the fit has
+        up to 700 points, and by .012 up to 2,000. There are at least five rows for each point beyond 100, and
+        rows × points², shared by the members, is at most 2·10¹⁰ beyond 300 points. There are never more points than
+        distinct rows.
         None: every distinct row, the full batch model of the paper.
     max_inducing : int
         The most that "auto" may take; 2000 by default.
@@ -165,6 +167,10 @@ class BayesianSVC(BaseBayesianSVC):
       are apart. Each draw of ``sample_latent`` and ``sample_proba`` takes one member, for all rows.
     - ``partial_fit`` and ``warm_start``: every member learns, and the weights stay.
     - ``to_onnx`` writes one graph with all members.
+
+    With local models (``local``), ``kernel_``, ``inducing_points_``, ``relevance_``, ``effects_`` and ``elbo_`` are
+    those of the model below them, and ``loo_proba_`` comes from models that were fitted without the rows.
+    ``partial_fit`` updates the local models only; ``to_onnx`` does not write them.
 
     Examples
     --------

@@ -27,7 +27,7 @@ from bayesvm.data.repetition import Repetition, group_weights, repetition
 from bayesvm.data.stopping import Stopped
 from bayesvm.inference.calibrating import Candidate, calibrated
 from bayesvm.inference.fitted import Fitted
-from bayesvm.inference.leaves import FEWEST_ROWS, Found, base_rows, find_leaves, with_leaves
+from bayesvm.inference.leaves import AVERAGED_UP_TO, FEWEST_ROWS, Found, base_rows, find_leaves, with_leaves
 from bayesvm.inference.local import Start
 from bayesvm.inference.problem import Problem, evaluate
 from bayesvm.inference.session import Listeners, NoCheckpoint, Prepared, Session, TrainingRows, working
@@ -130,7 +130,8 @@ def _trained_members(
 ) -> tuple[list[Candidate], Prepared]:
     """A candidate for every member of a committee, of which the first is the best; fewer if time is over.
 
-    The first decides whether members get local models. If not, they may get more inducing points.
+    The first decides whether members get local models. If not, they may get more inducing points. Many rows have local
+    models of the first member only: a second one takes as long and gains little then.
     """
     members = [prepared, *prepared.others]
     leaves, found = None, list[Candidate]()
@@ -142,6 +143,8 @@ def _trained_members(
         members = [reached, *members[1:]]
         if leaves is None:
             members = model.enlarged(members, raw, session) or members
+        elif raw.n_rows > AVERAGED_UP_TO:
+            members = members[:1]
         if leaves is not None or (base.whole and members[0] is reached):
             found = [base]
     elif prepared.weight is None and not session.clock.over():

@@ -30,14 +30,14 @@ from bayesvm.inference.session import Session
 LEAF_ROWS = 400
 TOGETHER, PROBED_TOGETHER = 4, 3  # leaves that are fitted side by side
 FEWEST_ROWS = 4_000  # of a table, below which leaves are not tried unless somebody asks for them
+AVERAGED_UP_TO = 50_000  # rows, beyond which one member with local models is enough
 BASE_ROWS = 2**15  # that show the mean below local models well enough
 TREE_ROWS = 2**17  # of the sample that the tree is grown from
-PROBED = 12  # leaves that decide
+PROBED = 16  # leaves that decide
 SCALES = (1.0, 0.6, 0.36, 0.22, 0.13)  # times the length-scales of the member below
 VARIANCES = (0.1, 0.4, 1.6, 6.3, 25.0, 100.0)
 FIRST = (1, 3)  # a scale and a variance to begin with, by their positions
 WORTH_HAVING, ERRORS = 0.003, 2.0  # log loss, and standard errors, that local models must gain
-REFITTED = 250  # rows of every leaf that decides
 
 Place = tuple[int, int]
 
@@ -116,8 +116,7 @@ class Probe:
         def refitted(leaves: TrainedLeaves, _: Any) -> tuple[Cavities, Cavities]:
             which, alone = list[RowNumbers](), list[Cavities]()
             for rows in leaves.rows:
-                rng = np.random.default_rng([rows.setup.seed, rows.leaf, 2])
-                which.append(np.sort(rng.permutation(len(rows.block.y))[:REFITTED]))
+                which.append(np.arange(len(rows.block.y)))
                 below, block = rows.below, rows.block
                 without = Cavities(below.mean_without, below.variance_without, block.y, block.weights)
                 alone.append(without.take(which[-1]))

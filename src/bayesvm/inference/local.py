@@ -34,7 +34,7 @@ from bayesvm.inference.inducing import seeds
 
 MOST_POINTS, ROWS_PER_POINT = 150, 2.6  # of a leaf
 UPDATES, ENOUGH = 50, 1e-3  # at most; nats per row that may be left
-FOLD_SHARE, REFIT_UPDATES = 0.1, 3  # of a leaf's rows that are left out together, and updates after that
+FOLD_SHARE, REFIT_UPDATES = 0.05, 5  # of a leaf's rows that are left out together, and updates after that
 MODELS_AT_ONCE = 8
 
 
