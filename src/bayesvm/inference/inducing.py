@@ -31,7 +31,7 @@ ROWS_PER_SAMPLE_FOR_STRATA = 5
 
 # Of AFK-MC²: seeds are then within 1 % of exact k-means++; 10 steps can be 16 % worse, 200 are no better.
 CHAIN_STEPS = 50
-ROUNDS = 16  # in which the points of a small model are drawn
+ROUNDS = 8  # in which the points of a small model are drawn
 LLOYD_STEPS = 5  # few: points need to cover the data, not to be the best clustering
 EM_STEPS = 5
 LEAST_SPREAD = 1e-3  # of a component of the mixture, relative to the extent of the rows

@@ -200,12 +200,10 @@ def with_leaves(
     fitted = _fitted(found, setup, candidate.left_out_rows, source, session, number, start)
     leaves = Leaves(found.tree, found.kernel, tuple(leaf for some in fitted for leaf in some.leaves))
     left_out = in_order(candidate, fitted)
-    converged = candidate.trained.converged and all(some.converged for some in fitted)
     return replace(
         candidate,
         leaves=leaves,
         left_out=left_out,
-        trained=replace(candidate.trained, converged=converged),
         seconds=candidate.seconds + time.monotonic() - began,
     )
 

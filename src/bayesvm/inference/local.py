@@ -33,7 +33,8 @@ from bayesvm.data.workers import quiet_overflow
 from bayesvm.inference.inducing import seeds
 
 MOST_POINTS, ROWS_PER_POINT = 150, 2.6  # of a leaf
-UPDATES, ENOUGH = 50, 1e-3  # at most; nats per row that may be left
+UPDATES, ENOUGH = 50, 4e-3  # at most; nats per row that may be left,
+REFIT_ENOUGH = 1e-3  # also after some rows have left
 FOLD_SHARE, REFIT_UPDATES = 0.05, 5  # of a leaf's rows that are left out together, and updates after that
 MODELS_AT_ONCE = 8
 
@@ -228,7 +229,7 @@ class TrainedLeaves:
         for number, end in enumerate(self.ends):
             problem, at = replace(self.problems[number].take(leaf), stack=rest), end.at.take(leaf)
             q = Posteriors.of(*problem.natural(at.precision * (kept > 0), at.linear * (kept > 0)))
-            q = ascended(problem, q, REFIT_UPDATES, ENOUGH).settled()
+            q = ascended(problem, q, REFIT_UPDATES, REFIT_ENOUGH).settled()
             mean, explained = rest.marginals(q, number)
             for j, (i, positions) in enumerate(folds):
                 rows, below = which[i][positions], self.rows[i].below
