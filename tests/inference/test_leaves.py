@@ -126,7 +126,7 @@ def test_what_local_models_gain_is_what_they_gain_on_new_rows(monkeypatch, head,
         loss.append(losses_on(new, candidate, source, link))
         left = candidate.left_out
         expected = link.row_losses(left.mean, left.variance, left.y).mean()
-        assert expected == pytest.approx(loss[-1].mean(), abs=0.025)
+        assert expected == pytest.approx(loss[-1].mean(), abs=0.035)
     assert found.worth_having
     gained = (loss[0] - loss[1]).mean()
     assert gained > 0.05
@@ -308,7 +308,7 @@ def test_fine_detail_gets_local_models_that_predict_better():
     assert all(member.leaves is None for member in without.fitted_.members)
     loss = log_loss(truth, with_them.predict_proba(new))
     assert loss < log_loss(truth, without.predict_proba(new)) - 0.02
-    assert with_them.loo_log_loss_ == pytest.approx(loss, abs=0.03)
+    assert with_them.loo_log_loss_ == pytest.approx(loss, abs=0.045)  # a twentieth of the rows less matters here
     assert "Local models in" in str(with_them.tuning_report_)
 
 
