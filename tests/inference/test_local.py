@@ -268,7 +268,7 @@ def test_rows_left_out_are_seen_as_after_a_refit_without_them(monkeypatch, head,
         np.testing.assert_array_equal(few.y, mine.block.y[held])
         np.testing.assert_array_equal(few.weight, mine.block.weights[held])
         with_all = np.column_stack([at.mean for at in trained.leaves()[mine.leaf].marginals(mine.block.X[held])])
-        assert np.abs(with_all + mine.below.mean[held] - mean).max() > 0.5  # so that it matters
+        assert np.abs(with_all + mine.below.mean[held] - mean).max() > 0.1  # so that it matters
 
 
 @pytest.mark.usefixtures("to_the_end")
