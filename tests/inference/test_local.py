@@ -98,7 +98,7 @@ class LeafAlone:
 
 @pytest.fixture
 def to_the_end(monkeypatch):
-    """Training goes on until nothing is left to be gained."""
+    """Training continues until the ELBO no longer rises."""
     monkeypatch.setattr(local, "UPDATES", 300)
     monkeypatch.setattr(local, "ENOUGH", 1e-7)
     monkeypatch.setattr(local, "REFIT_ENOUGH", 1e-7)

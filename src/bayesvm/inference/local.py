@@ -115,7 +115,7 @@ class LeafRows:
 
 
 class Start(NamedTuple):
-    """Earlier models of all leaves, from which training goes on; of a stream they are the prior, too."""
+    """Earlier models of all leaves, from which training resumes; in a stream they are also the prior."""
 
     leaves: Leaves
     as_prior: bool
