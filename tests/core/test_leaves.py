@@ -220,13 +220,6 @@ def test_groups_divide_the_rows_by_their_leaf():
     assert len(groups) == len(np.unique(number)) < leaves.tree.n_leaves
 
 
-def test_other_models_on_the_same_tree():
-    leaves = some_leaves(a_random_tree(3, 2, 0), 1)
-    turned = leaves.replaced(leaves.leaves[::-1])
-    assert turned.tree is leaves.tree
-    assert turned.leaves == leaves.leaves[::-1]
-
-
 def test_models_in_single_precision_say_nearly_the_same():
     leaves, X = some_leaves(a_random_tree(1, 2, 0), 3), rng.standard_normal((20, 2))
     for one, other in zip(leaves.leaves[0].marginals(X), leaves.leaves[0].marginals(X, np.float32), strict=True):

@@ -18,7 +18,7 @@ from bayesvm.core.workspace import Workspace
 from bayesvm.data.memory import MemorySource
 from bayesvm.data.scaling import ColumnScaler
 from bayesvm.datasets import waveform
-from bayesvm.inference import fitting, leaves
+from bayesvm.inference import fitting, leaves, local
 from bayesvm.inference.kernel_model import KernelModel
 from bayesvm.inference.learning_rates import AdaptiveRate
 from bayesvm.inference.leaves import SCALES, VARIANCES, Found, Probe, find_leaves, with_leaves
@@ -222,6 +222,16 @@ def test_no_step_from_the_kernel_that_is_chosen_lowers_the_loss(a_probe):
     assert ends.count(min(loss.values())) >= 2
 
 
+def test_more_leaves_decide_only_where_the_first_ones_leave_doubt(monkeypatch, a_probe):
+    monkeypatch.setattr(leaves, "PROBED_FIRST", leaves.PROBED_TOGETHER)  # one of the two groups
+    alone = dataclasses.replace(a_probe, rows=a_probe.rows[:1])
+    for certain, deciding in ((0.0, alone), (np.inf, a_probe)):
+        monkeypatch.setattr(leaves, "CERTAIN", certain)
+        place, gained, error = a_probe.decision((1, 3))
+        assert place == deciding.best(alone.best((1, 3))[0])[0]
+        assert (gained, error) == deciding.gain(deciding.trained(place))
+
+
 def test_kernels_that_cannot_be_factored_are_passed_over(monkeypatch, a_probe):
     trained = Probe.trained
 
@@ -263,6 +273,14 @@ def test_rows_left_out_are_in_the_order_of_the_member(monkeypatch, head):
     for k in range(head.n_functions):
         assert np.corrcoef(local.left_out.mean[:, k], there[:, k])[0, 1] > 0.7
         assert abs(np.corrcoef(local.left_out.mean[:, k], moments.mean[np.sort(base.left_out_rows), k])[0, 1]) < 0.3
+
+
+def test_leaves_that_were_cut_short_are_not_called_converged(monkeypatch):
+    with a_base(Rows(*a_board(1_300)), HEADS["two classes"]) as (base, source, session):
+        found = find_leaves(base, source, session, 0)
+        assert with_leaves(base, found, source, session, 0).trained.converged
+        monkeypatch.setattr(local, "UPDATES", 1)
+        assert not with_leaves(base, found, source, session, 0).trained.converged
 
 
 def test_the_same_bits_whatever_the_number_of_threads():

@@ -175,7 +175,7 @@ def test_local_models_see_the_scaling_of_their_member():
 def test_what_could_not_be_loaded_is_not_saved(tmp_path):
     model = local_models(kernel_models(TWO))
     first, second = model.fitted_.members
-    short = first.leaves.replaced(first.leaves.leaves[:2])
+    short = replace(first.leaves, leaves=first.leaves.leaves[:2])
     wrong = {
         "a leaf for every end of the tree": {"members": (replace(first, leaves=short), second)},
         "a positive number": {"members": (replace(first, weight=-1.0), second)},

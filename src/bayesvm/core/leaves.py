@@ -6,8 +6,8 @@ inducing points and a posterior of its own; all of them share a kernel.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -185,7 +185,3 @@ class Leaves:
                 m[rows, number] += at.mean
                 v[rows, number] += at.variance
         return Moments(m, v)
-
-    def replaced(self, leaves: Sequence[Leaf]) -> Leaves:
-        """The same tree with other models."""
-        return replace(self, leaves=tuple(leaves))

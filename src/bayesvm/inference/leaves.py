@@ -33,7 +33,8 @@ FEWEST_ROWS = 4_000  # of a table, below which leaves are not tried unless someb
 AVERAGED_UP_TO = 50_000  # rows, beyond which one member with local models is enough
 BASE_ROWS = 2**15  # that show the mean below local models well enough
 TREE_ROWS = 2**17  # of the sample that the tree is grown from
-PROBED = 16  # leaves that decide
+PROBED, PROBED_FIRST = 16, 6  # leaves that decide; the first ones alone,
+CERTAIN = 3.0  # if what they gain is so many standard errors from what is worth having
 SCALES = (1.0, 0.6, 0.36, 0.22, 0.13)  # times the length-scales of the member below
 VARIANCES = (0.1, 0.4, 1.6, 6.3, 25.0, 100.0)
 FIRST = (1, 3)  # a scale and a variance to begin with, by their positions
@@ -131,6 +132,17 @@ class Probe:
         mean = float(share @ gained)
         return mean, float(np.linalg.norm(share * (gained - mean)))
 
+    def decision(self, first: Place) -> tuple[Place, float, float]:
+        """The kernel, and what it gains with its standard error; from the first leaves alone if they leave no doubt."""
+        few = replace(self, rows=self.rows[: PROBED_FIRST // PROBED_TOGETHER])
+        place, trained = few.best(first)
+        gained, error = few.gain(trained)
+        others = self.rows[len(few.rows) :]
+        if others and abs(gained - WORTH_HAVING) < CERTAIN * error:
+            place, trained = self.best(place)
+            gained, error = self.gain(trained)
+        return place, gained, error
+
 
 def find_leaves(
     candidate: Candidate, source: BlockSource, session: Session, number: int, first: Place = FIRST
@@ -153,11 +165,10 @@ def find_leaves(
         rows = np.asarray(grown_from.gathered().X, np.float64)
         tree = _grown(rows, unit, held.n_rows)
         buckets = held.bucketed(tree.leaf_of, tree.n_leaves)
-        probed = np.sort(rng.permutation(tree.n_leaves)[:PROBED]).tolist()
+        probed = rng.permutation(tree.n_leaves)[:PROBED].tolist()
         work = partial(_rows_of, setup=setup)
         probe = Probe(list(buckets.map(work, batched(probed, PROBED_TOGETHER))), base, session.workers)
-        place, trained = probe.best(first)
-        gained, error = probe.gain(trained)
+        place, gained, error = probe.decision(first)
         if held.n_rows == source.n_rows:
             return Found(tree, probe.kernel(place), gained, error, place, buckets)
         return Found(_grown(rows, unit, source.n_rows), probe.kernel(place), gained, error, place)
@@ -200,8 +211,10 @@ def with_leaves(
     fitted = _fitted(found, setup, candidate.left_out_rows, source, session, number, start)
     leaves = Leaves(found.tree, found.kernel, tuple(leaf for some in fitted for leaf in some.leaves))
     left_out = in_order(candidate, fitted)
+    converged = candidate.trained.converged and all(some.converged for some in fitted)
     return replace(
         candidate,
+        trained=replace(candidate.trained, converged=converged),
         leaves=leaves,
         left_out=left_out,
         seconds=candidate.seconds + time.monotonic() - began,
