@@ -220,12 +220,12 @@ def test_more_points_are_taken_only_where_they_pay(monkeypatch):
     monkeypatch.setattr(kernel_model, "SOME", 200)
     monkeypatch.setattr(kernel_model, "ROWS_PER_POINT", 2)
     for (X, y), more in ((chessboard(1200), True), (noisy(1200, 2), False)):
-        model = fitted(X, y, n_inducing="auto")
+        model = fitted(X, y, n_inducing="auto", local=False)
         (tried,) = [trial for trial in model.tuning_report_.trials if trial.what == "more points"]
         assert tried.n_inducing > 200  # twice those of the stage before
         for member in model.fitted_.members:
             assert (len(member.features.inducing_points) > 200) == more
-    assert len(fitted(*chessboard(1200), n_inducing="auto", max_inducing=230).inducing_points_) <= 230
+    assert len(fitted(*chessboard(1200), n_inducing="auto", max_inducing=230, local=False).inducing_points_) <= 230
 
 
 def test_few_rows_take_no_more_than_the_most(monkeypatch):

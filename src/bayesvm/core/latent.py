@@ -155,6 +155,13 @@ class View:
             if phi is not shared:
                 workspace.release(phi)
 
+    def spreads(self, X: Array, workspace: Workspace) -> Iterator[Array]:
+        """``B = Phi root`` of every function, with ``φᵀ S φ'`` of two rows in ``B Bᵀ`` (D4)."""
+        shared, _ = self.features(X, workspace)
+        for at in self.coordinates:
+            phi = shared if at.basis is None else shared @ at.basis
+            yield phi @ at.spread if at.spread.ndim == 2 else phi * np.sqrt(at.spread)
+
     def moments(self, blocks: Iterable[Block], workspace: Workspace) -> Moments:
         """Mean and variance of every function at every row of some blocks."""
         parts = []

@@ -130,8 +130,8 @@ def _trained_members(
 ) -> tuple[list[Candidate], Prepared]:
     """A candidate for every member of a committee, of which the first is the best; fewer if time is over.
 
-    The first decides whether members get local models. If not, they may get more inducing points. Many rows have local
-    models of the first member only: a second one takes as long and gains little then.
+    The first decides whether members get local models. Many rows have local models of the first member only: a second
+    one takes as long and gains little then. Without local models, members may get more inducing points.
     """
     members = [prepared, *prepared.others]
     leaves, found = None, list[Candidate]()
@@ -139,15 +139,12 @@ def _trained_members(
         base = trained_base(model, raw.scaled(prepared.scaler), prepared, session, 0)
         leaves, said = _local_models(base, raw.scaled(prepared.scaler), session)
         prepared = replace(prepared, report=None if prepared.report is None else prepared.report.with_reason(said))
-        reached = replace(members[0], functions=base.trained.functions)
-        members = [reached, *members[1:]]
-        if leaves is None:
-            members = model.enlarged(members, raw, session) or members
-        elif raw.n_rows > AVERAGED_UP_TO:
+        members = [replace(members[0], functions=base.trained.functions), *members[1:]]
+        if leaves is not None and raw.n_rows > AVERAGED_UP_TO:
             members = members[:1]
-        if leaves is not None or (base.whole and members[0] is reached):
+        if leaves is not None or base.whole:
             found = [base]
-    elif prepared.weight is None and not session.clock.over():
+    elif session.settings.local is False and prepared.weight is None and not session.clock.over():
         members = model.enlarged(members, raw, session) or members
     for number, member in enumerate(members[len(found) :], len(found)):
         if found and session.clock.over() and prepared.weight is None:

@@ -190,6 +190,8 @@ class KernelModel:
             log,
             session.clock,
             self.size(raw.n_rows, np.inf),
+            # Where local models may be had, more points never paid: either these resolve more, or nothing does.
+            compares_points=session.settings.local is False,
         )
 
     def _candidates(self, raw: BlockSource, settings: Settings) -> Candidates:

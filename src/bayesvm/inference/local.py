@@ -10,12 +10,12 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from bayesvm.core.cavities import Cavities, RowMarginals, block_marginals
+from bayesvm.core.cavities import Cavities, RowMarginals, block_marginals, without_group
 from bayesvm.core.features import InducingFeatures
 from bayesvm.core.heads import Head
 from bayesvm.core.kernels import Kernel
@@ -39,14 +39,43 @@ FOLD_SHARE, REFIT_UPDATES = 0.05, 5  # of a leaf's rows that are left out togeth
 MODELS_AT_ONCE = 8
 
 
+class RowsOfMember(NamedTuple):
+    """The sites that rows of a leaf have in one function of the member, which can be removed from it together (D24)."""
+
+    spread: Array  # B, with φᵀ S φ' for two rows in B Bᵀ
+    centred: Array  # m - c
+    precision: Array
+    linear: Array
+
+    def without(self, rows: npt.NDArray[Any]) -> tuple[Array, Array]:
+        """How far the mean of every row moves when some leave, and ``t₋`` of these.
+
+        ``m₋ - m = -φᵀ S Φ_Gᵀ (γ - w (m₋ - c))``, with ``m₋`` of the rows that leave on the right.
+        """
+        w, gamma, spread = self.precision[rows], self.linear[rows], self.spread[rows]
+        moved, explained = without_group(spread.astype(np.float64), self.centred[rows], w, gamma)
+        return -(self.spread @ (spread.T @ (gamma - w * moved).astype(spread.dtype))).astype(np.float64), explained
+
+
 class Below(NamedTuple):
-    """What the member says of rows, a column for each function: with them, and without each of them (D10)."""
+    """What the member says of rows, a column for each function: with them, and without each of them (D10).
+
+    ``removable`` has an entry for each function if rows can leave the member, and none if it has not learned from them.
+    """
 
     mean: Array
     explained: Array
     mean_without: Array
     explained_without: Array
     variance_without: Array  # with the residual, which local models put themselves in the place of
+    removable: tuple[RowsOfMember, ...] = ()
+
+    def without(self, rows: npt.NDArray[Any]) -> tuple[Array, Array]:
+        """How far the mean of every row moves when some leave, and ``t₋`` of these, a column for each function."""
+        if not self.removable:
+            return np.zeros_like(self.mean), self.explained[rows]
+        shifts, explained = zip(*(function.without(rows) for function in self.removable), strict=True)
+        return np.column_stack(shifts), np.column_stack(explained)
 
 
 @dataclass(frozen=True)
@@ -72,19 +101,26 @@ class LeafSetup:
             explained = np.column_stack([at.explained for at in seen])
             variance = np.column_stack([at.variance for at in seen])
             return Below(mean, explained, mean, explained, variance)
+        share = np.ones(len(block.y))  # of a row in the weight that leaves with it
         if self.copied:
-            equal = _equal(block)
-            block = block._replace(weight=np.bincount(equal, block.weights)[equal].astype(np.float64))
+            equal, weight = _equal(block), block.weights
+            block = block._replace(weight=np.bincount(equal, weight)[equal].astype(np.float64))
+            share = weight / block.weights
         rows = block_marginals(
             [block], Workspace(), before=self.before, final=self.final, head=self.head, likelihood=self.likelihood
         )
         left = rows.left_out(slice(None), np.zeros((0, 0)))
+        sites = zip(
+            self.final.spreads(block.X, Workspace()), (rows.mean - rows.prior_mean).T, rows.precision.T, rows.linear.T,
+            strict=True,
+        )  # fmt: skip
         return Below(
             rows.mean,
             rows.explained,
             np.column_stack([row.mean for row in left]),
             np.column_stack([row.at.explained / row.share for row in left]),
             np.column_stack([row.variance for row in left]),
+            tuple(RowsOfMember(B, centred, share * w, share * gamma) for B, centred, w, gamma in sites),
         )
 
 
@@ -194,16 +230,18 @@ class TrainedLeaves:
             columns.append([*sites, *(array.ravel()[there] for array in others)])
         marginals = RowMarginals(*(np.column_stack(column) for column in zip(*columns, strict=True)))
         left = marginals.left_out(slice(None), np.zeros((0, 0)))
-        below = Below(*map(np.concatenate, zip(*(rows.below for rows in self.rows), strict=True)))
-        mean = np.column_stack([row.mean for row in left]) + below.mean_without - below.mean
-        variance = np.column_stack([row.variance for row in left]) + below.explained_without
+        shift = np.concatenate([rows.below.mean_without - rows.below.mean for rows in self.rows])
+        mean = np.column_stack([row.mean for row in left]) + shift
+        explained = np.concatenate([rows.below.explained_without for rows in self.rows])
+        variance = np.column_stack([row.variance for row in left]) + explained
         y, weight = (np.concatenate(c) for c in zip(*((r.block.y, r.block.weights) for r in self.rows), strict=True))
         return Cavities(mean, variance, y, weight)
 
     def refitted(self, which: Sequence[RowNumbers]) -> list[Cavities]:
-        """These rows of each leaf as models see them that were fitted without them, a tenth of the leaf at a time.
+        """These rows of each leaf as models see them that were fitted without them, a twentieth of the leaf at a time.
 
         When many points serve few rows, the sites of the others change as a row leaves, so that D10 is too rosy there.
+        The rows leave the member below, too, and the leaf learns on top of the mean that is left.
         """
         found = [_to_be_found(rows, mine) for rows, mine in zip(self.rows, which, strict=True)]
         folds = [
@@ -221,21 +259,25 @@ class TrainedLeaves:
         """The folds, each a leaf and positions among the rows that are left out of it, side by side."""
         leaf = np.array([i for i, _ in folds])
         part = self.stack.take(leaf)
-        kept = part.weight.copy()
-        for row, (i, positions) in zip(kept, folds, strict=True):
-            out = np.isin(self.rows[i].equal, self.rows[i].equal[which[i][positions]])
-            row[: len(out)][out] = 0.0
-        rest = part.weighted(kept)
+        kept, prior_mean, explained_below = part.weight.copy(), part.prior_mean.copy(), []
+        for j, (i, positions) in enumerate(folds):
+            mine, rows = self.rows[i], which[i][positions]
+            out = np.flatnonzero(np.isin(mine.equal, mine.equal[rows]))
+            kept[j, out] = 0.0
+            shift, explained = mine.below.without(out)
+            prior_mean[j, : len(shift)] += shift
+            explained_below.append(explained[np.searchsorted(out, rows)])
+        rest = replace(part, weight=kept, prior_mean=prior_mean)
         for number, end in enumerate(self.ends):
             problem, at = replace(self.problems[number].take(leaf), stack=rest), end.at.take(leaf)
-            q = Posteriors.of(*problem.natural(at.precision * (kept > 0), at.linear * (kept > 0)))
+            linear = at.linear - at.precision * (prior_mean - part.prior_mean)[:, :, number]
+            q = Posteriors.of(*problem.natural(at.precision * (kept > 0), linear * (kept > 0)))
             q = ascended(problem, q, REFIT_UPDATES, REFIT_ENOUGH).settled()
             mean, explained = rest.marginals(q, number)
             for j, (i, positions) in enumerate(folds):
-                rows, below = which[i][positions], self.rows[i].below
-                shift = below.mean_without[rows, number] - below.mean[rows, number]
-                found[i].mean[positions, number] = mean[j, rows] + shift
-                variance = explained[j, rows] + part.residual[j, rows] + below.explained_without[rows, number]
+                rows = which[i][positions]
+                found[i].mean[positions, number] = mean[j, rows]
+                variance = explained[j, rows] + part.residual[j, rows] + explained_below[j][:, number]
                 found[i].variance[positions, number] = variance
 
 
@@ -334,7 +376,7 @@ def _present(rows: Sequence[LeafRows], stack: Stack) -> npt.NDArray[np.bool_]:
 
 
 def _folds(rows: LeafRows, which: RowNumbers) -> list[RowNumbers]:
-    """The rows left out, by their positions, in folds of at most a tenth of the leaf; copies share a fold."""
+    """The rows left out, by their positions, in folds of at most a twentieth of the leaf; copies share a fold."""
     rng = np.random.default_rng([rows.setup.seed, rows.leaf, 1])
     n_folds = max(1, int(np.ceil(len(which) / max(1.0, FOLD_SHARE * len(rows.block.y)))))
     fold = rng.permutation(int(rows.equal.max()) + 1)[rows.equal[which]] % n_folds

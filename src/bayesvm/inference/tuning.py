@@ -29,7 +29,7 @@ from bayesvm.inference.entries import Candidates, Entry, inducing_features, nois
 from bayesvm.inference.evidence import maximise
 from bayesvm.inference.families import KernelFamily
 from bayesvm.inference.hyperparameters import Judgement, Rows, judge, search, trying
-from bayesvm.inference.inducing import select
+from bayesvm.inference.inducing import select, spread_rows
 from bayesvm.inference.screening import Found, screened, united
 from bayesvm.inference.training_state import Clock
 from bayesvm.inference.tuning_report import Trial, TrialLog
@@ -71,6 +71,7 @@ class Tuner:
     log: TrialLog
     clock: Clock = field(default_factory=Clock)
     most_points: int = 1_000_000  # of the fit that will follow; a kernel tuned with more would not suit it
+    compares_points: bool = True  # whether the fit will have more points if these pay
 
     def tune(self, candidates: Candidates) -> list[Entry]:
         """The recipe: for every kernel scaling and relevance, then more rows and points. The best comes first.
@@ -96,7 +97,7 @@ class Tuner:
             if candidates.whole_recipe and self._has_time():
                 many = self._many_rows()
                 lines = self._with_effects(lines, rough, candidates) if many else self._averaged(lines, tried)
-            lines = self._with_gain(lines)
+            lines = self._with_gain(lines) if self.compares_points else lines
         if not tried:
             raise Stopped
         self.clock.stop.settle()
@@ -234,7 +235,7 @@ class Tuner:
 
     def _judged(self, entry: Entry, rows: Rows, n_points: int) -> Judgement:
         """A candidate's kernel as it is, on these rows and with so many points."""
-        points = select(rows.source, "kmeans", min(n_points, self.most_points), self.rng, entry.kernel, self.head)
+        points = spread_rows(rows.source, min(n_points, self.most_points), self.rng, entry.kernel)
         features = InducingFeatures.build(entry.kernel, points, np.float32, entry.features.effects)
         return judge(rows, features, entry.judgement)
 
@@ -321,7 +322,7 @@ class Tuner:
         start: Judgement | None,
         stage: Stage,
     ) -> Entry:
-        points = select(rows.source, "kmeans", min(stage[1], self.most_points), self.rng, kernel, self.head)
+        points = spread_rows(rows.source, min(stage[1], self.most_points), self.rng, kernel)
         return self._found(what, scale, name, rows, KernelFamily(kernel, points), start, stage[2])
 
     def _found(
