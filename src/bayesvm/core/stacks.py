@@ -208,8 +208,9 @@ def ascended(problem: StackProblem, start: Posteriors, updates: int, enough: flo
         for mine, theirs in ((best, q), (at, found)):
             _assign(mine, theirs, accepted, better)
         shrinks = np.clip(np.maximum(gained, 0) / gain[going], FASTEST, SLOWEST)
-        left = np.maximum(gained, 0) * shrinks / (1 - shrinks)
-        done[going] = better & (rho[going] == LARGEST_STEP) & (left <= limit[going])
+        # Where full steps overshoot, ρ is halved again and again, and what is left is seen by shorter ones.
+        left = np.maximum(gained, 0) * shrinks / (1 - shrinks) / rho[going]
+        done[going] = better & (left <= limit[going])
         done[going] |= rho[going] < SMALLEST_STEP
         gain[accepted] = np.maximum(gained[better], 1e-300)
         rho[going] = np.where(better, np.minimum(GROWTH * rho[going], LARGEST_STEP), 0.5 * rho[going])
