@@ -18,6 +18,7 @@ TABLE = {
     "atomic": (set(), set()),
     "extras": (set(), set()),
     "schema": (set(), set()),
+    "versions": (set(), {"sklearn", "threadpoolctl"}),
     "warn": (set(), set()),
     "core": ({"core", "warn"}, set()),
     "kernels": ({"core"}, set()),
