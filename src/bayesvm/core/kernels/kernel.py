@@ -23,6 +23,7 @@ from bayesvm.core.kernels.parameters import VARIANCE, Bounds, Learned, Parameter
 from bayesvm.core.kernels.records import ByParameter, Constant, CrossKernel, Recorded, Recorder
 from bayesvm.core.linalg import Array
 from bayesvm.core.workspace import Workspace
+from bayesvm.suggest import did_you_mean
 
 
 @cache
@@ -176,7 +177,8 @@ class Kernel(ABC):
         """Set parameters by name."""
         for name, value in params.items():
             if name not in self.get_params(deep=False):
-                raise ValueError(f"{type(self).__name__} has no parameter {name!r}; it has {sorted(self.get_params())}")
+                hint = did_you_mean(name, self.get_params())
+                raise ValueError(f"{type(self).__name__} has no parameter {name!r}; {hint}")
             setattr(self, name, value)
         return self
 
