@@ -37,6 +37,18 @@ class Kernel(ABC):
 
     ``parameters`` declares those that can be learned: by name, a ``Parameter`` with prior and bounds. To write a kernel
     that depends on distances, derive from ``Stationary``, which needs one method; other kernels need the four below.
+
+    See Also
+    --------
+    Stationary : The base class of kernels of distances.
+    Sum : What ``+`` and ``*`` build.
+
+    Examples
+    --------
+    >>> from bayesvm.kernels import RBF, Kernel, Linear
+    >>> kernel = 2 * RBF(length_scale=3.0) + Linear()
+    >>> isinstance(kernel, Kernel), kernel([[0.0], [1.0]]).shape
+    (True, (2, 2))
     """
 
     parameters: ClassVar[Mapping[str, Parameter]] = {}
@@ -165,7 +177,20 @@ class Kernel(ABC):
         return self.at(np.clip(self.log_parameters() + np.concatenate([np.zeros(0), *shifts]), low, high))
 
     def __call__(self, X: npt.ArrayLike, Z: npt.ArrayLike | None = None) -> Array:
-        """The matrix ``k(X, Z)``, or ``k(X, X)``, in double precision."""
+        """The matrix ``k(X, Z)``, or ``k(X, X)``, in double precision.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, n_features)
+            Rows, on the scaled inputs.
+        Z : array-like of shape (m, n_features) or None
+            Other rows; None for X itself.
+
+        Returns
+        -------
+        array of shape (n, m)
+            The covariances.
+        """
         left = np.asarray(X, np.float64)
         return self.against(left if Z is None else np.asarray(Z, np.float64))(left, Workspace())
 
@@ -221,11 +246,24 @@ class Sum(Kernel):
 
     Parameters
     ----------
-    kernels : list of kernels
+    kernels : list of Kernel
+        The parts.
     weights : list of positive numbers or None
         γ_j, one for each kernel; None for ones.
     weights_bounds : (low, high) or "fixed"
-        Within which tuning may change them.
+        Within which tuning may change them; "fixed" keeps them.
+
+    See Also
+    --------
+    Constant : A bias to add.
+    Linear : A trend to add.
+
+    Examples
+    --------
+    >>> from bayesvm.kernels import RBF, Linear
+    >>> kernel = 2 * RBF() + Linear()
+    >>> sorted(kernel.get_params())[:3]
+    ['k0__length_scale', 'k0__length_scale_bounds', 'k0__variance']
     """
 
     parameters = {"weights": replace(VARIANCE, amplitude=False)}  # noqa: RUF012  (never changed)
