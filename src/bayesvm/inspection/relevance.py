@@ -30,7 +30,15 @@ class RelevanceDisplay(Display):
 
     Attributes
     ----------
-    ax_, figure_, bars_ : what ``plot`` drew.
+    ax_, figure_ : matplotlib axes and figure
+        Where ``plot`` drew.
+    bars_ : matplotlib bars
+        What it drew.
+
+    See Also
+    --------
+    EffectDisplay : What a column does, not only how much.
+    sklearn.inspection.permutation_importance : What a column is worth to the predictions.
 
     Examples
     --------
@@ -67,6 +75,8 @@ class RelevanceDisplay(Display):
 
         Parameters
         ----------
+        estimator : fitted model or pipeline
+            A ``BayesianSVC``, or a pipeline that ends in one.
         feature_names : sequence of str or None
             Of the columns that the model sees; by default those of the fit.
         groups : dict from name to column numbers, or None
@@ -74,6 +84,20 @@ class RelevanceDisplay(Display):
             of no group keeps a bar of its own.
         top : int
             Bars; the other features get one together.
+        ax : matplotlib axes or None
+            Where to draw; None for a new figure.
+        **kwargs : dict
+            Passed to ``ax.barh``.
+
+        Returns
+        -------
+        RelevanceDisplay
+            What was drawn, with its numbers.
+
+        Raises
+        ------
+        ValueError
+            If the model has no ``relevance_``, or a column is in two groups.
         """
         fitted = ModelInPipeline.of(estimator)
         relevance = getattr(fitted.model, "relevance_", None)
@@ -89,7 +113,22 @@ class RelevanceDisplay(Display):
         return cls(relevance, names, learned=learned).plot(ax=ax, top=top, **kwargs)
 
     def plot(self, ax: Any = None, *, top: int = 20, **kwargs: Any) -> RelevanceDisplay:
-        """Draw; further arguments go to ``ax.barh``."""
+        """Draw it.
+
+        Parameters
+        ----------
+        ax : matplotlib axes or None
+            Where to draw; None for a new figure.
+        top : int
+            Bars; the other features get one together.
+        **kwargs : dict
+            Passed to ``ax.barh``.
+
+        Returns
+        -------
+        RelevanceDisplay
+            Itself.
+        """
         ax = self._begin(ax)
         order = np.argsort(-self.relevance, kind="stable")
         shown, rest = order[:top], order[top:]

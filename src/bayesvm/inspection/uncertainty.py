@@ -27,7 +27,15 @@ class UncertaintyDisplay(PredictionDisplay):
 
     Attributes
     ----------
-    ax_, figure_, right_, wrong_ : what ``plot`` drew.
+    ax_, figure_ : matplotlib axes and figure
+        Where ``plot`` drew.
+    right_, wrong_ : matplotlib collections
+        What it drew.
+
+    See Also
+    --------
+    DecisionBoundaryDisplay : Where, in the plane of two features.
+    RiskCoverageDisplay : What is gained by leaving doubtful rows open.
 
     Examples
     --------
@@ -50,7 +58,27 @@ class UncertaintyDisplay(PredictionDisplay):
 
     @classmethod
     def of(cls, predictions: Predictions, *, ax: Any = None, **kwargs: Any) -> Self:
-        """Draw predictions that have an aleatoric and an epistemic part."""
+        """Draw predictions that have an aleatoric and an epistemic part.
+
+        Parameters
+        ----------
+        predictions : Predictions
+            Stated probabilities, and what was true.
+        ax : matplotlib axes or None
+            Where to draw; None for a new figure.
+        **kwargs : dict
+            Passed to ``plot``.
+
+        Returns
+        -------
+        UncertaintyDisplay
+            What was drawn, with its numbers.
+
+        Raises
+        ------
+        ValueError
+            If the predictions do not have these parts.
+        """
         if predictions.aleatoric is None or predictions.epistemic is None:
             raise ValueError(
                 "these predictions have no aleatoric and epistemic part: give both, as predict_uncertainty tells them"
@@ -58,7 +86,22 @@ class UncertaintyDisplay(PredictionDisplay):
         return cls(predictions.aleatoric, predictions.epistemic, predictions.correct).plot(ax=ax, **kwargs)
 
     def plot(self, ax: Any = None, *, max_points: int = MOST_POINTS, **kwargs: Any) -> Self:
-        """Draw, a random choice if there are more rows than ``max_points``; further arguments go to ``ax.scatter``."""
+        """Draw it.
+
+        Parameters
+        ----------
+        ax : matplotlib axes or None
+            Where to draw; None for a new figure.
+        max_points : int
+            Rows; of more, a random choice is drawn.
+        **kwargs : dict
+            Passed to ``ax.scatter``.
+
+        Returns
+        -------
+        UncertaintyDisplay
+            Itself.
+        """
         ax = self._begin(ax)
         shown = some_of(len(self.correct), max_points)
         parts = []
