@@ -9,6 +9,7 @@ import pytest
 from tests.pages import ROOT
 
 validate = pytest.importorskip("numpydoc.validate").validate
+Docstring = pytest.importorskip("numpydoc.docscrape").NumpyDocString
 
 # Of numpydoc's checks, those of what is missing or wrong; not those of taste (where a summary begins, full stops).
 SECTIONS = {"GL06", "GL07", "GL08", "GL10", "SS01", "YD01"}
@@ -62,6 +63,13 @@ def problems(path, checks):
 @pytest.mark.parametrize(("path", "checks"), list(objects()))
 def test_a_docstring_is_complete(path, checks):
     assert problems(path, checks) == []
+
+
+@pytest.mark.parametrize("name", sorted(LISTED - NOT_YET))
+def test_every_attribute_has_an_entry_of_its_own(name):
+    entries = Docstring(inspect.getdoc(public(name)))["Attributes"]
+    assert [entry.name for entry in entries if "," in entry.name] == []
+    assert all(entry.type and entry.desc for entry in entries)
 
 
 def test_no_name_waits_that_is_not_public():

@@ -56,10 +56,20 @@ class DecisionBoundaryDisplay(Display):
 
     Attributes
     ----------
-    ax_, figure_ : matplotlib axes and figure
+    ax_ : matplotlib axes
         Where ``plot`` drew.
-    image_, boundary_, margin_, points_, inducing_ : matplotlib artists or None
-        What it drew.
+    figure_ : matplotlib figure
+        That of the axes.
+    image_ : matplotlib image
+        The shading.
+    boundary_ : list of matplotlib contours or None
+        Where two classes are equally probable.
+    margin_ : list of matplotlib contours or None
+        Where the mean of f is -1 and +1.
+    points_ : list of matplotlib collections or None
+        The rows, class by class.
+    inducing_ : matplotlib line or None
+        Markers of the inducing points.
 
     See Also
     --------

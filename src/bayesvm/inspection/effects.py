@@ -51,10 +51,20 @@ class EffectDisplay(Display):
 
     Attributes
     ----------
-    ax_, figure_ : matplotlib axes and figure
+    ax_ : matplotlib axes
         Where ``plot`` drew.
-    line_, band_, points_, mesh_, colorbar_ : matplotlib artists or None
-        What it drew. Dots of a heat map mark cells whose band includes zero.
+    figure_ : matplotlib figure
+        That of the axes.
+    line_ : matplotlib line or None
+        The mean, of one column.
+    band_ : matplotlib collection or None
+        The 95 % band, of one column.
+    points_ : matplotlib artist or None
+        Where the function has points; on a heat map, dots on cells whose band includes zero.
+    mesh_ : matplotlib mesh or None
+        The heat map, of a pair.
+    colorbar_ : matplotlib colour bar or None
+        That of the heat map.
 
     See Also
     --------

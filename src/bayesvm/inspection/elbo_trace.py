@@ -25,10 +25,12 @@ class ElboTraceDisplay(Display):
 
     Attributes
     ----------
-    ax_, figure_ : matplotlib axes and figure
+    ax_ : matplotlib axes
         Where ``plot`` drew.
+    figure_ : matplotlib figure
+        That of the axes.
     line_ : matplotlib line
-        What it drew.
+        The bound.
 
     See Also
     --------

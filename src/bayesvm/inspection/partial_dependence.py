@@ -45,10 +45,16 @@ class PartialDependenceDisplay(Display):
 
     Attributes
     ----------
-    ax_, figure_ : matplotlib axes and figure
+    ax_ : matplotlib axes
         Where ``plot`` drew.
-    line_, band_, rug_ : matplotlib artists or None
-        What it drew; ``band_`` are error bars where there are labels.
+    figure_ : matplotlib figure
+        That of the axes.
+    line_ : matplotlib line
+        The mean.
+    band_ : matplotlib collection
+        The 95 % band; error bars where there are labels.
+    rug_ : matplotlib artist or None
+        The deciles.
 
     See Also
     --------

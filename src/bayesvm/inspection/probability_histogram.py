@@ -38,10 +38,12 @@ class ProbabilityHistogramDisplay(PredictionDisplay):
 
     Attributes
     ----------
-    ax_, figure_ : matplotlib axes and figure
+    ax_ : matplotlib axes
         Where ``plot`` drew.
+    figure_ : matplotlib figure
+        That of the axes.
     steps_ : list of matplotlib patches
-        What it drew.
+        The outlines of the histograms.
 
     See Also
     --------

@@ -30,10 +30,12 @@ class RelevanceDisplay(Display):
 
     Attributes
     ----------
-    ax_, figure_ : matplotlib axes and figure
+    ax_ : matplotlib axes
         Where ``plot`` drew.
+    figure_ : matplotlib figure
+        That of the axes.
     bars_ : matplotlib bars
-        What it drew.
+        The shares.
 
     See Also
     --------

@@ -36,10 +36,16 @@ class ReliabilityDisplay(PredictionDisplay):
 
     Attributes
     ----------
-    ax_, figure_ : matplotlib axes and figure
+    ax_ : matplotlib axes
         Where ``plot`` drew.
-    line_, intervals_, strip_ : matplotlib artists or None
-        What it drew.
+    figure_ : matplotlib figure
+        That of the axes.
+    line_ : matplotlib line
+        Observed shares.
+    intervals_ : matplotlib collection
+        Their 95 % intervals.
+    strip_ : matplotlib bars or None
+        The counts.
 
     See Also
     --------

@@ -28,10 +28,14 @@ class RiskCoverageDisplay(PredictionDisplay):
 
     Attributes
     ----------
-    ax_, figure_ : matplotlib axes and figure
+    ax_ : matplotlib axes
         Where ``plot`` drew.
-    line_, stated_line_ : matplotlib lines
-        What it drew.
+    figure_ : matplotlib figure
+        That of the axes.
+    line_ : matplotlib line
+        The observed error.
+    stated_line_ : matplotlib line
+        The stated error.
 
     See Also
     --------

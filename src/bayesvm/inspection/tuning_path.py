@@ -31,8 +31,10 @@ class TuningPathDisplay(Display):
 
     Attributes
     ----------
-    ax_, figure_ : matplotlib axes and figure
+    ax_ : matplotlib axes
         Where ``plot`` drew.
+    figure_ : matplotlib figure
+        That of the axes.
     points_ : list of matplotlib lines
         Markers of the trials.
     rings_ : matplotlib line or None

@@ -27,10 +27,14 @@ class UncertaintyDisplay(PredictionDisplay):
 
     Attributes
     ----------
-    ax_, figure_ : matplotlib axes and figure
+    ax_ : matplotlib axes
         Where ``plot`` drew.
-    right_, wrong_ : matplotlib collections
-        What it drew.
+    figure_ : matplotlib figure
+        That of the axes.
+    right_ : matplotlib collection
+        Rows whose class was predicted.
+    wrong_ : matplotlib collection
+        The other rows.
 
     See Also
     --------
