@@ -10,7 +10,7 @@ from __future__ import annotations
 import copy
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from inspect import Parameter as Argument
 from inspect import signature
@@ -21,6 +21,7 @@ import numpy.typing as npt
 
 from bayesvm.core.kernels.parameters import VARIANCE, Bounds, Learned, Parameter, checked_bounds, positive
 from bayesvm.core.kernels.records import ByParameter, Constant, CrossKernel, Recorded, Recorder
+from bayesvm.core.kernels.sums import SumAgainst, named_by_part, no_parameters, no_points
 from bayesvm.core.linalg import Array
 from bayesvm.core.workspace import Workspace
 from bayesvm.suggest import did_you_mean
@@ -341,7 +342,7 @@ class Sum(Kernel):
         def recorded(X: Array, constant: Constant) -> Recorded:
             matrices = constant or [None] * len(recorders)
             parts = [
-                recorder(X, None) if matrix is None else Recorded(matrix, _nothing, _no_points)
+                recorder(X, None) if matrix is None else Recorded(matrix, no_parameters, no_points)
                 for recorder, matrix in zip(recorders, matrices, strict=True)
             ]
 
@@ -350,7 +351,7 @@ class Sum(Kernel):
                     {name: weight * along for name, along in part.pull(adjoint).items()} if learned else {}
                     for weight, part, learned in zip(weights, parts, learns, strict=True)
                 ]
-                return _named(
+                return named_by_part(
                     pulled, [weight * np.vdot(adjoint, part.value) for weight, part in zip(weights, parts, strict=True)]
                 )
 
@@ -368,7 +369,7 @@ class Sum(Kernel):
 
     def pull_diagonal(self, X: Array, adjoint: Array) -> ByParameter:
         parts = [kernel.pull_diagonal(X, weight * adjoint) for kernel, weight in _terms(self)]
-        return _named(parts, [weight * float(adjoint @ kernel.diagonal(X)) for kernel, weight in _terms(self)])
+        return named_by_part(parts, [weight * float(adjoint @ kernel.diagonal(X)) for kernel, weight in _terms(self)])
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         params = super().get_params(deep=False)
@@ -385,38 +386,6 @@ class Sum(Kernel):
             else:
                 super().set_params(**{name: value})
         return self
-
-
-@dataclass(frozen=True)
-class SumAgainst:
-    """``Σ_j γ_j k_j``."""
-
-    parts: tuple[CrossKernel, ...]
-    weights: tuple[float, ...]
-
-    def __call__(self, X: Array, workspace: Workspace, /) -> Array:
-        total = self.parts[0](X, workspace)
-        total *= self.weights[0]
-        for part, weight in zip(self.parts[1:], self.weights[1:], strict=True):
-            term = part(X, workspace)
-            term *= weight
-            total += term
-            workspace.release(term)
-        return total
-
-
-def _nothing(_: Array) -> ByParameter:
-    return {}
-
-
-def _no_points(_: Array) -> Array:
-    raise TypeError("points that are learned change every matrix; none is constant")
-
-
-def _named(parts: list[ByParameter], weights: Sequence[Any]) -> ByParameter:
-    """Derivatives of a sum from those of its parts and those by its weights: ``∂/∂log γ_j = γ_j Σ adjoint k_j``."""
-    named = {f"k{i}__{name}": value for i, part in enumerate(parts) for name, value in part.items()}
-    return {"weights": np.array(weights)} | named
 
 
 def _terms(kernel: Kernel) -> list[tuple[Kernel, float]]:
