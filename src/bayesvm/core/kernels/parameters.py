@@ -34,7 +34,7 @@ class LogNormal:
     --------
     >>> import numpy as np
     >>> from bayesvm.kernels import LogNormal
-    >>> penalty, slope = LogNormal(median=1.0, deviation=2.0)(np.log([np.e]), n_features=3)
+    >>> penalty, slope = LogNormal(median=1.0, deviation=2.0)(np.array([1.0]), n_features=3)
     >>> penalty, slope
     (0.125, array([0.25]))
     """
