@@ -86,7 +86,7 @@ def select(
 def spread_rows(source: BlockSource, n_points: int, rng: np.random.Generator, kernel: Kernel) -> Array:
     """Inducing points for a trial of tuning: rows of a bounded random sample, far from each other.
 
-    They take a fifth of the time of k-means, and kernels tuned with them were better (docs/tuning.md).
+    They take a fifth of the time of k-means, which a trial does not repay.
     """
     block = at_most(source, max(SAMPLE_ROWS, SAMPLE_ROWS_PER_POINT * n_points), rng).gathered()
     given = block.weights > 0
