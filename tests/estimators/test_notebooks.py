@@ -3,6 +3,7 @@
 import re
 import warnings
 from html.parser import HTMLParser
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from sklearn.preprocessing import StandardScaler
 import bayesvm
 from bayesvm import BayesianLinearSVC, BayesianSVC
 from bayesvm.datasets import waveform
+from bayesvm.estimators.notebooks import headline as lines_of
 from bayesvm.kernels import RBF, Linear
 
 DATA = waveform(300, random_state=0)
@@ -84,6 +86,13 @@ def test_linear_models_and_several_classes():
 def test_a_sum_of_kernels_names_its_parts():
     model = BayesianSVC(kernel=RBF() + Linear(), n_inducing=12, tune=None, random_state=0).fit(X, Y)
     assert "kernel RBF, Linear" in headline(model._repr_html_())
+
+
+def test_a_model_without_classes_has_no_error(model):
+    regression = SimpleNamespace(fitted_=model.fitted_, n_features_in_=5, loo_log_loss_=model.loo_log_loss_)
+    shown = dict(lines_of(regression))
+    assert shown["fitted to"] == "300 rows, 5 columns"
+    assert shown["leave-one-out"] == f"log loss {model.loo_log_loss_:.4f}"
 
 
 def test_a_fit_that_did_not_converge_says_so():

@@ -13,10 +13,15 @@ def headline(estimator: Any) -> list[tuple[str, str]]:
     fitted: Fitted | None = getattr(estimator, "fitted_", None)
     if fitted is None:
         return []
-    rows = "" if fitted.n_samples is None else f"{fitted.n_samples:,} rows, "
+    size = [] if fitted.n_samples is None else [f"{fitted.n_samples:,} rows"]
+    size.append(f"{estimator.n_features_in_:,} columns")
+    judged = [f"log loss {estimator.loo_log_loss_:.4f}"]
+    if hasattr(estimator, "classes_"):  # a regression has none
+        size.append(f"{len(estimator.classes_)} classes")
+        judged.append(f"error {estimator.loo_error_:.2%}")
     lines = [
-        ("fitted to", f"{rows}{estimator.n_features_in_:,} columns, {len(estimator.classes_)} classes"),
-        ("leave-one-out", f"log loss {estimator.loo_log_loss_:.4f}, error {estimator.loo_error_:.2%}"),
+        ("fitted to", ", ".join(size)),
+        ("leave-one-out", ", ".join(judged)),
         ("kernel", _kernels(fitted)),
         ("members", str(len(fitted.members))),
     ]
