@@ -297,7 +297,7 @@ def test_only_the_formats_of_tables_use_pyarrow_and_scikit_learn_in_the_data_pac
         for library in ("pyarrow", "sklearn")
     }
     assert users == {
-        "pyarrow": {"arrow_parts.py", "column_reading.py", "schemas.py", "csv_copy.py", "writing.py"},
+        "pyarrow": {"arrow_parts.py", "column_reading.py", "schemas.py", "csv_files.py", "csv_copy.py", "writing.py"},
         "sklearn": {"libsvm_copy.py"},
     }
 

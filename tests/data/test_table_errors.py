@@ -306,7 +306,7 @@ def test_text_in_csv(tmp_path, monkeypatch):
     path = csv_file(tmp_path, "x,town,y\n1,7,0\n2,Rome,1\n")
     with pytest.raises(TypeError, match=r"column 'town' of .*a\.csv .*holds the text 'Rome' .line 3.; encode"):
         open_table(path, "y", copy_to=tmp_path)
-    monkeypatch.setattr("bayesvm.data.tables.csv_copy._BLOCK_BYTES", 64)
+    monkeypatch.setattr("bayesvm.data.tables.csv_files._BLOCK_BYTES", 64)
     path = csv_file(tmp_path, "x,town,y\n" + "1,7,0\n" * 50 + "2,Rome,1\n")
     with pytest.raises(ValueError, match=r"a\.csv, line 52, column 'town': 'Rome' cannot be read as double"):
         open_table(path, "y", copy_to=tmp_path)

@@ -1,0 +1,249 @@
+"""Data: CSV files as their beginning shows them: how they are written, their columns, what these hold."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from bayesvm.data.checks import is_number
+from bayesvm.data.number_formats import DECIMALS, NumberFormat
+from bayesvm.data.tables.arrow_parts import reading
+from bayesvm.data.tables.column_reading import LARGEST_EXACT
+from bayesvm.data.tables.csv_dialect import START_BYTES, CsvDialect, CsvOptions, SpacesJoined, checked, detected
+from bayesvm.data.tables.files import SourceFile
+from bayesvm.data.tables.schemas import TEXT_EXAMPLE, require_distinct
+from bayesvm.data.texts import DOUBTFUL_TEXTS, MISSING_TEXTS, missing_among
+from bayesvm.extras import optional
+
+_BLOCK_BYTES = 2**23  # of text, parsed at once; the types of columns are told from the first block
+_GZIP = b"\x1f\x8b"
+
+
+@dataclass(frozen=True)
+class CsvColumn:
+    """A column as the first block of the file shows it."""
+
+    name: str
+    written: str  # as in the file, perhaps with spaces around the name
+    kind: Any  # the Arrow type of what it holds
+    form: NumberFormat | None = None  # of texts that are numbers, which Arrow does not read
+    example: str = ""  # one of these texts
+    not_number: str = ""  # a text that is not a number, and its line
+    missing: frozenset[str] = MISSING_TEXTS  # texts that stand for missing values
+    doubtful: frozenset[str] = frozenset()  # those that were found, and could mean something
+    is_rounded: bool = False  # whether it has whole numbers that a float cannot hold
+    refused: str = ""  # what is wrong with it if it is used
+
+    @property
+    def field(self) -> Any:
+        """Of a schema."""
+        metadata = {TEXT_EXAMPLE: self.not_number} if self.not_number else None
+        return optional("pyarrow", "tables").field(self.name, self.kind, metadata=metadata)
+
+
+@dataclass(frozen=True)
+class CsvFile:
+    """A CSV file, how it is written, and its columns."""
+
+    file: SourceFile
+    dialect: CsvDialect
+    options: CsvOptions
+    compression: str  # as pyarrow calls it; "detect": by the name of the file
+    columns: tuple[CsvColumn, ...] = ()
+
+    @property
+    def names(self) -> list[str]:
+        """Of the columns, without spaces around them."""
+        return [column.name for column in self.columns]
+
+    @property
+    def schema(self) -> Any:
+        """The columns for Arrow."""
+        return optional("pyarrow", "tables").schema([column.field for column in self.columns])
+
+    @property
+    def has_names(self) -> bool:
+        """Whether its first row has the names of the columns."""
+        return self.options.get("header", True)
+
+    @property
+    def first_line(self) -> int:
+        """The number of the line with the first values."""
+        return 1 + self.dialect.skipped + self.has_names
+
+    @property
+    def differences(self) -> list[str]:
+        """How it differs from a plain CSV file, unless the user said so."""
+        found = self.dialect.differences(self.options, _usual_separator(self.file))
+        return found + (["compressed by gzip"] if self.compression == "gzip" and self.file.path.suffix != ".gz" else [])
+
+    def reader(self, types: Mapping[str, Any] | None = None) -> Any:
+        """The record batches of some columns, by the names that the file has; of all, as they seem to be."""
+        csv, missing = optional("pyarrow.csv", "tables"), _missing(self.options)
+        return csv.open_csv(
+            self._stream(),
+            csv.ReadOptions(
+                block_size=_BLOCK_BYTES,
+                use_threads=False,  # with threads, errors do not tell the line
+                skip_rows=self.dialect.skipped,
+                column_names=None if self.has_names else self.names,
+            ),
+            csv.ParseOptions(
+                delimiter=self.dialect.sep,
+                quote_char=self.dialect.quote,
+                escape_char=self.dialect.escape or False,
+                newlines_in_values=True,
+            ),
+            csv.ConvertOptions(
+                column_types=types,
+                include_columns=list(types or ()),
+                null_values=[*missing, *(f" {text}" for text in missing)],
+                decimal_point=self.dialect.decimal,
+            ),
+        )
+
+    def _stream(self) -> Any:
+        """The text in UTF-8; if spaces separate, with a single one for every run."""
+        pyarrow = optional("pyarrow", "tables")
+        stream = pyarrow.input_stream(str(self.file.path), compression=self.compression)
+        if self.dialect.encoding != "utf-8":
+            stream = pyarrow.transcoding_input_stream(stream, self.dialect.encoding, "utf-8")
+        return pyarrow.TransformInputStream(stream, SpacesJoined()) if self.dialect.sep == " " else stream
+
+    def explained(self, message: str, remedy: str = "") -> str:
+        """What Arrow says of an error. It counts columns, and lines as rows; people look for names and lines."""
+        if found := re.search(
+            r"column #(\d+): Row #(\d+): CSV conversion error to (.*): invalid (.*)", message, re.DOTALL
+        ):
+            number, line, kind, what = found.groups()
+            where = f"{self.file}, line {line}, column {self.columns[int(number)].name!r}"
+            if what.startswith("UTF8"):
+                return f"{where}: text that is not in UTF-8, as the lines before are; {ENCODING_REMEDY}"
+            value = what.removeprefix("value ")
+            return not_as_before(where, value, str(kind), remedy)
+        if found := re.search(r"Row #(\d+): Expected (\d+) columns, got (\d+): (.*)", message, re.DOTALL):
+            line, expected, got, row = found.groups()
+            return (
+                f"{self.file}, line {line}: expected {expected} fields like the first line, got {got}: {row[:80]!r}. "
+                "Correct the line (text with separators stands in quotes), or name the separator with sep= (--sep)"
+            )
+        line = re.search(r"Row #(\d+)", message)
+        where = f", line {line[1]}" if line else ""
+        return f"{self.file}{where} cannot be read: {message[:300]}. Correct it, or leave the file out"
+
+
+ENCODING_REMEDY = "give the encoding of the file with encoding= (--encoding), such as cp1252 or utf-8"
+
+
+def not_as_before(where: str, value: str, kind: str, remedy: str) -> str:
+    """What to say of a value that is not of the type of the lines before."""
+    return (
+        f"{where}: {value[:60]} cannot be read as {kind}, which the lines above are. "
+        f"Correct it, name it as a missing value with missing= (--missing), or leave the column out{remedy}"
+    )
+
+
+def look_at(file: SourceFile, options: CsvOptions) -> CsvFile:
+    """What the beginning of a file shows."""
+    pyarrow, options = optional("pyarrow", "tables"), checked(options)
+    with reading(file):
+        with file.path.open("rb") as opened:
+            compression = "gzip" if opened.read(2) == _GZIP else "detect"
+        with pyarrow.input_stream(str(file.path), compression=compression) as stream:
+            start = stream.read(START_BYTES)
+    if not start.strip():
+        raise ValueError(f"{file} is empty: write it again, or leave it out")
+    whole = len(start) < START_BYTES
+    try:
+        dialect, rows = detected(start, whole=whole, usual=_usual_separator(file), options=options)
+    except UnicodeDecodeError as error:
+        line = start[: error.start].count(b"\n") + 1
+        encoding = options.get("encoding")
+        raise ValueError(f"{file}, line {line}: text that is not in {encoding} ({error}); {ENCODING_REMEDY}") from error
+    except ValueError as error:
+        raise ValueError(f"{file} cannot be read as CSV: {error}") from error
+    csv = CsvFile(file, dialect, options, compression)
+    names = [name.strip() for name in rows[0]] if csv.has_names else [f"c{n}" for n in range(1, len(rows[0]) + 1)]
+    require_distinct(names, f"{file} has several columns of the name", numbered=True)
+    if csv.has_names and all(is_number(name.replace(",", ".")) for name in names):
+        raise ValueError(
+            f"the first line of {file} holds numbers ({', '.join(names[:3])}, …), where the names of the columns "
+            "should stand; put a line of names above it, or read it without names: header=False (--no-header)"
+        )
+    kinds = [pyarrow.null()] * len(names)
+    csv = replace(csv, columns=tuple(map(CsvColumn, names, names, kinds)))
+    return replace(csv, columns=_columns(csv, rows[csv.has_names :]))
+
+
+def _usual_separator(file: SourceFile) -> str:
+    """By the name of the file."""
+    return "\t" if ".tsv" in (suffix.lower() for suffix in file.path.suffixes[-2:]) else ","
+
+
+def _missing(options: CsvOptions) -> frozenset[str]:
+    """The texts that stand for missing values."""
+    return MISSING_TEXTS | {text.strip() for text in options.get("missing", ())}
+
+
+def _columns(csv: CsvFile, rows: Sequence[Sequence[str]]) -> tuple[CsvColumn, ...]:
+    """With the types that the first block shows."""
+    pyarrow = optional("pyarrow", "tables")
+    with reading(csv.file):
+        try:
+            with csv.reader() as reader:
+                schema, first = reader.schema, next(iter(reader), None)
+        except pyarrow.ArrowInvalid as error:
+            raise ValueError(csv.explained(str(error))) from error
+    first = pyarrow.RecordBatch.from_pylist([], schema=schema) if first is None else first
+    found = []
+    for number, (name, kind) in enumerate(zip(schema.names, schema.types, strict=True)):
+        column = CsvColumn(csv.names[number], name, kind, missing=_missing(csv.options))
+        if pyarrow.types.is_string(kind):
+            found.append(_column_of_text(csv, column, first.column(number)))
+        else:
+            texts = [row[number].strip() for row in rows if number < len(row)]
+            found.append(_column_of_numbers(column, first.column(number), texts))
+    return tuple(found)
+
+
+def _column_of_numbers(column: CsvColumn, values: Any, texts: Sequence[str]) -> CsvColumn:
+    """What the texts of some rows show of it: Arrow has dropped missing values, and rounds what is too large."""
+    types, compute = optional("pyarrow.types", "tables"), optional("pyarrow.compute", "tables")
+    if types.is_integer(column.kind):
+        largest = (
+            max(map(abs, compute.min_max(values).as_py().values()), default=0) if values.null_count < len(values) else 0
+        )
+    else:
+        largest = max((abs(int(text)) for text in texts if re.fullmatch(r"[+-]?\d{16,300}", text)), default=0)
+    doubtful = DOUBTFUL_TEXTS.intersection(texts) if not types.is_null(column.kind) else frozenset()
+    return replace(column, is_rounded=largest > LARGEST_EXACT, doubtful=doubtful)
+
+
+def _column_of_text(csv: CsvFile, column: CsvColumn, values: Any) -> CsvColumn:
+    """Text, unless all of it are numbers in one form, or missing values with spaces around them."""
+    dialect, asked = csv.dialect, csv.options.get("decimal")
+    distinct = {text.strip() for text in values.unique().to_pylist()}
+    column = replace(column, missing=missing_among(distinct, column.missing))
+    column = replace(
+        column, doubtful=DOUBTFUL_TEXTS & column.missing & distinct if distinct - column.missing else frozenset()
+    )
+    texts = [text.strip() for text in values.to_pylist()]
+    held = list(dict.fromkeys(text for text in texts if text not in column.missing))
+    decimals = [dialect.decimal, *(mark for mark in DECIMALS if mark != dialect.decimal)]
+    form = NumberFormat.of(held, decimals[:1] if asked else decimals) if held else NumberFormat(dialect.decimal)
+    if form is not None:
+        number = optional("pyarrow", "tables").float64()
+        return replace(column, kind=number, form=form, example=held[0] if held else "")
+    refused = ""
+    if asked and (form := NumberFormat.of(held, decimals)) is not None:
+        text = next(text for text in held if NumberFormat.of([text], decimals[:1]) is None)
+        refused = (
+            f"{csv.file}, line {csv.first_line + texts.index(text)}, column {column.name!r}: {text[:60]!r} is a number "
+            f"with the decimal mark {form.decimal!r}, but decimal={asked!r} (--decimal) was asked for; leave that out "
+            "to have it detected"
+        )
+    text = next((text for text in held if not is_number(text)), None)
+    such_as = "" if text is None else f"the text {text[:40]!r} (line {csv.first_line + texts.index(text)})"
+    return replace(column, not_number=such_as, refused=refused)
