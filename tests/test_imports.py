@@ -67,7 +67,7 @@ TABLE = {
     ),
     "export": ({"core", "data", "estimators", "export", "extras", "inference", "preparation", "workflow"}, {"onnx"}),
     "cli": (
-        {"atomic", "cli", "data", "datasets", "estimators", "evaluation", "export", "report", "workflow"},
+        {"atomic", "cli", "data", "datasets", "estimators", "evaluation", "export", "report", "warn", "workflow"},
         {"rich", "typer"},
     ),
     "__main__": ({"cli"}, set()),

@@ -24,6 +24,7 @@ from bayesvm.cli.fit import fit
 from bayesvm.cli.inspect import inspect
 from bayesvm.cli.predict import predict
 from bayesvm.cli.report import report
+from bayesvm.warn import ReadingNote
 
 app = typer.Typer(
     name="bayesvm",
@@ -112,5 +113,7 @@ def _sentence(error: BaseException) -> str:
 
 
 def _show_warning(message: Any, category: type[Warning], *_: Any, **__: Any) -> None:
-    if not issubclass(category, DeprecationWarning | FutureWarning):
+    if issubclass(category, ReadingNote):
+        complain("Note", str(message), "cyan")
+    elif not issubclass(category, DeprecationWarning | FutureWarning):
         complain("Warning", str(message), "yellow")

@@ -41,6 +41,9 @@ _OTHER_FORMATS = {
 }
 
 
+_ENCLOSED = re.compile(r"(?m)(?:^|(?<=[,;\t| ]))'[^'\n]*'(?=[,;\t| ]|\r?$)")  # fields in single quotes
+
+
 class CsvOptions(TypedDict, total=False):
     """What a user may say of CSV files; None: it is detected."""
 
@@ -153,9 +156,9 @@ def _separated(
     """The most plausible separator and quotes, and the rows that they make."""
     quotes: list[tuple[str, str | None]] = [('"', None)]
     quotes += [('"', "\\")] if '\\"' in text else []
-    quotes += (
-        [("'", None)] if '"' not in text and re.search(r"(?m)(?:^|[,;\t| ])'[^'\n]*'(?:[,;\t| ]|\r?$)", text) else []
-    )
+    if '"' not in text and (enclosed := len(_ENCLOSED.findall(text))):
+        is_usual = enclosed >= text.count("\n") / 2
+        quotes.insert(0 if is_usual else len(quotes), ("'", None))
     found = []
     for quote, escape in quotes:
         for each in [sep] if sep else sorted(SEPARATORS, key=lambda one: one != usual):

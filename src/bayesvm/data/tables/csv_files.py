@@ -236,7 +236,6 @@ def _column_of_text(csv: CsvFile, column: CsvColumn, values: Any) -> CsvColumn:
     if form is not None:
         number = optional("pyarrow", "tables").float64()
         return replace(column, kind=number, form=form, example=held[0] if held else "")
-    refused = ""
     if asked and (form := NumberFormat.of(held, decimals)) is not None:
         text = next(text for text in held if NumberFormat.of([text], decimals[:1]) is None)
         refused = (
@@ -244,6 +243,8 @@ def _column_of_text(csv: CsvFile, column: CsvColumn, values: Any) -> CsvColumn:
             f"with the decimal mark {form.decimal!r}, but decimal={asked!r} (--decimal) was asked for; leave that out "
             "to have it detected"
         )
+        # As numbers, so that this is said of it, and not that it holds text.
+        return replace(column, kind=optional("pyarrow", "tables").float64(), refused=refused)
     text = next((text for text in held if not is_number(text)), None)
     such_as = "" if text is None else f"the text {text[:40]!r} (line {csv.first_line + texts.index(text)})"
-    return replace(column, not_number=such_as, refused=refused)
+    return replace(column, not_number=such_as)
