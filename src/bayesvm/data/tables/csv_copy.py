@@ -8,7 +8,7 @@ from typing import Any
 from bayesvm.data.number_formats import NumberFormat
 from bayesvm.data.tables.arrow_parts import ArrowPart
 from bayesvm.data.tables.column_reading import warn_of_rounding
-from bayesvm.data.tables.csv_files import ENCODING_REMEDY, CsvColumn, CsvFile, not_as_before
+from bayesvm.data.tables.csv_files import CsvColumn, CsvFile, not_as_before
 from bayesvm.data.tables.schemas import Schemas
 from bayesvm.data.tables.working_copy import WorkingCopy
 from bayesvm.extras import optional
@@ -92,9 +92,7 @@ def _batches(
     except pyarrow.ArrowInvalid as error:
         raise ValueError(csv.explained(str(error), remedy)) from error
     except UnicodeDecodeError as error:
-        raise ValueError(
-            f"{csv.file}: text after line {row - 1} is not in {csv.dialect.encoding} ({error}); {ENCODING_REMEDY}"
-        ) from error
+        raise ValueError(csv.not_decoded(error)) from error
     except OSError as error:
         raise OSError(f"{csv.file} cannot be read: {error}. Write or copy it again, or leave it out") from error
 

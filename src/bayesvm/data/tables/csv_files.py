@@ -112,6 +112,10 @@ class CsvFile:
             stream = pyarrow.transcoding_input_stream(stream, self.dialect.encoding, "utf-8")
         return pyarrow.TransformInputStream(stream, SpacesJoined()) if self.dialect.sep == " " else stream
 
+    def not_decoded(self, error: UnicodeDecodeError) -> str:
+        """What to say of text below the beginning that is not in the encoding. It is decoded many lines at once."""
+        return f"{self.file}: further down, text is not in {self.dialect.encoding} ({error}); {ENCODING_REMEDY}"
+
     def explained(self, message: str, remedy: str = "") -> str:
         """What Arrow says of an error. It counts columns, and lines as rows; people look for names and lines."""
         if found := re.search(
@@ -196,6 +200,8 @@ def _columns(csv: CsvFile, rows: Sequence[Sequence[str]]) -> tuple[CsvColumn, ..
                 schema, first = reader.schema, next(iter(reader), None)
         except pyarrow.ArrowInvalid as error:
             raise ValueError(csv.explained(str(error))) from error
+        except UnicodeDecodeError as error:
+            raise ValueError(csv.not_decoded(error)) from error
     first = pyarrow.RecordBatch.from_pylist([], schema=schema) if first is None else first
     found = []
     for number, (name, kind) in enumerate(zip(schema.names, schema.types, strict=True)):
