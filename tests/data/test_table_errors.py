@@ -4,7 +4,7 @@ import errno
 import os
 import re
 import sys
-from datetime import date
+from datetime import date, time
 from decimal import Decimal
 
 import numpy as np
@@ -215,6 +215,10 @@ def test_files_of_different_columns(tmp_path):
         (pa.array(["u"] * 10).dictionary_encode(), "dictionary.*encode"),
         ([date(2020, 1, 1)] * 10, "date32.*days since"),
         ([[1.0, 2.0]] * 10, "list.*each of its parts"),
+        ([{"a": 1.0}] * 10, "struct.*each of its parts"),
+        ([time(12)] * 10, "time64.*days since"),
+        ([b"u"] * 10, "binary; write text or numbers"),
+        (pa.array([b"u"] * 10, pa.binary(1)), "binary.*; write text or numbers"),
     ],
 )
 def test_features_that_are_no_numbers(tmp_path, values, words):

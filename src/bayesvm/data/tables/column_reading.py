@@ -15,6 +15,7 @@ from bayesvm.extras import optional
 from bayesvm.warn import warn_user
 
 _PLAIN = {"double", "float", "halffloat", *(f"{prefix}int{bits}" for prefix in ("", "u") for bits in (8, 16, 32, 64))}
+_TICKS = {"duration[s]": 1.0, "duration[ms]": 1e3, "duration[us]": 1e6, "duration[ns]": 1e9}  # in a second
 LARGEST_EXACT = 2**53  # of whole numbers in double precision, without a hole before it
 _CACHED_BYTES = 2**18  # rows are filled column by column, so a strip of them should stay in the processor's cache
 
@@ -119,8 +120,11 @@ class ArrowColumns(TableColumns):
 
 
 def numbers_of(column: Any) -> npt.NDArray[Any]:
-    """A column of numbers, without a copy if nothing is missing; NaN where something is."""
-    if str(column.type) not in _PLAIN:
+    """A column of numbers, without a copy if nothing is missing; NaN where something is. Durations are in seconds."""
+    kind = str(column.type)
+    if kind in _TICKS:
+        return numbers_of(column.cast("int64").cast("float64", safe=False)) / _TICKS[kind]
+    if kind not in _PLAIN:
         column = column.cast("float64")  # bools and decimals
     numbers: npt.NDArray[Any] = column.to_numpy(zero_copy_only=False)
     return numbers
@@ -128,11 +132,11 @@ def numbers_of(column: Any) -> npt.NDArray[Any]:
 
 def exact_numbers(column: Any, name: str) -> npt.NDArray[Any]:
     """A column of numbers; a warning if it has whole numbers that a float rounds."""
-    numbers = numbers_of(column)
-    large = numbers.dtype.kind in "iu" and numbers.itemsize == 8 and len(numbers) > 0
-    if large and max(int(numbers.max()), -int(numbers.min())) > LARGEST_EXACT:
-        warn_of_rounding(name)
-    return numbers
+    if str(column.type) in {"int64", "uint64"} and column.null_count < len(column):
+        least, most = optional("pyarrow.compute", "tables").min_max(column).as_py().values()
+        if max(most, -least) > LARGEST_EXACT:
+            warn_of_rounding(name)
+    return numbers_of(column)
 
 
 def warn_of_rounding(name: str) -> None:

@@ -108,12 +108,16 @@ def require_numbers(file: SourceFile, field: Any) -> None:
     kind = field.type
     if types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind) or types.is_decimal(kind):
         return
-    if types.is_null(kind):  # a file without rows may have no types; else values are reported as missing
+    if types.is_null(kind) or types.is_duration(
+        kind
+    ):  # a file without rows may have no types; else values are reported as missing
         return
     if types.is_temporal(kind):
         remedy = "turn it into numbers, such as days since a date"
     elif types.is_nested(kind):
         remedy = "make one column of numbers of each of its parts"
+    elif "binary" in str(kind):
+        remedy = "write text or numbers in place of bytes"
     else:
         remedy = "encode it as numbers (sklearn.preprocessing.OneHotEncoder)"
     example = (field.metadata or {}).get(TEXT_EXAMPLE)

@@ -1,0 +1,147 @@
+"""Columns of every type that Parquet and Arrow files have, as numbers; whole numbers that floats cannot hold."""
+
+import warnings
+from datetime import timedelta
+from decimal import Decimal
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from pyarrow import feather, parquet
+
+from bayesvm.data.tables import open_table
+from bayesvm.warn import ReadingNote
+
+
+def values_of(path, column, **options):
+    with open_table(path, columns=[column], **options) as table:
+        return table.rows(np.arange(table.n_rows)).X[:, 0].tolist()
+
+
+TYPES = {
+    "half": (pa.array(np.array([1, 0.5, 2], np.float16)), [1, 0.5, 2]),
+    "uint64": (pa.array([1, 2**53, 3], pa.uint64()), [1, 2**53, 3]),
+    "decimal": (pa.array([Decimal("1.10"), Decimal("-2.25"), Decimal(0)]), [1.1, -2.25, 0]),
+    "large decimal": (pa.array([Decimal("1.10"), Decimal("-2.25"), Decimal(0)], pa.decimal256(60, 2)), [1.1, -2.25, 0]),
+    "bool": (pa.array([True, False, True]), [1, 0, 1]),
+    "categories of numbers": (pa.array([7, 9, 7]).dictionary_encode(), [7, 9, 7]),
+    "categories of decimals": (
+        pa.array([Decimal("1.1"), Decimal("2.1")] * 2).dictionary_encode(),
+        [1.1, 2.1, 1.1, 2.1],
+    ),
+}
+
+
+@pytest.mark.parametrize(("column", "expected"), TYPES.values(), ids=TYPES)
+def test_types_that_are_numbers(tmp_path, column, expected):
+    parquet.write_table(pa.table({"x": column}), tmp_path / "a.parquet")
+    assert values_of(tmp_path / "a.parquet", "x") == expected
+
+
+@pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
+def test_durations_are_seconds(tmp_path, unit):
+    column = pa.array([timedelta(seconds=90), timedelta(0), timedelta(days=-1), None], pa.duration(unit))
+    parquet.write_table(pa.table({"x": column}), tmp_path / "a.parquet")
+    parquet.write_table(pa.table({"x": column.slice(0, 3)}), tmp_path / "b.parquet")
+    assert values_of(tmp_path / "b.parquet", "x") == [90, 0, -86400]
+    with pytest.raises(ValueError, match="row 3, column 'x': a missing value"):
+        values_of(tmp_path / "a.parquet", "x")
+
+
+@pytest.mark.parametrize(
+    ("column", "is_rounded"),
+    [
+        (pa.array([2**53, -(2**53)]), False),
+        (pa.array([0, 2**53 + 1]), True),
+        (pa.array([-(2**53) - 1, 0]), True),
+        (pa.array([0, 2**64 - 1], pa.uint64()), True),
+        (pa.array([0, 2**31 - 1], pa.int32()), False),
+    ],
+)
+@pytest.mark.parametrize("suffix", ["parquet", "arrow", "csv"])
+def test_whole_numbers_that_are_rounded_are_reported(tmp_path, column, is_rounded, suffix):
+    path, table = tmp_path / f"a.{suffix}", pa.table({"x": column})
+    if suffix == "parquet":
+        parquet.write_table(table, path)
+    elif suffix == "arrow":
+        feather.write_feather(table, path)
+    else:
+        path.write_text("x\n" + "".join(f"{value}\n" for value in column.to_pylist()))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        assert values_of(path, "x") == [float(value) for value in column.to_pylist()]
+    expected = ["column 'x' has whole numbers beyond 2**53, which are rounded"] * is_rounded
+    assert [str(each.message).split(";")[0] for each in caught] == expected
+
+
+def test_missing_values_do_not_hide_that_others_are_rounded(tmp_path):
+    parquet.write_table(pa.table({"x": pa.array([None, 2**60 + 1])}), tmp_path / "a.parquet")
+    table = open_table(tmp_path / "a.parquet")
+    with (
+        pytest.warns(UserWarning, match="beyond 2..53"),
+        pytest.raises(ValueError, match="row 0, column 'x': a missing value"),
+    ):
+        table.rows(np.arange(2))
+
+
+def test_large_whole_numbers_of_a_target_are_kept(tmp_path):
+    (tmp_path / "a.csv").write_text(f"x,y\n1,{2**60 + 1}\n2,{2**60 + 2}\n")
+    with open_table(tmp_path / "a.csv", "y") as table:
+        assert next(table.targets())[0].tolist() == [2**60 + 1, 2**60 + 2]
+
+
+# Missing values and numbers in text
+
+
+def column_of(path, name, **options):
+    """A column of a CSV file as it is kept."""
+    with open_table(path, name, columns=["n"], **options) as table:
+        return next(iter(table.columns([name]))).column(0).to_pylist()
+
+
+@pytest.mark.parametrize(
+    "missing", ["", " ", "?", "NA", "N/A", "n/a", "NaN", "nan", "null", "NULL", "None", "-", "--", "."]
+)
+def test_texts_for_missing_values(tmp_path, missing):
+    path = tmp_path / "a.csv"
+    path.write_text(
+        "n,number,word,price\n" + f"1,5,a,$5\n2,{missing},{missing},{missing}\n3, {missing}, {missing} ,$7\n"
+    )
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        assert column_of(path, "number") == [5, None, None]
+        assert column_of(path, "word") == ["a", None, None]
+        assert column_of(path, "price") == [5, None, 7]
+    noted = {str(each.message).split(": ", 2)[-1] for each in caught if "missing values: " in str(each.message)}
+    expected = {f"'{name}' ({missing!r})" for name in ("number", "word", "price")}
+    assert noted == (expected if missing in {"?", "-", "--", ".", "None"} else set())
+
+
+def test_texts_for_missing_values_of_ones_own(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("n,number,word\n1,5,a\n2,-999,unknown\n3,-999,b\n")
+    assert column_of(path, "number", missing=["-999", "unknown"]) == [5, None, None]
+    assert column_of(path, "word", missing=["-999", "unknown"]) == ["a", None, "b"]
+    assert column_of(path, "number") == [5, -999, -999]
+
+
+def test_plus_and_minus_are_two_values(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("n,y\n1,+\n2,-\n3,?\n")
+    with pytest.warns(ReadingNote, match=r"missing values: 'y' \('\?'\)$"):
+        assert column_of(path, "y") == ["+", "-", None]
+
+
+def test_codes_with_leading_zeros_are_numbers_of_csv_files(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("n,code\n1,00123\n2,10115\n")
+    assert values_of(path, "code") == [123, 10115]
+
+
+def test_a_note_lists_a_few_columns(tmp_path):
+    names = [f"p{k}" for k in range(8)]
+    (tmp_path / "a.csv").write_text(",".join(names) + "\n" + ",".join(["$5"] * 8) + "\n")
+    with pytest.warns(ReadingNote, match=r"'p4' \('\$5' is 5\), … \(3 more\)$"):
+        open_table(tmp_path / "a.csv")
+    with pytest.warns(ReadingNote, match=r"numbers: 'p7' \('\$5' is 5\)$"):  # only what is used
+        open_table(tmp_path / "a.csv", columns=["p7"])
