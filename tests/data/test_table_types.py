@@ -1,5 +1,6 @@
 """Columns of every type that Parquet and Arrow files have, as numbers; whole numbers that floats cannot hold."""
 
+import json
 import warnings
 from datetime import timedelta
 from decimal import Decimal
@@ -145,3 +146,40 @@ def test_a_note_lists_a_few_columns(tmp_path):
         open_table(tmp_path / "a.csv")
     with pytest.warns(ReadingNote, match=r"numbers: 'p7' \('\$5' is 5\)$"):  # only what is used
         open_table(tmp_path / "a.csv", columns=["p7"])
+
+
+def test_a_fingerprint_tells_how_a_file_was_read(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("x;z\n1,234;2\n")
+    options = [{}, {"sep": ";", "decimal": "."}, {"sep": ";", "decimal": ","}, {"sep": ";", "missing": ["1,234"]}]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ReadingNote)
+        found = [open_table(path, **each).fingerprint() for each in options]
+    assert all(json.loads(json.dumps(each)) == each for each in found)
+    assert len({json.dumps(each, sort_keys=True) for each in found}) == 4
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+def test_lines_longer_than_the_beginning(tmp_path, monkeypatch, end):
+    monkeypatch.setattr("bayesvm.data.tables.csv_files.START_BYTES", 2**8)
+    names = [f"name {k}" for k in range(500)]
+    rows = [";".join(names), *(";".join(f"{k},5" for k in range(row, row + 500)) for row in range(3))]
+    (tmp_path / "a.csv").write_bytes((end.join(rows) + end).encode())
+    with pytest.warns(ReadingNote, match="separator ';', decimal comma"):
+        table = open_table(tmp_path / "a.csv")
+    assert table.names == tuple(names)
+    np.testing.assert_array_equal(table.rows(np.arange(3)).X, np.add.outer(range(3), range(500)) + 0.5)
+
+
+def test_numbers_in_text_of_many_blocks(tmp_path, monkeypatch):
+    """By a plain loop, over blocks whose distinct texts differ."""
+    monkeypatch.setattr("bayesvm.data.tables.csv_files._BLOCK_BYTES", 2**8)
+    prices = np.round(np.random.default_rng(0).uniform(-9999, 9999, 500), 2)
+    texts = [f"${price:,.2f}" if price > 0 else f"(${-price:,.2f})" for price in prices]
+    texts[::7] = [" ? "] * len(texts[::7])
+    (tmp_path / "a.csv").write_text("n,price\n" + "".join(f'{n},"{text}"\n' for n, text in enumerate(texts)))
+    with pytest.warns(ReadingNote):
+        found = column_of(tmp_path / "a.csv", "price", missing=["?"])
+    expected = [None if k % 7 == 0 else price for k, price in enumerate(prices.tolist())]
+    assert found == expected[: len(found)]
+    assert len(found) > 5

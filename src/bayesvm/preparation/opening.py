@@ -14,7 +14,7 @@ from bayesvm.data.tables import Table, open_table
 from bayesvm.data.tables.arrow_parts import arrow_parts
 from bayesvm.data.tables.column_reading import ArrowColumns
 from bayesvm.data.tables.csv_copy import copy_csv
-from bayesvm.data.tables.csv_dialect import CsvOptions, require_csv
+from bayesvm.data.tables.csv_dialect import CsvOptions, options_given, require_csv
 from bayesvm.data.tables.csv_files import look_at
 from bayesvm.data.tables.files import Paths, SourceFile, find_files
 from bayesvm.data.tables.rows import FileRows, copying
@@ -121,7 +121,7 @@ def open_files(
             remedy = "; or name it in categories (--categories) when you fit, which reads it as text"
             looked = [look_at(file, csv) for file in files]
             copied, schemas = copy_csv(looked, copy, wanted, exact, texts, remedy)
-            rows = FileRows(kind, files, copied, copy)
+            rows = FileRows(kind, files, copied, copy, reading=options_given(csv))
     else:
         require_csv(csv, f"{files[0]} is {kind}")
         parts = arrow_parts(kind, files)

@@ -102,11 +102,13 @@ def _read(values: Any, column: CsvColumn, form: NumberFormat | None, file: str, 
     pyarrow, compute = optional("pyarrow", "tables"), optional("pyarrow.compute", "tables")
     if not pyarrow.types.is_string(values.type):
         return values
+    if form is None:
+        texts = compute.utf8_trim_whitespace(values)
+        is_missing = compute.is_in(texts, pyarrow.array(sorted(column.missing)))
+        return compute.if_else(is_missing, pyarrow.scalar(None, pyarrow.string()), texts)
     encoded = values.dictionary_encode()  # everything once for each distinct text, not once for each row
     texts = [text.strip() for text in encoded.dictionary.to_pylist()]
     held = [None if text in column.missing else text for text in texts]
-    if form is None:
-        return pyarrow.array(held, pyarrow.string()).take(encoded.indices)
     try:
         numbers = form.numbers(held)
     except ValueError as error:

@@ -13,7 +13,7 @@ import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
-from typing import TypedDict
+from typing import Any, TypedDict
 
 from bayesvm.data.number_formats import DECIMALS, NumberFormat, decimal_marks
 from bayesvm.data.texts import MISSING_TEXTS
@@ -102,11 +102,16 @@ def checked(options: CsvOptions) -> CsvOptions:
     return {**options, "sep": sep, "decimal": decimal, "encoding": encoding}
 
 
+def options_given(options: CsvOptions) -> dict[str, Any]:
+    """What the user said, as plain values."""
+    said = {name: value for name, value in options.items() if value and name not in {"header", "missing"}}
+    said |= {"missing": list(options["missing"])} if options.get("missing") else {}
+    return said | ({} if options.get("header", True) else {"header": False})
+
+
 def require_csv(options: CsvOptions, otherwise: str) -> None:
     """Nothing is said of CSV files where there are none."""
-    given = {name: value for name, value in options.items() if value and name != "header"}
-    given |= {} if options.get("header", True) else {"header": False}
-    for name, value in given.items():
+    for name, value in options_given(options).items():
         raise ValueError(f"{name}={value!r} is for CSV files; {otherwise}: leave it out")
 
 

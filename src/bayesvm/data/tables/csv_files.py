@@ -18,6 +18,7 @@ from bayesvm.data.texts import DOUBTFUL_TEXTS, MISSING_TEXTS, missing_among
 from bayesvm.extras import optional
 
 _BLOCK_BYTES = 2**23  # of text, parsed at once; the types of columns are told from the first block
+_FEW_LINES = 10
 _GZIP = b"\x1f\x8b"
 
 
@@ -156,10 +157,14 @@ def look_at(file: SourceFile, options: CsvOptions) -> CsvFile:
         with file.path.open("rb") as opened:
             compression = "gzip" if opened.read(2) == _GZIP else "detect"
         with pyarrow.input_stream(str(file.path), compression=compression) as stream:
-            start = stream.read(START_BYTES)
+            start, size = b"", START_BYTES
+            while len(start) < size and (more := stream.read(size - len(start))):
+                start += more
+                if start.count(b"\n") < _FEW_LINES:  # of very wide tables, too, some rows are needed
+                    size = min(2 * size, _BLOCK_BYTES)
     if not start.strip():
         raise ValueError(f"{file} is empty: write it again, or leave it out")
-    whole = len(start) < START_BYTES
+    whole = len(start) < size
     try:
         dialect, rows = detected(start, whole=whole, usual=_usual_separator(file), options=options)
     except UnicodeDecodeError as error:
@@ -205,7 +210,7 @@ def _columns(csv: CsvFile, rows: Sequence[Sequence[str]]) -> tuple[CsvColumn, ..
     first = pyarrow.RecordBatch.from_pylist([], schema=schema) if first is None else first
     found = []
     for number, (name, kind) in enumerate(zip(schema.names, schema.types, strict=True)):
-        column = CsvColumn(csv.names[number], name, kind, missing=_missing(csv.options))
+        column = CsvColumn(name.strip(), name, kind, missing=_missing(csv.options))
         if pyarrow.types.is_string(kind):
             found.append(_column_of_text(csv, column, first.column(number)))
         else:

@@ -14,7 +14,7 @@ from bayesvm.data.memory import stacked
 from bayesvm.data.tables.arrow_parts import arrow_parts
 from bayesvm.data.tables.column_reading import Batch, TableColumns, cast_to
 from bayesvm.data.tables.csv_copy import copy_csv
-from bayesvm.data.tables.csv_dialect import CsvOptions, require_csv
+from bayesvm.data.tables.csv_dialect import CsvOptions, options_given, require_csv
 from bayesvm.data.tables.csv_files import look_at
 from bayesvm.data.tables.files import Paths, find_files
 from bayesvm.data.tables.libsvm_copy import LibsvmPart, copy_libsvm
@@ -100,7 +100,8 @@ def open_table(
         heads = [(each.file, each.schema) for each in looked]
         names = choose_columns(heads, target, columns, weight).needed(features=True, targets=True)
         copied, schemas = copy_csv(looked, copy, names.__contains__, [target])
-        return Table(FileRows(kind, files, copied, copy), choose_columns(schemas, target, columns, weight))
+        rows = FileRows(kind, files, copied, copy, reading=options_given(csv))
+        return Table(rows, choose_columns(schemas, target, columns, weight))
 
 
 class Table:
