@@ -124,8 +124,8 @@ def test_tables_that_cannot_be_learned_from(small, columns, expected):
         (b"PK\x03\x04", ["table.csv", "Excel"]),
         (b"1,2,a\n2,3,b\n", ["no column 'y'"]),
         (b"1,2,3\n2,3,4\n", ["names of the columns", "--no-header"]),
-        (b"x,y\n1,a\n2\n", ["line 3: expected 2 fields like the first line, got 1: '2'", "--sep"]),
-        (b"x,y\n1,a\n2,b,c\n", ["line 3: expected 2 fields like the first line, got 3: '2,b,c'"]),
+        (b"x,y\n1,a\n2\n", ["line 3: expected 2 field(s) like the first line, got 1: '2'", "--sep"]),
+        (b"x,y\n1,a\n2,b,c\n", ["line 3: expected 2 field(s) like the first line, got 3: '2,b,c'"]),
     ],
 )
 def test_files_that_are_no_tables(tmp_path, content, expected):

@@ -316,7 +316,9 @@ def test_text_in_csv(tmp_path, monkeypatch):
     with pytest.raises(ValueError, match=r"a\.csv, line 52, column 'town': 'Rome' cannot be read as double"):
         open_table(path, "y", copy_to=tmp_path)
     path = csv_file(tmp_path, "x,y\n" + "1,0\n" * 50 + "2\n")
-    with pytest.raises(ValueError, match=r"a\.csv, line 52: expected 2 fields like the first line, got 1: '2'\. Corr"):
+    with pytest.raises(
+        ValueError, match=r"a\.csv, line 52: expected 2 field\(s\) like the first line, got 1: '2'\. Corr"
+    ):
         open_table(path, "y", copy_to=tmp_path)
     path = csv_file(tmp_path, "0.5,1.5\n" + "1,0\n" * 50)
     with pytest.raises(ValueError, match=r"first line of .*a\.csv holds numbers \(0\.5, 1\.5, …\).*line of names"):
@@ -402,10 +404,10 @@ def test_a_wrong_separator_is_told(tmp_path):
     ):
         open_table(path, "y", sep=",")
     path = csv_file(tmp_path, "x,y\n1;0\n2;1\n")
-    with pytest.raises(ValueError, match=r"a\.csv, line 2: expected 2 fields .* got 1: '1;0'.*sep="):
+    with pytest.raises(ValueError, match=r"a\.csv, line 2: expected 2 field.* got 1: '1;0'.*sep="):
         open_table(path, "y", sep=",")
     path = csv_file(tmp_path, "x;y\n1;0\n2,5;1\n")
-    with pytest.raises(ValueError, match=r"a\.csv, line 3: expected 1 fields .* got 2: '2,5;1'.*sep="):
+    with pytest.raises(ValueError, match=r"a\.csv, line 3: expected 1 field.* got 2: '2,5;1'.*sep="):
         open_table(path, "y", sep=",")
 
 
@@ -468,7 +470,7 @@ def test_a_file_without_names(tmp_path):
         assert table.names == ("c1",)
         assert table.rows(np.arange(2)).X[:, 0].tolist() == [0.5, 1.5]
     path.write_text("0.5,1\n1.5\n")
-    with pytest.raises(ValueError, match=r"a\.csv, line 2: expected 2 fields .* got 1"):
+    with pytest.raises(ValueError, match=r"a\.csv, line 2: expected 2 field.* got 1"):
         open_table(path, "c2", header=False)
 
 

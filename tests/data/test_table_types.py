@@ -183,3 +183,9 @@ def test_numbers_in_text_of_many_blocks(tmp_path, monkeypatch):
     expected = [None if k % 7 == 0 else price for k, price in enumerate(prices.tolist())]
     assert found == expected[: len(found)]
     assert len(found) > 5
+
+
+def test_hexadecimal_numbers_are_text(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("n,hash\n1,0xff\n2,0x10\n")
+    assert column_of(path, "hash") == ["0xff", "0x10"]

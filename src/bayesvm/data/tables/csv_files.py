@@ -131,7 +131,7 @@ class CsvFile:
         if found := re.search(r"Row #(\d+): Expected (\d+) columns, got (\d+): (.*)", message, re.DOTALL):
             line, expected, got, row = found.groups()
             return (
-                f"{self.file}, line {line}: expected {expected} fields like the first line, got {got}: {row[:80]!r}. "
+                f"{self.file}, line {line}: expected {expected} field(s) like the first line, got {got}: {row[:80]!r}. "
                 "Correct the line (text with separators stands in quotes), or name the separator with sep= (--sep)"
             )
         line = re.search(r"Row #(\d+)", message)
@@ -175,12 +175,12 @@ def look_at(file: SourceFile, options: CsvOptions) -> CsvFile:
         raise ValueError(f"{file} cannot be read as CSV: {error}") from error
     csv = CsvFile(file, dialect, options, compression)
     names = [name.strip() for name in rows[0]] if csv.has_names else [f"c{n}" for n in range(1, len(rows[0]) + 1)]
-    require_distinct(names, f"{file} has several columns of the name", numbered=True)
     if csv.has_names and all(is_number(name.replace(",", ".")) for name in names):
         raise ValueError(
             f"the first line of {file} holds numbers ({', '.join(names[:3])}, …), where the names of the columns "
             "should stand; put a line of names above it, or read it without names: header=False (--no-header)"
         )
+    require_distinct(names, f"{file} has several columns of the name", numbered=True)
     kinds = [pyarrow.null()] * len(names)
     csv = replace(csv, columns=tuple(map(CsvColumn, names, names, kinds)))
     return replace(csv, columns=_columns(csv, rows[csv.has_names :]))
@@ -215,6 +215,8 @@ def _columns(csv: CsvFile, rows: Sequence[Sequence[str]]) -> tuple[CsvColumn, ..
             found.append(_column_of_text(csv, column, first.column(number)))
         else:
             texts = [row[number].strip() for row in rows if number < len(row)]
+            if any(text[:2] in {"0x", "0X"} for text in texts):  # whole numbers to Arrow, but not floats
+                column = replace(column, kind=pyarrow.string())
             found.append(_column_of_numbers(column, first.column(number), texts))
     return tuple(found)
 
