@@ -121,6 +121,7 @@ def test_tables_that_cannot_be_learned_from(small, columns, expected):
         (b"", ["table.csv is empty"]),
         (b"x,y\n", ["table.csv has no rows"]),
         (b"x,x,y\n1,2,a\n2,3,b\n", ["several columns of the name 'x'", "column 1 and column 2"]),
+        (b"5,a,5\n1,b,2\n", ["column 1 and column 3; if the first line has values", "--no-header"]),
         (b"PK\x03\x04", ["table.csv", "Excel"]),
         (b"1,2,a\n2,3,b\n", ["no column 'y'"]),
         (b"1,2,3\n2,3,4\n", ["names of the columns", "--no-header"]),

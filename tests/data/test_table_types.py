@@ -189,3 +189,27 @@ def test_hexadecimal_numbers_are_text(tmp_path):
     path = tmp_path / "a.csv"
     path.write_text("n,hash\n1,0xff\n2,0x10\n")
     assert column_of(path, "hash") == ["0xff", "0x10"]
+
+
+@pytest.mark.parametrize(
+    ("names", "noted"),
+    [
+        ("39,State-gov,77516,13", "'39', '77516', '13'; if"),
+        ("5.1,setosa,a,b", None),  # one of three
+        ("5.1,setosa,0.3,b", "'5.1', '0.3'; if"),
+        ("1990,country,1991,1992", None),
+        ("age,job,income,hours", None),
+    ],
+)
+def test_names_that_look_like_values_are_reported(tmp_path, names, noted):
+    (tmp_path / "a.csv").write_text(names + "\n1,a,2.5,3\n4,b,5,6\n")
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        open_table(tmp_path / "a.csv", columns=[names.split(",")[0]])
+    notes = [str(each.message).split("columns: ")[-1][: len(noted or "")] for each in caught]
+    assert notes == ([] if noted is None else [noted])
+
+
+def test_quantities_are_rounded_without_a_word(tmp_path):
+    (tmp_path / "a.csv").write_text("half_life,n\n123456789012345678901234,1\n0.5,2\n")
+    assert values_of(tmp_path / "a.csv", "half_life") == [1.23456789012345678e23, 0.5]

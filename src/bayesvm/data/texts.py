@@ -9,7 +9,7 @@ from collections.abc import Mapping
 MISSING_TEXTS = frozenset(
     {"", "?", "-", "--", "."}
     | {"NA", "N/A", "n/a", "<NA>", "NaN", "nan", "-NaN", "-nan", "null", "Null", "NULL", "None"}
-    | {"#N/A", "#N/A N/A", "#NA", "1.#IND", "-1.#IND", "1.#QNAN", "-1.#QNAN"}
+    | {"\\N", "#N/A", "#N/A N/A", "#NA", "1.#IND", "-1.#IND", "1.#QNAN", "-1.#QNAN"}
 )
 # Those that are reported, because they might mean something.
 DOUBTFUL_TEXTS = frozenset({"?", "-", "--", ".", "None"})

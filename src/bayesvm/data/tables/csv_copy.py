@@ -8,12 +8,13 @@ from typing import Any
 from bayesvm.data.number_formats import NumberFormat
 from bayesvm.data.tables.arrow_parts import ArrowPart
 from bayesvm.data.tables.column_reading import warn_of_rounding
-from bayesvm.data.tables.csv_files import CsvColumn, CsvFile, not_as_before
-from bayesvm.data.tables.schemas import Schemas
+from bayesvm.data.tables.csv_files import WITHOUT_NAMES, CsvColumn, CsvFile, not_as_before
+from bayesvm.data.tables.schemas import Schemas, some_names
 from bayesvm.data.tables.working_copy import WorkingCopy
 from bayesvm.extras import optional
 from bayesvm.warn import ReadingNote, warn_user
 
+_IF_VALUES = f"; if the first line has values and no names, {WITHOUT_NAMES}"
 _MOST_SHOWN = 5  # columns in a note
 
 
@@ -131,6 +132,9 @@ def _report(files: Sequence[CsvFile], chosen: Sequence[Sequence[CsvColumn]], exa
         doubtful = {column.name: " ".join(map(repr, sorted(column.doubtful))) for column in columns if column.doubtful}
         notes = {
             "": ", ".join(csv.differences),
+            "numbers read as names of columns: ": some_names(csv.doubtful_names, 5) + _IF_VALUES
+            if csv.doubtful_names
+            else "",
             "texts read as numbers: ": _some(converted),
             "texts read as missing values: ": _some(doubtful),
         }

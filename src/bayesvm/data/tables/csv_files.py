@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any
 
 from bayesvm.data.checks import is_number
@@ -80,6 +81,19 @@ class CsvFile:
         found = self.dialect.differences(self.options, _usual_separator(self.file))
         return found + (["compressed by gzip"] if self.compression == "gzip" and self.file.path.suffix != ".gz" else [])
 
+    @property
+    def doubtful_names(self) -> list[str]:
+        """Numbers that most columns of numbers have for names: perhaps values. Years and the like rise."""
+        types = optional("pyarrow.types", "tables")
+        numbers = [
+            column.name for column in self.columns if types.is_integer(column.kind) or types.is_floating(column.kind)
+        ]
+        found = [name for name in numbers if is_number(name)]
+        if not self.has_names or not found or 2 * len(found) < len(numbers):
+            return []
+        rising = len(found) > 1 and all(float(one) < float(next_one) for one, next_one in pairwise(found))
+        return [] if rising else found
+
     def reader(self, types: Mapping[str, Any] | None = None) -> Any:
         """The record batches of some columns, by the names that the file has; of all, as they seem to be."""
         csv, missing = optional("pyarrow.csv", "tables"), _missing(self.options)
@@ -139,6 +153,7 @@ class CsvFile:
         return f"{self.file}{where} cannot be read: {message[:300]}. Correct it, or leave the file out"
 
 
+WITHOUT_NAMES = "read it without names: header=False (--no-header)"
 ENCODING_REMEDY = "give the encoding of the file with encoding= (--encoding), such as cp1252 or utf-8"
 
 
@@ -178,12 +193,20 @@ def look_at(file: SourceFile, options: CsvOptions) -> CsvFile:
     if csv.has_names and all(is_number(name.replace(",", ".")) for name in names):
         raise ValueError(
             f"the first line of {file} holds numbers ({', '.join(names[:3])}, …), where the names of the columns "
-            "should stand; put a line of names above it, or read it without names: header=False (--no-header)"
+            f"should stand; put a line of names above it, or {WITHOUT_NAMES}"
         )
-    require_distinct(names, f"{file} has several columns of the name", numbered=True)
+    remedy = "rename one of them"
+    if csv.has_names and any(names.count(name) > 1 and _is_like_a_value(name) for name in set(names)):
+        remedy = f"if the first line has values and no names, {WITHOUT_NAMES}"
+    require_distinct(names, f"{file} has several columns of the name", remedy)
     kinds = [pyarrow.null()] * len(names)
     csv = replace(csv, columns=tuple(map(CsvColumn, names, names, kinds)))
     return replace(csv, columns=_columns(csv, rows[csv.has_names :]))
+
+
+def _is_like_a_value(text: str) -> bool:
+    """Whether it is a number, or stands for a missing value."""
+    return is_number(text) or (text in MISSING_TEXTS and text != "")
 
 
 def _usual_separator(file: SourceFile) -> str:
@@ -229,7 +252,9 @@ def _column_of_numbers(column: CsvColumn, values: Any, texts: Sequence[str]) -> 
             max(map(abs, compute.min_max(values).as_py().values()), default=0) if values.null_count < len(values) else 0
         )
     else:
-        largest = max((abs(int(text)) for text in texts if re.fullmatch(r"[+-]?\d{16,300}", text)), default=0)
+        held = [text for text in texts if text not in column.missing]
+        whole = all(re.fullmatch(r"[+-]?\d{1,300}", text) for text in held)
+        largest = max((abs(int(text)) for text in held), default=0) if whole else 0
     doubtful = DOUBTFUL_TEXTS.intersection(texts) if not types.is_null(column.kind) else frozenset()
     return replace(column, is_rounded=largest > LARGEST_EXACT, doubtful=doubtful)
 

@@ -42,7 +42,7 @@ def choose_columns(
 ) -> ArrowColumns:
     """The features, the target and the weight in files that all have them."""
     file, schema = schemas[0]
-    require_distinct(schema.names, f"{file} has several columns of the name", numbered=True)
+    require_distinct(schema.names, f"{file} has several columns of the name", "rename one of them")
     special = [name for name in (target, weight) if name is not None]
     if columns is None:
         names = [name for name in schema.names if name not in special and not PANDAS_INDEX.fullmatch(name)]
@@ -75,22 +75,21 @@ def no_column(file: SourceFile, schema: Any, missing: Sequence[str]) -> str:
     return f"{file} has no column {some_names(missing)}; it has {some_names(schema.names)}{hint}"
 
 
-def require_distinct(names: Sequence[str], complaint: str, *, numbered: bool = False) -> None:
-    """No name stands twice; with ``numbered``, the positions of those that do are told, counted from 1."""
+def require_distinct(names: Sequence[str], complaint: str, remedy: str = "") -> None:
+    """No name stands twice; with a remedy, the error has the positions of the first that does, counted from 1."""
     positions: dict[str, list[int]] = {}
     for number, name in enumerate(names, 1):
         positions.setdefault(name, []).append(number)
     twice = {name: found for name, found in positions.items() if len(found) > 1}
     if twice:
-        (name, found), remedy = next(iter(twice.items())), ""
-        if numbered:
-            remedy = f": {name!r} is column {' and column '.join(map(str, found))}; rename one of them"
-        raise ValueError(f"{complaint} {some_names(list(twice))}{remedy}")
+        name, found = next(iter(twice.items()))
+        where = f": {name!r} is column {' and column '.join(map(str, found))}; {remedy}" if remedy else ""
+        raise ValueError(f"{complaint} {some_names(list(twice))}{where}")
 
 
 def require_same_names(file: SourceFile, schema: Any, other: SourceFile, other_schema: Any, used: Any) -> None:
     """All columns of both files count, or those that are used."""
-    require_distinct(other_schema.names, f"{other} has several columns of the name", numbered=True)
+    require_distinct(other_schema.names, f"{other} has several columns of the name", "rename one of them")
     here, there = set(schema.names), set(other_schema.names)
     lacks, beyond = [n for n in schema.names if n not in there], [n for n in other_schema.names if n not in here]
     if used is not None:
