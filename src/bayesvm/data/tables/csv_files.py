@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -196,7 +197,7 @@ def look_at(file: SourceFile, options: CsvOptions) -> CsvFile:
             f"should stand; put a line of names above it, or {WITHOUT_NAMES}"
         )
     remedy = "rename one of them"
-    if csv.has_names and any(names.count(name) > 1 and _is_like_a_value(name) for name in set(names)):
+    if csv.has_names and any(count > 1 and _is_like_a_value(name) for name, count in Counter(names).items()):
         remedy = f"if the first line has values and no names, {WITHOUT_NAMES}"
     require_distinct(names, f"{file} has several columns of the name", remedy)
     kinds = [pyarrow.null()] * len(names)
