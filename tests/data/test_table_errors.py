@@ -438,6 +438,10 @@ def test_a_wrong_encoding_is_told(tmp_path, monkeypatch):
     path.write_bytes(b"x,y\n" + b"1,a\n" * 50 + "2,ö\n".encode("cp1252"))
     with pytest.raises(ValueError, match=r"a\.csv, line 52, column 'y': text that is not in UTF-8.*--encoding"):
         open_table(path, "y")
+    monkeypatch.setattr("bayesvm.data.tables.csv_files._BLOCK_BYTES", 2**10)
+    with pytest.raises(ValueError, match=r"a\.csv, line 52, column 'y': text that is not in UTF-8.*--encoding"):
+        open_table(path, "y")
+    assert open_table(path, columns=["x"]).n_rows == 51
     path.write_bytes("x,y\n1,ö\n".encode("cp1252") + b"1,a\n" * 50 + b"2,\x81\n")
     with pytest.raises(ValueError, match=r"a\.csv: further down, text is not in cp1252 .*--encoding"):
         open_table(path, "y")
@@ -481,6 +485,7 @@ def test_a_file_without_names(tmp_path):
         (b" \n\n", "is empty"),
         (b"PK\x03\x04" + bytes(20), "Excel workbook or another zip archive: save the sheet as CSV"),
         (b"\xd0\xcf\x11\xe0" + bytes(20), "Excel workbook: save"),
+        (b'"x,y\n' + b"1,2\n" * 50_000, "a quote in the first one is never closed"),
         (b"PAR1" + bytes(20), "a Parquet file: give it a name"),
     ],
 )

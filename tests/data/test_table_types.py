@@ -126,6 +126,12 @@ def test_texts_for_missing_values_of_ones_own(tmp_path):
     assert column_of(path, "number") == [5, -999, -999]
 
 
+def test_what_is_named_as_missing_is_not_reported(tmp_path):
+    (tmp_path / "a.csv").write_text("n,word,number\n1,a,1\n2,?,?\n")
+    for name in ("word", "number"):
+        assert column_of(tmp_path / "a.csv", name, missing=["?"])[1] is None
+
+
 def test_plus_and_minus_are_two_values(tmp_path):
     path = tmp_path / "a.csv"
     path.write_text("n,y\n1,+\n2,-\n3,?\n")

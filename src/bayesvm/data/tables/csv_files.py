@@ -132,17 +132,22 @@ class CsvFile:
         """What to say of text below the beginning that is not in the encoding. It is decoded many lines at once."""
         return f"{self.file}: further down, text is not in {self.dialect.encoding} ({error}); {ENCODING_REMEDY}"
 
+    def not_in_utf8(self, line: int, name: str) -> str:
+        """What to say of a text."""
+        where = f"{self.file}, line {line}, column {name!r}"
+        return f"{where}: text that is not in UTF-8, as the lines before are; {ENCODING_REMEDY}"
+
     def explained(self, message: str, remedy: str = "") -> str:
         """What Arrow says of an error. It counts columns, and lines as rows; people look for names and lines."""
         if found := re.search(
             r"column #(\d+): Row #(\d+): CSV conversion error to (.*): invalid (.*)", message, re.DOTALL
         ):
             number, line, kind, what = found.groups()
-            where = f"{self.file}, line {line}, column {self.columns[int(number)].name!r}"
+            name = self.columns[int(number)].name
             if what.startswith("UTF8"):
-                return f"{where}: text that is not in UTF-8, as the lines before are; {ENCODING_REMEDY}"
-            value = what.removeprefix("value ")
-            return not_as_before(where, value, str(kind), remedy)
+                return self.not_in_utf8(int(line), name)
+            where = f"{self.file}, line {line}, column {name!r}"
+            return not_as_before(where, what.removeprefix("value "), str(kind), remedy)
         if found := re.search(r"Row #(\d+): Expected (\d+) columns, got (\d+): (.*)", message, re.DOTALL):
             line, expected, got, row = found.groups()
             return (
@@ -189,6 +194,8 @@ def look_at(file: SourceFile, options: CsvOptions) -> CsvFile:
         raise ValueError(f"{file}, line {line}: text that is not in {encoding} ({error}); {ENCODING_REMEDY}") from error
     except ValueError as error:
         raise ValueError(f"{file} cannot be read as CSV: {error}") from error
+    if not rows:
+        raise ValueError(f"{file} cannot be read as CSV: it has no line, or a quote in the first one is never closed")
     csv = CsvFile(file, dialect, options, compression)
     names = [name.strip() for name in rows[0]] if csv.has_names else [f"c{n}" for n in range(1, len(rows[0]) + 1)]
     if csv.has_names and all(is_number(name.replace(",", ".")) for name in names):
@@ -236,13 +243,32 @@ def _columns(csv: CsvFile, rows: Sequence[Sequence[str]]) -> tuple[CsvColumn, ..
     for number, (name, kind) in enumerate(zip(schema.names, schema.types, strict=True)):
         column = CsvColumn(name.strip(), name, kind, missing=_missing(csv.options))
         if pyarrow.types.is_string(kind):
-            found.append(_column_of_text(csv, column, first.column(number)))
+            column = _column_of_text(csv, column, first.column(number))
+        elif pyarrow.types.is_binary(kind):
+            column = _column_of_bytes(csv, column, first.column(number))
         else:
             texts = [row[number].strip() for row in rows if number < len(row)]
             if any(text[:2] in {"0x", "0X"} for text in texts):  # whole numbers to Arrow, but not floats
                 column = replace(column, kind=pyarrow.string())
-            found.append(_column_of_numbers(column, first.column(number), texts))
+            column = _column_of_numbers(column, first.column(number), texts)
+        said = {text.strip() for text in csv.options.get("missing", ())}
+        found.append(replace(column, doubtful=column.doubtful - said))
     return tuple(found)
+
+
+def _column_of_bytes(csv: CsvFile, column: CsvColumn, values: Any) -> CsvColumn:
+    """Text that is not in UTF-8, below the beginning that shows the encoding."""
+    for line, text in enumerate(values.to_pylist(), csv.first_line):
+        try:
+            text.decode()
+        except UnicodeDecodeError:
+            return replace(column, kind=_number(), refused=csv.not_in_utf8(line, column.name))
+    return column
+
+
+def _number() -> Any:
+    """The type of what is refused too, so that only the reason for that is said."""
+    return optional("pyarrow", "tables").float64()
 
 
 def _column_of_numbers(column: CsvColumn, values: Any, texts: Sequence[str]) -> CsvColumn:
@@ -256,7 +282,7 @@ def _column_of_numbers(column: CsvColumn, values: Any, texts: Sequence[str]) -> 
         held = [text for text in texts if text not in column.missing]
         whole = all(re.fullmatch(r"[+-]?\d{1,300}", text) for text in held)
         largest = max((abs(int(text)) for text in held), default=0) if whole else 0
-    doubtful = DOUBTFUL_TEXTS.intersection(texts) if not types.is_null(column.kind) else frozenset()
+    doubtful = frozenset() if types.is_null(column.kind) else DOUBTFUL_TEXTS.intersection(texts)
     return replace(column, is_rounded=largest > LARGEST_EXACT, doubtful=doubtful)
 
 
@@ -273,8 +299,7 @@ def _column_of_text(csv: CsvFile, column: CsvColumn, values: Any) -> CsvColumn:
     decimals = [dialect.decimal, *(mark for mark in DECIMALS if mark != dialect.decimal)]
     form = NumberFormat.of(held, decimals[:1] if asked else decimals) if held else NumberFormat(dialect.decimal)
     if form is not None:
-        number = optional("pyarrow", "tables").float64()
-        return replace(column, kind=number, form=form, example=held[0] if held else "")
+        return replace(column, kind=_number(), form=form, example=held[0] if held else "")
     if asked and (form := NumberFormat.of(held, decimals)) is not None:
         text = next(text for text in held if NumberFormat.of([text], decimals[:1]) is None)
         refused = (
@@ -282,8 +307,7 @@ def _column_of_text(csv: CsvFile, column: CsvColumn, values: Any) -> CsvColumn:
             f"with the decimal mark {form.decimal!r}, but decimal={asked!r} (--decimal) was asked for; leave that out "
             "to have it detected"
         )
-        # As numbers, so that this is said of it, and not that it holds text.
-        return replace(column, kind=optional("pyarrow", "tables").float64(), refused=refused)
+        return replace(column, kind=_number(), refused=refused)
     text = next((text for text in held if not is_number(text)), None)
     such_as = "" if text is None else f"the text {text[:40]!r} (line {csv.first_line + texts.index(text)})"
     return replace(column, not_number=such_as)
