@@ -9,40 +9,14 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 DECIMALS = (".", ",")
-_SYMBOL = r"[$€£¥¢₹₽₩₪₫₺₴₦₱฿¤%]"
-_WRITTEN = re.compile(
-    rf"(?P<open>\()?\s*(?P<outer>[+-])?\s*(?P<before>{_SYMBOL})?\s*(?P<inner>[+-])?\s*"
-    rf"(?P<body>[.,]?\d(?:[\d.,' ]*\d)?\.?)(?P<exponent>[eE][+-]?\d+)?\s*(?P<after>{_SYMBOL})?\s*(?P<close>\))?"
-)
-_ALIKE = str.maketrans(dict.fromkeys("\u00a0\u2007\u2009\u202f", " ") | {"\u2212": "-", "’": "'"})
-
-
-class _Parts(NamedTuple):
-    """A text taken apart; ``body`` has the digits with the marks between them."""
-
-    minus: str
-    symbol: str
-    body: str
-    exponent: str
-
-
-def _parts(text: str) -> _Parts | None:
-    found = _WRITTEN.fullmatch(text.strip().translate(_ALIKE))
-    if found is None or bool(found["open"]) != bool(found["close"]):
-        return None
-    marks = [mark for mark in (found["outer"], found["inner"]) if mark]
-    symbols = [symbol for symbol in (found["before"], found["after"]) if symbol]
-    if len(marks) + bool(found["open"]) > 1 or len(symbols) > 1:
-        return None
-    return _Parts(
-        "-" if found["open"] or "-" in marks else "", "".join(symbols), found["body"], found["exponent"] or ""
-    )
+_SYMBOLS = "$€£¥¢₹₽₩₪₫₺₴₦₱฿¤%"
+_ALIKE = str.maketrans(dict.fromkeys("\t\u00a0\u2007\u2009\u202f", " ") | {"\u2212": "-", "’": "'"})
+_FEW = 100  # texts that mostly tell that a column is none of numbers
 
 
 @dataclass(frozen=True)
@@ -87,44 +61,58 @@ class NumberFormat:
         texts : the texts of a column, or the distinct ones
         decimals : the decimal marks that there may be, the likeliest first
         """
-        parts: list[_Parts] = []
-        for text in texts:
-            found = _parts(text)
-            if found is None or re.match(r"0\d", found.body) or (parts and found.symbol != parts[0].symbol):
-                return None
-            parts.append(found)
-        if not parts:
+        texts = list(texts)
+        if not texts:
             return None
+        symbol = next((character for character in texts[0] if character in _SYMBOLS), "")
         for decimal in decimals:
             for thousands in ("", "." if decimal == "," else ",", " ", "'"):
-                form = cls(decimal, thousands, parts[0].symbol)
-                if all(form._body.fullmatch(each.body) for each in parts):
+                form = cls(decimal, thousands, symbol)
+                if form._all(texts[:_FEW]) and form._all(texts):
                     return form
         return None
 
-    @cached_property
-    def _body(self) -> re.Pattern[str]:
-        point, mark = re.escape(self.decimal), re.escape(self.thousands)
-        groups = rf"|[1-9]\d{{0,2}}(?:{mark}\d{{3}})+" if self.thousands else ""
-        ending = r"\.?" if self.decimal == "." else ""  # 5. is what some programs write
-        return re.compile(rf"(?:\d+{groups})(?:{point}\d+|{ending})|{point}\d+")
-
     def numbers(self, texts: Iterable[str | None]) -> npt.NDArray[np.float64]:
         """The numbers, NaN for None. A text of another form is a ``ValueError``."""
-        return np.array([np.nan if text is None else self.number(text) for text in texts], np.float64)
-
-    def number(self, text: str) -> float:
-        """One of them."""
-        parts = _parts(text)
-        if parts is None or parts.symbol != self.symbol or not self._body.fullmatch(parts.body):
-            raise ValueError(f"{text[:60]!r} is not a number written {self}")
-        body = parts.body.replace(self.thousands, "") if self.thousands else parts.body
-        return float(parts.minus + body.replace(self.decimal, ".") + parts.exponent)
+        texts = list(texts)
+        held = [text for text in texts if text is not None]
+        if not self._all(held):
+            other = next(text for text in held if not self.holds(text))
+            raise ValueError(f"{other[:60]!r} is not a number written {self}")
+        dropped = str.maketrans(dict.fromkeys(f" ){self.thousands}{self.symbol}") | {"(": "-"} | {self.decimal: "."})
+        lines = "\n".join(held).translate(_ALIKE).translate(dropped)
+        numbers = np.full(len(texts), np.nan)
+        numbers[[text is not None for text in texts]] = list(map(float, lines.split("\n"))) if held else []
+        return numbers
 
     def holds(self, text: str) -> bool:
         """Whether a text has this form."""
-        parts = _parts(text)
-        return parts is not None and parts.symbol == self.symbol and self._body.fullmatch(parts.body) is not None
+        return self._all([text])
+
+    def _all(self, texts: Sequence[str]) -> bool:
+        """Whether all texts have this form: the lines of one text, which takes no loop of ours."""
+        lines = "\n".join(texts)
+        if lines.count("\n") >= max(len(texts), 1):  # a line break in a text
+            return False
+        return len(self._line.findall(lines.translate(_ALIKE))) == len(texts)
+
+    @cached_property
+    def _line(self) -> re.Pattern[str]:
+        point, mark, symbol = map(re.escape, (self.decimal, self.thousands, self.symbol))
+        groups = rf"|[1-9][0-9]{{0,2}}(?:{mark}[0-9]{{3}})+" if self.thousands else ""
+        ending = r"\.?" if self.decimal == "." else ""  # 5. is what some programs write
+        number = rf"(?:(?:(?:0|[1-9][0-9]*){groups})(?:{point}[0-9]+|{ending})|{point}[0-9]+)(?:[eE][+-]?[0-9]+)?"
+        if self.symbol:
+            forms = [
+                rf"[+-]? *{symbol} *{number}",
+                rf"{symbol} *[+-] *{number}",
+                rf"[+-]? *{number} *{symbol}",
+                rf"\( *(?:{symbol} *{number}|{number} *{symbol}) *\)",
+                rf"{symbol} *\( *{number} *\)",
+            ]
+        else:
+            forms = [rf"[+-]? *{number}", rf"\( *{number} *\)"]
+        return re.compile(rf"(?m)^ *(?:{'|'.join(forms)}) *$")
 
     def __str__(self) -> str:
         """As an example: ``like $1,234.5``."""

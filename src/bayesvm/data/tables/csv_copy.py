@@ -125,7 +125,7 @@ def _report(files: Sequence[CsvFile], chosen: Sequence[Sequence[CsvColumn]], exa
     found: dict[str, list[str]] = {}
     for csv, columns in zip(files, chosen, strict=True):
         converted = {
-            column.name: f"{column.example!r} is {column.form.number(column.example):.15g}"
+            column.name: f"{column.example!r} is {column.form.numbers([column.example])[0]:.15g}"
             for column in columns
             if column.form is not None and column.form != NumberFormat(csv.dialect.decimal)
         }

@@ -289,25 +289,29 @@ def _column_of_numbers(column: CsvColumn, values: Any, texts: Sequence[str]) -> 
 def _column_of_text(csv: CsvFile, column: CsvColumn, values: Any) -> CsvColumn:
     """Text, unless all of it are numbers in one form, or missing values with spaces around them."""
     dialect, asked = csv.dialect, csv.options.get("decimal")
-    distinct = {text.strip() for text in values.unique().to_pylist()}
-    column = replace(column, missing=missing_among(distinct, column.missing))
-    column = replace(
-        column, doubtful=DOUBTFUL_TEXTS & column.missing & distinct if distinct - column.missing else frozenset()
-    )
-    texts = [text.strip() for text in values.to_pylist()]
-    held = list(dict.fromkeys(text for text in texts if text not in column.missing))
+    distinct = dict.fromkeys(text.strip() for text in values.unique().to_pylist())
+    missing = missing_among(set(distinct), column.missing)
+    held = [text for text in distinct if text not in missing]
+    doubtful = DOUBTFUL_TEXTS.intersection(missing, distinct) if held else frozenset()
+    column = replace(column, missing=missing, doubtful=doubtful)
     decimals = [dialect.decimal, *(mark for mark in DECIMALS if mark != dialect.decimal)]
     form = NumberFormat.of(held, decimals[:1] if asked else decimals) if held else NumberFormat(dialect.decimal)
     if form is not None:
         return replace(column, kind=_number(), form=form, example=held[0] if held else "")
+
+    def line(text: str) -> int:
+        compute = optional("pyarrow.compute", "tables")
+        found: int = compute.index(compute.utf8_trim_whitespace(values), text).as_py()
+        return csv.first_line + found
+
     if asked and (form := NumberFormat.of(held, decimals)) is not None:
         text = next(text for text in held if NumberFormat.of([text], decimals[:1]) is None)
         refused = (
-            f"{csv.file}, line {csv.first_line + texts.index(text)}, column {column.name!r}: {text[:60]!r} is a number "
+            f"{csv.file}, line {line(text)}, column {column.name!r}: {text[:60]!r} is a number "
             f"with the decimal mark {form.decimal!r}, but decimal={asked!r} (--decimal) was asked for; leave that out "
             "to have it detected"
         )
         return replace(column, kind=_number(), refused=refused)
     text = next((text for text in held if not is_number(text)), None)
-    such_as = "" if text is None else f"the text {text[:40]!r} (line {csv.first_line + texts.index(text)})"
+    such_as = "" if text is None else f"the text {text[:40]!r} (line {line(text)})"
     return replace(column, not_number=such_as)
