@@ -251,3 +251,12 @@ def test_a_table_without_names_and_with_codes_for_missing_values(small):
     assert model.recipe.columns[0].indicator
     done = bayesvm("predict", "bare.bayesvm", "bare.csv", "-q", *said, folder=folder)
     assert (done.code, len(done.out.splitlines())) == (0, 61)
+
+
+def test_columns_that_are_kept_stay_as_they_are(small):
+    folder = small(id=["-", " 007 ", "NA", None, *(f"id {k}" for k in range(56))])
+    assert bayesvm("fit", "table.csv", "-t", "y", "--linear", "-q", "--drop", "id", folder=folder).code == 0
+    done = bayesvm("predict", "table.bayesvm", "table.csv", "-q", "--keep", "id", "-o", "p.parquet", folder=folder)
+    assert (done.code, done.err) == (0, "")
+    kept = pq.read_table(folder / "p.parquet")["id"].to_pylist()
+    assert kept[:5] == ["-", " 007 ", "NA", None, "id 0"]

@@ -95,6 +95,7 @@ def open_files(
     *,
     exact: Collection[str] = (),
     texts: Collection[str] = (),
+    verbatim: Collection[str] = (),
     columns: Sequence[str] | None = None,
     drop: Collection[str] = (),
     weight: str | None = None,
@@ -104,7 +105,8 @@ def open_files(
 ) -> Opened:
     """Parquet, Arrow or CSV files with columns of any kind.
 
-    Of CSV files, columns in ``exact`` (labels) keep the type that they seem to have, and those in ``texts`` are text.
+    Of CSV files, columns in ``exact`` (labels) keep the type that they seem to have, and those in ``texts`` are text,
+    of which ``verbatim`` are for people and stay as they are.
     Only ``columns`` without those in ``drop`` can be read later, and always ``exact`` and ``weight``: whatever stands
     in the others, it makes no trouble. ``csv`` are the options of ``open_table`` for CSV files.
     """
@@ -120,7 +122,7 @@ def open_files(
         with copying(kind, files, copy_to, verbose) as copy:
             remedy = "; or name it in categories (--categories) when you fit, which reads it as text"
             looked = [look_at(file, csv) for file in files]
-            copied, schemas = copy_csv(looked, copy, wanted, exact, texts, remedy)
+            copied, schemas = copy_csv(looked, copy, wanted, exact, [*texts, *verbatim], remedy, verbatim)
             rows = FileRows(kind, files, copied, copy, reading=options_given(csv))
     else:
         require_csv(csv, f"{files[0]} is {kind}")
@@ -159,12 +161,12 @@ def prepared(
         keep = look_at(files[0], csv).names if kind == "CSV" else ()
     exact = [] if target is None else [target]
     texts = [column.name for column in recipe.columns if isinstance(column, CategoryColumn)]
-    texts += [name for name in keep if name not in {*recipe.needed, *exact, weight}]
     texts += exact if text_labels else []
     opened = open_files(
         source,
         exact=exact,
         texts=texts,
+        verbatim=[name for name in keep if name not in {*recipe.needed, *exact, weight}],
         columns=[*recipe.needed, *keep],
         weight=weight,
         copy_to=copy_to,

@@ -25,11 +25,13 @@ def copy_csv(
     exact: Collection[str | None],
     texts: Collection[str] = (),
     remedy: str = "",
+    verbatim: Collection[str] = (),
 ) -> tuple[list[ArrowPart], Schemas]:
     """One Arrow file for each CSV file, with the wanted columns: numbers, text, what else there is; and all schemas.
 
-    Columns named in ``exact`` keep the type that they seem to have, as targets should; those in ``texts`` are text.
-    The schemas also have the columns that are not wanted, which are not read further than their first block.
+    Columns named in ``exact`` keep the type that they seem to have, as targets should; those in ``texts`` are text, and
+    those of them in ``verbatim`` keep spaces and whatever else is not empty. The schemas also have the columns that are
+    not wanted, which are not read further than their first block.
     """
     pyarrow, ipc = optional("pyarrow", "tables"), optional("pyarrow.ipc", "tables")
     parts: list[ArrowPart] = []
@@ -48,7 +50,7 @@ def copy_csv(
             path.open("wb") as sink,
             ipc.new_file(sink, schema) as writer,
         ):
-            for batch in _batches(csv, columns, schema, as_text, remedy):
+            for batch in _batches(csv, columns, schema, as_text, remedy, verbatim):
                 writer.write_batch(batch)
         csv.file.require_unchanged()
         parts.append(ArrowPart.of(csv.file, path))
@@ -71,7 +73,12 @@ def _type(column: CsvColumn, exact: Collection[str | None], texts: Collection[st
 
 
 def _batches(
-    csv: CsvFile, columns: Sequence[CsvColumn], schema: Any, texts: Collection[str], remedy: str
+    csv: CsvFile,
+    columns: Sequence[CsvColumn],
+    schema: Any,
+    texts: Collection[str],
+    remedy: str,
+    verbatim: Collection[str],
 ) -> Iterator[Any]:
     """Record batches of some columns."""
     pyarrow = optional("pyarrow", "tables")
@@ -85,7 +92,9 @@ def _batches(
         with csv.reader(types) as reader:
             for batch in reader:
                 made = [
-                    _read(values, column, forms.get(column.name), f"{csv.file}, line ", row, remedy)
+                    _without_empty(values)
+                    if column.name in verbatim
+                    else _read(values, column, forms.get(column.name), f"{csv.file}, line ", row, remedy)
                     for column, values in zip(columns, batch.columns, strict=True)
                 ]
                 yield pyarrow.RecordBatch.from_arrays(made, schema=schema)
@@ -96,6 +105,12 @@ def _batches(
         raise ValueError(csv.not_decoded(error)) from error
     except OSError as error:
         raise OSError(f"{csv.file} cannot be read: {error}. Write or copy it again, or leave it out") from error
+
+
+def _without_empty(texts: Any) -> Any:
+    """Texts as they are, null where there is none."""
+    pyarrow, compute = optional("pyarrow", "tables"), optional("pyarrow.compute", "tables")
+    return compute.if_else(compute.equal(texts, ""), pyarrow.scalar(None, pyarrow.string()), texts)
 
 
 def _read(values: Any, column: CsvColumn, form: NumberFormat | None, file: str, row: int, remedy: str) -> Any:
