@@ -101,6 +101,7 @@ DIALECTS = {
     "not available": (written(missing="#N/A"), ""),
     "a line for Excel": ("sep=;\n" + written(";"), "separator ';'"),
     "a line for Excel with commas": ("sep=,\n" + written(), ""),
+    "a line for Excel after a mark": ("\ufeffsep=;\n" + written(";", german), "separator ';', decimal comma"),
     "blank lines": ("\n\n" + written().replace("\n", "\n\n"), ""),
 }
 
@@ -156,6 +157,11 @@ def test_encodings_are_detected(tmp_path, encoding, noted, sep):
 def test_bytes_that_windows_does_not_know_are_latin_1():
     dialect, _ = detected("a,b\n1,\x81ä\n".encode("latin-1"), whole=True, usual=",", options={})
     assert dialect.encoding == "latin-1"
+
+
+def test_a_line_for_excel_in_utf_16(tmp_path):
+    (tmp_path / "a.csv").write_bytes(("sep=;\r\n" + written(";", german, end="\r\n")).encode("utf-16"))
+    require_table(read(tmp_path / "a.csv")[0])
 
 
 def test_big_endian_utf_16(tmp_path):

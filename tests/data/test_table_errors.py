@@ -463,6 +463,12 @@ def test_numbers_in_text_are_told_if_further_down_they_are_none(tmp_path, monkey
         read(table)
 
 
+def test_names_of_rows_that_r_writes(tmp_path):
+    for text in ('"x" "y"\n"1" 5 0\n"2" 6 1\n', '"x","y"\n"1",5,0\n"2",6,1\n', "x;y\n1;5;0\n2;6;1\n"):
+        with pytest.raises(ValueError, match=r"a\.csv, line 2: expected 2 field.* got 3: .*Give every column a name"):
+            open_table(csv_file(tmp_path, text), "y")
+
+
 def test_a_file_without_names(tmp_path):
     path = csv_file(tmp_path, "0.5,1\n1.5,2\n")
     for text in ("0.5,1\n1.5,2\n", "0,5;1\n1,5;2\n"):

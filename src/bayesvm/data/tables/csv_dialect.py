@@ -215,8 +215,12 @@ def _plausibility(rows: Sequence[Sequence[str]], sep: str) -> tuple[bool, bool, 
 
 
 def _plausibly_spaced(rows: Sequence[Sequence[str]]) -> bool:
-    """All rows have as many fields, more than one, and some column holds numbers only: words are no columns."""
-    if len(rows) < 2 or len(rows[0]) < 2 or any(len(row) != len(rows[0]) for row in rows):
+    """All rows have as many fields, more than one, and some column holds numbers only: words are no columns.
+
+    R writes names of rows without a name of their own; the rows are then longer than the first, which is reported.
+    """
+    widths = {len(row) for row in rows[1:]}
+    if len(widths) != 1 or min(widths) < 2 or min(widths) - len(rows[0]) not in {0, 1}:
         return False
     return any(decimal_marks(texts) for texts in _columns(rows[1:], MISSING_TEXTS))
 

@@ -150,9 +150,13 @@ class CsvFile:
             return not_as_before(where, what.removeprefix("value "), str(kind), remedy)
         if found := re.search(r"Row #(\d+): Expected (\d+) columns, got (\d+): (.*)", message, re.DOTALL):
             line, expected, got, row = found.groups()
+            unnamed = int(got) == int(expected) + 1 and int(line) == self.first_line and self.has_names
+            remedy = (
+                "Give every column a name" if unnamed else "Correct the line (text with separators stands in quotes)"
+            )
             return (
                 f"{self.file}, line {line}: expected {expected} field(s) like the first line, got {got}: {row[:80]!r}. "
-                "Correct the line (text with separators stands in quotes), or name the separator with sep= (--sep)"
+                f"{remedy}, or name the separator with sep= (--sep)"
             )
         line = re.search(r"Row #(\d+)", message)
         where = f", line {line[1]}" if line else ""
