@@ -304,9 +304,7 @@ def _column_of_text(csv: CsvFile, column: CsvColumn, values: Any) -> CsvColumn:
         return replace(column, kind=_number(), form=form, example=held[0] if held else "")
 
     def line(text: str) -> int:
-        compute = optional("pyarrow.compute", "tables")
-        found: int = compute.index(compute.utf8_trim_whitespace(values), text).as_py()
-        return csv.first_line + found
+        return csv.first_line + next(row for row, value in enumerate(values) if value.as_py().strip() == text)
 
     if asked and (form := NumberFormat.of(held, decimals)) is not None:
         text = next(text for text in held if NumberFormat.of([text], decimals[:1]) is None)
