@@ -28,6 +28,7 @@ class TableRows:
     classes: np.ndarray
     totals: np.ndarray  # the weight of every class
     kept: RowNumbers | None = None  # rows whose weight is not zero, unless that is all of them
+    groups: RowNumbers | None = None
 
     @property
     def n_rows(self) -> int:
