@@ -27,7 +27,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from bayesvm.evaluation import Metric
-from bayesvm.evaluation.formatting import METRIC_NAMES, decimal
+from bayesvm.evaluation.formatting import METRIC_NAMES, at_most, decimal
 from bayesvm.workflow.predicting import Watch, unwatched
 
 PRINTED = "\n\u200c\u200d"  # beside what is printable: ends of lines, and what joins or parts letters and emojis
@@ -116,11 +116,15 @@ def command(words: Sequence[str], prompt: str) -> None:
 
 
 def metric_rows(metrics: Mapping[str, Metric]) -> list[list[str]]:
-    """Name, value and interval."""
-    return [
-        [METRIC_NAMES[name], decimal(value), f"{decimal(low)} to {decimal(high)}"]
-        for name, (value, low, high) in metrics.items()
-    ]
+    """Name, value and interval; of a calibration error that cannot be told from zero, only how large it may be."""
+    rows = []
+    for name, metric in metrics.items():
+        interval = f"{decimal(metric.low)} to {decimal(metric.high)}"
+        unclear = name == "calibration_error" and metric.may_be_zero
+        rows.append(
+            [METRIC_NAMES[name], *(["", at_most(metric.high)] if unclear else [decimal(metric.value), interval])]
+        )
+    return rows
 
 
 def as_json(content: Mapping[str, Any]) -> None:

@@ -53,6 +53,33 @@ def probability(value: float) -> str:
     return "> 0.999" if 0.9995 <= value < 1 else f"{value:.3f}"
 
 
+def points(share: float) -> str:
+    """Percentage points, with a decimal where that matters.
+
+    >>> points(0.0432), points(0.123), points(0.0)
+    ('4.3', '12', '0')
+    """
+    return rough_percent(share).removesuffix(" %")
+
+
+def at_most(most: float) -> str:
+    """A metric whose interval reaches down to zero: only its upper end says something.
+
+    >>> at_most(0.04302)
+    'at most 0.043'
+    """
+    return f"at most {most:.3f}"
+
+
+def column_label(name: Any) -> str:
+    """The name of a column, or words where it has none, as the index that pandas writes.
+
+    >>> column_label("age"), column_label(" ")
+    ('age', '(unnamed column)')
+    """
+    return str(name) if str(name).strip() else "(unnamed column)"
+
+
 def counted(n: int, noun: str) -> str:
     """A number and its noun.
 

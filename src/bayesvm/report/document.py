@@ -8,16 +8,16 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from bayesvm.atomic import write_whole
 from bayesvm.evaluation import formatting
 from bayesvm.evaluation.formatting import counted
 from bayesvm.extras import optional
 from bayesvm.report import plots, sections
-from bayesvm.report.influence import TOP, background, bars, dependence, effect_plots, movement, relevance
+from bayesvm.report.influence import BACKGROUND, TOP, bars, dependence, effect_plots
 from bayesvm.workflow import Judged, TableModel
 from bayesvm.workflow.describing import effects, members
+from bayesvm.workflow.importance import importance
+from bayesvm.workflow.probing import some_rows, usual_rows
 
 MOST_DEPENDENCES = 6
 
@@ -82,24 +82,20 @@ def _judged(judged: Judged, *, given: bool, held_out: bool) -> str:
 
 def _columns(model: TableModel, judged: Judged) -> dict[str, Any]:
     """Which columns matter, and how."""
-    learned = relevance(model)
-    found: dict[str, Any] = {"ranked": list(model.recipe.groups), "background": None, "dependence": []}
+    found: dict[str, Any] = {"ranked": list(model.recipe.groups), "importance": None, "dependence": []}
     found |= {"effects": effects(model), "effect_plots": effect_plots(model, judged)}
-    if learned is not None:
-        found["relevance"] = bars("relevance", "Relevance of the columns", "share in the variation of f", learned)
-    X = background(model, judged)
-    if X is None:
+    usual, measured = usual_rows(model, judged), importance(model, judged)
+    if usual is None or measured is None:
         return found
-    values = judged.X if len(judged.X) else X
-    names, moves = movement(model, X, values)
-    order = np.argsort(-moves, kind="stable")
-    ranked, largest = [names[i] for i in order], order[:TOP]  # the others do not add up: they are left out
-    title, axis = "Movement of the probability with each column", "mean movement of the probability"
+    few = some_rows(usual, BACKGROUND)
+    title, axis = "Importance of the columns", "mean change of the probabilities, percentage points"
+    shown = (measured.names[:TOP], 100 * measured.change[:TOP])  # the others do not add up: they are left out
     return found | {
-        "ranked": ranked,
-        "background": {"rows": len(X), "points": not len(judged.X)},
-        "movement": bars("movement", title, axis, (ranked[:TOP], moves[largest])),
-        "dependence": dependence(model, ranked[:MOST_DEPENDENCES], X, values),
+        "ranked": list(measured.names),
+        "importance": measured,
+        "n_background": len(few),
+        "bars": bars("importance", title, axis, shown),
+        "dependence": dependence(model, measured.names[:MOST_DEPENDENCES], few, judged.X if len(judged.X) else usual),
     }
 
 

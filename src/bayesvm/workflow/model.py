@@ -28,6 +28,7 @@ from bayesvm.preparation.recipe import RECIPE
 from bayesvm.schema import anything, each, either, nothing, number, record, text, whole
 from bayesvm.storage.models import write_model
 from bayesvm.warn import warn_user
+from bayesvm.workflow.baselines import about_the_data
 from bayesvm.workflow.judging import JUDGED, Judged
 from bayesvm.workflow.splitting import opened, require_share, split
 
@@ -128,6 +129,7 @@ class TableModel:
             judged = None
             if held is not None and test is not None:
                 judged = _judged(estimator, held, test, unprepared.names, table.n_rows, seed)
+            about = about_the_data(recipe, learned, held, judged, seed) if not estimator.interrupted_ else {}
         card = {
             "files": unprepared.names[:100],
             "target": target,
@@ -139,7 +141,7 @@ class TableModel:
             "seconds": time.perf_counter() - began,
             "created": datetime.now(UTC).isoformat(timespec="seconds"),
             "version": version("bayesvm"),
-        }
+        } | about
         return cls(estimator, recipe, card, judged)
 
     @property

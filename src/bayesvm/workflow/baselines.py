@@ -1,0 +1,94 @@
+"""Workflow: simple classifiers on the rows that a model learned from, judged on the rows that judge it."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+from bayesvm.data.blocks import random_rows
+from bayesvm.data.tables import Batch, Table
+from bayesvm.evaluation import Predictions, metrics, paired_difference
+from bayesvm.evaluation.peers import BASELINES, N_FOLDS, compete
+from bayesvm.preparation import Recipe
+from bayesvm.warn import warn_user
+from bayesvm.workflow.judging import Judged
+from bayesvm.workflow.profile import profile
+
+MOST_ROWS = 20_000  # that baselines learn from
+MOST_VALUES = 2e7  # rows times features times functions: seconds of training
+LEAST_SHARE = 0.05  # of MOST_ROWS, below which a comparison would not be fair: there is none
+
+
+def about_the_data(
+    recipe: Recipe, learned: Table, held: Table | None, judged: Judged | None, seed: int
+) -> dict[str, Any]:
+    """What a card says that only the rows can tell: a profile of the columns, and simple classifiers beside the model.
+
+    ``learned`` are the training rows, ``held`` those held out, ``judged`` the predictions for these.
+    """
+    train = sample_rows(learned, seed)
+    if train is None:
+        return {}
+    about: dict[str, Any] = {"profile": profile(recipe, train.X)}
+    if held is not None and judged is not None:
+        about["baselines"] = baselines(train, held, judged.predictions, seed)
+    return about
+
+
+def sample_rows(table: Table, seed: int) -> Batch | None:
+    """At most 20,000 rows of a table, dense; fewer of wide tables, and None of very wide ones."""
+    most = min(MOST_ROWS, int(MOST_VALUES / max(1, table.n_features)), table.n_rows)
+    if most < min(LEAST_SHARE * MOST_ROWS, table.n_rows):
+        return None
+    numbers = random_rows(table.n_rows, most, np.random.default_rng(seed))
+    return _dense(table.rows(numbers), sparse=table.sparse)
+
+
+def baselines(train: Batch, held: Table, ours: Predictions, seed: int) -> list[dict[str, Any]] | None:
+    """Error and log loss of logistic regression and boosting on the held-out rows, for the card of a model.
+
+    ``ours`` are the model's predictions for these rows. Differences are theirs less ours, with 95 % intervals. None if
+    there are too few rows, or too many values; Ctrl-C ends this only, since the model is there already.
+    """
+    n_functions = len(ours.classes) if len(ours.classes) > 2 else 1
+    if max(held.n_rows, len(train.X) * n_functions) * held.n_features > MOST_VALUES:
+        return None
+    test = _dense(held.rows(np.arange(held.n_rows)), sparse=held.sparse)
+    known, counts = np.unique(np.asarray(train.y), return_counts=True)
+    if (counts >= N_FOLDS).sum() < 2 or not np.isin(np.asarray(test.y), known).all():
+        return None
+    found = []
+    try:
+        for peer in BASELINES:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", ConvergenceWarning)
+                how = {"weight": train.weight, "weight_test": test.weight}
+                outcome = compete(peer, train.X, train.y, test.X, test.y, n_points=0, seed=seed, **how)
+            said = _among(ours.classes, outcome.predictions)
+            values = metrics(said, n_bootstrap=0)
+            each: dict[str, Any] = {"name": peer.name, "n_rows": outcome.n_rows}
+            for name, difference in paired_difference(said, ours).items():
+                each |= {name: values[name].value, f"{name}_difference": list(difference)}
+            found.append(each)
+    except KeyboardInterrupt:
+        warn_user("stopped before logistic regression and boosting were compared: the report says nothing about them")
+        return None
+    return found
+
+
+def _among(classes: Any, said: Predictions) -> Predictions:
+    """Predictions with a column for each of some classes; those that were not learned get probability zero."""
+    if len(said.classes) == len(classes):
+        return said
+    place = np.searchsorted(classes, said.classes)
+    proba = np.zeros((said.n_rows, len(classes)))
+    proba[:, place] = said.proba
+    return replace(said, classes=classes, y=place[said.y], proba=proba)
+
+
+def _dense(rows: Batch, *, sparse: bool) -> Batch:
+    return rows._replace(X=rows.X.toarray()) if sparse else rows
