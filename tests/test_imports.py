@@ -59,7 +59,7 @@ TABLE = {
             "warn",
             "workflow",
         },
-        {"pyarrow", "sklearn"},
+        {"pyarrow", "sklearn", "threadpoolctl"},
     ),
     "report": (
         {"atomic", "evaluation", "extras", "inspection", "preparation", "report", "workflow"},

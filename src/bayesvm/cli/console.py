@@ -121,9 +121,8 @@ def metric_rows(metrics: Mapping[str, Metric]) -> list[list[str]]:
     for name, metric in metrics.items():
         interval = f"{decimal(metric.low)} to {decimal(metric.high)}"
         unclear = name == "calibration_error" and metric.may_be_zero
-        rows.append(
-            [METRIC_NAMES[name], *(["", at_most(metric.high)] if unclear else [decimal(metric.value), interval])]
-        )
+        shown = ["", at_most(metric.high)] if unclear else [decimal(metric.value), interval]
+        rows.append([METRIC_NAMES[name], *shown])
     return rows
 
 

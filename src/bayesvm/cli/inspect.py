@@ -131,9 +131,7 @@ def _print_importance(found: Importance | None) -> None:
         return
     console.say()
     more = f", the first {MOST_IMPORTANT} of {len(found.names)}" if len(found.names) > MOST_IMPORTANT else ""
-    title = (
-        "Importance of the columns (mean change of the probabilities with another row's value, in percentage points)"
-    )
+    title = "Importance of the columns (mean change of the probabilities with the value of another row, in points)"
     shown = list(zip(map(column_label, found.names), map(points, found.change), strict=True))[:MOST_IMPORTANT]
     console.table(title + more, ["column", "points"], shown)
 

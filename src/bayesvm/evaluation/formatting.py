@@ -34,11 +34,13 @@ def percent(share: float) -> str:
 
 
 def rough_percent(share: float) -> str:
-    """A whole number, with a decimal where that matters.
+    """A whole number, with a decimal where that matters, or a dash for NaN.
 
     >>> rough_percent(0.314), rough_percent(0.012), rough_percent(0.0)
     ('31 %', '1.2 %', '0 %')
     """
+    if math.isnan(share):
+        return "–"
     return f"{100 * share:.1f} %" if 0 < share < 0.1 else f"{100 * share:.0f} %"
 
 
@@ -60,6 +62,16 @@ def points(share: float) -> str:
     ('4.3', '12', '0')
     """
     return rough_percent(share).removesuffix(" %")
+
+
+def signed_points(share: float) -> str:
+    """Percentage points of a change.
+
+    >>> signed_points(0.123), signed_points(-0.004), signed_points(0.0001)
+    ('+12', '-0.4', '0')
+    """
+    number = f"{100 * share:+.1f}" if abs(share) < 0.0995 else f"{100 * share:+.0f}"
+    return "0" if float(number) == 0 else number
 
 
 def at_most(most: float) -> str:
@@ -105,10 +117,10 @@ def duration(seconds: float) -> str:
 def cell(value: Any) -> str:
     """A value of a table.
 
-    >>> cell(None), cell(0.1 + 0.2), cell(28700.0), cell("red"), cell(1e9)
-    ('missing', '0.3', '28700', 'red', '1000000000')
+    >>> cell(None), cell(float("nan")), cell(0.1 + 0.2), cell(28700.0), cell("red"), cell(1e9)
+    ('missing', 'missing', '0.3', '28700', 'red', '1000000000')
     """
-    if value is None:
+    if value is None or (isinstance(value, float) and math.isnan(value)):
         return "missing"
     if isinstance(value, float):
         return f"{value:.0f}" if value.is_integer() and abs(value) < 1e15 else f"{value:.6g}"

@@ -8,6 +8,8 @@ import numpy as np
 
 from bayesvm.evaluation.predictions import Floats, Predictions
 
+ROUNDING = 1e-12  # of sums of weights, relative
+
 
 @dataclass(frozen=True, eq=False)
 class Thresholds:
@@ -31,7 +33,8 @@ class Thresholds:
     @property
     def precision(self) -> Floats:
         """Share of the rows called positive that are; NaN where none is."""
-        return np.divide(self.hits, self.called, out=np.full(len(self.called), np.nan), where=self.called > 0)
+        share: Floats = np.divide(self.hits, self.called, out=np.full(len(self.called), np.nan), where=self.called > 0)
+        return share
 
     @property
     def recall(self) -> Floats:
@@ -53,7 +56,8 @@ class Thresholds:
 
     def at_share(self, share: float) -> int:
         """Which entry calls at least that share of the rows positive, and the fewest of those."""
-        return int(min(np.searchsorted(self.called, share * (1 - 1e-12)), len(self.called) - 1))
+        place = int(np.searchsorted(self.called, share * (1 - ROUNDING)))
+        return min(place, len(self.called) - 1)
 
 
 def thresholds(predictions: Predictions) -> Thresholds:

@@ -73,8 +73,8 @@ def setting(recipe: Recipe, name: str, X: npt.NDArray[Any]) -> Setting:
     values = np.zeros((len(distinct), len(features)))  # a second feature says that the number is missing; it is not
     values[:, 0] = distinct
     # Between two values, such as no and yes as 0 and 1, there is nothing that a line could stand for.
-    labels = [formatting.cell(float(value)) for value in distinct] if len(distinct) <= 2 else None
-    return Setting(features, values, labels)
+    shown = [formatting.cell(float(value)) for value in distinct] if len(distinct) <= 2 else None
+    return Setting(features, values, shown)
 
 
 def dependence(
@@ -108,7 +108,7 @@ def dependence(
             name,
             drawn(
                 f"dependence{i}",
-                f"Mean probability against {column_label(name)}",
+                f"Mean probability against {name}",
                 partial(draw, limits=limits),
                 (5.0, 3.3),
             ),
@@ -156,14 +156,14 @@ def effect_plots(model: TableModel, judged: Judged) -> list[tuple[str, str]]:
         means = np.atleast_2d(effect.mean_and_variance(effect.points)[0].T)
         target = int(np.ptp(means, axis=1).argmax()) if len(means) > 1 else 1
 
-        def draw(
-            ax: Any, effect: Any = effect, axes: list[str] = axes, target: int = target, known: Any = known
-        ) -> None:
+        rows = judged.X[known] if known.any() else None
+
+        def draw(ax: Any, effect: Any = effect, axes: Any = axes, target: int = target, rows: Any = rows) -> None:
             with without_warnings():
                 EffectDisplay.from_estimator(
                     estimator,
                     effect,
-                    X=judged.X[known] if known.any() else None,
+                    X=rows,
                     target=estimator.classes_[target],
                     feature_names=model.recipe.names,
                     factor_names=axes,

@@ -8,7 +8,9 @@ from typing import Any
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
+from threadpoolctl import threadpool_limits
 
+from bayesvm.data.blas import one_blas_thread
 from bayesvm.data.blocks import random_rows
 from bayesvm.data.tables import Batch, Table
 from bayesvm.evaluation import Predictions, metrics, paired_difference
@@ -64,7 +66,8 @@ def baselines(train: Batch, held: Table, ours: Predictions, seed: int) -> list[d
     found = []
     try:
         for peer in BASELINES:
-            with warnings.catch_warnings():
+            # One thread: the same bits everywhere, and on a busy machine OpenMP's many would wait for each other.
+            with one_blas_thread(), threadpool_limits(1, "openmp"), warnings.catch_warnings():
                 warnings.simplefilter("ignore", ConvergenceWarning)
                 how = {"weight": train.weight, "weight_test": test.weight}
                 outcome = compete(peer, train.X, train.y, test.X, test.y, n_points=0, seed=seed, **how)

@@ -21,9 +21,9 @@ OTHERS = "(others)"
 def profile(recipe: Recipe, X: npt.NDArray[Any]) -> list[dict[str, Any]]:
     """Of each column, from some rows of features: its kind, how many values are missing, and a histogram.
 
-    ``missing`` is a share. Numbers have ``quantiles`` (least, quartiles, largest), and ``counts`` of equal bins
-    from ``low`` to ``high``, where the outer ones hold what is farther out; few distinct numbers and categories have
-    ``counts`` by ``names``, in order or the most frequent first.
+    ``missing`` is a share. Numbers have ``quantiles``: 1 %, quartiles and 99 %, since the ends would be single rows.
+    Their ``counts`` are of equal bins from ``low`` to ``high``, where the outer ones hold what is farther out. Few
+    distinct numbers, and categories, have ``counts`` by ``names``, in order or the most frequent first.
     """
     values = recipe.decoded(X[:MOST_ROWS])
     return [_column(name, column) for name, column in list(values.items())[:MOST_COLUMNS]]
@@ -54,7 +54,7 @@ def _numbers(known: npt.NDArray[np.float64]) -> dict[str, Any]:
     found: dict[str, Any] = {"kind": kind, "distinct": len(distinct)}
     if not len(distinct):
         return found | {"names": [], "counts": []}
-    found["quantiles"] = np.quantile(known, (0, 0.25, 0.5, 0.75, 1)).tolist()
+    found["quantiles"] = np.quantile(known, (0.01, 0.25, 0.5, 0.75, 0.99)).tolist()
     if len(distinct) <= MOST_CATEGORIES:
         return found | {"names": [f"{value:.6g}" for value in distinct], "counts": counts.tolist()}
     low, high = np.quantile(known, (0.01, 0.99)).tolist()
