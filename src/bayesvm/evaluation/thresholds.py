@@ -1,4 +1,4 @@
-"""Evaluation: rows called positive above a threshold of the stated probability: precision, recall, costs and lift."""
+"""Evaluation: rows flagged as positive above a threshold of the stated probability: precision, recall, costs, lift."""
 
 from __future__ import annotations
 
@@ -13,51 +13,55 @@ ROUNDING = 1e-12  # of sums of weights, relative
 
 @dataclass(frozen=True, eq=False)
 class Thresholds:
-    """What each threshold means, of two classes: a row is called positive if its probability is at least that.
+    """What each threshold means, of two classes: a row is flagged if its probability of the second is at least that.
 
-    Thresholds fall; the first one, infinity, calls no row positive. Shares are of the weight of all rows.
+    Thresholds fall; the first one, infinity, flags no row. Shares are of the weight of all rows.
 
     Attributes
     ----------
     threshold : the stated probabilities that occur, each once
-    called : share of the rows that are called positive
-    hits : share of the rows that are called positive and are
-    positives : share of the rows that are positive
+    flagged : share of the rows that are flagged
+    true_positives : share of the rows that are flagged and of the second class
+    base_rate : share of the rows that are of the second class
     """
 
     threshold: Floats
-    called: Floats
-    hits: Floats
-    positives: float
+    flagged: Floats
+    true_positives: Floats
+    base_rate: float
 
     @property
     def precision(self) -> Floats:
-        """Share of the rows called positive that are; NaN where none is."""
-        share: Floats = np.divide(self.hits, self.called, out=np.full(len(self.called), np.nan), where=self.called > 0)
+        """Share of the flagged rows that are positive; NaN where none is flagged."""
+        share: Floats = np.divide(
+            self.true_positives, self.flagged, out=np.full(len(self.flagged), np.nan), where=self.flagged > 0
+        )
         return share
 
     @property
     def recall(self) -> Floats:
-        """Share of the positive rows that are called so; NaN if there are none."""
-        return self.hits / self.positives if self.positives > 0 else np.full(len(self.hits), np.nan)
+        """Share of the positive rows that are flagged; NaN if there are none."""
+        return self.true_positives / self.base_rate if self.base_rate > 0 else np.full(len(self.true_positives), np.nan)
 
     @property
     def lift(self) -> Floats:
-        """How many times more frequent positive rows are among those called positive than among all."""
-        return self.precision / self.positives if self.positives > 0 else np.full(len(self.hits), np.nan)
+        """How many times more frequent positive rows are among the flagged ones than among all."""
+        return self.precision / self.base_rate if self.base_rate > 0 else np.full(len(self.true_positives), np.nan)
 
-    def cost(self, false_alarm: float, miss: float) -> Floats:
-        """Mean cost of a row, if a false alarm and a missed positive row cost so much."""
-        return false_alarm * (self.called - self.hits) + miss * (self.positives - self.hits)
+    def cost(self, false_positive: float, false_negative: float) -> Floats:
+        """Mean cost of a row, if a false positive and a false negative cost so much."""
+        return false_positive * (self.flagged - self.true_positives) + false_negative * (
+            self.base_rate - self.true_positives
+        )
 
     def at(self, threshold: float) -> int:
         """Which entry is that of a threshold, also of one that does not occur."""
         return int(np.searchsorted(-self.threshold, -threshold, side="right")) - 1
 
     def at_share(self, share: float) -> int:
-        """Which entry calls at least that share of the rows positive, and the fewest of those."""
-        place = int(np.searchsorted(self.called, share * (1 - ROUNDING)))
-        return min(place, len(self.called) - 1)
+        """Which entry flags at least that share of the rows, and the fewest of those."""
+        place = int(np.searchsorted(self.flagged, share * (1 - ROUNDING)))
+        return min(place, len(self.flagged) - 1)
 
 
 def thresholds(predictions: Predictions) -> Thresholds:
@@ -76,24 +80,24 @@ def thresholds(predictions: Predictions) -> Thresholds:
     p, weight = predictions.positive, predictions.weight_or_ones
     order = np.argsort(-p, kind="stable")
     ends = np.flatnonzero(np.diff(p[order], append=-1.0))  # the last row of each probability
-    called, hits = (np.cumsum(values[order])[ends] for values in (weight, weight * (predictions.y == 1)))
+    flagged, true_positives = (np.cumsum(values[order])[ends] for values in (weight, weight * (predictions.y == 1)))
     return Thresholds(
         np.concatenate(([np.inf], p[order][ends])),
-        np.concatenate(([0.0], called / called[-1])),
-        np.concatenate(([0.0], hits / called[-1])),
-        float(hits[-1] / called[-1]),
+        np.concatenate(([0.0], flagged / flagged[-1])),
+        np.concatenate(([0.0], true_positives / flagged[-1])),
+        float(true_positives[-1] / flagged[-1]),
     )
 
 
-def cheapest_threshold(false_alarm: float, miss: float) -> float:
-    """Where calling a row positive costs as much as not, if probabilities are calibrated.
+def cheapest_threshold(false_positive: float, false_negative: float) -> float:
+    """Where flagging a row costs as much as not flagging it, if probabilities are calibrated.
 
-    Calling it positive costs ``false_alarm · (1 - p)``, not calling it ``miss · p``: they are equal at
-    ``false_alarm / (false_alarm + miss)``.
+    Flagging costs ``false_positive · (1 - p)``, not flagging ``false_negative · p``. Both are equal at
+    ``p = false_positive / (false_positive + false_negative)``.
 
     >>> cheapest_threshold(1, 4)
     0.2
     """
-    if min(false_alarm, miss) < 0 or false_alarm + miss <= 0:
-        raise ValueError(f"costs must not be negative, nor both zero; got {false_alarm!r} and {miss!r}")
-    return false_alarm / (false_alarm + miss)
+    if min(false_positive, false_negative) < 0 or false_positive + false_negative <= 0:
+        raise ValueError(f"costs must not be negative, nor both zero; got {false_positive!r} and {false_negative!r}")
+    return false_positive / (false_positive + false_negative)

@@ -12,6 +12,7 @@ from bayesvm.workflow import Judged, TableModel
 from bayesvm.workflow.importance import Importance
 
 TRUSTED = 0.05  # mean distance of stated and observed shares, up to which probabilities may be taken as they are
+NO_BREAK = "\N{NO-BREAK SPACE}%"
 MOST_NAMED = 3  # columns
 LEAST_PART = 0.25  # of the importance of the first column, below which another one is not named
 LEAST_CHANGE = 0.005  # of the probabilities, below which no column matters
@@ -30,7 +31,8 @@ def conclusion(
         f"This model predicts {_predicted(model)} and is right for {right} of the rows (95 %: {interval}), judged on "
         f"{judged}; {_and(others)}{' of the same rows' if quality['baselines'] else ''}."
     )
-    return first, f"{_trust(quality['metrics']['calibration_error'])}{_columns(important)}."
+    second = f"{_trust(quality['metrics']['calibration_error'])}{_columns(important)}."
+    return first.replace(" %", NO_BREAK), second.replace(" %", NO_BREAK)
 
 
 def judged_on(judged: Judged, *, given: bool) -> str:
@@ -63,7 +65,7 @@ def _trust(calibration: Metric) -> str:
     if calibration.may_be_zero and calibration.high <= TRUSTED:
         return f"Its probabilities can be trusted to within {most} percentage points on average (95 %)"
     if calibration.may_be_zero or calibration.high == 0:
-        return f"Its probabilities may be off by up to {most} percentage points on average (95 %); more rows would tell"
+        return f"As far as these rows tell, its probabilities are off by at most {most} percentage points on average (95 %)"
     return (
         f"Its probabilities are off by {points(calibration.value)} percentage points on average "
         f"(95 %: {points(calibration.low)} to {most})"

@@ -98,7 +98,7 @@ def _columns(model: TableModel, judged: Judged) -> dict[str, Any]:
     if usual is None or measured is None:
         return found
     few = some_rows(usual, BACKGROUND)
-    title, axis = "Importance of the columns", "mean change of the probabilities, percentage points"
+    title, axis = "Importance of the columns", "change of the probabilities (points)"
     shown = (measured.names[:TOP], 100 * measured.change[:TOP])  # the others do not add up: they are left out
     return found | {
         "ranked": list(measured.names),

@@ -27,6 +27,7 @@ TOP = 15  # bars
 CLASSES_SHOWN = 3  # in one plot
 DRAWS = 200  # from the posterior, for a band
 LEAST_HEIGHT = 0.3  # of the axis of probabilities: no small movement shall look large
+BESIDE = 0.12  # of the distance of two categories
 ROOM = 0.16  # share of it for a legend
 
 
@@ -135,6 +136,10 @@ def _draw(
             at.values[:, 0], *curve, labels=at.labels, deciles=None if rank else deciles
         ).plot(ax, color=CLASSES[colour])
         display.line_.set_label(shortened(labels[k], 14))
+        if at.labels is not None and len(shown) > 1:  # side by side
+            beside = BESIDE * (rank - (len(shown) - 1) / 2)
+            display.line_.set_xdata(np.arange(len(at.labels)) + beside)
+            display.band_.set_segments(np.array(display.band_.get_segments()) + np.array([beside, 0.0]))
     ax.set(xlabel="", ylabel=f"P({shortened(labels[1], 20)})" if len(labels) == 2 else "probability")
     if at.labels is None:
         ax.locator_params(axis="x", nbins=6)

@@ -28,7 +28,7 @@ MOST_DOTS = 600  # and of a scatter plot: more cannot be told apart, but make th
 LEAST_GAIN = 0.002  # of an axis of the ELBO, relative
 MANY_TIMES = 20  # between values that need an axis of logarithms
 LONGEST = 16  # letters of a label
-LEAST_CALLED = 10  # rows of which a lift is shown
+LEAST_FLAGGED = 10  # rows of which a lift is shown
 FEW = 6  # curves that a legend inside the plot has room for
 
 
@@ -140,7 +140,7 @@ def _thresholds(ax: Any, predictions: Predictions) -> None:
     shown = thinned(t, recall)
     ax.plot(t[shown], precision[shown], label="precision")
     ax.plot(t[shown], recall[shown], label="recall")
-    ax.plot(t[shown], found.called[1:][shown], color=INK, alpha=0.45, linewidth=1, label="share of rows called so")
+    ax.plot(t[shown], found.flagged[1:][shown], color=INK, alpha=0.45, linewidth=1, label="share of rows flagged")
     ax.set_ylim(0, 1.18)
     ax.set_xlim(-0.02, 1.02)
     ax.set_yticks(np.linspace(0, 1, 6))
@@ -150,13 +150,13 @@ def _thresholds(ax: Any, predictions: Predictions) -> None:
 
 def _lift(ax: Any, predictions: Predictions) -> None:
     found = thresholds(predictions)
-    called, lift = found.called[1:], found.lift[1:]
-    far = called >= LEAST_CALLED / predictions.n_rows  # of few rows it is chance
-    ax.plot(called[far], lift[far])
+    flagged, lift = found.flagged[1:], found.lift[1:]
+    far = flagged >= LEAST_FLAGGED / predictions.n_rows  # of few rows it is chance
+    ax.plot(flagged[far], lift[far])
     ax.axhline(1, color=INK, alpha=0.45, linewidth=1)
     ax.set_ylim(0, 1.1 * max(1.0, float(lift[far].max())))
     ax.set_xlim(-0.02, 1.02)
-    ax.set(xlabel="share of rows, the most probable first", ylabel="lift")
+    ax.set(xlabel="share of rows flagged, the most probable first", ylabel="lift")
 
 
 def _explain(ax: Any, n_curves: int, place: str) -> None:

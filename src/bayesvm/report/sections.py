@@ -22,12 +22,14 @@ from bayesvm.workflow.profile import profile as profile_of
 
 MOST_LISTED = 5  # files or effects
 MOST_COLUMNS = 200  # that are listed
-VALUES_SHOWN = 6  # columns whose values a row is shown with
+VALUES_SHOWN = 5  # columns whose values a row is shown with
 MOST_CLASSES = 20  # of a confusion table
 MOST_PROBABILITIES = 3  # classes whose probabilities a row is shown with
+LEAST_CONTRIBUTION = 0.0005  # to a probability
 MOST_SHARES = 4  # categories whose share is named
+NOT_KNOWN = {"kind": "", "missing": np.nan, "distinct": 0, "names": [], "counts": []}
 THRESHOLDS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
-COST_RATIOS = (1, 2, 5, 10, 20, 50)  # of a missed row to a false alarm
+COST_RATIOS = (1, 2, 5, 10, 20, 50)  # of a false negative to a false positive
 LIFT_SHARES = (0.01, 0.05, 0.1, 0.2, 0.5)
 
 
@@ -107,9 +109,11 @@ def profile(model: TableModel, judged: Judged) -> dict[str, Any]:
     columns = [{"label": column_label(name), "holds": holds.get(name, "number")} for name in model.recipe.groups]
     columns = columns[:MOST_COLUMNS]
     for column, name in zip(columns, model.recipe.groups, strict=False):
-        if each := known.get(name):
-            column |= {"missing": each["missing"], "distinct": each["distinct"]}
-            column |= {"histogram": small_bars(each["counts"]), "summary": _summary(each)}
+        each = known.get(name, NOT_KNOWN)
+        column |= {"missing": each["missing"], "distinct": f"{each['distinct']:,}"}
+        column |= {"histogram": small_bars(each["counts"]), "summary": _summary(each)}
+        if each["kind"] == "0 or 1":
+            column["holds"] = column["holds"].replace("number", each["kind"])
     return {
         "columns": columns,
         "known": bool(known),
@@ -123,11 +127,11 @@ def profile(model: TableModel, judged: Judged) -> dict[str, Any]:
 def _summary(column: dict[str, Any]) -> str:
     """What the values of a column are, in a few words."""
     if column["kind"] == "number" and "quantiles" in column:
-        low, _, median, _, high = map(formatting.cell, column["quantiles"])
+        low, _, median, _, high = (formatting.cell(float(f"{value:.4g}")) for value in column["quantiles"])
         return f"median {median}, 98 % from {low} to {high}"
     n_rows = sum(column["counts"])
     shares = [
-        f"{shortened(name, 20)} {formatting.rough_percent(count / n_rows)}"
+        f"{shortened(name, 20)}: {formatting.rough_percent(count / n_rows)}"
         for name, count in zip(column["names"], column["counts"], strict=True)
     ]
     return formatting.listed(shares, MOST_SHARES)
@@ -155,11 +159,11 @@ def decisions(predictions: Predictions) -> dict[str, Any] | None:
     if len(predictions.classes) != 2:
         return None
     found = thresholds(predictions)
-    if not 0 < found.positives < 1:
+    if not 0 < found.base_rate < 1:
         return None
 
     def entry(i: int) -> dict[str, float]:
-        names = ("called", "precision", "recall", "lift")
+        names = ("flagged", "precision", "recall", "lift")
         return {name: float(getattr(found, name)[i]) for name in names}
 
     by_costs = []
@@ -231,12 +235,8 @@ def rows(model: TableModel, judged: Judged, ranked: Sequence[str]) -> dict[str, 
                 "cells": [
                     {
                         "value": values[name][place],
-                        "contribution": formatting.signed_points(parts.value[place, j]),
-                        "low": formatting.signed_points(parts.low[place, j]),
-                        "high": formatting.signed_points(parts.high[place, j]),
-                        "sign": int(parts.low[place, j] > 0) - int(parts.high[place, j] < 0),
-                        "none": not parts.value[place, j] and parts.low[place, j] == parts.high[place, j],
                     }
+                    | _contribution(parts.value[place, j], parts.low[place, j], parts.high[place, j])
                     for j, name in enumerate(names)
                 ],
             }
@@ -254,6 +254,15 @@ def rows(model: TableModel, judged: Judged, ranked: Sequence[str]) -> dict[str, 
         "least": table(order[::-1][:n_rows]),
         "most": table(order[:n_rows]),
     }
+
+
+def _contribution(value: float, low: float, high: float) -> dict[str, Any]:
+    """In percentage points; nothing where it is nothing."""
+    if max(abs(low), abs(high)) < LEAST_CONTRIBUTION:
+        return {"contribution": None}
+    value_text, low_text, high_text = map(formatting.signed_points, (value, low, high))
+    sign = "up" if low > LEAST_CONTRIBUTION else "down" if high < -LEAST_CONTRIBUTION else ""
+    return {"contribution": f"{value_text} ({low_text} to {high_text})", "sign": sign}
 
 
 def _decoded_references(recipe: Recipe, names: Sequence[str], references: Sequence[Any]) -> list[Any]:
