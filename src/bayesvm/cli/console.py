@@ -126,6 +126,11 @@ def metric_rows(metrics: Mapping[str, Metric]) -> list[list[str]]:
     return rows
 
 
+def metric_cell(name: str, metric: Metric) -> str:
+    """Its value in a few letters; of a calibration error that cannot be told from zero, how large it may be."""
+    return f"≤ {metric.high:.3f}" if name == "calibration_error" and metric.may_be_zero else decimal(metric.value)
+
+
 def as_json(content: Mapping[str, Any]) -> None:
     """One JSON object on stdout."""
     text = json.dumps(_plain(content), indent=2, allow_nan=False, ensure_ascii=False)

@@ -65,7 +65,8 @@ def _trust(calibration: Metric) -> str:
     if calibration.may_be_zero and calibration.high <= TRUSTED:
         return f"Its probabilities can be trusted to within {most} percentage points on average (95 %)"
     if calibration.may_be_zero or calibration.high == 0:
-        return f"As far as these rows tell, its probabilities are off by at most {most} percentage points on average (95 %)"
+        off = f"off by at most {most} percentage points on average (95 %)"
+        return f"As far as these rows tell, its probabilities are {off}"
     return (
         f"Its probabilities are off by {points(calibration.value)} percentage points on average "
         f"(95 %: {points(calibration.low)} to {most})"

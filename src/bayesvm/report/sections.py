@@ -205,9 +205,14 @@ def confusion(predictions: Predictions) -> dict[str, Any] | None:
     }
 
 
+def n_rows_shown(judged: Judged) -> int:
+    """How many single rows a report shows, unless it is told not to: as many of the most as of the least certain."""
+    return 2 * min(EXTREME, len(judged.sample) // 2)
+
+
 def rows(model: TableModel, judged: Judged, ranked: Sequence[str]) -> dict[str, Any] | None:
     """The least and the most certain rows, with the values of the columns that matter most and what they contribute."""
-    n_rows = min(EXTREME, len(judged.sample) // 2)
+    n_rows = n_rows_shown(judged) // 2
     usual = usual_rows(model, judged)
     if n_rows == 0 or usual is None:
         return None
