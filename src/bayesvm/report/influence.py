@@ -156,12 +156,12 @@ def effect_plots(model: TableModel, judged: Judged) -> list[tuple[str, str]]:
     for i, effect in enumerate(getattr(estimator, "effects_", ())):
         names = effect_columns(effect, model.recipe)
         axes = [shortened(column_label(name), 24) for name in names]
-        known = ~np.isnan(judged.X[:, effect.columns]).any(axis=1)
+        complete = ~np.isnan(judged.X[:, effect.columns]).any(axis=1)
         # Of many classes, the one that the effect does most for.
         means = np.atleast_2d(effect.mean_and_variance(effect.points)[0].T)
         target = int(np.ptp(means, axis=1).argmax()) if len(means) > 1 else 1
 
-        rows = judged.X[known] if known.any() else None
+        rows = judged.X[complete] if complete.any() else None
 
         def draw(ax: Any, effect: Any = effect, axes: Any = axes, target: int = target, rows: Any = rows) -> None:
             with without_warnings():

@@ -151,10 +151,10 @@ def _thresholds(ax: Any, predictions: Predictions) -> None:
 def _lift(ax: Any, predictions: Predictions) -> None:
     found = thresholds(predictions)
     flagged, lift = found.flagged[1:], found.lift[1:]
-    far = flagged >= LEAST_FLAGGED / predictions.n_rows  # of few rows it is chance
-    ax.plot(flagged[far], lift[far])
+    enough = flagged >= LEAST_FLAGGED / predictions.n_rows  # of few rows it is chance
+    ax.plot(flagged[enough], lift[enough])
     ax.axhline(1, color=INK, alpha=0.45, linewidth=1)
-    ax.set_ylim(0, 1.1 * max(1.0, float(lift[far].max())))
+    ax.set_ylim(0, 1.1 * max(1.0, float(lift[enough].max())))
     ax.set_xlim(-0.02, 1.02)
     ax.set(xlabel="share of rows flagged, the most probable first", ylabel="lift")
 

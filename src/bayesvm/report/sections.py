@@ -27,7 +27,7 @@ MOST_CLASSES = 20  # of a confusion table
 MOST_PROBABILITIES = 3  # classes whose probabilities a row is shown with
 LEAST_CONTRIBUTION = 0.0005  # to a probability
 MOST_SHARES = 4  # categories whose share is named
-NOT_KNOWN = {"kind": "", "missing": np.nan, "distinct": 0, "names": [], "counts": []}
+NOT_DESCRIBED = {"kind": "", "missing": np.nan, "distinct": 0, "names": [], "counts": []}
 THRESHOLDS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 COST_RATIOS = (1, 2, 5, 10, 20, 50)  # of a false negative to a false positive
 LIFT_SHARES = (0.01, 0.05, 0.1, 0.2, 0.5)
@@ -104,19 +104,19 @@ def profile(model: TableModel, judged: Judged) -> dict[str, Any]:
         facts, source = [], "judged"
         if (rows := usual_rows(model, judged)) is not None and len(judged.X):
             facts = profile_of(model.recipe, rows)
-    known = {each["name"]: each for each in facts}
+    by_name = {each["name"]: each for each in facts}
     holds = {column.name: _holds(column) for column in model.recipe.columns}
     columns = [{"label": column_label(name), "holds": holds.get(name, "number")} for name in model.recipe.groups]
     columns = columns[:MOST_COLUMNS]
     for column, name in zip(columns, model.recipe.groups, strict=False):
-        each = known.get(name, NOT_KNOWN)
+        each = by_name.get(name, NOT_DESCRIBED)
         column |= {"missing": each["missing"], "distinct": f"{each['distinct']:,}"}
         column |= {"histogram": small_bars(each["counts"]), "summary": _summary(each)}
         if each["kind"] == "0 or 1":
             column["holds"] = column["holds"].replace("number", each["kind"])
     return {
         "columns": columns,
-        "known": bool(known),
+        "described": bool(by_name),
         "source": source,
         "more": len(model.recipe.groups) - len(columns),
         "libsvm": model.recipe.numbered is not None,

@@ -60,8 +60,8 @@ def baselines(train: Batch, held: Table, ours: Predictions, seed: int) -> list[d
     if max(held.n_rows, len(train.X) * n_functions) * held.n_features > MOST_VALUES:
         return None
     test = _dense(held.rows(np.arange(held.n_rows)), sparse=held.sparse)
-    known, counts = np.unique(np.asarray(train.y), return_counts=True)
-    if (counts >= N_FOLDS).sum() < 2 or not np.isin(np.asarray(test.y), known).all():
+    labels, counts = np.unique(np.asarray(train.y), return_counts=True)
+    if (counts >= N_FOLDS).sum() < 2 or not np.isin(np.asarray(test.y), labels).all():
         return None
     found = []
     try:

@@ -31,16 +31,18 @@ class Contributions:
 
 def reference(X: npt.NDArray[Any], features: Sequence[int]) -> npt.NDArray[Any]:
     """A usual value of the features of a column: the most frequent category, else the median."""
-    known = X[:, features]
-    known = known[~np.isnan(known).any(axis=1)]
-    if not len(known):
+    complete = X[:, features]
+    complete = complete[~np.isnan(complete).any(axis=1)]
+    if not len(complete):
         return np.full(len(features), np.nan)
-    if np.isin(known, (0, 1)).all():
-        settings, counts = np.unique(known, axis=0, return_counts=True)
+    if np.isin(complete, (0, 1)).all():
+        settings, counts = np.unique(complete, axis=0, return_counts=True)
         return np.asarray(settings[counts.argmax()])
     # The second feature of a number says that it is missing; a usual one is not.
-    present = known[known[:, -1] == 0] if len(features) > 1 and np.isin(known[:, -1], (0, 1)).all() else known
-    return np.asarray(np.median(present if len(present) else known, axis=0))
+    present = (
+        complete[complete[:, -1] == 0] if len(features) > 1 and np.isin(complete[:, -1], (0, 1)).all() else complete
+    )
+    return np.asarray(np.median(present if len(present) else complete, axis=0))
 
 
 def contributions(

@@ -30,11 +30,11 @@ def profile(recipe: Recipe, X: npt.NDArray[Any]) -> list[dict[str, Any]]:
 
 
 def _column(name: str, values: list[Any]) -> dict[str, Any]:
-    known = [value for value in values if not _is_missing(value)]
-    found: dict[str, Any] = {"name": name, "missing": 1 - len(known) / max(len(values), 1)}
-    if all(isinstance(value, int | float) for value in known):
-        return found | _numbers(np.array(known, np.float64))
-    counts = Counter(map(str, known)).most_common()
+    present = [value for value in values if not _is_missing(value)]
+    found: dict[str, Any] = {"name": name, "missing": (len(values) - len(present)) / max(len(values), 1)}
+    if all(isinstance(value, int | float) for value in present):
+        return found | _numbers(np.array(present, np.float64))
+    counts = Counter(map(str, present)).most_common()
     return found | {"kind": "category", "distinct": len(counts)} | _named(counts)
 
 
@@ -48,17 +48,17 @@ def _named(counts: list[tuple[str, int]]) -> dict[str, Any]:
     return {"names": [name for name, _ in shown], "counts": [count for _, count in shown]}
 
 
-def _numbers(known: npt.NDArray[np.float64]) -> dict[str, Any]:
-    distinct, counts = np.unique(known, return_counts=True)
+def _numbers(present: npt.NDArray[np.float64]) -> dict[str, Any]:
+    distinct, counts = np.unique(present, return_counts=True)
     kind = "0 or 1" if len(distinct) and np.isin(distinct, (0, 1)).all() else "number"
     found: dict[str, Any] = {"kind": kind, "distinct": len(distinct)}
     if not len(distinct):
         return found | {"names": [], "counts": []}
-    found["quantiles"] = np.quantile(known, (0.01, 0.25, 0.5, 0.75, 0.99)).tolist()
+    found["quantiles"] = np.quantile(present, (0.01, 0.25, 0.5, 0.75, 0.99)).tolist()
     if len(distinct) <= MOST_CATEGORIES:
         return found | {"names": [f"{value:.6g}" for value in distinct], "counts": counts.tolist()}
-    low, high = np.quantile(known, (0.01, 0.99)).tolist()
+    low, high = np.quantile(present, (0.01, 0.99)).tolist()
     if low == high:
         low, high = float(distinct[0]), float(distinct[-1])
-    counts, _ = np.histogram(known.clip(low, high), N_BINS, (low, high))
+    counts, _ = np.histogram(present.clip(low, high), N_BINS, (low, high))
     return found | {"low": low, "high": high, "counts": counts.tolist()}
