@@ -9,6 +9,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from bayesvm import BayesianSVC, TableModel
+from bayesvm.data.tables import Batch
+from bayesvm.evaluation import Predictions
 from bayesvm.preparation import Recipe
 from bayesvm.preparation.encoding import CategoryColumn, NumberColumn
 from bayesvm.workflow import baselines
@@ -131,3 +133,20 @@ def test_rare_categories_of_a_profile_count_together():
 def test_a_column_without_values_has_an_empty_profile():
     (column,) = profile(Recipe.plain(["x"]), np.full((5, 1), np.nan))
     assert (column["missing"], column["counts"]) == (1.0, [])
+
+
+def test_folds_are_pooled():
+    rows = table(300)
+    X, y = rows[["a", "b", "c"]].to_numpy(), rows["y"].to_numpy()
+    folds = np.arange(300) % 3
+    parts = [(Batch(X[folds != k], y[folds != k], None), Batch(X[folds == k], y[folds == k], None)) for k in range(3)]
+    order = np.argsort(folds, kind="stable")
+    ours = Predictions.of(["no", "yes"], y[order], np.full((300, 2), 0.5))
+    regression = make_pipeline(StandardScaler(), LogisticRegression(max_iter=200))
+    losses = [log_loss(test.y, regression.fit(train.X, train.y).predict_proba(test.X)) for train, test in parts]
+    found = baselines.baselines(parts, ours, 0)[0]
+    assert found["n_rows"] == 200
+    assert found["log_loss"] == pytest.approx(np.mean(losses), rel=1e-6)
+    assert found["log_loss_difference"][0] == pytest.approx(np.mean(losses) - np.log(2))
+    parts[0] = (parts[0][0], Batch(X[:1], np.array(["never"]), None))
+    assert baselines.baselines(parts, ours, 0) is None

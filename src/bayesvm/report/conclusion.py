@@ -28,21 +28,23 @@ def conclusion(
     others = [f"always guessing {shortened(quality['usual'])} is right for {accuracy(quality['usual_error'])}"]
     others += [f"{each['name']} for {accuracy(each['error'])}" for each in quality["baselines"]]
     first = (
-        f"This model predicts {_predicted(model)} and is right for {right} of the rows (95 %: {interval}), judged on "
-        f"{judged}; {_and(others)}{' of the same rows' if quality['baselines'] else ''}."
+        f"This model predicts {_predicted(model)} and is right for {right} of the rows (95 %: {interval}), judged {judged}; "
+        f"{_and(others)}{' of the same rows' if quality['baselines'] else ''}."
     )
     second = f"{_trust(quality['metrics']['calibration_error'])}{_columns(important)}."
     return first.replace(" %", NO_BREAK), second.replace(" %", NO_BREAK)
 
 
 def judged_on(judged: Judged, *, given: bool) -> str:
-    """By which rows a model is judged, after "judged on"; ``given``: they are those of a table of their own."""
+    """By which rows a model is judged, after "judged"; ``given``: they are those of a table of their own."""
     source = re.sub(r"(\d)%", r"\1 %", judged.source)
     if given:
-        return f"{source} ({counted(judged.predictions.n_rows, 'row')})"
+        return f"on {source} ({counted(judged.predictions.n_rows, 'row')})"
     if source.startswith("leave-one-out"):
-        return f"its {counted(judged.predictions.n_rows, 'training row')}, each as if it had been left out"
-    return source.removeprefix("held out: ") + (", held out of training" if source.startswith("held out") else "")
+        return f"on its {counted(judged.predictions.n_rows, 'training row')}, each as if it had been left out"
+    if source.startswith("held out: "):
+        return f"on {source.removeprefix('held out: ')}, held out of training"
+    return f"by {source}"
 
 
 def accuracy(error: float) -> str:
