@@ -28,8 +28,8 @@ def conclusion(
     others = [f"always guessing {shortened(quality['usual'])} is right for {accuracy(quality['usual_error'])}"]
     others += [f"{each['name']} for {accuracy(each['error'])}" for each in quality["baselines"]]
     first = (
-        f"This model predicts {_predicted(model)} and is right for {right} of the rows (95 %: {interval}), judged {judged}; "
-        f"{_and(others)}{' of the same rows' if quality['baselines'] else ''}."
+        f"This model predicts {_predicted(model)} and is right for {right} of the rows (95 %: {interval}), "
+        f"judged {judged}; {_and(others)}{' of the same rows' if quality['baselines'] else ''}."
     )
     second = f"{_trust(quality['metrics']['calibration_error'])}{_columns(important)}."
     return first.replace(" %", NO_BREAK), second.replace(" %", NO_BREAK)
