@@ -15,6 +15,7 @@ from bayesvm.extras import optional
 from bayesvm.report import plots, sections
 from bayesvm.report.conclusion import accuracy, conclusion, judged_on
 from bayesvm.report.influence import TOP, bars, dependence, effect_plots
+from bayesvm.report.interactions import interaction_plots, interactions
 from bayesvm.workflow import Judged, TableModel
 from bayesvm.workflow.describing import effects, members
 from bayesvm.workflow.importance import importance
@@ -92,7 +93,12 @@ def _content(model: TableModel, judged: Judged, *, given: bool, show_rows: bool)
 
 def _columns(model: TableModel, judged: Judged) -> dict[str, Any]:
     """Which columns matter, and how."""
-    found: dict[str, Any] = {"ranked": list(model.recipe.groups), "importance": None, "dependence": []}
+    found: dict[str, Any] = {
+        "ranked": list(model.recipe.groups),
+        "importance": None,
+        "dependence": [],
+        "interactions": [],
+    }
     found |= {"effects": effects(model), "effect_plots": effect_plots(model, judged)}
     usual, measured = usual_rows(model, judged), importance(model, judged)
     if usual is None or measured is None:
@@ -100,12 +106,14 @@ def _columns(model: TableModel, judged: Judged) -> dict[str, Any]:
     few = some_rows(usual, BACKGROUND)
     title, axis = "Importance of the columns", "change of the probabilities (points)"
     shown = (measured.names[:TOP], 100 * measured.change[:TOP])  # the others do not add up: they are left out
+    values = judged.X if len(judged.X) else usual
     return found | {
         "ranked": list(measured.names),
         "importance": measured,
         "n_background": len(few),
         "bars": bars("importance", title, axis, shown),
-        "dependence": dependence(model, measured.names[:MOST_DEPENDENCES], few, judged.X if len(judged.X) else usual),
+        "dependence": dependence(model, measured.names[:MOST_DEPENDENCES], few, values),
+        "interactions": interaction_plots(model, interactions(model, measured.names, few, values)),
     }
 
 
