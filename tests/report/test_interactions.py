@@ -9,6 +9,7 @@ pytest.importorskip("jinja2")
 
 from bayesvm.preparation import Recipe
 from bayesvm.preparation.encoding import CategoryColumn, NumberColumn
+from bayesvm.report.influence import setting
 from bayesvm.report.interactions import grid_of, interaction_plots, interactions
 from bayesvm.workflow import TableModel
 
@@ -62,3 +63,41 @@ def test_a_product_is_found_and_has_its_size():
     ((title, svg),) = interaction_plots(model, [found])
     assert title == "b × a"
     assert svg.startswith("<svg")
+
+
+def test_settings_of_columns_of_all_kinds():
+    rng = np.random.default_rng(0)
+    recipe = Recipe(
+        (
+            NumberColumn("marked", 7.0, indicator=True),
+            NumberColumn("bare", np.nan),
+            NumberColumn("flag", np.nan),
+            CategoryColumn("place", ("city", "coast", "sea")),
+        )
+    )
+    gone = rng.random(200) < 0.2
+    numbers = rng.normal(size=200)
+    X = np.column_stack(
+        [
+            np.where(gone, 7.0, numbers),
+            gone,
+            np.where(gone, np.nan, numbers),
+            numbers > 0,
+            np.eye(3)[rng.integers(3, size=200)],
+        ]
+    )
+    X[:5, 3] = np.nan
+    marked, bare, flag, place = (setting(recipe, name, X) for name in recipe.groups)
+    low, high = np.percentile(numbers[~gone], (2, 98))
+    for found in (marked, bare):
+        assert found.labels is None
+        np.testing.assert_allclose(found.values[[0, -1], 0], [low, high])
+    np.testing.assert_array_equal(marked.missing, [7.0, 1.0])
+    assert not marked.values[:, 1].any()
+    assert np.isnan(bare.missing).all()
+    assert flag.labels == ["0", "1", "(missing)"]
+    np.testing.assert_array_equal(flag.values, [[0], [1], [np.nan]])
+    assert (place.labels, place.missing) == (["city", "coast", "sea"], None)
+    np.testing.assert_array_equal(place.values, np.eye(3))
+    X[:, 2] = np.nan  # nothing but missing values among the rows
+    assert setting(recipe, "bare", X).labels == ["(missing)"]

@@ -16,7 +16,7 @@ from bayesvm.inspection import EffectDisplay, PartialDependenceDisplay
 from bayesvm.inspection.colours import CLASSES
 from bayesvm.inspection.partial_dependence import FEW_VALUES, mean_and_band
 from bayesvm.preparation import Recipe
-from bayesvm.preparation.encoding import CategoryColumn
+from bayesvm.preparation.encoding import MISSING, CategoryColumn
 from bayesvm.report.svg import drawn
 from bayesvm.workflow import Judged, TableModel
 from bayesvm.workflow.describing import effect_columns
@@ -38,6 +38,7 @@ class Setting:
     features: list[int]
     values: npt.NDArray[Any]  # (settings, features)
     labels: list[str] | None  # of categories
+    missing: npt.NDArray[Any] | None = None  # (features,) of a missing number, beside settings without labels
 
 
 def bars(name: str, label: str, axis: str, found: tuple[Sequence[str], npt.NDArray[Any]]) -> str:
@@ -64,18 +65,25 @@ def setting(recipe: Recipe, name: str, X: npt.NDArray[Any]) -> Setting:
         labels = [shortened(category, 16) for category in column.shown[:FEW_VALUES]]
         values = np.array([[0.0], [1.0]]) if len(column.shown) == 2 else np.eye(len(column.shown))
         return Setting(features, values[:FEW_VALUES], labels)
-    numbers = X[~np.isnan(X[:, features[0]]), features[0]]
-    if len(features) == 2 and not (X[:, features[1]] > 0.5).all():
-        numbers = numbers[X[:, features[1]] <= 0.5]
+    is_missing = np.isnan(X[:, features[0]])
+    missing = np.full(len(features), np.nan)
+    if len(features) == 2:  # the second feature says that the number is missing
+        is_missing |= X[:, features[1]] > 0.5
+        missing = np.array([np.median(X[is_missing, features[0]]) if is_missing.any() else np.nan, 1.0])
+    numbers = X[~is_missing, features[0]]
     distinct = np.unique(numbers)
     if len(distinct) > FEW_VALUES:
         low, high = np.percentile(numbers, (2, 98))
         distinct = np.linspace(low, high, GRID)
-    values = np.zeros((len(distinct), len(features)))  # a second feature says that the number is missing; it is not
+    values = np.zeros((len(distinct), len(features)))
     values[:, 0] = distinct
+    if len(distinct) > 2:
+        return Setting(features, values, None, missing if is_missing.any() else None)
     # Between two values, such as no and yes as 0 and 1, there is nothing that a line could stand for.
-    shown = [formatting.cell(float(value)) for value in distinct] if len(distinct) <= 2 else None
-    return Setting(features, values, shown)
+    labels = [formatting.cell(float(value)) for value in distinct]
+    if is_missing.any():
+        values, labels = np.vstack([values, missing]), [*labels, MISSING]
+    return Setting(features, values, labels)
 
 
 def dependence(
@@ -94,7 +102,7 @@ def dependence(
             lambda rows: joint_draws(model, rows, DRAWS),
             X,
             at.features,
-            at.values,
+            at.values if at.missing is None else np.vstack([at.values, at.missing]),
         )
         moves = np.argsort(-np.ptp(bands[0], axis=0), kind="stable")
         shown = [1] if len(labels) == 2 else sorted(moves[:CLASSES_SHOWN].tolist())
@@ -105,16 +113,8 @@ def dependence(
     bottom, top = max(-0.02, middle - half), min(1.02, middle + half)
     limits = (bottom, top + (ROOM * (top - bottom) if len(labels) > 2 else 0))
     return [
-        (
-            name,
-            drawn(
-                f"dependence{i}",
-                f"Mean probability against {name}",
-                partial(draw, limits=limits),
-                (5.0, 3.3),
-            ),
-        )
-        for i, (name, draw) in enumerate(zip(names, drawings, strict=True))
+        (name, drawn(f"dependence{i}", f"Mean probability against {name}", partial(draw, limits=limits), (5.0, 3.3)))
+        for i, (name, draw) in enumerate(zip(map(column_label, names), drawings, strict=True))
     ]
 
 
@@ -131,7 +131,7 @@ def _draw(
     for rank, k in enumerate(shown):
         # The colour of the class, as long as each has its own.
         colour = 0 if len(labels) == 2 else k if len(labels) <= len(CLASSES) else rank
-        curve = [band[:, k] for band in bands]
+        curve = [band[: len(at.values), k] for band in bands]
         display = PartialDependenceDisplay(
             at.values[:, 0], *curve, labels=at.labels, deciles=None if rank else deciles
         ).plot(ax, color=CLASSES[colour])
@@ -140,6 +140,10 @@ def _draw(
             beside = BESIDE * (rank - (len(shown) - 1) / 2)
             display.line_.set_xdata(np.arange(len(at.labels)) + beside)
             display.band_.set_segments(np.array(display.band_.get_segments()) + np.array([beside, 0.0]))
+        if at.missing is not None:
+            _draw_missing(ax, at, [float(band[-1, k]) for band in bands], rank - (len(shown) - 1) / 2, CLASSES[colour])
+    if at.missing is not None:
+        ax.text(_beyond(at), limits[0], "missing", ha="center", va="bottom", fontsize=9)
     ax.set(xlabel="", ylabel=f"P({shortened(labels[1], 20)})" if len(labels) == 2 else "probability")
     if at.labels is None:
         ax.locator_params(axis="x", nbins=6)
@@ -148,6 +152,20 @@ def _draw(
     ax.set_ylim(*limits)
     if len(shown) > 1:
         ax.legend(ncols=len(shown), loc="upper center", columnspacing=1.0, handlelength=1.2)
+
+
+def _beyond(at: Setting) -> float:
+    """Where on the axis of numbers a missing one is drawn."""
+    low, high = float(at.values[0, 0]), float(at.values[-1, 0])
+    return high + 0.12 * (high - low)
+
+
+def _draw_missing(ax: Any, at: Setting, band: Sequence[float], rank: float, colour: str) -> None:
+    """A point with its interval, right of the curve."""
+    mean, low, high = band
+    x = _beyond(at) + 0.02 * rank * float(np.ptp(at.values[:, 0]))
+    ax.vlines([x], low, high, colors=colour, alpha=0.6, linewidth=2)
+    ax.plot([x], [mean], marker="o", linestyle="", color=colour)
 
 
 def effect_plots(model: TableModel, judged: Judged) -> list[tuple[str, str]]:

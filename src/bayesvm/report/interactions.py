@@ -23,6 +23,7 @@ MOST_SHOWN = 2  # pairs
 MOST_SETTINGS = 8  # of a column
 N_ROWS = 16  # over which the mean is taken; all cells of them are drawn jointly
 LEAST = 0.3  # of log odds, below which an interaction is not worth a plot
+LEAST_SURE = 0.25  # of the cells
 LEAST_PROBABILITY = 0.001  # beyond which log odds are cut: what is nearly certain must not outweigh all else
 BAND = (0.025, 0.975)
 
@@ -70,8 +71,9 @@ class Interaction:
 
     @property
     def size(self) -> float:
-        """The largest amount whose interval excludes zero."""
-        return float(np.abs(np.where((self.low > 0) | (self.high < 0), self.mean, 0.0)).max())
+        """The largest amount whose interval excludes zero; of few cells that may be chance, and counts as nothing."""
+        sure = (self.low > 0) | (self.high < 0)
+        return float(np.abs(self.mean[sure]).max()) if sure.mean() >= LEAST_SURE else 0.0
 
 
 def grid_of(model: TableModel, names: tuple[str, str], X: npt.NDArray[Any], values: npt.NDArray[Any]) -> Grid:
