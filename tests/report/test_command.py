@@ -16,9 +16,9 @@ def test_the_report_gets_the_name_of_the_model(binary, folder, capsys):
     assert out.read_text().startswith("<!DOCTYPE html>")
     printed = capsys.readouterr().out.replace("\n", "")
     assert f"written: {out} ({out.stat().st_size / 1000:,.0f} kB)" in printed
-    assert "20 rows of the table can be read in it; --no-rows leaves them out" in printed
+    assert "it shows 20 rows of the table; --no-rows leaves them out" in printed
     assert run(["report", str(folder / "buyers.bayesvm"), "--no-rows"]) == 0
-    assert "can be read" not in capsys.readouterr().out
+    assert "it shows" not in capsys.readouterr().out
     assert "Single rows are left out" in out.read_text()
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from bayesvm.cli import console, options
-from bayesvm.evaluation.formatting import column_label, decimal, points
+from bayesvm.evaluation.formatting import column_label, decimal
 from bayesvm.workflow import TableModel
 from bayesvm.workflow.describing import described
 from bayesvm.workflow.importance import Importance, importance
@@ -132,8 +132,8 @@ def _print_importance(found: Importance | None) -> None:
     console.say()
     more = f", the first {MOST_IMPORTANT} of {len(found.names)}" if len(found.names) > MOST_IMPORTANT else ""
     title = "Importance of the columns (mean change of the probabilities with the value of another row, in points)"
-    shown = list(zip(map(column_label, found.names), map(points, found.change), strict=True))[:MOST_IMPORTANT]
-    console.table(title + more, ["column", "points"], shown)
+    rows = [[column_label(name), f"{100 * change:.1f}"] for name, change in zip(found.names, found.change, strict=True)]
+    console.table(title + more, ["column", "points"], rows[:MOST_IMPORTANT])
 
 
 def _print_tuning(facts: dict[str, Any]) -> None:

@@ -58,4 +58,4 @@ def report(
     if not quiet:
         console.say(f"written: {path} ({path.stat().st_size / 1000:,.0f} kB)")
         if n_shown := 0 if no_rows else n_rows_shown(judged or shown.judged_by_default):
-            console.say(f"{counted(n_shown, 'row')} of the table can be read in it; --no-rows leaves them out")
+            console.say(f"it shows {counted(n_shown, 'row')} of the table; --no-rows leaves them out")

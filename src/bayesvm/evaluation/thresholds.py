@@ -1,4 +1,7 @@
-"""Evaluation: rows flagged as positive above a threshold of the stated probability: precision, recall, costs, lift."""
+"""Evaluation: rows flagged as positive above a threshold of the stated probability: precision, recall, costs.
+
+The threshold that suits costs is D40's.
+"""
 
 from __future__ import annotations
 

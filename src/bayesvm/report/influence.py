@@ -142,13 +142,14 @@ def _draw(
             display.band_.set_segments(np.array(display.band_.get_segments()) + np.array([beside, 0.0]))
         if at.missing is not None:
             _draw_missing(ax, at, [float(band[-1, k]) for band in bands], rank - (len(shown) - 1) / 2, CLASSES[colour])
-    if at.missing is not None:
-        ax.text(_beyond(at), limits[0], "missing", ha="center", va="bottom", fontsize=9)
-    ax.set(xlabel="", ylabel=f"P({shortened(labels[1], 20)})" if len(labels) == 2 else "probability")
     if at.labels is None:
         ax.locator_params(axis="x", nbins=6)
-        if 10_000 <= np.abs(at.values[:, 0]).max() < 10_000_000:
-            ax.xaxis.set_major_formatter("{x:,.0f}")
+    if at.missing is not None:
+        ax.set_xticks([tick for tick in ax.get_xticks() if at.values[0, 0] <= tick <= at.values[-1, 0]])
+        ax.text(_beyond(at), limits[0], "missing", ha="center", va="bottom", fontsize=9)
+    ax.set(xlabel="", ylabel=f"P({shortened(labels[1], 20)})" if len(labels) == 2 else "probability")
+    if at.labels is None and 10_000 <= np.abs(at.values[:, 0]).max() < 10_000_000:
+        ax.xaxis.set_major_formatter("{x:,.0f}")
     ax.set_ylim(*limits)
     if len(shown) > 1:
         ax.legend(ncols=len(shown), loc="upper center", columnspacing=1.0, handlelength=1.2)

@@ -1,4 +1,4 @@
-"""Report: pairs of columns that move the probability together in another way than each of them alone."""
+"""Report: pairs of columns that move the probability together in another way than each of them alone: D40."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Workflow: what each column contributes to the prediction of a single row."""
+"""Workflow: what each column contributes to the prediction of a single row: D40."""
 
 from __future__ import annotations
 

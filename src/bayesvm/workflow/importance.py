@@ -1,4 +1,4 @@
-"""Workflow: how much each column of a table matters for the predictions of a model."""
+"""Workflow: how much each column of a table matters for the predictions of a model: D40."""
 
 from __future__ import annotations
 
@@ -50,6 +50,7 @@ def importance(model: TableModel, judged: Judged) -> Importance | None:
     change = []
     for features in groups.values():
         moved = replaced(np.tile(X, (n_repeats, 1)), features, X[donors][:, features])
+        # D40, over some of the pairs of rows.
         change.append(float(np.abs(probabilities(model, moved) - before).sum(axis=1).mean() / 2))
     order = np.argsort(-np.array(change), kind="stable")
     names = list(groups)
