@@ -13,7 +13,7 @@ from bayesvm.cli import console, options
 from bayesvm.datasets import people
 from bayesvm.datasets.people import People
 from bayesvm.evaluation import Predictions, metrics
-from bayesvm.evaluation.formatting import METRIC_NAMES
+from bayesvm.evaluation.formatting import METRIC_NAMES, metric_cell
 from bayesvm.evaluation.peers import PEERS, compete
 from bayesvm.workflow import TableModel
 
@@ -92,7 +92,7 @@ def _judge(model: TableModel, table: Path, new: Path, truth: People, seed: int) 
     lines = {"true probabilities": limit, "BayesianSVC": said, peer.name: outcome.predictions}
     rows = []
     for name, each in lines.items():
-        cells = [console.metric_cell(key, metric) for key, metric in metrics(each).items()]
+        cells = [metric_cell(key, metric) for key, metric in metrics(each).items()]
         rows.append([name, *cells, f"{took[name]:.1f} s" if name in took else ""])
     console.say()
     console.table(f"on {len(truth.income):,} new rows", ["", *METRIC_NAMES.values(), "training"], rows)

@@ -7,7 +7,7 @@ from typing import Any
 from bayesvm.cli import console, options
 from bayesvm.evaluation import metrics, risk_coverage
 from bayesvm.evaluation.coverage import COVERAGES
-from bayesvm.evaluation.formatting import decimal, percent
+from bayesvm.evaluation.formatting import decimal, metric_rows, percent
 from bayesvm.workflow.model import MOST_JUDGED
 
 MANY = 100_000  # rows that take long enough to say what is going on
@@ -53,7 +53,7 @@ def evaluate(
         console.as_json(sizes | {"metrics": found, "risk_coverage": points})
         return
     title = f"{judged.source}: {judged.predictions.n_rows:,} rows"
-    console.table(title, ["", "value", "95 % interval"], console.metric_rows(found))
+    console.table(title, ["", "value", "95 % interval"], metric_rows(found))
     console.say()
     rows = [[percent(share), decimal(risk), decimal(stated)] for share, risk, stated in kept]
     console.table("If only the most certain rows are predicted", ["share", "error", "expected"], rows)

@@ -16,6 +16,7 @@ from bayesvm.cli import console, options
 from bayesvm.data.tables.files import Paths, find_files
 from bayesvm.estimators import BayesianLinearSVC, BayesianSVC, stop_on_interrupt
 from bayesvm.evaluation import metrics
+from bayesvm.evaluation.formatting import metric_rows
 from bayesvm.workflow import TableModel
 from bayesvm.workflow.describing import described
 
@@ -156,7 +157,7 @@ def _print_result(model: TableModel, path: Path) -> None:
     for name, why in model.recipe.left_out.items():
         console.say(f"left out: {name} ({why})")
     console.say()
-    rows = console.metric_rows(metrics(judged.predictions))
+    rows = metric_rows(metrics(judged.predictions))
     console.table(judged.source, ["", "value", "95 % interval"], rows)
     console.next_commands(
         path,

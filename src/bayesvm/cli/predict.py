@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Annotated
 
 import typer
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from bayesvm.cli import console, options
-from bayesvm.workflow.predicting import predict_table
+from bayesvm.workflow.predicting import Watch, predict_table, unwatched
 
 
 def predict(
@@ -47,7 +50,7 @@ def predict(
     with (
         options.source(tables, kind) as files,
         predictor.table(files, keep=options.names(keep), copy_to=copy_to, verbose=0 if quiet else 1) as table,
-        console.rows_bar("predicting", quiet=quiet) as watch,
+        rows_bar(quiet=quiet) as watch,
     ):
         done = predict_table(
             predictor,
@@ -66,3 +69,15 @@ def predict(
         stated = "" if not done.n_kept else f"; expected error of the predictions {done.stated_error:.4f}"
         where = "" if out == "-" else f": {out}"
         console.errors.print(f"{done.n_rows:,} rows predicted{left_open}{stated}{where}")
+
+
+@contextmanager
+def rows_bar(*, quiet: bool) -> Iterator[Watch]:
+    """A bar on a terminal for the pass over rows."""
+    if quiet or not console.errors.is_terminal:
+        yield unwatched
+        return
+    columns = (TextColumn("predicting"), BarColumn(30), TextColumn("{task.completed:,.0f} rows"), TimeElapsedColumn())
+    with Progress(*columns, TimeRemainingColumn(), console=console.errors, transient=True) as bar:
+        row = bar.add_task("predicting", total=None)
+        yield lambda done, n_rows: bar.update(row, completed=done, total=n_rows)

@@ -122,7 +122,7 @@ class BaseBayesianSVC(PredictingClassifier, metaclass=ABCMeta):
             start = self.fitted_ if self.warm_start and self._can_continue(rows.classes) else None
             if start is not None:
                 require_same_columns(columns_of(self), outline)
-            warn_if_costly(len(rows.classes), rows.n_rows)
+            warn_if_costly(rows.classes, rows.n_rows)
             settings, model = self._settings(outline), self._model(rows.n_features)
             self._require_memory(rows, model, settings)
             if isinstance(kept, CheckpointFile):

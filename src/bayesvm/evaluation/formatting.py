@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
+
+from bayesvm.evaluation.metrics import Metric
 
 METRIC_NAMES = {
     "error": "error",
@@ -144,3 +146,27 @@ def listed(names: Sequence[Any], most: int) -> str:
     ('a, b and 1 more', 'a')
     """
     return ", ".join(map(str, names[:most])) + (f" and {len(names) - most:,} more" if len(names) > most else "")
+
+
+def metric_rows(metrics: Mapping[str, Metric]) -> list[list[str]]:
+    """Name, value and interval of each; of a calibration error that cannot be told from zero, only how large it may be.
+
+    >>> metric_rows({"error": Metric(0.1, 0.08, 0.12), "calibration_error": Metric(0.01, 0.0, 0.043)})
+    [['error', '0.1000', '0.0800 to 0.1200'], ['calibration error', '', 'at most 0.043']]
+    """
+    rows = []
+    for name, metric in metrics.items():
+        interval = f"{decimal(metric.low)} to {decimal(metric.high)}"
+        unclear = name == "calibration_error" and metric.may_be_zero
+        shown = ["", at_most(metric.high)] if unclear else [decimal(metric.value), interval]
+        rows.append([METRIC_NAMES[name], *shown])
+    return rows
+
+
+def metric_cell(name: str, metric: Metric) -> str:
+    """Its value in a few letters; of a calibration error that cannot be told from zero, how large it may be.
+
+    >>> metric_cell("error", Metric(0.1, 0.08, 0.12)), metric_cell("calibration_error", Metric(0.01, 0.0, 0.043))
+    ('0.1000', '≤ 0.043')
+    """
+    return f"≤ {metric.high:.3f}" if name == "calibration_error" and metric.may_be_zero else decimal(metric.value)
