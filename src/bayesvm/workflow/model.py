@@ -28,7 +28,6 @@ from bayesvm.preparation.recipe import RECIPE
 from bayesvm.schema import anything, each, either, nothing, number, record, text, whole
 from bayesvm.storage.models import write_model
 from bayesvm.warn import warn_user
-from bayesvm.workflow.baselines import about_the_data
 from bayesvm.workflow.judging import JUDGED, Judged
 from bayesvm.workflow.splitting import opened, require_share, split
 
@@ -108,6 +107,8 @@ class TableModel:
         copy_to : a folder for the working copy of text files
         verbose : 1 shows progress
         """
+        from bayesvm.workflow.baselines import about_the_data  # noqa: PLC0415  (predictions need no ensembles)
+
         began = time.perf_counter()
         require_share(holdout)
         estimator = BayesianSVC(random_state=seed) if estimator is None else clone(estimator)
