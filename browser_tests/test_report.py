@@ -31,7 +31,8 @@ return [...document.querySelectorAll("svg text")].map(text => {
 COLOURS = """
 const page = getComputedStyle(document.body).backgroundColor, probe = document.createElement("i");
 document.body.append(probe);
-return ["currentColor", "var(--c0)", "var(--c1)", "var(--c2)", "var(--c3)", "var(--c4)", "var(--c5)", "var(--up)", "var(--down)"].map(colour => {
+const names = ["c0", "c1", "c2", "c3", "c4", "c5", "up", "down"].map(name => `var(--${name})`);
+return ["currentColor", ...names].map(colour => {
   probe.style.color = colour;
   return [getComputedStyle(probe).color, page];
 })"""
