@@ -130,6 +130,7 @@ class TableModel:
             judged = None
             if held is not None and test is not None:
                 judged = _judged(estimator, held, test, unprepared.names, table.n_rows, seed)
+            seconds = time.perf_counter() - began  # without what others need
             about = about_the_data(recipe, learned, held, judged, seed) if not estimator.interrupted_ else {}
         card = {
             "files": unprepared.names[:100],
@@ -139,7 +140,7 @@ class TableModel:
             "n_train": learned.n_rows,
             "n_holdout": 0 if held is None else held.n_rows,
             "seed": seed,
-            "seconds": time.perf_counter() - began,
+            "seconds": seconds,
             "created": datetime.now(UTC).isoformat(timespec="seconds"),
             "version": version("bayesvm"),
         } | about
