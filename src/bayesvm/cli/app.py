@@ -19,6 +19,7 @@ import typer.main
 
 from bayesvm.cli.console import complain, errors
 from bayesvm.cli.interrupts import leaving_on_interrupt
+from bayesvm.warn import ReadingNote
 
 # Each is a module of this package with a function or a Typer of its name. It is imported when it is called, so that
 # --help and --version need none of NumPy's and scikit-learn's seconds. What --help says is the module's first sentence.
@@ -142,5 +143,7 @@ def _sentence(error: BaseException) -> str:
 
 
 def _show_warning(message: Any, category: type[Warning], *_: Any, **__: Any) -> None:
-    if not issubclass(category, DeprecationWarning | FutureWarning):
+    if issubclass(category, ReadingNote):
+        complain("Note", str(message), "cyan")
+    elif not issubclass(category, DeprecationWarning | FutureWarning):
         complain("Warning", str(message), "yellow")

@@ -48,6 +48,11 @@ def fit(
     seed: options.Seed = 0,
     jobs: options.Jobs = None,
     copy_to: options.CopyTo = None,
+    sep: options.Separator = None,
+    decimal: options.Decimal = None,
+    encoding: options.Encoding = None,
+    missing: options.Missing = None,
+    no_header: options.NoHeader = False,
     kind: options.Format = "csv",
     quiet: options.Quiet = False,
     json: options.Json = False,
@@ -90,6 +95,7 @@ def fit(
                 checkpoint=checkpoint,
                 copy_to=copy_to,
                 verbose=0 if quiet else 1,
+                **options.csv_options(sep, decimal, encoding, missing, no_header),
             )
     try:
         model.save(path)

@@ -57,7 +57,7 @@ class Completion:
     @property
     def n_features(self) -> int:
         """How many columns there are."""
-        return self.knots.shape[1]
+        return int(self.knots.shape[1])
 
     def __call__(self, X: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """The rows with the conditional means of what is missing; the rows themselves if nothing is."""

@@ -22,8 +22,16 @@ from bayesvm.estimators.validation import row_weights, training_data
 from bayesvm.inference.session import TrainingRows
 
 
-class LabelledRows(TrainingRows, Protocol):
-    """Checked rows whose classes are known; y has the number of each row's class."""
+class CheckedRows(TrainingRows, Protocol):
+    """What ``fit`` was given, checked."""
+
+    def fingerprint(self) -> dict[str, Any]:
+        """Plain values that tell these rows apart from others."""
+        ...
+
+
+class LabelledRows(CheckedRows, Protocol):
+    """Rows whose classes are known; y has the number of each row's class."""
 
     @property
     def classes(self) -> np.ndarray: ...
@@ -31,10 +39,6 @@ class LabelledRows(TrainingRows, Protocol):
     @property
     def totals(self) -> np.ndarray:
         """The weight of every class."""
-        ...
-
-    def fingerprint(self) -> dict[str, Any]:
-        """Plain values that tell these rows apart from others."""
         ...
 
 

@@ -1,23 +1,21 @@
-"""Estimators: what a fitted classifier says of new rows: probabilities, uncertainty, samples. All in blocks.
+"""Estimators: what any fitted model says of new rows, block by block: moments and samples of f, files of predictions.
 
-Everything is read from ``fitted_``, ``classes_`` and the columns seen in ``fit``; nothing is written.
+Everything is read from ``fitted_`` and the columns seen in ``fit``; nothing is written.
 """
 
 from __future__ import annotations
 
+from abc import ABCMeta, abstractmethod
 from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import closing
 from typing import Any, TypeVar
 
 import numpy as np
 from joblib import effective_n_jobs
-from scipy.special import log_ndtr, log_softmax
-from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.metrics import accuracy_score
+from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from bayesvm.core.heads import ClassHead
 from bayesvm.core.latent import Block
 from bayesvm.core.linalg import OUT_OF_RANGE, NotFiniteError
 from bayesvm.core.members import MemberMoments, mixed_moments
@@ -44,10 +42,9 @@ Parts = Sequence[MemberMoments]
 Result = TypeVar("Result")
 
 
-class PredictingClassifier(ClassifierMixin, BaseEstimator):
-    """The predictions of a fitted classifier."""
+class PredictingModel(BaseEstimator, metaclass=ABCMeta):
+    """The predictions of a fitted model, whatever it predicts."""
 
-    classes_: np.ndarray
     n_features_in_: int
     n_jobs: int | None
     fitted_: Fitted
@@ -63,11 +60,6 @@ class PredictingClassifier(ClassifierMixin, BaseEstimator):
     def _html_repr(self) -> str:
         """For notebooks: scikit-learn's ``_repr_html_`` and ``_repr_mimebundle_`` call it."""
         return headline_html(self) + str(super()._html_repr())
-
-    def _head(self) -> ClassHead:
-        """What turns moments of f into probabilities."""
-        check_is_fitted(self)
-        return class_head(self.fitted_)
 
     def _predicted(self, X: Any, what: Callable[[Parts], Result]) -> Generator[Result, None, None]:
         """Something about the moments of f, for some rows after the others."""
@@ -96,68 +88,32 @@ class PredictingClassifier(ClassifierMixin, BaseEstimator):
         Of a committee, those of the mixture: the variance includes how far the members' means are apart.
         """
         m, v = map(np.concatenate, zip(*self._predicted(X, mixed_moments), strict=True))
-        return (m[:, 0], v[:, 0]) if len(self.classes_) == 2 else (m, v)
+        return (m[:, 0], v[:, 0]) if m.shape[1] == 1 else (m, v)
 
-    @lazy_on_dask
-    def decision_function(self, X: Any) -> np.ndarray:
-        """Ordered like the probabilities: the probit of P(second class); with more classes their logits, in columns."""
-        return np.concatenate(list(self._predicted(X, self._head().decision)))
-
-    @lazy_on_dask
-    def predict_proba(self, X: Any) -> np.ndarray:
-        """Probabilities of the classes, columns in the order of ``classes_``; of a committee, their weighted mean."""
-        return np.concatenate(list(self._predicted(X, self._head().probabilities)))
-
-    @lazy_on_dask
-    def predict_log_proba(self, X: Any) -> np.ndarray:
-        """Logarithms of the probabilities, accurate where those round to zero or one."""
-        z = self.decision_function(X)
-        return np.column_stack([log_ndtr(-z), log_ndtr(z)]) if z.ndim == 1 else log_softmax(z, axis=1)
-
-    @lazy_on_dask
+    @abstractmethod
     def predict(self, X: Any) -> np.ndarray:
-        """The most probable class of each row."""
-        head = self._head()
-        return np.concatenate(list(self._predicted(X, lambda parts: self._named(head.decision(parts)))))
+        """What is predicted of each row."""
 
-    def _named(self, z: np.ndarray) -> np.ndarray:
-        return self.classes_[(z > 0).astype(int) if z.ndim == 1 else z.argmax(axis=1)]
-
-    @lazy_on_dask
-    def predict_uncertainty(self, X: Any) -> dict[str, np.ndarray]:
-        """How uncertain each prediction is, and why.
-
-        Returns
-        -------
-        dict of arrays of shape (n_rows,)
-            ``total``: entropy of the class probabilities, in nats. ``aleatoric``: the entropy expected if f were known;
-            more data would not remove it. ``epistemic``: the difference; more data would. The disagreement of a
-            committee's members is epistemic. With two classes also ``lower`` and ``upper``: a 95 % credible interval
-            for the probability of the second class.
-        """
-        head = self._head()
-        parts = list(self._predicted(X, head.uncertainty_of(self.fitted_.links)))
-        return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
-
-    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
-        """Share of the rows, or of their weight, whose class is predicted; a table has its labels in it."""
+    def _judged(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
+        """What was to be predicted, what is predicted, and weights, all in memory; a table has the first and last."""
         if isinstance(X, Table) and y is None:
             parts, weights = zip(*X.targets(), strict=True)
             y, sample_weight = np.concatenate(parts), None if weights[0] is None else np.concatenate(weights)
         elif is_dask(X):
             y, sample_weight = (part.compute() if is_dask(part) else part for part in (y, sample_weight))
-        predicted = self.predict(X)
-        return accuracy_score(y, predicted.compute() if is_dask(predicted) else predicted, sample_weight=sample_weight)
+        predicted: Any = self.predict(X)
+        return y, predicted.compute() if is_dask(predicted) else predicted, sample_weight
 
     def predict_to(self, X: Any, path: Any, *, uncertainty: bool = True) -> None:
         """Write predictions to a Parquet, Arrow or CSV file, some rows at a time: of a table, or of rows in memory.
 
-        The columns are ``prediction``, ``probability_`` and the class for every class and, unless ``uncertainty`` is
-        false, those of ``predict_uncertainty``. The file appears when it is whole; needs ``bayesvm[tables]``.
+        The first column is ``prediction``. A classifier adds ``probability_`` and the class for every class; all add
+        those of ``predict_uncertainty``, unless ``uncertainty`` is false. The file appears when it is whole; needs
+        ``bayesvm[tables]``.
         """
         if is_dask(X):
             raise TypeError(
-                "predict_to takes a table or rows in memory; of a Dask collection, predict_proba(X) is lazy, and "
+                "predict_to takes a table or rows in memory; of a Dask collection, predictions are lazy, and "
                 "dask.array.to_zarr or dask.dataframe.from_dask_array(…).to_parquet writes it on the cluster"
             )
         if isinstance(X, Table) and X.is_made_of(path):
@@ -167,17 +123,9 @@ class PredictingClassifier(ClassifierMixin, BaseEstimator):
             for part in parts:
                 append(part)
 
+    @abstractmethod
     def predictions(self, X: Any, *, uncertainty: bool = True) -> Generator[dict[str, np.ndarray], None, None]:
         """The columns of ``predict_to``, some rows after the others."""
-        head = self._head()
-        uncertainty_of = head.uncertainty_of(self.fitted_.links) if uncertainty else None
-
-        def columns(parts: Parts) -> dict[str, np.ndarray]:
-            each = zip(self.classes_, head.probabilities(parts).T, strict=True)
-            said = {"prediction": self._named(head.decision(parts))} | {f"probability_{label}": p for label, p in each}
-            return said | (uncertainty_of(parts) if uncertainty_of else {})
-
-        yield from self._predicted(X, columns)
 
     @lazy_on_dask
     def sample_latent(self, X: Any, n: int = 1, random_state: Any = None) -> np.ndarray:
@@ -186,20 +134,7 @@ class PredictingClassifier(ClassifierMixin, BaseEstimator):
         At most 5,000 rows, since their joint covariance is factored. Of a committee, each draw takes one member.
         """
         f, _ = self._samples(X, n, random_state)
-        return f[..., 0] if len(self.classes_) == 2 else f
-
-    @lazy_on_dask
-    def sample_proba(self, X: Any, n: int = 1, random_state: Any = None) -> np.ndarray:
-        """Joint posterior samples of the class probabilities at some rows, of shape (n, n_rows, n_classes).
-
-        Each is what a known f would mean: ``sample_latent`` through the link. At most 5,000 rows.
-        """
-        f, members = self._samples(X, n, random_state)
-        found = np.empty((*f.shape[:2], len(self.classes_)))
-        for number, link in enumerate(self.fitted_.links):
-            mine = f[members == number].reshape(-1, f.shape[-1])
-            found[members == number] = link.probabilities(mine, np.zeros(mine.shape)).reshape(-1, *found.shape[1:])
-        return found
+        return f[..., 0] if f.shape[-1] == 1 else f
 
     def _samples(self, X: Any, n: int, random_state: Any) -> tuple[np.ndarray, np.ndarray]:
         """Draws of f, of shape (n, n_rows, n_functions), and the numbers of the members that they come from."""
@@ -213,13 +148,6 @@ class PredictingClassifier(ClassifierMixin, BaseEstimator):
         with one_blas_thread():
             members = drawn_members(self.fitted_.views.shares, n, rng)
             return joint_samples(self.fitted_.members, rows, members, rng), members
-
-
-def class_head(fitted: Fitted) -> ClassHead:
-    """The head of a model that predicts classes."""
-    if not isinstance(fitted.head, ClassHead):
-        raise TypeError(f"{type(fitted.head).__name__} does not predict classes")
-    return fitted.head
 
 
 def jobs(n_jobs: int | None) -> int:

@@ -1,32 +1,30 @@
-"""Estimators: what the kernel and the linear model share: ``fit`` and ``partial_fit`` validate, call and store.
+"""Estimators: what all share, whatever they predict and from which features: ``fit`` validates, calls and stores.
 
 What is learned is one value, ``fitted_``; scikit-learn's attributes are read from it.
 """
 
 from __future__ import annotations
 
-from abc import ABCMeta, abstractmethod
+from abc import abstractmethod
 from copy import copy
+from functools import partial
 from hashlib import sha256
 from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
-from sklearn.utils.metaestimators import available_if
 
-from bayesvm.core.heads import Binary, ClassHead, OneVsRest
+from bayesvm.core.heads import Head
 from bayesvm.core.likelihoods import noisy
 from bayesvm.core.posterior import Gaussian
-from bayesvm.data.blocks import rounded_sum
 from bayesvm.data.capacity import require_memory
 from bayesvm.estimators._attributes import FittedAttribute
-from bayesvm.estimators._classes import warn_if_costly
-from bayesvm.estimators._inputs import LabelledRows, stream_rows, training_rows
-from bayesvm.estimators._predicting import PredictingClassifier, class_head, jobs
+from bayesvm.estimators._inputs import CheckedRows
+from bayesvm.estimators._predicting import PredictingModel, jobs
 from bayesvm.estimators.held_out import HeldOut
 from bayesvm.estimators.parameters import COMMON, check_parameters, learning_rate
-from bayesvm.estimators.validation import columns_of, require_same_columns, require_whole_labels
+from bayesvm.estimators.validation import columns_of, require_same_columns
 from bayesvm.inference import fitting
 from bayesvm.inference.fitted import Fitted
 from bayesvm.inference.session import Listeners, NoCheckpoint
@@ -40,21 +38,15 @@ from bayesvm.warn import warn_user
 
 NOISE = 1.0  # variance; .3 and 3 are about as good, and all far better than none where rows are many
 BATCH_SIZE = 4096
-STORED = {"n_features_in_", "feature_names_in_", "classes_", "fitted_"}  # all that a fit assigns
 
 
-def _error(fitted: Fitted) -> float:
-    """Share of the rows left out whose class is not the most probable one."""
-    wrong = class_head(fitted).probabilities(fitted.left_out_moments).argmax(axis=1) != fitted.left_out_y
-    return float(np.average(wrong, weights=fitted.left_out_weight))
-
-
-class BaseBayesianSVC(PredictingClassifier, metaclass=ABCMeta):
-    """A classifier that learns by ``inference.fitting``; subclasses say what its features are."""
+class BaseBayesianModel(PredictingModel):
+    """A model that learns by ``inference.fitting``. Subclasses say what is predicted, and from which features."""
 
     _parameter_checks = COMMON
     _feature_map: ClassVar[type]  # of its members
     _kind: ClassVar[str]  # what a saved model is called; a class that does not set it itself cannot be saved
+    _seen: ClassVar[tuple[str, ...]] = ("n_features_in_", "feature_names_in_")  # what a fit assigns beside ``fitted_``
 
     elbo_ = FittedAttribute(lambda fitted: fitted.training.elbo)
     elbo_trace_ = FittedAttribute(lambda fitted: np.array(fitted.training.trace))
@@ -65,17 +57,28 @@ class BaseBayesianSVC(PredictingClassifier, metaclass=ABCMeta):
     noise_ = FittedAttribute(lambda fitted: fitted.likelihood.noise)
     scale_ = FittedAttribute(lambda fitted: fitted.scale, may_be_none=True)
     n_samples_ = FittedAttribute(lambda fitted: fitted.n_samples)
-    loo_proba_ = FittedAttribute(lambda fitted: class_head(fitted).probabilities(fitted.left_out_moments))
     loo_indices_ = FittedAttribute(lambda fitted: fitted.left_out_rows)
-    loo_error_ = FittedAttribute(_error)
     loo_log_loss_ = FittedAttribute(lambda fitted: fitted.left_out_loss)
-    calibration_scale_ = FittedAttribute(lambda fitted: _parameter(fitted, "scale"))
-    calibration_bias_ = FittedAttribute(lambda fitted: _parameter(fitted, "bias"))
-    calibration_share_ = FittedAttribute(lambda fitted: getattr(fitted.link, "share", None))
 
     @abstractmethod
     def _model(self, n_features: int) -> Any:
         """What to learn from tables with so many columns: an ``inference.fitting.FeatureModel``."""
+
+    @abstractmethod
+    def _training_rows(self, outline: Any, X: Any, y: Any, sample_weight: Any) -> CheckedRows:
+        """What ``fit`` was given, checked; what the data say of ``_seen`` is assigned to the outline, a copy."""
+
+    @abstractmethod
+    def _new_head(self, rows: Any) -> Head:
+        """What is predicted, as the rows of a first fit show it."""
+
+    @abstractmethod
+    def _encoded(self, outline: Any, y: Any, name: str) -> np.ndarray:
+        """The y of rows that are not learned from, as numbers that the head knows; ``name`` is for messages."""
+
+    def _labels(self, outline: Any) -> np.ndarray | None:
+        """Those of the outcomes, if what is predicted has some."""
+        return getattr(outline, "classes_", None)
 
     def fit(
         self,
@@ -88,7 +91,7 @@ class BaseBayesianSVC(PredictingClassifier, metaclass=ABCMeta):
         checkpoint_every: float = 30.0,
         held_out: Any = None,
     ) -> Any:
-        """Fit to rows ``X`` and labels ``y``.
+        """Fit to rows ``X`` and what is to be predicted of them, ``y``.
 
         Inside ``with bayesvm.stop_on_interrupt():`` Ctrl-C ends the fit early with a usable model, and
         ``interrupted_`` is true. After an error the estimator is what it was before the call.
@@ -96,8 +99,9 @@ class BaseBayesianSVC(PredictingClassifier, metaclass=ABCMeta):
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_rows, n_features), or a Dask array or data frame
-            Or a table of ``open_table``, which has labels and weights in it.
-        y : array-like of shape (n_rows,), two or more classes of any type
+            Or a table of ``open_table``, which has y and weights in it.
+        y : array-like of shape (n_rows,)
+            Of a classifier, two or more classes of any type; of a regressor, numbers.
         sample_weight : array-like of shape (n_rows,), optional
             For a given kernel and link, a weight of 2 counts as the row given twice, a weight of 0 as the row left
             out. Tuning and calibration leave a row out with all its weight.
@@ -118,43 +122,31 @@ class BaseBayesianSVC(PredictingClassifier, metaclass=ABCMeta):
         with progress_display(self.verbose) as display:
             display.phase("reading labels")
             outline = copy(self)  # scikit-learn's validation writes to what it is given
-            rows = training_rows(outline, X, y, sample_weight)
-            start = self.fitted_ if self.warm_start and self._can_continue(rows.classes) else None
+            rows = self._training_rows(outline, X, y, sample_weight)
+            start = self.fitted_ if self.warm_start and self._can_continue(outline) else None
             if start is not None:
                 require_same_columns(columns_of(self), outline)
-            warn_if_costly(rows.classes, rows.n_rows)
             settings, model = self._settings(outline), self._model(rows.n_features)
             self._require_memory(rows, model, settings)
             if isinstance(kept, CheckpointFile):
                 data = rows.fingerprint() | _digest(start)
-                kept.belongs_to(identity(self, rows.classes, columns_of(outline), data))
-            head = _head(rows) if start is None else start.head
-            listeners = Listeners(display, callback, HeldOut.of(outline, held_out, rows.classes))
+                kept.belongs_to(identity(self, self._labels(outline), columns_of(outline), data))
+            head = self._new_head(rows) if start is None else start.head
+            listeners = Listeners(display, callback, HeldOut.of(outline, held_out, partial(self._encoded, outline)))
             fitted = fitting.fit(settings, model, head, rows, listeners, kept, start)
-        self._store(outline, rows.classes, fitted)
+        self._store(outline, fitted)
         self._warn_if_unfinished(fitted)
         return self
 
-    @available_if(lambda self: getattr(self, "covariance", "full") == "full")
-    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Any:
-        """Learn from one more part of a stream.
-
-        The first call (if there was no ``fit``) needs ``classes``, all labels that will come; it sets scaling, kernel
-        and inducing points, which stay as they are. Each part's sites are added to the posterior so far, for good;
-        the link is fitted again to leave-one-out marginals remembered from all parts (at most 20,000). Of a committee,
-        every member learns, and the weights stay.
-        """
-        check_parameters(self, self._parameter_checks)
+    def _learn_more(self, outline: Any, rows: CheckedRows) -> Any:
+        """``partial_fit`` of checked rows."""
         start = getattr(self, "fitted_", None)
-        outline = copy(self)
-        outline.classes_ = self._stream_classes(classes, first=start is None)
-        rows = stream_rows(outline, X, y, sample_weight, first=start is None)
         settings, model = self._settings(outline), self._model(rows.n_features)
         self._require_memory(rows, model, settings)
-        head = _head(rows) if start is None else start.head
+        head = self._new_head(rows) if start is None else start.head
         with progress_display(self.verbose) as display:
             fitted = fitting.update(settings, model, head, rows, Listeners(display), start)
-        self._store(outline, outline.classes_, fitted)
+        self._store(outline, fitted)
         return self
 
     def _checkpoint(self, path: Any, every: float) -> CheckpointFile | NoCheckpoint:
@@ -164,19 +156,6 @@ class BaseBayesianSVC(PredictingClassifier, metaclass=ABCMeta):
         kernel = getattr(self, "kernel", None)
         require_storable(kernel)  # now, not after tuning
         return CheckpointFile.open(path, every, classes_of(kernel))
-
-    def _stream_classes(self, classes: Any, *, first: bool) -> np.ndarray:
-        if first and classes is None:
-            raise ValueError("the first call of partial_fit needs `classes`, all labels that will come")
-        require_whole_labels(classes, "classes")
-        if not first:
-            if classes is not None and not np.array_equal(np.unique(classes), self.classes_):
-                raise ValueError(f"`classes` differs from the first call's {self.classes_.tolist()}")
-            return self.classes_
-        found = np.unique(classes)
-        if len(found) < 2:
-            raise ValueError(f"`classes` must hold at least two labels, got {found.tolist()}")
-        return found
 
     def _settings(self, outline: Any) -> Settings:
         usual = NOISE if self.tune in {"auto", "loo"} else 0.0  # the paper's bound has none (D22)
@@ -204,25 +183,23 @@ class BaseBayesianSVC(PredictingClassifier, metaclass=ABCMeta):
         """Whether there are local models; ``"auto"``: where they pay."""
         return False
 
-    def _require_memory(self, rows: LabelledRows, model: Any, settings: Settings) -> None:
+    def _require_memory(self, rows: CheckedRows, model: Any, settings: Settings) -> None:
         require_memory(type(self).__name__, rows.n_features, model.wide_vectors(rows.n_rows, settings))
 
-    def _can_continue(self, classes: np.ndarray) -> bool:
-        """Whether there is an earlier fit of the same classes to start from."""
+    def _can_continue(self, outline: Any) -> bool:
+        """Whether there is an earlier fit to start from, which predicts the same."""
         if not hasattr(self, "fitted_"):
             return False
         functions = [function for member in self.fitted_.members for function in member.functions]
-        full = all(isinstance(function.posterior, Gaussian) for function in functions)
-        return full and list(classes) == list(self.classes_)
+        return all(isinstance(function.posterior, Gaussian) for function in functions)
 
-    def _store(self, outline: Any, classes: np.ndarray, fitted: Fitted) -> None:
-        """Assign what was learned, the names in ``STORED``, and nothing else."""
-        self.n_features_in_ = outline.n_features_in_
-        if hasattr(outline, "feature_names_in_"):
-            self.feature_names_in_ = outline.feature_names_in_
-        elif hasattr(self, "feature_names_in_"):
-            del self.feature_names_in_
-        self.classes_ = classes
+    def _store(self, outline: Any, fitted: Fitted) -> None:
+        """Assign what was learned, ``_seen`` and ``fitted_``, and nothing else."""
+        for name in self._seen:
+            if hasattr(outline, name):
+                setattr(self, name, getattr(outline, name))
+            elif hasattr(self, name):
+                delattr(self, name)
         self.fitted_ = fitted
 
     def save(self, path: Any) -> None:
@@ -240,10 +217,12 @@ class BaseBayesianSVC(PredictingClassifier, metaclass=ABCMeta):
             )
         check_parameters(self, self._parameter_checks)  # or nobody could load it
         for name in vars(self):
-            if name.endswith("_") and not name.startswith("_") and name not in STORED:
+            if name.endswith("_") and not name.startswith("_") and name not in {*self._seen, "fitted_"}:
                 warn_user(f"{name} is not a fitted attribute of {kind} and is not saved")
         names = getattr(self, "feature_names_in_", None)
-        return Model(self._kind, self.get_params(deep=False), self.classes_, self.n_features_in_, names, self.fitted_)
+        return Model(
+            self._kind, self.get_params(deep=False), self._labels(self), self.n_features_in_, names, self.fitted_
+        )
 
     @classmethod
     def from_model(cls, model: Model) -> Any:
@@ -253,7 +232,6 @@ class BaseBayesianSVC(PredictingClassifier, metaclass=ABCMeta):
         if not all(isinstance(member.features, cls._feature_map) for member in model.fitted.members):
             raise ValueError(f"the members of a {cls.__name__} have {cls._feature_map.__name__}")
         estimator.n_features_in_, estimator.fitted_ = model.n_features, model.fitted
-        estimator.classes_ = np.asarray(model.classes)
         if model.feature_names is not None:
             estimator.feature_names_in_ = model.feature_names
         return estimator
@@ -283,13 +261,6 @@ class BaseBayesianSVC(PredictingClassifier, metaclass=ABCMeta):
         return tags
 
 
-def _head(rows: LabelledRows) -> ClassHead:
-    """What is predicted: one function for two classes, one for each of more; with their base rates."""
-    share = rounded_sum(rows.totals) + 0.5
-    rates = tuple((share / share.sum()).tolist())
-    return Binary(rates[1:]) if len(rates) == 2 else OneVsRest(rates)
-
-
 def _digest(start: Fitted | None) -> dict[str, Any]:
     """Tells the model of an earlier fit apart from others."""
     if start is None:
@@ -297,9 +268,3 @@ def _digest(start: Fitted | None) -> dict[str, Any]:
     functions = [function for member in start.members for function in member.functions]
     means = b"".join(function.posterior.mean.tobytes() for function in functions)
     return {"the model it starts from": sha256(means).hexdigest()[:16]}
-
-
-def _parameter(fitted: Fitted, name: str) -> np.ndarray | None:
-    """A parameter of a calibrated link, which plain links do not have."""
-    calibrated = class_head(fitted).is_calibrated(fitted.link)
-    return np.atleast_1d(getattr(fitted.link, name)) if calibrated else None

@@ -1,28 +1,14 @@
-"""Estimators: the kernel model."""
+"""Estimators: the kernel classifier."""
 
 from __future__ import annotations
 
-import copy
 from typing import Any
 
-import numpy as np
-from sklearn.utils import check_array
-
-from bayesvm.core.features import InducingFeatures
-from bayesvm.core.kernels import NAMED, Kernel, LengthScaled, with_broad_component
-from bayesvm.estimators._attributes import FittedAttribute
-from bayesvm.estimators.base import BaseBayesianSVC
-from bayesvm.estimators.effects import column_effects
-from bayesvm.estimators.parameters import COMMON, one_of, whole
-from bayesvm.inference import inducing
-from bayesvm.inference.effects import relevance
-from bayesvm.inference.fitted import Fitted
-from bayesvm.inference.kernel_model import KernelModel
-
-AUTO_KERNELS = ("rbf", "laplacian")  # among which tuning chooses
+from bayesvm.estimators._kernel import KernelEstimator
+from bayesvm.estimators.classification import BaseBayesianSVC
 
 
-class BayesianSVC(BaseBayesianSVC):
+class BayesianSVC(KernelEstimator, BaseBayesianSVC):
     """Bayesian support vector machine with a kernel and inducing points, for two classes or more.
 
     With nothing set it tunes itself: leave-one-out on samples of the rows decides about scaling, kernel, one
@@ -183,22 +169,6 @@ class BayesianSVC(BaseBayesianSVC):
     """
 
     _kind = "BayesianSVC"
-    _feature_map = InducingFeatures
-    _parameter_checks = COMMON | {
-        "n_inducing": whole(1, "auto", None),
-        "max_inducing": whole(1),
-        "scale": one_of("auto", "standard", "common", "quantile", None),
-        "tune": one_of("auto", "loo", "elbo", None),
-        "tune_interval": whole(1),
-        "learn_inducing": one_of(True, False),
-        "local": one_of("auto", True, False),
-    }
-
-    kernel_ = FittedAttribute(lambda fitted: _features(fitted).kernel)
-    inducing_points_ = FittedAttribute(lambda fitted: fitted.first_scaler.inverse(_features(fitted).inducing_points))
-    tuning_report_ = FittedAttribute(lambda fitted: fitted.report)
-    effects_ = FittedAttribute(column_effects, with_names=True)
-    relevance_ = FittedAttribute(relevance)
 
     def __init__(
         self,
@@ -251,60 +221,3 @@ class BayesianSVC(BaseBayesianSVC):
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
-
-    def _model(self, n_features: int) -> KernelModel:
-        wanted: Any = self.kernel
-        names = AUTO_KERNELS if self.tune is not None and isinstance(wanted, str) and wanted == "auto" else (wanted,)
-        kernels = {name if isinstance(name, str) else type(name).__name__: _kernel(name, n_features) for name in names}
-        if isinstance(wanted, str) and self.tune in {"auto", "loo"}:
-            kernels = {
-                name: with_broad_component(kernel, n_features) if isinstance(kernel, LengthScaled) else kernel
-                for name, kernel in kernels.items()
-            }
-        return KernelModel(
-            kernels,
-            self.n_inducing,
-            self.max_inducing,
-            self._inducing(n_features),
-            self.learn_inducing,
-            learn_relevance=isinstance(wanted, str) and wanted != "linear",
-        )
-
-    def _local(self) -> bool | str:
-        tuned = {"auto"} if self.local == "auto" else {"auto", "loo"}
-        if self.local is True and self.tune not in tuned:
-            raise ValueError(
-                f"local=True needs tune='auto' or 'loo', which find the kernel of local models; got {self.tune!r}"
-            )
-        return self.local if self.tune in tuned else False
-
-    def _inducing(self, n_features: int) -> Any:
-        """How points are chosen, or the points themselves."""
-        if isinstance(self.inducing, str):
-            if self.inducing not in inducing.HOW:
-                choices = ", ".join(map(repr, inducing.HOW))
-                raise ValueError(f"inducing must be {choices} or an array of points; got {self.inducing!r}")
-            return self.inducing
-        points = check_array(self.inducing, dtype=np.float64, input_name="inducing")
-        if points.shape[1] != n_features:
-            raise ValueError(f"inducing has {points.shape[1]} columns, but X has {n_features}")
-        _, first = np.unique(points, axis=0, return_index=True)
-        return points[np.sort(first)]  # a point given twice adds nothing but a singular matrix
-
-
-def _kernel(wanted: Any, n_features: int) -> Kernel:
-    """The kernel that a name or an object stands for."""
-    if isinstance(wanted, Kernel):
-        return copy.deepcopy(wanted)
-    if not isinstance(wanted, str) or wanted not in NAMED:
-        raise ValueError(
-            f"kernel must be one of {', '.join(map(repr, NAMED))} or a kernel of bayesvm.kernels; got {wanted!r}"
-        )
-    return NAMED[wanted](n_features)
-
-
-def _features(fitted: Fitted) -> InducingFeatures:
-    features = fitted.member.features
-    if not isinstance(features, InducingFeatures):
-        raise TypeError("this model has no inducing points")
-    return features

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, TypeVar
 
-from bayesvm.estimators.base import BaseBayesianSVC
+from bayesvm.estimators.base import BaseBayesianModel
 from bayesvm.estimators.classifier import BayesianSVC
 from bayesvm.estimators.linear import BayesianLinearSVC
 from bayesvm.persistence import building
@@ -15,7 +15,7 @@ from bayesvm.storage.models import read_model
 
 Made = TypeVar("Made")
 
-ESTIMATORS: dict[str, type[BaseBayesianSVC]] = {cls.__name__: cls for cls in (BayesianSVC, BayesianLinearSVC)}
+ESTIMATORS: dict[str, type[BaseBayesianModel]] = {cls.__name__: cls for cls in (BayesianSVC, BayesianLinearSVC)}
 
 
 def load(path: str | Path, trusted: Iterable[Any] = ()) -> Any:

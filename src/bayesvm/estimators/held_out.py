@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,7 +14,6 @@ from bayesvm.core.latent import Block
 from bayesvm.core.workspace import Workspace
 from bayesvm.data.scaling import Scaler
 from bayesvm.data.tables import Table
-from bayesvm.estimators.labels import codes_of
 from bayesvm.estimators.tables import table_to_predict
 from bayesvm.estimators.validation import prediction_rows, require_whole_labels
 from bayesvm.inference.calibrating import fitted_link, mean_loss
@@ -27,17 +27,17 @@ SHARE = 0.05  # of the time, which judging may take
 
 @dataclass
 class HeldOut:
-    """Some rows and the numbers of their classes; when they were judged last, and how long that took."""
+    """Some rows and their y as the head has it; when they were judged last, and how long that took."""
 
     X: Any
-    codes: np.ndarray
+    y: np.ndarray
     weight: np.ndarray
     link: str
     last: float = -np.inf
     took: float = 0.0
 
     @classmethod
-    def of(cls, estimator: Any, given: Any, classes: np.ndarray) -> HeldOut | None:
+    def of(cls, estimator: Any, given: Any, encoded: Callable[[Any, str], np.ndarray]) -> HeldOut | None:
         """Some of the rows that were given, as ``(X, y)`` or as a table, in random order."""
         if given is None:
             return None
@@ -56,18 +56,13 @@ class HeldOut:
                 raise ValueError(f"held_out has {X.shape[0]} rows, but {len(y)} labels")
             rows = _chosen(len(y), X.shape[1])
             X, y = X[rows], y[rows]
-        unknown = ~np.isin(y, classes)
-        if unknown.any():
-            raise ValueError(
-                f"held_out has the label {y[unknown].tolist()[0]!r}, which no row to learn from has; they have "
-                f"{classes.tolist()}"
-            )
-        return cls(X, codes_of(classes, y), np.ones(len(y)) if weight is None else weight, estimator.link)
+        y = encoded(y, "held_out")
+        return cls(X, y, np.ones(len(y)) if weight is None else weight, estimator.link)
 
     def reported_to(self, callback: Callback, problem: Problem, scaler: Scaler) -> Callback:
         """A callback that is notified of their log loss, too, as long as it takes a small part of the time."""
         X = self.X.toarray() if hasattr(self.X, "toarray") else self.X
-        rows = Block(scaler(X), self.codes, self.weight)
+        rows = Block(scaler(X), self.y, self.weight)
 
         def report(progress: Progress) -> None:
             began = time.monotonic()

@@ -10,7 +10,7 @@ from bayesvm.core.features import LinearFeatures
 from bayesvm.core.posterior import DiagonalGaussian, Gaussian
 from bayesvm.data.scaling import ColumnScaler
 from bayesvm.estimators._attributes import FittedAttribute
-from bayesvm.estimators.base import BaseBayesianSVC
+from bayesvm.estimators.classification import BaseBayesianSVC
 from bayesvm.estimators.parameters import COMMON, one_of, whole
 from bayesvm.inference.fitted import Fitted
 from bayesvm.inference.linear_model import LinearModel

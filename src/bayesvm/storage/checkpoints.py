@@ -217,7 +217,7 @@ class LeafMemory(NoLeafMemory):
         self.checkpoint.keep(self.name, lambda: list(self.states), now=now)
 
 
-def identity(estimator: Any, classes: np.ndarray, columns: Any, data: dict[str, Any]) -> dict[str, Any]:
+def identity(estimator: Any, classes: np.ndarray | None, columns: Any, data: dict[str, Any]) -> dict[str, Any]:
     """What must be the same for a fit to resume: parameters, classes, and what tells the data apart from others."""
     free = ANY_VALUE | ({"max_iter"} if estimator.inference == "batch" else set())  # elsewhere it divides the phases
     with np.printoptions(threshold=sys.maxsize, floatmode="unique"):
@@ -229,7 +229,7 @@ def identity(estimator: Any, classes: np.ndarray, columns: Any, data: dict[str, 
     return parameters | {
         "the estimator": type(estimator).__name__,
         "the version of bayesvm": version("bayesvm"),
-        "the classes": repr(classes.tolist()),
+        "the classes": None if classes is None else repr(classes.tolist()),
         "the names of the columns": repr(list(columns)) if isinstance(columns, tuple) else None,
         **data,
     }

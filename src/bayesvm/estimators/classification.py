@@ -1,0 +1,198 @@
+"""Estimators: what the kernel and the linear classifier share: labels, probabilities, and weights of classes."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from copy import copy
+from typing import Any
+
+import numpy as np
+from scipy.special import log_ndtr, log_softmax
+from sklearn.base import ClassifierMixin
+from sklearn.metrics import accuracy_score
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
+
+from bayesvm.core.heads import Binary, ClassHead, OneVsRest
+from bayesvm.data.blocks import rounded_sum
+from bayesvm.estimators._attributes import FittedAttribute
+from bayesvm.estimators._classes import warn_if_costly
+from bayesvm.estimators._dask import lazy_on_dask
+from bayesvm.estimators._inputs import LabelledRows, stream_rows, training_rows
+from bayesvm.estimators._predicting import Parts
+from bayesvm.estimators.base import BaseBayesianModel
+from bayesvm.estimators.labels import codes_of
+from bayesvm.estimators.parameters import check_parameters
+from bayesvm.estimators.validation import require_whole_labels
+from bayesvm.inference.fitted import Fitted
+from bayesvm.storage.models import Model
+
+
+def class_head(fitted: Fitted) -> ClassHead:
+    """The head of a model that predicts classes."""
+    if not isinstance(fitted.head, ClassHead):
+        raise TypeError(f"{type(fitted.head).__name__} does not predict classes")
+    return fitted.head
+
+
+def _error(fitted: Fitted) -> float:
+    """Share of the rows left out whose class is not the most probable one."""
+    wrong = class_head(fitted).probabilities(fitted.left_out_moments).argmax(axis=1) != fitted.left_out_y
+    return float(np.average(wrong, weights=fitted.left_out_weight))
+
+
+class BaseBayesianSVC(ClassifierMixin, BaseBayesianModel):
+    """A classifier; subclasses say what its features are."""
+
+    _seen = ("n_features_in_", "feature_names_in_", "classes_")
+
+    classes_: np.ndarray
+
+    loo_proba_ = FittedAttribute(lambda fitted: class_head(fitted).probabilities(fitted.left_out_moments))
+    loo_error_ = FittedAttribute(_error)
+    calibration_scale_ = FittedAttribute(lambda fitted: _parameter(fitted, "scale"))
+    calibration_bias_ = FittedAttribute(lambda fitted: _parameter(fitted, "bias"))
+    calibration_share_ = FittedAttribute(lambda fitted: getattr(fitted.link, "share", None))
+
+    @available_if(lambda self: getattr(self, "covariance", "full") == "full")
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Any:
+        """Learn from one more part of a stream.
+
+        The first call (if there was no ``fit``) needs ``classes``, all labels that will come; it sets scaling, kernel
+        and inducing points, which stay as they are. Each part's sites are added to the posterior so far, for good;
+        the link is fitted again to leave-one-out marginals remembered from all parts (at most 20,000). Of a committee,
+        every member learns, and the weights stay.
+        """
+        check_parameters(self, self._parameter_checks)
+        first = not hasattr(self, "fitted_")
+        outline = copy(self)
+        outline.classes_ = self._stream_classes(classes, first=first)
+        return self._learn_more(outline, stream_rows(outline, X, y, sample_weight, first=first))
+
+    def _stream_classes(self, classes: Any, *, first: bool) -> np.ndarray:
+        if first and classes is None:
+            raise ValueError("the first call of partial_fit needs `classes`, all labels that will come")
+        require_whole_labels(classes, "classes")
+        if not first:
+            if classes is not None and not np.array_equal(np.unique(classes), self.classes_):
+                raise ValueError(f"`classes` differs from the first call's {self.classes_.tolist()}")
+            return self.classes_
+        found = np.unique(classes)
+        if len(found) < 2:
+            raise ValueError(f"`classes` must hold at least two labels, got {found.tolist()}")
+        return found
+
+    def _training_rows(self, outline: Any, X: Any, y: Any, sample_weight: Any) -> LabelledRows:
+        rows = training_rows(outline, X, y, sample_weight)
+        outline.classes_ = rows.classes
+        warn_if_costly(rows.classes, rows.n_rows)
+        return rows
+
+    def _new_head(self, rows: LabelledRows) -> ClassHead:
+        """One function for two classes, one for each of more; with their base rates."""
+        share = rounded_sum(rows.totals) + 0.5
+        rates = tuple((share / share.sum()).tolist())
+        return Binary(rates[1:]) if len(rates) == 2 else OneVsRest(rates)
+
+    def _can_continue(self, outline: Any) -> bool:
+        return super()._can_continue(outline) and list(outline.classes_) == list(self.classes_)
+
+    def _encoded(self, outline: Any, y: Any, name: str) -> np.ndarray:
+        require_whole_labels(y, name)
+        y = np.asarray(y)
+        unknown = ~np.isin(y, outline.classes_)
+        if unknown.any():
+            raise ValueError(
+                f"{name} has the label {y[unknown].tolist()[0]!r}, which no row to learn from has; they have "
+                f"{outline.classes_.tolist()}"
+            )
+        return codes_of(outline.classes_, y)
+
+    @classmethod
+    def from_model(cls, model: Model) -> Any:
+        """The estimator that ``as_model`` was called on."""
+        estimator = super().from_model(model)
+        estimator.classes_ = np.asarray(model.classes)
+        return estimator
+
+    def _head(self) -> ClassHead:
+        """What turns moments of f into probabilities."""
+        check_is_fitted(self)
+        return class_head(self.fitted_)
+
+    @lazy_on_dask
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Ordered like the probabilities: the probit of P(second class); with more classes their logits, in columns."""
+        return np.concatenate(list(self._predicted(X, self._head().decision)))
+
+    @lazy_on_dask
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Probabilities of the classes, columns in the order of ``classes_``; of a committee, their weighted mean."""
+        return np.concatenate(list(self._predicted(X, self._head().probabilities)))
+
+    @lazy_on_dask
+    def predict_log_proba(self, X: Any) -> np.ndarray:
+        """Logarithms of the probabilities, accurate where those round to zero or one."""
+        z = self.decision_function(X)
+        return np.column_stack([log_ndtr(-z), log_ndtr(z)]) if z.ndim == 1 else log_softmax(z, axis=1)
+
+    @lazy_on_dask
+    def predict(self, X: Any) -> np.ndarray:
+        """The most probable class of each row."""
+        head = self._head()
+        return np.concatenate(list(self._predicted(X, lambda parts: self._named(head.decision(parts)))))
+
+    def _named(self, z: np.ndarray) -> np.ndarray:
+        return self.classes_[(z > 0).astype(int) if z.ndim == 1 else z.argmax(axis=1)]
+
+    @lazy_on_dask
+    def predict_uncertainty(self, X: Any) -> dict[str, np.ndarray]:
+        """How uncertain each prediction is, and why.
+
+        Returns
+        -------
+        dict of arrays of shape (n_rows,)
+            ``total``: entropy of the class probabilities, in nats. ``aleatoric``: the entropy expected if f were known;
+            more data would not remove it. ``epistemic``: the difference; more data would. The disagreement of a
+            committee's members is epistemic. With two classes also ``lower`` and ``upper``: a 95 % credible interval
+            for the probability of the second class.
+        """
+        head = self._head()
+        parts = list(self._predicted(X, head.uncertainty_of(self.fitted_.links)))
+        return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """Share of the rows, or of their weight, whose class is predicted; a table has its labels in it."""
+        y, predicted, sample_weight = self._judged(X, y, sample_weight)
+        return accuracy_score(y, predicted, sample_weight=sample_weight)
+
+    def predictions(self, X: Any, *, uncertainty: bool = True) -> Generator[dict[str, np.ndarray], None, None]:
+        """The columns of ``predict_to``, some rows after the others."""
+        head = self._head()
+        uncertainty_of = head.uncertainty_of(self.fitted_.links) if uncertainty else None
+
+        def columns(parts: Parts) -> dict[str, np.ndarray]:
+            each = zip(self.classes_, head.probabilities(parts).T, strict=True)
+            said = {"prediction": self._named(head.decision(parts))} | {f"probability_{label}": p for label, p in each}
+            return said | (uncertainty_of(parts) if uncertainty_of else {})
+
+        yield from self._predicted(X, columns)
+
+    @lazy_on_dask
+    def sample_proba(self, X: Any, n: int = 1, random_state: Any = None) -> np.ndarray:
+        """Joint posterior samples of the class probabilities at some rows, of shape (n, n_rows, n_classes).
+
+        Each is what a known f would mean: ``sample_latent`` through the link. At most 5,000 rows.
+        """
+        f, members = self._samples(X, n, random_state)
+        found = np.empty((*f.shape[:2], len(self.classes_)))
+        for number, link in enumerate(self.fitted_.links):
+            mine = f[members == number].reshape(-1, f.shape[-1])
+            found[members == number] = link.probabilities(mine, np.zeros(mine.shape)).reshape(-1, *found.shape[1:])
+        return found
+
+
+def _parameter(fitted: Fitted, name: str) -> np.ndarray | None:
+    """A parameter of a calibrated link, which plain links do not have."""
+    calibrated = class_head(fitted).is_calibrated(fitted.link)
+    return np.atleast_1d(getattr(fitted.link, name)) if calibrated else None
