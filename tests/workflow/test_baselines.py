@@ -1,5 +1,7 @@
 """What a card says of the data: a profile of the columns, and simple classifiers on the same rows."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from sklearn.ensemble import HistGradientBoostingClassifier
@@ -150,3 +152,13 @@ def test_folds_are_pooled():
     assert found["log_loss_difference"][0] == pytest.approx(np.mean(losses) - np.log(2))
     parts[0] = (parts[0][0], Batch(X[:1], np.array(["never"]), None))
     assert baselines.baselines(parts, ours, 0) is None
+
+
+def test_dates_have_a_histogram():
+    days = np.datetime64("2020-01-01") + np.arange(100)
+    found = profile(SimpleNamespace(decoded=lambda _: {"day": [*days.astype(str).tolist(), None]}), np.empty((0, 1)))
+    (column,) = found
+    assert (column["kind"], column["distinct"]) == ("date", 100)
+    assert column["quantiles"] == ["2020-01-01", "2020-01-25", "2020-02-19", "2020-03-15", "2020-04-08"]
+    assert sum(column["counts"]) == 100
+    assert column["missing"] == pytest.approx(1 / 101)

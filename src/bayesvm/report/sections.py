@@ -124,10 +124,15 @@ def profile(model: TableModel, judged: Judged) -> dict[str, Any]:
     }
 
 
+def _rounded(value: float | str) -> str:
+    """A number with four digits; a date as it is."""
+    return value if isinstance(value, str) else formatting.cell(float(f"{value:.4g}"))
+
+
 def _summary(column: dict[str, Any]) -> str:
     """What the values of a column are, in a few words."""
-    if column["kind"] == "number" and "quantiles" in column:
-        low, _, median, _, high = (formatting.cell(float(f"{value:.4g}")) for value in column["quantiles"])
+    if column["kind"] in {"number", "date"} and "quantiles" in column:
+        low, _, median, _, high = map(_rounded, column["quantiles"])
         return f"median {median}, 98 % from {low} to {high}"
     n_rows = sum(column["counts"])
     shares = [

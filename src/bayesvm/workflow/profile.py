@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from typing import Any
 
@@ -16,12 +17,13 @@ MOST_COLUMNS = 200
 MOST_CATEGORIES = 12  # with a bar of their own; the others get one together
 N_BINS = 16
 OTHERS = "(others)"
+DATE = re.compile(r"\d{4}-\d\d-\d\d")  # as recipes decode dates
 
 
 def profile(recipe: Recipe, X: npt.NDArray[Any]) -> list[dict[str, Any]]:
     """Of each column, from some rows of features: its kind, how many values are missing, and a histogram.
 
-    ``missing`` is a share. Numbers have ``quantiles``: 1 %, quartiles and 99 %, since the ends would be single rows.
+    ``missing`` is a share, ``kind`` one of number, 0 or 1, date and category. Numbers and dates have ``quantiles``: 1 %, quartiles and 99 %, since the ends would be single rows.
     Their ``counts`` are of equal bins from ``low`` to ``high``, where the outer ones hold what is farther out. Few
     distinct numbers, and categories, have ``counts`` by ``names``, in order or the most frequent first.
     """
@@ -35,6 +37,8 @@ def _column(name: str, values: list[Any]) -> dict[str, Any]:
     if all(isinstance(value, int | float) for value in present):
         return found | _numbers(np.array(present, np.float64))
     counts = Counter(map(str, present)).most_common()
+    if len(counts) > MOST_CATEGORIES and all(DATE.match(text) for text, _ in counts):
+        return found | _dates(np.array(present, "datetime64[s]"))
     return found | {"kind": "category", "distinct": len(counts)} | _named(counts)
 
 
@@ -46,6 +50,13 @@ def _named(counts: list[tuple[str, int]]) -> dict[str, Any]:
     shown, others = counts[:MOST_CATEGORIES], sum(count for _, count in counts[MOST_CATEGORIES:])
     shown = [*shown, (OTHERS, others)] if others else shown
     return {"names": [name for name, _ in shown], "counts": [count for _, count in shown]}
+
+
+def _dates(present: npt.NDArray[np.datetime64]) -> dict[str, Any]:
+    """As numbers, but with dates for quantiles."""
+    found = _numbers(present.astype(np.float64))
+    days = np.array(found["quantiles"]).astype("datetime64[s]").astype("datetime64[D]")
+    return found | {"kind": "date", "quantiles": days.astype(str).tolist()}
 
 
 def _numbers(present: npt.NDArray[np.float64]) -> dict[str, Any]:
