@@ -1,4 +1,4 @@
-"""Core: rows that belong together, left out together (D24), and the derivative of their loss (D31).
+"""Core: rows that belong together, left out together (D24), and the derivative of their loss (D34).
 
 Groups are removed side by side: those of similar size make a *batch*, padded with rows that say nothing.
 """
@@ -64,7 +64,7 @@ class Removed(NamedTuple):
 
 
 def removed(positions: Positions, B: Array, centred: Array, w: Array, gamma: Array) -> Removed:
-    """``B₋ = (I - TW)^-1 B``, ``t₋ = diag(B₋ Bᵀ)``, ``m₋ - c = m - c + B₋ Bᵀ (W (m - c) - γ)`` (D24).
+    """``B₋ = (I - TW)^-1 B``, ``t₋ = diag(B₋ Bᵀ)``, ``m₋ - c = (I + B₋ Bᵀ W) (m - c - Tγ)`` (D24).
 
     ``T = B Bᵀ``. Arrays have an axis for groups and one for their rows. Of ``(I - TW)^-1 B = B (I - BᵀWB)^-1`` the side is taken
     whose matrix is smaller.
@@ -77,8 +77,15 @@ def removed(positions: Positions, B: Array, centred: Array, w: Array, gamma: Arr
     else:
         # I + T W^½ (I - W^½TW^½)^-1 W^½, times B
         spread = B + (B @ transposed) @ (_inverse_of_rest(scaled @ transposed) @ scaled)
-    moved = np.einsum("nij,nj->ni", spread, np.einsum("nij,ni->nj", B, w * centred - gamma))
-    return Removed(positions, centred + moved, np.maximum(np.einsum("nij,nij->ni", spread, B), 0.0), spread)
+    alone = centred - _times(B, gamma)
+    return Removed(
+        positions, alone + _times(spread, w * alone, B), np.maximum(np.einsum("nij,nij->ni", spread, B), 0.0), spread
+    )
+
+
+def _times(left: Array, values: Array, right: Array | None = None) -> Array:
+    """``left rightᵀ values`` for each group; ``right`` is ``left`` unless given."""
+    return np.asarray(np.einsum("nij,nj->ni", left, np.einsum("nij,ni->nj", left if right is None else right, values)))
 
 
 def _inverse_of_rest(taken: Array) -> Array:
@@ -130,7 +137,7 @@ def group_loss_gradient(
     functions: Sequence[LatentFunction],
     link: FittedLink,
 ) -> Iterator[FeatureGradient]:
-    """The derivative of the loss of groups left out by the features, block by block (D31).
+    """The derivative of the loss of groups left out by the features, block by block (D34).
 
     As in D17 the link and the sites are held, and q follows the features.
     """
@@ -161,7 +168,7 @@ def group_loss_gradient(
 def _pulled(
     batch: Removed, phi: Array, function: LatentFunction, centred: Array, *given: Array
 ) -> tuple[Array, Response]:
-    """``phī`` of the rows of a batch, and how its loss changes with h and P of the whole function (D31)."""
+    """``phī`` of the rows of a batch, and how its loss changes with h and P of the whole function (D34)."""
     q, positions = full(function), batch.positions
     Phi = _with_nothing(phi)[positions]
     u, m_bar, t_bar, w, gamma = (_with_nothing(part)[positions] for part in (centred, *given))

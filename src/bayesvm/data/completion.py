@@ -1,4 +1,4 @@
-"""Data: missing values, completed from the other columns of their row by a Gaussian copula (D31).
+"""Data: missing values, completed from the other columns of their row by a Gaussian copula (D33).
 
 Every column is mapped to normal scores; the scores of a row are normal with a covariance of few factors, learned by EM
 from rows that may have missing values themselves. Training sees the conditional mean of what is missing. What is not
@@ -108,13 +108,13 @@ class Completion:
         return filled
 
     def _conditional(self, X: npt.NDArray[Any]) -> tuple[Array, npt.NDArray[np.bool_], Array, Array]:
-        """The rows, what of them is there, and mean and covariance of their factors given that (D31)."""
+        """The rows, what of them is there, and mean and covariance of their factors given that (D33)."""
         part = np.asarray(X, np.float64)
         there = ~np.isnan(part)
         return part, there, *_factors(np.where(there, self._scores(part), 0.0), there, self.loadings, self.noise)
 
     def _with_factors(self, scores: Array, there: npt.NDArray[np.bool_]) -> Completion:
-        """EM for a factor model whose rows have missing values (D31); ``scores`` are zero where one is missing."""
+        """EM for a factor model whose rows have missing values (D33); ``scores`` are zero where one is missing."""
         n_features = scores.shape[1]
         q = min(n_features, MOST_FACTORS)
         present = there.astype(np.float64)
@@ -147,7 +147,7 @@ def incomplete(X: npt.NDArray[Any]) -> npt.NDArray[np.intp]:
 
 
 def spread(completion: Completion, X: npt.NDArray[Any], means: Callable[[Array], Sequence[Array]]) -> list[Array]:
-    """How far the ``means`` of f at these rows vary with what is missing: variances over the draws (D31)."""
+    """How far the ``means`` of f at these rows vary with what is missing: variances over the draws (D33)."""
     parts = []
     for some in _parts(np.arange(len(X))):
         drawn = zip(*(means(draw) for draw in completion.draws(X[some])), strict=True)
@@ -156,10 +156,10 @@ def spread(completion: Completion, X: npt.NDArray[Any], means: Callable[[Array],
 
 
 def _factors(scores: Array, there: npt.NDArray[np.bool_], loadings: Array, noise: Array) -> tuple[Array, Array]:
-    """``(I + Λᵀ Ψ⁻¹ Λ)⁻¹`` over the columns that are there, and the mean of the factors (D31)."""
+    """``(I + Λᵀ Ψ⁻¹ Λ)⁻¹`` over the columns that are there, and the mean of the factors (D33)."""
     n_features, q = loadings.shape
     products = (loadings[:, :, None] * loadings[:, None, :]).reshape(n_features, q * q)
-    precision = ((there / noise) @ products).reshape(-1, q, q) + np.eye(q)
+    precision = ((there / noise) @ products).reshape(len(scores), q, q) + np.eye(q)
     covariance = np.linalg.inv(precision)
     return np.einsum("nqr,nr->nq", covariance, (scores / noise) @ loadings), covariance
 
