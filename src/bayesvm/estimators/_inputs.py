@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 
 from bayesvm.core.latent import Block
+from bayesvm.core.linalg import Array
 from bayesvm.data.blocks import RowNumbers, checksum, rows_to_hold, taken
 from bayesvm.data.dask_rows import is_dask
 from bayesvm.data.memory import MemorySource
@@ -16,6 +18,7 @@ from bayesvm.data.tables import Table
 from bayesvm.data.workers import Workers
 from bayesvm.estimators._classes import encoder_for, require_few_classes, weighting_encoder
 from bayesvm.estimators._dask import dask_rows
+from bayesvm.estimators.completing import MissingValues, completed
 from bayesvm.estimators.labels import LabelCounts
 from bayesvm.estimators.tables import table_rows
 from bayesvm.estimators.validation import row_weights, training_data
@@ -53,6 +56,7 @@ class ArrayRows:
     totals: np.ndarray
     kept: np.ndarray | None = None  # of the rows given; all of them unless some have weight zero
     groups: RowNumbers | None = None
+    missing: MissingValues | None = None
 
     @classmethod
     def of(cls, rows: Block, classes: np.ndarray, totals: np.ndarray) -> ArrayRows:
@@ -77,6 +81,9 @@ class ArrayRows:
     def given(self, numbers: RowNumbers) -> RowNumbers:
         return numbers if self.kept is None else self.kept[numbers]
 
+    def spread(self, numbers: RowNumbers, means: Callable[[Array], Sequence[Array]]) -> list[Array] | None:
+        return None if self.missing is None else self.missing.spread(numbers, means)
+
     def fingerprint(self) -> dict[str, Any]:
         return {
             "the number of rows": self.n_rows,
@@ -98,7 +105,7 @@ def training_rows(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Labelle
     X, y = training_data(estimator, X, y)
     weight = row_weights(sample_weight, X)
     encoder, totals = encoder_for(estimator, LabelCounts.of(y, weight))
-    return ArrayRows.of(Block(X, *encoder(y, weight)), encoder.classes, totals)
+    return completed(estimator, ArrayRows.of(Block(X, *encoder(y, weight)), encoder.classes, totals))
 
 
 def stream_rows(estimator: Any, X: Any, y: Any, sample_weight: Any, *, first: bool) -> LabelledRows:
@@ -119,4 +126,4 @@ def stream_rows(estimator: Any, X: Any, y: Any, sample_weight: Any, *, first: bo
         )
     weight = row_weights(sample_weight, X)
     encoder, totals = weighting_encoder(estimator.class_weight, LabelCounts.of(y, weight, classes))
-    return ArrayRows.of(Block(X, *encoder(y, weight)), classes, totals)
+    return completed(estimator, ArrayRows.of(Block(X, *encoder(y, weight)), classes, totals), first=first)
