@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from bayesvm import kernels
-    from bayesvm.data.tables import open_table
+    from bayesvm.preparation import open_table
     from bayesvm.estimators import BayesianLinearSVC, BayesianSVC, ColumnEffect, stop_on_interrupt
     from bayesvm.export import to_onnx
     from bayesvm.workflow import TableModel, load
@@ -31,7 +31,7 @@ _PACKAGES = {
     "ColumnEffect": "estimators",
     "TableModel": "workflow",
     "load": "workflow",
-    "open_table": "data.tables",
+    "open_table": "preparation",
     "stop_on_interrupt": "estimators",
     "to_onnx": "export",
 }

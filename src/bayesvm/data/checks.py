@@ -49,6 +49,13 @@ def require_targets(missing: npt.NDArray[np.bool_], name: str | None, locate: Lo
         )
 
 
+def left_out_without_target(missing: npt.NDArray[np.bool_], name: str, first: str) -> str:
+    """What to say of rows that have no target and are left out; ``first`` is the place of the first."""
+    n_missing, n_rows = int(missing.sum()), len(missing)
+    rows = "1 row is" if n_missing == 1 else f"{n_missing:,} rows are"
+    return f"{rows} left out of {n_rows:,}, because there is no value in {name} (first: {first})"
+
+
 def require_whole_text(targets: npt.NDArray[Any], name: str | None, locate: Locate) -> None:
     """No text in an array of objects ends in NUL: arrays of text drop that, and would merge it with another text."""
     if targets.dtype.kind != "O":
