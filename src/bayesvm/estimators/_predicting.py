@@ -30,9 +30,11 @@ from bayesvm.data.tables import Table
 from bayesvm.data.tables.writing import writing_table
 from bayesvm.data.workers import Workers
 from bayesvm.estimators._dask import lazy_on_dask
+from bayesvm.estimators.columns import n_features
 from bayesvm.estimators.tables import table_to_predict
 from bayesvm.estimators.validation import new_data
 from bayesvm.inference.fitted import Fitted
+from bayesvm.preparation import Recipe
 
 MOST_JOINT_ROWS = 5_000  # whose joint covariance is factored for sample_latent
 
@@ -46,6 +48,7 @@ class PredictingModel(BaseEstimator, metaclass=ABCMeta):
     n_features_in_: int
     n_jobs: int | None
     fitted_: Fitted
+    recipe_: Recipe | None
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "fitted_")
@@ -62,7 +65,7 @@ class PredictingModel(BaseEstimator, metaclass=ABCMeta):
             return what(parts)
 
         with Workers(jobs(self.n_jobs)) as workers:
-            rows = views.block_rows(block_rows(views.n_weights, self.n_features_in_))
+            rows = views.block_rows(block_rows(views.n_weights, n_features(self)))
             if isinstance(X, Table):
                 yield from map_table(table_to_predict(self, X), work, fitted.scaler, workers, rows)
             else:
@@ -79,6 +82,10 @@ class PredictingModel(BaseEstimator, metaclass=ABCMeta):
         m, v = map(np.concatenate, zip(*self._predicted(X, mixed_moments), strict=True))
         return (m[:, 0], v[:, 0]) if m.shape[1] == 1 else (m, v)
 
+    def features_of(self, X: Any) -> Any:
+        """Rows as the features that the model sees: of a data frame, those that ``recipe_`` makes of its columns."""
+        return new_data(self, X)
+
     @abstractmethod
     def predict(self, X: Any) -> np.ndarray:
         """What is predicted of each row."""
@@ -86,6 +93,7 @@ class PredictingModel(BaseEstimator, metaclass=ABCMeta):
     def _judged(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
         """What was to be predicted, what is predicted, and weights, all in memory; a table has the first and last."""
         if isinstance(X, Table) and y is None:
+            X = X.labelled()
             parts, weights = zip(*X.targets(), strict=True)
             y, sample_weight = np.concatenate(parts), None if weights[0] is None else np.concatenate(weights)
         elif is_dask(X):

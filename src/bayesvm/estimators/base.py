@@ -22,6 +22,7 @@ from bayesvm.data.capacity import require_memory
 from bayesvm.estimators._attributes import FittedAttribute
 from bayesvm.estimators._inputs import CheckedRows
 from bayesvm.estimators._predicting import PredictingModel, jobs
+from bayesvm.estimators.columns import feature_names, input_names, n_features, set_columns
 from bayesvm.estimators.held_out import HeldOut
 from bayesvm.estimators.parameters import COMMON, check_parameters, learning_rate
 from bayesvm.estimators.validation import columns_of, require_same_columns
@@ -46,7 +47,7 @@ class BaseBayesianModel(PredictingModel):
     _parameter_checks = COMMON
     _feature_map: ClassVar[type]  # of its members
     _kind: ClassVar[str]  # what a saved model is called; a class that does not set it itself cannot be saved
-    _seen: ClassVar[tuple[str, ...]] = ("n_features_in_", "feature_names_in_")  # what a fit assigns beside ``fitted_``
+    _seen: ClassVar[tuple[str, ...]] = ("n_features_in_", "feature_names_in_", "recipe_")  # what a fit assigns beside ``fitted_``
 
     elbo_ = FittedAttribute(lambda fitted: fitted.training.elbo)
     elbo_trace_ = FittedAttribute(lambda fitted: np.array(fitted.training.trace))
@@ -159,7 +160,6 @@ class BaseBayesianModel(PredictingModel):
 
     def _settings(self, outline: Any) -> Settings:
         usual = NOISE if self.tune in {"auto", "loo"} else 0.0  # the paper's bound has none (D22)
-        names = getattr(outline, "feature_names_in_", None)
         return Settings(
             likelihood=noisy(self.bound, usual if self.noise == "auto" else float(self.noise)),
             inference=self.inference,
@@ -175,7 +175,7 @@ class BaseBayesianModel(PredictingModel):
             precision=self.precision,
             n_jobs=jobs(self.n_jobs),
             seed=check_random_state(self.random_state).randint(2**31),
-            column_names=None if names is None else tuple(names),
+            column_names=feature_names(outline),
             local=self._local(),
         )
 
@@ -219,9 +219,16 @@ class BaseBayesianModel(PredictingModel):
         for name in vars(self):
             if name.endswith("_") and not name.startswith("_") and name not in {*self._seen, "fitted_"}:
                 warn_user(f"{name} is not a fitted attribute of {kind} and is not saved")
-        names = getattr(self, "feature_names_in_", None)
+        recipe, inputs = self.recipe_, list(input_names(self))
         return Model(
-            self._kind, self.get_params(deep=False), self._labels(self), self.n_features_in_, names, self.fitted_
+            self._kind,
+            self.get_params(deep=False),
+            self._labels(self),
+            n_features(self),
+            getattr(self, "feature_names_in_", None) if recipe is None else np.array(recipe.names, object),
+            self.fitted_,
+            recipe=recipe,
+            inputs=None if recipe is None else inputs if hasattr(self, "feature_names_in_") else len(inputs),
         )
 
     @classmethod
@@ -231,9 +238,19 @@ class BaseBayesianModel(PredictingModel):
         check_parameters(estimator, cls._parameter_checks)
         if not all(isinstance(member.features, cls._feature_map) for member in model.fitted.members):
             raise ValueError(f"the members of a {cls.__name__} have {cls._feature_map.__name__}")
-        estimator.n_features_in_, estimator.fitted_ = model.n_features, model.fitted
-        if model.feature_names is not None:
-            estimator.feature_names_in_ = model.feature_names
+        estimator.fitted_, estimator.recipe_ = model.fitted, model.recipe
+        if model.recipe is None:
+            estimator.n_features_in_ = model.n_features
+            if model.feature_names is not None:
+                estimator.feature_names_in_ = model.feature_names
+            return estimator
+        if len(model.recipe.names) != model.n_features:
+            raise ValueError(f"the recipe makes {len(model.recipe.names)} features of {model.n_features}")
+        inputs = model.recipe.needed if model.inputs is None else model.inputs
+        names = tuple(f"x{number}" for number in range(inputs)) if isinstance(inputs, int) else tuple(inputs)
+        if missing := set(model.recipe.needed) - set(names):
+            raise ValueError(f"the recipe needs the column {min(missing)!r}, which is none of the model's")
+        set_columns(estimator, names, named=not isinstance(inputs, int))
         return estimator
 
     def _warn_if_unfinished(self, fitted: Fitted) -> None:

@@ -44,7 +44,7 @@ def _error(fitted: Fitted) -> float:
 class BaseBayesianSVC(ClassifierMixin, BaseBayesianModel):
     """A classifier; subclasses say what its features are."""
 
-    _seen = ("n_features_in_", "feature_names_in_", "classes_")
+    _seen = (*BaseBayesianModel._seen, "classes_")
 
     classes_: np.ndarray
 

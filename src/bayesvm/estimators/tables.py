@@ -16,7 +16,10 @@ from bayesvm.data.tables import Table
 from bayesvm.data.targets import TargetEncoder
 from bayesvm.data.workers import Workers
 from bayesvm.estimators._classes import count_labels, encoder_for, require_classes, require_few_classes
+from bayesvm.estimators.columns import recipe_of, report_left_out, set_columns
 from bayesvm.estimators.labels import LabelCounts
+from bayesvm.preparation import MixedTable, Recipe, encoded, learn
+from bayesvm.preparation.opening import numbers_of_table
 
 
 @dataclass(frozen=True)
@@ -59,13 +62,12 @@ def table_rows(estimator: Any, table: Table) -> TableRows:
     """A table to learn from, after a look at all labels."""
     if not table.has_target:
         raise ValueError(f"{table} has no labels; name their column: open_table(…, target=…)")
+    table = table.labelled()
     counts, left_out = label_counts(table)
     encoder, totals = encoder_for(estimator, counts)
-    estimator.n_features_in_ = table.n_features
-    if table.names is not None:
-        estimator.feature_names_in_ = np.array(table.names, object)
-    elif hasattr(estimator, "feature_names_in_"):
-        del estimator.feature_names_in_
+    names = table.names or tuple(f"x{number}" for number in range(table.n_features))
+    set_columns(estimator, names, named=table.names is not None)
+    table = _features_to_learn(estimator, table)
     kept = np.delete(np.arange(table.n_rows), left_out) if len(left_out) else None
     return TableRows(table, encoder, encoder.classes, totals, kept)
 
@@ -88,9 +90,32 @@ def _where(table: Table, before: int, row: int) -> str:
     return table.where(before + row)
 
 
+def _features_to_learn(estimator: Any, table: Table) -> Table:
+    """The features of a table; the estimator gets the recipe that makes them, if one is needed."""
+    if isinstance(table.prepared_by, Recipe):
+        recipe = table.prepared_by
+        set_columns(estimator, tuple(recipe.needed))
+    elif estimator.warm_start and recipe_of(estimator) is not None:
+        recipe = estimator.recipe_
+    elif isinstance(table, MixedTable):
+        special = [name for name in (table.target, table.weight) if name is not None]
+        recipe = learn(table.opened, special, **table.choice)
+        report_left_out(recipe, "the table")
+    else:
+        estimator.recipe_ = None
+        return table
+    estimator.recipe_ = recipe
+    return encoded(table, recipe)
+
+
 def table_to_predict(estimator: Any, table: Table) -> Table:
     """The features that the estimator was fitted to, wherever they are in the table."""
+    recipe = recipe_of(estimator)
+    if recipe is not None:
+        return encoded(table, recipe)
     names = getattr(estimator, "feature_names_in_", None)
+    if names is not None and isinstance(table, MixedTable):
+        return numbers_of_table(table, [str(name) for name in names])
     if names is not None and table.names is not None:
         return table.with_features(names)
     if table.n_features != estimator.n_features_in_:
