@@ -22,7 +22,7 @@ from bayesvm.data.capacity import require_memory
 from bayesvm.estimators._attributes import FittedAttribute
 from bayesvm.estimators._inputs import CheckedRows
 from bayesvm.estimators._predicting import PredictingModel, jobs
-from bayesvm.estimators.columns import feature_names, input_names, n_features, set_columns
+from bayesvm.estimators.columns import feature_names, n_features, use_recipe
 from bayesvm.estimators.held_out import HeldOut
 from bayesvm.estimators.parameters import COMMON, check_parameters, learning_rate
 from bayesvm.estimators.validation import columns_of, require_same_columns
@@ -219,16 +219,15 @@ class BaseBayesianModel(PredictingModel):
         for name in vars(self):
             if name.endswith("_") and not name.startswith("_") and name not in {*self._seen, "fitted_"}:
                 warn_user(f"{name} is not a fitted attribute of {kind} and is not saved")
-        recipe, inputs = self.recipe_, list(input_names(self))
+        names = feature_names(self)
         return Model(
             self._kind,
             self.get_params(deep=False),
             self._labels(self),
             n_features(self),
-            getattr(self, "feature_names_in_", None) if recipe is None else np.array(recipe.names, object),
+            None if names is None else np.array(names, object),
             self.fitted_,
-            recipe=recipe,
-            inputs=None if recipe is None else inputs if hasattr(self, "feature_names_in_") else len(inputs),
+            recipe=self.recipe_,
         )
 
     @classmethod
@@ -246,11 +245,7 @@ class BaseBayesianModel(PredictingModel):
             return estimator
         if len(model.recipe.names) != model.n_features:
             raise ValueError(f"the recipe makes {len(model.recipe.names)} features of {model.n_features}")
-        inputs = model.recipe.needed if model.inputs is None else model.inputs
-        names = tuple(f"x{number}" for number in range(inputs)) if isinstance(inputs, int) else tuple(inputs)
-        if missing := set(model.recipe.needed) - set(names):
-            raise ValueError(f"the recipe needs the column {min(missing)!r}, which is none of the model's")
-        set_columns(estimator, names, named=not isinstance(inputs, int))
+        use_recipe(estimator, model.recipe)
         return estimator
 
     def _warn_if_unfinished(self, fitted: Fitted) -> None:

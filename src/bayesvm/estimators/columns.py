@@ -53,16 +53,22 @@ def _is_plain(values: Values) -> bool:
 
 def learned(estimator: Any, frame: Frame) -> Array:
     """The features of a frame by a recipe learned from it; the estimator gets the recipe and what fit saw."""
-    estimator.recipe_ = recipe = learn_frame(frame)
-    set_columns(estimator, frame.names, named=frame.named)
+    recipe = learn_frame(frame)
+    use_recipe(estimator, recipe)
     report_left_out(recipe, "X")
     return completed(recipe.encoded_frame(frame), recipe)
 
 
-def set_columns(estimator: Any, names: tuple[str, ...], *, named: bool = True) -> None:
+def use_recipe(estimator: Any, recipe: Recipe) -> None:
+    """Give an estimator a recipe, and the columns that it was learned from."""
+    estimator.recipe_ = recipe
+    set_columns(estimator, recipe.inputs if recipe.named else None, len(recipe.inputs))
+
+
+def set_columns(estimator: Any, names: tuple[str, ...] | None, n_columns: int) -> None:
     """Names and number of the columns that a fit was given."""
-    estimator.n_features_in_ = len(names)
-    if named:
+    estimator.n_features_in_ = n_columns
+    if names is not None:
         estimator.feature_names_in_ = np.array(names, object)
     elif hasattr(estimator, "feature_names_in_"):
         del estimator.feature_names_in_

@@ -16,10 +16,10 @@ from bayesvm.data.tables import Table
 from bayesvm.data.targets import TargetEncoder
 from bayesvm.data.workers import Workers
 from bayesvm.estimators._classes import count_labels, encoder_for, require_classes, require_few_classes
-from bayesvm.estimators.columns import recipe_of, report_left_out, set_columns
+from bayesvm.estimators.columns import recipe_of, report_left_out, set_columns, use_recipe
 from bayesvm.estimators.labels import LabelCounts
-from bayesvm.preparation import MixedTable, Recipe, encoded, learn
-from bayesvm.preparation.opening import numbers_of_table
+from bayesvm.preparation import MixedTable, Recipe, encoded
+from bayesvm.preparation.mixed import numbers_of_table
 
 
 @dataclass(frozen=True)
@@ -65,8 +65,6 @@ def table_rows(estimator: Any, table: Table) -> TableRows:
     table = table.labelled()
     counts, left_out = label_counts(table)
     encoder, totals = encoder_for(estimator, counts)
-    names = table.names or tuple(f"x{number}" for number in range(table.n_features))
-    set_columns(estimator, names, named=table.names is not None)
     table = _features_to_learn(estimator, table)
     kept = np.delete(np.arange(table.n_rows), left_out) if len(left_out) else None
     return TableRows(table, encoder, encoder.classes, totals, kept)
@@ -94,17 +92,17 @@ def _features_to_learn(estimator: Any, table: Table) -> Table:
     """The features of a table; the estimator gets the recipe that makes them, if one is needed."""
     if isinstance(table.prepared_by, Recipe):
         recipe = table.prepared_by
-        set_columns(estimator, tuple(recipe.needed))
     elif estimator.warm_start and recipe_of(estimator) is not None:
         recipe = estimator.recipe_
     elif isinstance(table, MixedTable):
-        special = [name for name in (table.target, table.weight) if name is not None]
-        recipe = learn(table.opened, special, **table.choice)
-        report_left_out(recipe, "the table")
+        recipe = table.learned()
+        if not table.quiet:
+            report_left_out(recipe, "the table")
     else:
         estimator.recipe_ = None
+        set_columns(estimator, table.names, table.n_features)
         return table
-    estimator.recipe_ = recipe
+    use_recipe(estimator, recipe)
     return encoded(table, recipe)
 
 

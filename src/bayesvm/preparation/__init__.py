@@ -2,7 +2,8 @@
 
 from bayesvm.preparation.learning import learn, learn_frame
 from bayesvm.preparation.frames import Frame
-from bayesvm.preparation.opening import MixedTable, Opened, encoded, mixed_table, nearest, open_files, open_table, prepared
+from bayesvm.preparation.mixed import MixedTable, encoded, mixed_table, open_table
+from bayesvm.preparation.opening import Opened, nearest, open_files, prepared
 from bayesvm.preparation.recipe import Recipe
 
 __all__ = [

@@ -66,7 +66,7 @@ def learn(
     numbers = [column.name for column in found if isinstance(column, NumberColumn)]
     single = all(str(each.field(name).type) in EXACT_IN_FLOAT32 for _, each in opened.schemas for name in numbers)
     single &= not any(isinstance(column, DateColumn) for column in found)
-    return Recipe(found, left_out, single=single, medians=medians)
+    return Recipe(found, left_out, single=single, medians=medians, seen=tuple(names))
 
 
 def learn_frame(frame: Frame, *, random_state: int = 0) -> Recipe:
@@ -83,7 +83,7 @@ def learn_frame(frame: Frame, *, random_state: int = 0) -> Recipe:
     found, medians, left_out = _learned(frame.names, some, row=lambda number: str(numbers[number]))
     if not found:
         raise ValueError(f"no column of X is left to learn from ({_reasons(left_out)})")
-    return Recipe(found, left_out, medians=medians)
+    return Recipe(found, left_out, medians=medians, seen=frame.names, named=frame.named)
 
 
 def _reasons(left_out: Mapping[str, str]) -> str:

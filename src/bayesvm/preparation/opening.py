@@ -19,11 +19,8 @@ from bayesvm.data.tables.csv_copy import copy_csv, csv_schemas, text_names
 from bayesvm.data.tables.files import Paths, SourceFile, find_files
 from bayesvm.data.tables.rows import FileRows, copying
 from bayesvm.data.tables.schemas import (
-    PANDAS_INDEX,
     TEXT_EXAMPLE,
     Schemas,
-    choose_columns,
-    is_number,
     is_text,
     no_column,
     require_distinct,
@@ -96,148 +93,6 @@ class Opened:
         return Table(self.rows, EncodedColumns(names, len(names), recipe.dtype, target, weight, dtype, recipe=recipe))
 
 
-class MixedTable(Table):
-    """A table with columns that are no numbers. A fit learns a recipe from some of its rows, which makes the features.
-
-    ``names`` and ``n_features`` are those of the columns. It is read through ``encoded``.
-    """
-
-    _columns: MixedColumns
-
-    @property
-    def opened(self) -> Opened:
-        """Its rows and columns."""
-        return Opened(*self.source)
-
-    @property
-    def choice(self) -> dict[str, Any]:
-        """Of columns, as ``learn`` takes it."""
-        return self._columns.choice
-
-    @property
-    def has_text_labels(self) -> bool:
-        """Whether numbers among the labels are names."""
-        return self.target in self.choice["categories"]
-
-
-def open_table(
-    source: Paths,
-    target: str | None = None,
-    *,
-    columns: Sequence[str] | None = None,
-    weight: str | None = None,
-    drop: Collection[str] = (),
-    categories: Collection[str] = (),
-    keep: Collection[str] = (),
-    n_features: int | None = None,
-    zero_based: bool | None = None,
-    copy_to: str | PathLike[str] | None = None,
-    verbose: int = 0,
-) -> Table:
-    """A table in one or more files: Parquet, Arrow (Feather), CSV or LIBSVM, told apart by their names.
-
-    Columns may hold numbers, booleans, text, categories, dates and missing values. Where all of them hold numbers or
-    booleans, these are the features. Otherwise ``fit`` learns from a sample of the rows what becomes of each column,
-    as it does for a data frame: ``recipe_``.
-
-    Parameters
-    ----------
-    source : a file, a folder, a pattern such as ``"part-*.parquet"``, or a list of files
-        Files of a folder or pattern come in the order of their names.
-    target : name of the column of labels
-        None for rows to predict, and for LIBSVM, whose files hold the label.
-    columns : names of the columns to learn from
-        Default: all columns but target, weight, and an unnamed index that pandas saved; as the first file has them.
-    weight : name of a column of row weights
-    drop : names of columns that are left out
-    categories : names of columns whose numbers are names, such as postal codes; also of the target
-    keep : names of columns that are used although they look like an index or an identifier
-    n_features : number of features of LIBSVM files
-        Default: as many as the largest index says. Rows to predict may lack the last features, so give it there.
-    zero_based : whether indices of LIBSVM files count from 0
-        Default: from 1, unless there is an index 0. Rows to predict may lack the first feature: then say it.
-    copy_to : a folder for the working copy
-        CSV and LIBSVM are parsed once, into a temporary copy that is fast to read. It takes about 8 bytes a value, and
-        is removed when the table is closed or the program ends. Default: the system's folder of temporary files.
-    verbose : 1 says on stderr when a copy of 10 MB or more is made
-
-    Examples
-    --------
-    >>> from bayesvm import BayesianSVC, open_table
-    >>> table = open_table("flights/*.parquet", target="late")  # doctest: +SKIP
-    >>> model = BayesianSVC().fit(table)  # doctest: +SKIP
-    >>> model.predict_to(open_table("new.parquet"), "predictions.parquet")  # doctest: +SKIP
-    """
-    opening: dict[str, Any] = {"copy_to": copy_to, "verbose": verbose}
-    chosen = bool(drop or categories or keep)
-    kind, files = find_files(source)
-    if kind == "LIBSVM" and chosen:
-        raise ValueError(f"{files[0]} is a LIBSVM file, whose features have no names: give no drop, categories or keep")
-    special = {target, weight}
-    if kind == "LIBSVM" or n_features is not None or zero_based is not None or not (
-        chosen or _is_mixed(_schemas(kind, files), columns, special)
-    ):
-        return open_numbers(
-            source, target, columns=columns, weight=weight, n_features=n_features, zero_based=zero_based, **opening
-        )
-    return mixed_table(source, target, weight, columns=columns, drop=drop, categories=categories, keep=keep, **opening)
-
-
-def mixed_table(
-    source: Paths,
-    target: str | None = None,
-    weight: str | None = None,
-    *,
-    columns: Sequence[str] | None = None,
-    drop: Collection[str] = (),
-    categories: Collection[str] = (),
-    keep: Collection[str] = (),
-    copy_to: str | PathLike[str] | None = None,
-    verbose: int = 0,
-) -> MixedTable:
-    """A table in files, not LIBSVM, for which a fit learns a recipe, whatever its columns hold."""
-    opened = open_files(
-        source,
-        exact=[name for name in (target,) if name is not None],
-        texts=categories,
-        columns=columns,
-        drop=drop,
-        weight=weight,
-        copy_to=copy_to,
-        verbose=verbose,
-    )
-    special = [name for name in (target, weight) if name is not None]
-    opened.require_columns([*special, *(columns or ()), *drop, *categories, *keep])
-    opened.require_same_columns(special)
-    schema = opened.schemas[0][1]
-    names = tuple(
-        name
-        for name in dict.fromkeys(columns or schema.names)
-        if name not in {*special, *drop} and not PANDAS_INDEX.fullmatch(name)
-    )
-    dtype = None
-    if target is not None:
-        dtype = target_dtype((each, fields.field(target)) for each, fields in opened.schemas)
-        dtype = np.dtype(str) if target in categories else dtype
-    choice = {"columns": columns, "drop": drop, "categories": categories, "keep": keep}
-    made = MixedColumns(names, len(names), np.dtype(np.float64), target, weight, dtype, choice=choice)
-    return MixedTable(opened.rows, made)
-
-
-def encoded(table: Table, recipe: Recipe) -> Table:
-    """A table as the features that a recipe makes of it."""
-    if table.prepared_by == recipe:
-        return table
-    text_labels = isinstance(table, MixedTable) and table.has_text_labels
-    return Opened(*table.source).table(recipe, table.target, table.weight, text_labels=text_labels)
-
-
-def numbers_of_table(table: MixedTable, names: Sequence[str]) -> Table:
-    """Some columns of a table, which must be numbers, as its features."""
-    rows, schemas = table.source
-    return Table(rows, choose_columns(schemas, table.target, names, table.weight))
-
-
 def nearest(name: str, names: Sequence[str]) -> str:
     """A hint, for messages, to the name that is most like a missing one.
 
@@ -247,22 +102,6 @@ def nearest(name: str, names: Sequence[str]) -> str:
     folded = {other.casefold(): other for other in names}
     found = get_close_matches(name.casefold(), folded, n=1)
     return f" (is it {folded[found[0]]!r}?)" if found else ""
-
-
-def _schemas(kind: str, files: list[SourceFile]) -> Schemas:
-    return csv_schemas(files) if kind == "CSV" else [(part.file, part.schema) for part in arrow_parts(kind, files)]
-
-
-def _is_mixed(schemas: Schemas, columns: Sequence[str] | None, special: Collection[str | None]) -> bool:
-    """Whether a column that may be learned from holds anything but numbers."""
-    return any(
-        not is_number(field.type)
-        for _, schema in schemas
-        for field in schema
-        if field.name not in special
-        and (columns is None or field.name in columns)
-        and not PANDAS_INDEX.fullmatch(field.name)
-    )
 
 
 def _is_time_span(kind: Any) -> bool:
@@ -356,18 +195,6 @@ def _require_no_text(file: SourceFile, field: Any, what: str) -> None:
         such_as = f" ({example.decode()})" if example else ""
         raise TypeError(
             f"{what} {field.name!r} must hold numbers, but in {file} it holds text{such_as}; correct it there"
-        )
-
-
-@dataclass(frozen=True, kw_only=True)
-class MixedColumns(ArrowColumns):
-    """Columns of any kind, before a recipe is learned: targets and weights can be read, features cannot."""
-
-    choice: dict[str, Any]
-
-    def features(self, chunks: Sequence[Any], locate: Locate) -> Any:
-        raise TypeError(
-            f"{self.names} are columns of any kind; give the table to fit, or to a model that was fitted to such a table"
         )
 
 

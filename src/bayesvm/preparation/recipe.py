@@ -25,6 +25,8 @@ RECIPE = record(
         "single": flag,
         "zero_based": either(nothing, flag),
         "medians": either(nothing, each(real)),
+        "seen": either(nothing, each(text)),
+        "named": flag,
     },
 )
 
@@ -35,7 +37,8 @@ class Recipe:
 
     ``numbered``: the features of LIBSVM files, which have numbers for names and are sparse; ``zero_based``: whether
     these count from 0, which other rows may not tell; None: unknown. ``medians`` of the features stand for missing
-    numbers, until these are completed from the other columns.
+    numbers, until these are completed from the other columns. ``seen`` are the names of all columns that it was learned
+    from, in their order (None in earlier files); if not ``named``, these are made up: x0, x1, ….
     """
 
     columns: tuple[Column, ...]
@@ -44,6 +47,8 @@ class Recipe:
     single: bool = False  # whether single precision loses nothing
     zero_based: bool | None = None
     medians: tuple[float, ...] | None = None
+    seen: tuple[str, ...] | None = None
+    named: bool = True
 
     @classmethod
     def plain(cls, names: Sequence[str]) -> Recipe:
@@ -73,6 +78,11 @@ class Recipe:
     def dtype(self) -> np.dtype[Any]:
         """Of the features."""
         return np.dtype(np.float32 if self.single else np.float64)
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """All columns that it was learned from, also those that are left out."""
+        return tuple(self.needed) if self.seen is None else self.seen
 
     @property
     def needed(self) -> list[str]:
@@ -140,11 +150,16 @@ class Recipe:
             "single": self.single,
             "zero_based": self.zero_based,
             "medians": None if self.medians is None else list(self.medians),
+            "seen": None if self.seen is None else list(self.seen),
+            "named": self.named,
         }
 
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> Recipe:
         """The recipe whose state this is."""
-        medians = state.get("medians")
-        columns = tuple(map(column_from, state["columns"]))
-        return cls(**(state | {"columns": columns, "medians": None if medians is None else tuple(medians)}))
+        lists = {"medians", "seen"} & state.keys()
+        plain = {name: None if state[name] is None else tuple(state[name]) for name in lists}
+        recipe = cls(**(state | plain | {"columns": tuple(map(column_from, state["columns"]))}))
+        if unknown := set(recipe.needed) - set(recipe.inputs):
+            raise ValueError(f"the recipe needs the column {min(unknown)!r}, which it was not learned from")
+        return recipe

@@ -35,7 +35,6 @@ class Model:
     fitted: Fitted
     beside: Any = None  # a plain state that somebody else keeps in the same file
     recipe: Recipe | None = None  # makes the features of columns of any kind
-    inputs: list[str] | int | None = None  # names of these columns, or their number if they have none
 
 
 def write_model(path: str | PathLike[str], model: Model, schema: Schema = anything) -> None:
@@ -49,7 +48,7 @@ def write_model(path: str | PathLike[str], model: Model, schema: Schema = anythi
         "beside": model.beside,
     }
     if model.recipe is not None:
-        state |= {"recipe": model.recipe.state(), "inputs": model.inputs}
+        state["recipe"] = model.recipe.state()
     check_model(model.parameters, state, schema)
     persistence.write(path, model.kind, state)
 
@@ -90,8 +89,7 @@ def _model(kind: str, state: dict[str, Any], trusted: Iterable[Any]) -> Model:
     parameters = {name: from_plain(value, trusted) for name, value in state["parameters"].items()}
     names, beside = state["feature_names"], state.get("beside")
     recipe = None if state.get("recipe") is None else Recipe.from_state(state["recipe"])
-    inputs = state.get("inputs")
-    return Model(kind, parameters, state["classes"], int(state["n_features"]), names, fitted, beside, recipe, inputs)
+    return Model(kind, parameters, state["classes"], int(state["n_features"]), names, fitted, beside, recipe)
 
 
 def _with_recipe(state: dict[str, Any]) -> dict[str, Any]:

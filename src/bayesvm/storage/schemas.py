@@ -382,11 +382,7 @@ def check_model(parameters: Iterable[str], state: Any, beside: Schema) -> None:
             "feature_names": either(nothing, array("UO", "D")),
             "fitted": satisfying(FITTED, "a model with left-out rows for every member", _left_out_fit),
         },
-        {
-            "beside": either(nothing, beside),
-            "recipe": either(nothing, RECIPE),
-            "inputs": either(nothing, whole, each(text)),
-        },
+        {"beside": either(nothing, beside), "recipe": either(nothing, RECIPE)},
     )
     whole_state(state, "state", {})
 
