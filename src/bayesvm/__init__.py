@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from bayesvm.preparation import open_table
     from bayesvm.estimators import BayesianLinearSVC, BayesianSVC, ColumnEffect, stop_on_interrupt
     from bayesvm.export import to_onnx
-    from bayesvm.workflow import TableModel, load
+    from bayesvm.workflow import load
 
 __version__ = "0.1.0"
 
@@ -16,7 +16,6 @@ __all__ = [
     "BayesianLinearSVC",
     "BayesianSVC",
     "ColumnEffect",
-    "TableModel",
     "__version__",
     "kernels",
     "load",
@@ -29,7 +28,6 @@ _PACKAGES = {
     "BayesianLinearSVC": "estimators",
     "BayesianSVC": "estimators",
     "ColumnEffect": "estimators",
-    "TableModel": "workflow",
     "load": "workflow",
     "open_table": "preparation",
     "stop_on_interrupt": "estimators",

@@ -9,7 +9,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import bayesvm
-from bayesvm import BayesianLinearSVC, TableModel
+from bayesvm import BayesianLinearSVC
+from bayesvm.workflow import TableModel
 from bayesvm.data.tables.arrow_parts import FilePart
 from bayesvm.datasets import people
 from bayesvm.evaluation import DoubtHistogram

@@ -7,6 +7,8 @@ import signal
 import sys
 from typing import Any
 
+from bayesvm.extras import how_to_install
+
 
 def main() -> None:
     """What ``bayesvm`` runs."""
@@ -20,7 +22,7 @@ def main() -> None:
         from bayesvm.cli.app import run  # noqa: PLC0415
         from bayesvm.cli.console import show_exception  # noqa: PLC0415
     except ImportError as error:
-        sys.exit(f'bayesvm: the command line needs {error.name}; pip install "bayesvm[cli]"')
+        sys.exit(f"bayesvm: the command line needs {error.name}; {how_to_install('cli')}")
     sys.excepthook = show_exception
     if handled:
         signal.signal(signal.SIGINT, signal.default_int_handler)

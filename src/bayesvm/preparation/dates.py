@@ -63,6 +63,13 @@ class DateColumn:
             out[:, number] = np.where(missing, np.nan, values)
         return False
 
+    def on_days(self, days: Array) -> tuple[Array, list[str]]:
+        """The features of some days, counted from the first, and these days as text."""
+        times = (np.datetime64(self.first, "D") + days.astype(np.int64)).astype(MICROSECONDS)
+        features = np.empty((len(times), len(self.parts)))
+        self.encode(times, features)
+        return features, [_written(time) for time in times]
+
     def decoded(self, X: Array) -> list[Any]:
         """The dates, with their time if they have one; None if missing."""
         days = np.asarray(X[:, self.parts.index(DAYS)], np.float64)

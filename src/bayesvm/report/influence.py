@@ -16,12 +16,11 @@ from bayesvm.evaluation.formatting import shortened
 from bayesvm.inspection import EffectDisplay, PartialDependenceDisplay, RelevanceDisplay
 from bayesvm.inspection.colours import CLASSES
 from bayesvm.inspection.partial_dependence import FEW_VALUES, moved_rows, partial_dependence
-from bayesvm.inspection.relevance import added_up
 from bayesvm.preparation import Recipe
+from bayesvm.preparation.dates import DateColumn
 from bayesvm.preparation.encoding import CategoryColumn
 from bayesvm.report.svg import drawn
 from bayesvm.workflow import Judged, TableModel
-from bayesvm.workflow.describing import effect_columns
 
 BACKGROUND = 50  # rows whose other columns stay as they are
 MOST_ASKED = 2e7  # numbers in all rows of all settings
@@ -63,13 +62,13 @@ def background(model: TableModel, judged: Judged) -> npt.NDArray[Any] | None:
 
 def relevance(model: TableModel) -> tuple[list[str], npt.NDArray[Any]] | None:
     """Shares of the columns in the variation of f, if something was learned about them: length-scales or effects."""
-    estimator, recipe = model.estimator, model.recipe
+    estimator = model.estimator
     if getattr(estimator, "relevance_", None) is None:
         return None
     if not (estimator.kernel_.has_relevance or estimator.effects_):
         return None
-    shares, names = added_up(estimator.relevance_, recipe.names, recipe.groups)
-    return names, shares
+    shares = _shares(model)
+    return list(shares), np.array(list(shares.values()))
 
 
 def movement(model: TableModel, X: npt.NDArray[Any], values: npt.NDArray[Any]) -> tuple[list[str], npt.NDArray[Any]]:
@@ -79,11 +78,14 @@ def movement(model: TableModel, X: npt.NDArray[Any], values: npt.NDArray[Any]) -
     evenly, and unlike the movement of a mean one that works in different rows in opposite directions.
     """
     estimator, groups = model.estimator, model.recipe.groups
-    each = getattr(estimator, "relevance_", None)
-    weight = np.var(values, axis=0) if each is None else each
-    if hasattr(estimator, "coef_"):
-        weight = weight * np.square(estimator.coef_).sum(axis=0)
-    likely = np.argsort([-weight[group].sum() for group in groups.values()], kind="stable")
+    if getattr(estimator, "relevance_", None) is None:
+        weight = np.var(values, axis=0)
+        if hasattr(estimator, "coef_"):
+            weight = weight * np.square(estimator.coef_).sum(axis=0)
+        amounts = [float(weight[group].sum()) for group in groups.values()]
+    else:
+        amounts = list(_shares(model).values())
+    likely = np.argsort(-np.array(amounts), kind="stable")
     names = [list(groups)[i] for i in np.sort(likely[:MOST_TRIED])]
     moves = []
     for name in names:
@@ -92,6 +94,13 @@ def movement(model: TableModel, X: npt.NDArray[Any], values: npt.NDArray[Any]) -
             said = np.array([estimator.predict_proba(rows) for rows in moved_rows(X, at.features, at.values)])
         moves.append(np.ptp(said, axis=0).mean(axis=0).max())
     return names, np.array(moves)
+
+
+def _shares(model: TableModel) -> dict[str, float]:
+    """Share of every column that is used in the variation of f."""
+    names = model.recipe.inputs if model.estimator.recipe_ is not None else list(model.recipe.groups)
+    shares = dict(zip(names, model.estimator.relevance_.tolist(), strict=True))
+    return {name: shares[name] for name in model.recipe.groups}
 
 
 def bars(name: str, label: str, axis: str, found: tuple[list[str], npt.NDArray[Any]]) -> str:
@@ -115,6 +124,11 @@ def setting(recipe: Recipe, name: str, X: npt.NDArray[Any], n_values: int = GRID
         labels = [shortened(category, 16) for category in column.shown[:FEW_VALUES]]
         values = np.array([[0.0], [1.0]]) if len(column.shown) == 2 else np.eye(len(column.shown))
         return Setting(features, values[:FEW_VALUES], labels)
+    if isinstance(column, DateColumn):
+        numbers = X[:, features[-1]]  # the days
+        low, high = np.percentile(numbers, (2, 98))
+        days = np.unique(np.floor(np.linspace(low, high, n_values)))
+        return Setting(features, *column.on_days(days))
     numbers = X[:, features[0]]
     if len(features) == 2 and not (X[:, features[1]] > 0.5).all():
         numbers = numbers[X[:, features[1]] <= 0.5]
@@ -186,7 +200,7 @@ def effect_plots(model: TableModel, judged: Judged) -> list[tuple[str, str]]:
     """Of each admitted effect: the columns of the table that it is of, and its plot."""
     estimator, plots = model.estimator, []
     for i, effect in enumerate(getattr(estimator, "effects_", ())):
-        names = effect_columns(effect, model.recipe)
+        names = list(effect.factor_names())
         axes = [shortened(name, 24) for name in names]
         # Of many classes, the one that the effect does most for.
         means = np.atleast_2d(effect.mean_and_variance(effect.points)[0].T)

@@ -10,7 +10,8 @@ import numpy as np
 from bayesvm.evaluation import Predictions, formatting, metrics, risk_coverage
 from bayesvm.evaluation.coverage import COVERAGES
 from bayesvm.preparation import Recipe
-from bayesvm.preparation.encoding import CategoryColumn, Column
+from bayesvm.preparation.dates import DateColumn
+from bayesvm.preparation.encoding import CategoryColumn, Column, NumberColumn
 from bayesvm.workflow import Judged, TableModel
 from bayesvm.workflow.describing import SCALING_DESCRIPTIONS, describe_kernel, effects, members
 from bayesvm.workflow.judging import EXTREME
@@ -30,6 +31,8 @@ def card(model: TableModel) -> list[tuple[str, str]]:
         rows.append(("learned from", formatting.listed(card["files"], MOST_LISTED)))
     if card.get("n_rows"):
         held = f"{card['n_train']:,} to learn from, {card['n_holdout']:,} held out" if card["n_holdout"] else "all used"
+        if card.get("refitted"):
+            held = f"all used; {card['n_holdout']:,} judged a model that had not learned from them"
         rows.append(("rows", f"{card['n_rows']:,} ({held})"))
     n_columns, n_features = len(recipe.groups), len(recipe.names)
     become = "" if n_columns == n_features else f", which become {n_features:,} features"
@@ -87,6 +90,8 @@ def columns(recipe: Recipe) -> dict[str, Any]:
 
 
 def _holds(column: Column) -> str:
+    if isinstance(column, DateColumn):
+        return f"date or time, as {formatting.listed(column.parts, 8)}"
     if isinstance(column, CategoryColumn):
         number, names = formatting.counted(len(column.categories), "category"), formatting.listed(column.categories, 8)
         return f"{number}: {names}" + ("; rare ones count as one" if column.rare else "")
@@ -138,7 +143,7 @@ def rows(model: TableModel, judged: Judged, ranked: Sequence[str]) -> dict[str, 
     said = judged.predictions.take(judged.sample)
     order = np.argsort(said.doubt, kind="stable")
     names = list(ranked)[:VALUES_SHOWN]
-    texts = {column.name for column in model.recipe.columns if isinstance(column, CategoryColumn)}
+    texts = {column.name for column in model.recipe.columns if not isinstance(column, NumberColumn)}
     n_classes = len(said.classes)
     shown = [1] if n_classes == 2 else list(range(n_classes)) if n_classes <= MOST_PROBABILITIES else []
 

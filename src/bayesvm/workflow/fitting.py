@@ -1,0 +1,198 @@
+"""Workflow: from a table in files to a judged model: rows held out or folds, a fit, and a fit to all rows."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Sequence
+from datetime import UTC, datetime
+from importlib.metadata import version
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+
+from bayesvm.data.blocks import RowNumbers, random_rows
+from bayesvm.data.tables import Table
+from bayesvm.data.tables.files import Paths
+from bayesvm.estimators import BayesianSVC
+from bayesvm.estimators.tables import table_to_predict
+from bayesvm.evaluation import Predictions
+from bayesvm.inference.linear_model import WIDEST_FULL_COVARIANCE
+from bayesvm.preparation import MixedTable, Recipe, encoded
+from bayesvm.preparation.learning import MOST_CATEGORIES
+from bayesvm.warn import warn_user
+from bayesvm.workflow.judging import OF_PREDICTIONS, Judged, predictions_of
+from bayesvm.workflow.model import TableModel
+from bayesvm.workflow.splitting import FOLDS, Codes, codes, folds, groups_of, opened, require_share, split
+
+FEW_ROWS = 2_000  # of a table; below, cross-validation judges instead of one small part that is held out
+FEW_HELD_OUT = 2_000  # rows that judge a model if somebody is waiting for it
+
+
+def fit_table(
+    source: Paths,
+    target: str | None = None,
+    *,
+    weight: str | None = None,
+    group: str | None = None,
+    columns: Sequence[str] | None = None,
+    drop: Collection[str] = (),
+    categories: Collection[str] = (),
+    keep: Collection[str] = (),
+    holdout: float = 0.2,
+    refit: bool = True,
+    estimator: Any = None,
+    seed: int = 0,
+    checkpoint: str | PathLike[str] | None = None,
+    copy_to: str | PathLike[str] | None = None,
+    verbose: int = 0,
+) -> TableModel:
+    """Learn from a table in files, Parquet, Arrow, CSV or LIBSVM, and judge what was learned by rows left out.
+
+    Parameters
+    ----------
+    source : a file, a folder, a pattern or a list of files
+    target : name of the column of labels; LIBSVM files hold them
+    weight : name of a column of row weights
+    group : name of a column; rows with the same value in it are judged together, and it is not learned from
+    columns, drop : names of the columns to learn from, or to leave out; default: all
+    categories : names of columns whose numbers are names, such as postal codes; also of the target
+    keep : names of columns that are used although they look like an index or an identifier
+    holdout : share of the rows, at most 50,000 of them, that are held out and judge the model; 0 for none. Tables of
+        less than 2,000 rows are judged by five-fold cross-validation instead
+    refit : whether the model, when it has been judged, is fitted again to all rows
+    estimator : a BayesianSVC or BayesianLinearSVC to fit; default: ``BayesianSVC(random_state=seed)``
+    seed : controls which rows are held out, and all other randomness
+    checkpoint : a file from which an interrupted fit resumes; the second fit has one beside it
+    copy_to : a folder for the working copy of text files
+    verbose : 1 shows progress
+    """
+    began = time.perf_counter()
+    require_share(holdout)
+    estimator = BayesianSVC(random_state=seed) if estimator is None else clone(estimator)
+    estimator.set_params(verbose=verbose)
+    table, names = opened(
+        source,
+        target,
+        weight,
+        group=group,
+        columns=columns,
+        drop=drop,
+        categories=categories,
+        keep=keep,
+        copy_to=copy_to,
+        verbose=verbose,
+    )
+    with table:
+        groups = groups_of(table, group)  # a fit that takes groups is given those of its rows
+        _limit_covariance(estimator, table)
+        classes, judged, n_train, n_held = codes(table), None, table.n_rows, 0
+        if holdout and table.n_rows < FEW_ROWS:
+            estimator.fit(table, checkpoint=checkpoint)
+            judged = None if estimator.interrupted_ else _cross_validated(estimator, table, classes, groups, seed, names)
+            n_held = 0 if judged is None else judged.predictions.n_rows
+        else:
+            train, test = split(classes, holdout, seed, groups)
+            learned = table if train is None else table.subset(train)
+            held = None if test is None else table.subset(test).in_memory()
+            estimator.fit(learned, checkpoint=checkpoint, held_out=held)
+            n_train = learned.n_rows
+            if held is not None and test is not None:
+                n_held = held.n_rows
+                judged = _judged(estimator, held, test, names, table.n_rows, seed)
+                if refit and judged is not None and not estimator.interrupted_:
+                    again = _refitted(estimator, table, checkpoint)
+                    n_train = n_train if again is estimator else table.n_rows
+                    estimator = again
+        card = {
+            "files": names[:100],
+            "target": target,
+            "weight": weight,
+            "group": group,
+            "n_rows": table.n_rows,
+            "n_train": n_train,
+            "n_holdout": int(n_held),
+            "refitted": n_train == table.n_rows and judged is not None,
+            "seed": seed,
+            "seconds": time.perf_counter() - began,
+            "created": datetime.now(UTC).isoformat(timespec="seconds"),
+            "version": version("bayesvm"),
+        }
+        numbered = Recipe((), numbered=table.n_features, zero_based=table.zero_based) if table.names is None else None
+    return TableModel(estimator, card, judged, numbered)
+
+
+def _limit_covariance(estimator: Any, table: Table) -> None:
+    """The linear model of very many features has no full covariance matrix."""
+    if getattr(estimator, "covariance", None) != "full":
+        return
+    width = table.n_features
+    if isinstance(table, MixedTable) and width * (MOST_CATEGORIES + 1) >= WIDEST_FULL_COVARIANCE:
+        width = len(table.learned().names)
+    if width >= WIDEST_FULL_COVARIANCE:
+        warn_user(
+            f"{width:,} features are too many for their covariance matrix; only their variances are fitted "
+            "(covariance='diagonal')"
+        )
+        estimator.set_params(covariance="diagonal")
+
+
+def _refitted(estimator: Any, table: Table, checkpoint: str | PathLike[str] | None) -> Any:
+    """A fit to all rows, with the features of the model that was judged."""
+    again = clone(estimator)
+    beside = None if checkpoint is None else Path(f"{checkpoint}.refit")
+    recipe = estimator.recipe_
+    again.fit(table if recipe is None else encoded(table, recipe), checkpoint=beside)
+    if again.interrupted_:
+        warn_user("stopped while the model was fitted again to all rows: the model of the training rows is kept")
+        return estimator
+    return again
+
+
+def _judged(
+    estimator: Any, held: Table, test: RowNumbers, names: Sequence[str], n_rows: int, seed: int
+) -> Judged | None:
+    """What the model says of the rows held out; Ctrl-C ends this only, since the model is there already."""
+    try:
+        if estimator.interrupted_ and held.n_rows > FEW_HELD_OUT:
+            few = random_rows(held.n_rows, FEW_HELD_OUT, np.random.default_rng(seed))
+            held, test = held.subset(few), test[few]
+        share = f"{held.n_rows / n_rows:.0%} of {_named(names)}"
+        return Judged.of(estimator, held, f"held out: {share} ({held.n_rows:,} rows)", test)
+    except KeyboardInterrupt:
+        warn_user("stopped before the held-out rows were judged: the model is kept without metrics")
+        return None
+
+
+def _cross_validated(
+    estimator: Any, table: Table, classes: Codes, groups: Codes | None, seed: int, names: Sequence[str]
+) -> Judged | None:
+    """What models of four fifths of the rows say of the others, in the order of the rows; None if interrupted."""
+    found, tests = [], []
+    for train, test in folds(classes, seed, groups):
+        if len(np.unique(classes[train])) < len(estimator.classes_):
+            raise ValueError("all rows of a class are in the groups of one fold; give --holdout 0, or no groups")
+        fold = clone(estimator).fit(table.subset(train))
+        if fold.interrupted_:
+            warn_user("stopped before the rows were judged: the model is kept without metrics")
+            return None
+        found.append(predictions_of(fold, table.subset(test), estimator.classes_))
+        tests.append(test)
+    numbers = np.concatenate(tests)
+    order = np.argsort(numbers)
+    numbers = numbers[order]
+
+    def together(name: str) -> Any:
+        parts = [getattr(part, name) for part in found]
+        return None if parts[0] is None else np.concatenate(parts)[order]
+
+    said = Predictions(estimator.classes_, *map(together, OF_PREDICTIONS))
+    rows = table if len(numbers) == table.n_rows else table.subset(numbers)
+    source = f"{FOLDS}-fold cross-validation of {_named(names)} ({len(numbers):,} rows)"
+    return Judged.with_rows(said, table_to_predict(estimator, rows), source, numbers)
+
+
+def _named(names: Sequence[str]) -> str:
+    return names[0] + (", …" if len(names) > 1 else "")
