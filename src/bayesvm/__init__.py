@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from bayesvm import kernels
-    from bayesvm.preparation import open_table
     from bayesvm.estimators import BayesianLinearSVC, BayesianSVC, ColumnEffect, stop_on_interrupt
     from bayesvm.export import to_onnx
+    from bayesvm.preparation import open_table
     from bayesvm.workflow import load
 
 __version__ = "0.1.0"

@@ -21,10 +21,11 @@ from safetensors import safe_open
 from safetensors.numpy import load_file, save
 
 import bayesvm
-from bayesvm import BayesianLinearSVC, BayesianSVC, TableModel, persistence
+from bayesvm import BayesianLinearSVC, BayesianSVC, persistence
 from bayesvm.datasets import waveform
 from bayesvm.kernels import RBF, Constant, Matern
 from bayesvm.storage.states import fitted_state
+from bayesvm.workflow import fit_table
 from tests.storage.committees import committee, local_models, two_scalings
 
 REFUSED, SAME = "refused", "loaded, same values"
@@ -86,7 +87,7 @@ def originals(folder):
         BayesianLinearSVC(covariance="diagonal", scale=None, max_iter=500, random_state=0, n_jobs=1).fit(X, y),
         local_models([small().set_params(random_state=seed).fit(X, y) for seed in range(2)]),
         committee([BayesianLinearSVC(noise=noise, n_jobs=1, random_state=0).fit(X, three) for noise in (0.5, 2.0)]),
-        TableModel.fit(folder / "table.csv", "y", estimator=small()),
+        fit_table(folder / "table.csv", "y", estimator=small()),
         *(with_scalings_and_effects(X, labels) for labels in (y, three)),
     ]
     for number, model in enumerate(models):

@@ -5,10 +5,11 @@ import onnxruntime
 import pandas as pd
 import pytest
 
-from bayesvm import BayesianLinearSVC, BayesianSVC, TableModel, to_onnx
+from bayesvm import BayesianLinearSVC, BayesianSVC, to_onnx
 from bayesvm.export import recipes
 from bayesvm.preparation import Recipe
 from bayesvm.preparation.encoding import Column, NumberColumn
+from bayesvm.workflow import TableModel, fit_table
 
 rng = np.random.default_rng(0)
 N = 600
@@ -52,7 +53,7 @@ def model(tmp_path_factory):
     path = tmp_path_factory.mktemp("table") / "people.csv"
     FRAME.to_csv(path, index=False)
     estimator = BayesianSVC(n_inducing=30, tune=None, random_state=0)
-    return TableModel.fit(path, "income", estimator=estimator)
+    return fit_table(path, "income", estimator=estimator)
 
 
 def test_columns_of_any_kind(model):

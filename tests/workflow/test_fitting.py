@@ -6,9 +6,9 @@ import pyarrow.parquet as pq
 import pytest
 from sklearn.metrics import log_loss
 
-from bayesvm import BayesianLinearSVC, BayesianSVC, TableModel, open_table
+from bayesvm import BayesianLinearSVC, BayesianSVC, open_table
 from bayesvm.datasets import waveform
-from bayesvm.workflow import splitting
+from bayesvm.workflow import fit_table, splitting
 from bayesvm.workflow.judging import Judged
 from bayesvm.workflow.splitting import split
 
@@ -60,7 +60,7 @@ def test_no_class_loses_its_only_row(tmp_path):
 
 def test_what_is_held_out_is_neither_learned_nor_changes_the_fit(path):
     """The model is, to the last bit, one that was given only the other rows."""
-    made = TableModel.fit(path, "y", drop=["w"], estimator=BayesianSVC(n_inducing=15, random_state=0))
+    made = fit_table(path, "y", drop=["w"], estimator=BayesianSVC(n_inducing=15, random_state=0))
     table = open_table(path, "y", columns=["a", "b"])
     train, test = split(table, 0.2, seed=0)
     alone = BayesianSVC(n_inducing=15, random_state=0).fit(table.subset(train))
@@ -111,7 +111,7 @@ def test_the_recipe_is_learned_from_the_rows_that_are_learned_from(tmp_path):
     kinds = np.where(np.isin(np.arange(200), test), "only here", np.array(["one", "two"] * 100))
     pq.write_table(pa.table({"x": np.where(np.isin(np.arange(200), test), 1e6, x), "kind": kinds, "y": y}), path)
     with pytest.warns(UserWarning, match="categories not seen in training"):
-        made = TableModel.fit(path, "y", estimator=BayesianLinearSVC(random_state=0))
+        made = fit_table(path, "y", estimator=BayesianLinearSVC(random_state=0))
     assert set(made.recipe.columns[1].categories) == {"one", "two"}
     assert abs(made.recipe.columns[0].fill) < 1
 
@@ -122,14 +122,14 @@ def test_a_model_is_kept_if_its_judging_is_stopped(path, monkeypatch):
 
     monkeypatch.setattr(Judged, "of", stopped)
     with pytest.warns(UserWarning, match="stopped before"):
-        made = TableModel.fit(path, "y", drop=["w"], estimator=BayesianLinearSVC(random_state=0))
+        made = fit_table(path, "y", drop=["w"], estimator=BayesianLinearSVC(random_state=0))
     assert made.holdout is None
     assert made.predict(path).shape == (500,)
 
 
 def test_the_estimator_that_is_given_stays_as_it_is(path):
     given = BayesianLinearSVC(random_state=0, verbose=0)
-    TableModel.fit(path, "y", drop=["w"], estimator=given, holdout=0)
+    fit_table(path, "y", drop=["w"], estimator=given, holdout=0)
     assert not hasattr(given, "classes_")
 
 
@@ -138,13 +138,13 @@ def test_very_wide_tables_get_a_mean_field(tmp_path):
     lines = [f"{rng.integers(2)} {rng.integers(1, 3000)}:1 6000:{rng.random():.3f}" for _ in range(60)]
     (tmp_path / "wide.libsvm").write_text("\n".join(lines))
     with pytest.warns(UserWarning, match="only their variances"):
-        made = TableModel.fit(tmp_path / "wide.libsvm", estimator=BayesianLinearSVC(max_iter=3, tol=0, random_state=0))
+        made = fit_table(tmp_path / "wide.libsvm", estimator=BayesianLinearSVC(max_iter=3, tol=0, random_state=0))
     assert made.estimator.covariance == "diagonal"
     assert len(made.holdout.X) == 0  # rows of 6,000 features are not kept
 
 
 def test_the_card_tells_where_a_model_comes_from(path):
-    model = TableModel.fit(path, "y", weight="w", estimator=BayesianLinearSVC(), seed=3)
+    model = fit_table(path, "y", weight="w", estimator=BayesianLinearSVC(), seed=3)
     assert model.card["files"] == ["t.parquet"]
     assert (model.card["target"], model.card["weight"], model.card["seed"]) == ("y", "w", 3)
     assert model.card["n_rows"] == model.card["n_train"] + model.card["n_holdout"] == 500
@@ -154,20 +154,20 @@ def test_the_card_tells_where_a_model_comes_from(path):
 def test_numbers_are_no_classes(tmp_path):
     pq.write_table(pa.table({"x": np.arange(80.0), "y": np.arange(80)}), tmp_path / "t.parquet")
     with pytest.raises(ValueError, match="the target 'y' has 80 different numbers in 80 rows, like a quantity"):
-        TableModel.fit(tmp_path / "t.parquet", "y")
+        fit_table(tmp_path / "t.parquet", "y")
 
 
 def test_numbers_that_are_names_keep_their_digits(tmp_path):
     lines = [f"{'01234' if i % 2 else '1234'},{i % 5},{'ab'[i % 2]}" for i in range(60)]
     (tmp_path / "t.csv").write_text("\n".join(["zip,x,y", *lines]))
-    made = TableModel.fit(tmp_path / "t.csv", "y", categories=["zip"], estimator=BayesianLinearSVC(random_state=0))
+    made = fit_table(tmp_path / "t.csv", "y", categories=["zip"], estimator=BayesianLinearSVC(random_state=0))
     assert set(made.recipe.columns[0].categories) == {"01234", "1234"}
 
 
 def test_the_most_and_the_least_certain_rows_are_kept(path, monkeypatch):
     monkeypatch.setattr("bayesvm.workflow.judging.MOST_KEPT", 20)
     monkeypatch.setattr("bayesvm.workflow.judging.EXTREME", 5)
-    judged = TableModel.fit(path, "y", drop=["w"], estimator=BayesianLinearSVC(random_state=0), holdout=0.5).holdout
+    judged = fit_table(path, "y", drop=["w"], estimator=BayesianLinearSVC(random_state=0), holdout=0.5).holdout
     order = np.argsort(judged.predictions.doubt, kind="stable")
     assert set(order[:5]) | set(order[-5:]) <= set(judged.sample)
     assert len(judged.sample) <= 20

@@ -10,11 +10,10 @@ import pytest
 
 import bayesvm
 from bayesvm import BayesianLinearSVC
-from bayesvm.workflow import TableModel
 from bayesvm.data.tables.arrow_parts import FilePart
 from bayesvm.datasets import people
 from bayesvm.evaluation import DoubtHistogram
-from bayesvm.workflow import Judged
+from bayesvm.workflow import Judged, TableModel, fit_table
 from bayesvm.workflow.describing import described
 from bayesvm.workflow.predicting import predict_table
 
@@ -34,7 +33,7 @@ def folder(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def model(folder):
-    return TableModel.fit(folder / "people.parquet", "income", estimator=BayesianLinearSVC())
+    return fit_table(folder / "people.parquet", "income", estimator=BayesianLinearSVC())
 
 
 def test_saved_and_loaded_it_is_the_same(model, folder):

@@ -45,7 +45,9 @@ def fit(
         typer.Option(help="Number of inducing points; more are slower, mostly better.", show_default="auto"),
     ] = None,
     linear: Annotated[bool, typer.Option("--linear", metavar="", help="The linear model, for many columns.")] = False,
-    time_limit: Annotated[float | None, typer.Option(help="Seconds for training, of each fit.", show_default="none")] = None,
+    time_limit: Annotated[
+        float | None, typer.Option(help="Seconds for training, of each fit.", show_default="none")
+    ] = None,
     checkpoint: Annotated[
         Path | None, typer.Option(help="A file from which the same command resumes if it was killed.")
     ] = None,

@@ -45,9 +45,7 @@ Categories = Annotated[
 ]
 Kept = Annotated[
     str | None,
-    typer.Option(
-        "--keep", help="Columns to use although they look like an index or an identifier.", metavar="A,B"
-    ),
+    typer.Option("--keep", help="Columns to use although they look like an index or an identifier.", metavar="A,B"),
 ]
 Group = Annotated[
     str | None,

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy.typing as npt
 
 from bayesvm.preparation import Recipe
 
 
-def completed(X: npt.NDArray, recipe: Recipe) -> npt.NDArray:  # type: ignore[type-arg]
+def completed(X: npt.NDArray[Any], recipe: Recipe) -> npt.NDArray[Any]:
     """Features that a recipe made, without missing values."""
     return recipe.filled(X)

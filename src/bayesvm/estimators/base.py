@@ -47,7 +47,11 @@ class BaseBayesianModel(PredictingModel):
     _parameter_checks = COMMON
     _feature_map: ClassVar[type]  # of its members
     _kind: ClassVar[str]  # what a saved model is called; a class that does not set it itself cannot be saved
-    _seen: ClassVar[tuple[str, ...]] = ("n_features_in_", "feature_names_in_", "recipe_")  # what a fit assigns beside ``fitted_``
+    _seen: ClassVar[tuple[str, ...]] = (
+        "n_features_in_",
+        "feature_names_in_",
+        "recipe_",
+    )  # what a fit assigns beside ``fitted_``
 
     elbo_ = FittedAttribute(lambda fitted: fitted.training.elbo)
     elbo_trace_ = FittedAttribute(lambda fitted: np.array(fitted.training.trace))

@@ -44,7 +44,7 @@ def _error(fitted: Fitted) -> float:
 class BaseBayesianSVC(ClassifierMixin, BaseBayesianModel):
     """A classifier; subclasses say what its features are."""
 
-    _seen = (*BaseBayesianModel._seen, "classes_")
+    _seen = ("n_features_in_", "feature_names_in_", "recipe_", "classes_")
 
     classes_: np.ndarray
 

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from bayesvm.data.checks import left_out_without_target
 from bayesvm.estimators._missing import completed
 from bayesvm.preparation import Frame, Recipe, learn_frame, nearest
-from bayesvm.preparation.values import Values
+from bayesvm.preparation.values import Values, are_missing
 from bayesvm.warn import warn_user
 
 Array = npt.NDArray[Any]
@@ -116,7 +116,9 @@ def _require_columns(estimator: Any, frame: Frame) -> None:
     needed, expected = estimator.recipe_.needed, input_names(estimator)
     if not frame.named and not hasattr(estimator, "feature_names_in_"):
         if len(frame.names) != len(expected):
-            raise ValueError(f"X has {len(frame.names)} columns, but {type(estimator).__name__} was fitted to {len(expected)}")
+            raise ValueError(
+                f"X has {len(frame.names)} columns, but {type(estimator).__name__} was fitted to {len(expected)}"
+            )
         return
     given = set(frame.names)
     start = "The feature names should match those that were passed during fit. "
@@ -128,7 +130,9 @@ def _require_columns(estimator: Any, frame: Frame) -> None:
         more = f" and {len(extra) - 1} more" if len(extra) > 1 else ""
         raise ValueError(f"{start}Column {extra[0]!r}{more} of X was not there{nearest(extra[0], expected)}; drop it")
     if list(frame.names) != [name for name in expected if name in given]:
-        raise ValueError(f"{start}Feature names must be in the same order as they were in fit: X[model.feature_names_in_]")
+        raise ValueError(
+            f"{start}Feature names must be in the same order as they were in fit: X[model.feature_names_in_]"
+        )
 
 
 def missing_targets(y: Any) -> Array:
@@ -143,7 +147,7 @@ def missing_targets(y: Any) -> Array:
         return np.isnan(labels)
     if labels.dtype.kind != "O" or labels.ndim != 1:
         return np.zeros(len(labels), bool)
-    return np.array([label is None or (isinstance(label, float) and label != label) for label in labels], bool)
+    return are_missing(labels)
 
 
 def rows_with_targets(y: Any) -> Array | None:

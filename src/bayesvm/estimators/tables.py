@@ -18,7 +18,7 @@ from bayesvm.data.workers import Workers
 from bayesvm.estimators._classes import count_labels, encoder_for, require_classes, require_few_classes
 from bayesvm.estimators.columns import recipe_of, report_left_out, set_columns, use_recipe
 from bayesvm.estimators.labels import LabelCounts
-from bayesvm.preparation import MixedTable, Recipe, encoded
+from bayesvm.preparation import MixedTable, Recipe, encoded_table
 from bayesvm.preparation.mixed import numbers_of_table
 
 
@@ -103,14 +103,14 @@ def _features_to_learn(estimator: Any, table: Table) -> Table:
         set_columns(estimator, table.names, table.n_features)
         return table
     use_recipe(estimator, recipe)
-    return encoded(table, recipe)
+    return encoded_table(table, recipe)
 
 
 def table_to_predict(estimator: Any, table: Table) -> Table:
     """The features that the estimator was fitted to, wherever they are in the table."""
     recipe = recipe_of(estimator)
     if recipe is not None:
-        return encoded(table, recipe)
+        return encoded_table(table, recipe)
     names = getattr(estimator, "feature_names_in_", None)
     if names is not None and isinstance(table, MixedTable):
         return numbers_of_table(table, [str(name) for name in names])

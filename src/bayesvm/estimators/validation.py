@@ -30,9 +30,13 @@ def training_data(estimator: Any, X: Any, y: Any, *, first: bool = True) -> tupl
     frame = Frame.of(X)
     if first and not estimator.warm_start:
         estimator.recipe_ = None
-    if recipe_of(estimator) is not None or (first and frame is not None and frame.n_rows and needs_recipe(frame)):
-        X = encoded(estimator, X) if recipe_of(estimator) is not None else learned(estimator, frame)
-        X, y = check_X_y(X, y, ensure_min_samples=least, estimator=estimator, **_FLOATS)
+    features = None
+    if recipe_of(estimator) is not None:
+        features = encoded(estimator, X)
+    elif first and frame is not None and frame.n_rows and needs_recipe(frame):
+        features = learned(estimator, frame)
+    if features is not None:
+        X, y = check_X_y(features, y, ensure_min_samples=least, estimator=estimator, **_FLOATS)
     else:
         with _naming_text_columns(X):
             X, y = validate_data(estimator, X, y, ensure_min_samples=least, reset=first, **_FLOATS)

@@ -37,8 +37,9 @@ def to_onnx(
     """A fitted model as an ``onnx.ModelProto`` (opset 17), for onnxruntime and others; needs ``bayesvm[onnx]``.
 
     The input is ``X``, N×D. A model with a recipe of its columns (``recipe_``) has an input for every column, by its
-    name and N×1: numbers, NaN if missing; text, ``"(missing)"`` if missing; of dates, their parts. The outputs are ``label`` and ``probabilities``, whose columns
-    are in the order of ``classes_``; the model's metadata tell them too. All members of a committee are in one graph.
+    name and N×1: numbers, NaN if missing; text, ``"(missing)"`` if missing; of dates, their parts. The outputs are
+    ``label`` and ``probabilities``, whose columns are in the order of ``classes_``; the model's metadata tell them
+    too. All members of a committee are in one graph.
 
     Parameters
     ----------

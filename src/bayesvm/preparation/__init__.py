@@ -1,8 +1,8 @@
 """Preparation: columns of any kind become numbers, by a recipe that is learned once and kept with the model."""
 
-from bayesvm.preparation.learning import learn, learn_frame
 from bayesvm.preparation.frames import Frame
-from bayesvm.preparation.mixed import MixedTable, encoded, mixed_table, open_table
+from bayesvm.preparation.learning import learn, learn_frame
+from bayesvm.preparation.mixed import MixedTable, encoded_table, mixed_table, open_table
 from bayesvm.preparation.opening import Opened, nearest, open_files, prepared
 from bayesvm.preparation.recipe import Recipe
 
@@ -11,7 +11,7 @@ __all__ = [
     "MixedTable",
     "Opened",
     "Recipe",
-    "encoded",
+    "encoded_table",
     "learn",
     "learn_frame",
     "mixed_table",

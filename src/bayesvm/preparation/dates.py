@@ -82,4 +82,6 @@ class DateColumn:
 def _written(time: np.datetime64) -> str:
     """As ISO text, without a time that is midnight."""
     day = time.astype("datetime64[D]")
-    return str(day if day == time else time.astype("datetime64[s]" if time == time.astype("datetime64[s]") else MICROSECONDS))
+    return str(
+        day if day == time else time.astype("datetime64[s]" if time == time.astype("datetime64[s]") else MICROSECONDS)
+    )

@@ -12,8 +12,19 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from bayesvm.preparation.values import BYTES, DAY, HOUR, MICROSECONDS, NESTED, RefusedError, Values, name_of, nothing
-from bayesvm.preparation.values import of_arrow, of_objects
+from bayesvm.preparation.values import (
+    BYTES,
+    DAY,
+    HOUR,
+    MICROSECONDS,
+    NESTED,
+    RefusedError,
+    Values,
+    name_of,
+    nothing,
+    of_arrow,
+    of_objects,
+)
 
 Array = npt.NDArray[Any]
 
@@ -98,8 +109,6 @@ def _pandas(series: Any) -> Values:
 
 def _polars(series: Any) -> Values:
     kind = str(series.dtype).partition("(")[0]
-    if kind == "Null":
-        return nothing(len(series))
     if kind in {"String", "Utf8", "Categorical", "Enum"}:
         return _of_text(np.array(series.to_list(), object), certain=kind in {"Categorical", "Enum"})
     if kind in {"Date", "Datetime"}:
@@ -113,7 +122,7 @@ def _polars(series: Any) -> Values:
         raise RefusedError(NESTED[0] + f" ({series.dtype})", NESTED[1])
     if kind == "Binary":
         raise RefusedError(*BYTES)
-    if kind == "Object":
+    if kind in {"Object", "Null"}:
         return of_objects(np.array(series.to_list(), object))
     exact = not series.null_count() and kind not in {"Boolean", "Decimal"}
     return Values("number", (series if exact else series.cast(float)).to_numpy(), certain=kind.startswith("Float"))

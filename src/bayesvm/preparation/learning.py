@@ -161,9 +161,14 @@ def _column(name: str, values: Values, *, asked: bool, kept: bool, row: Row | No
         return "no value in any row"
     if values.kind == "text" and not asked and _dates_in(name, values.array, row):
         values = Values("time", times_of(values.array))
-    certain = asked or kept or values.certain
+    certain = kept or values.certain
     if values.kind == "text" or asked:
         return _category(name, as_kind(values, "text"), certain=certain, asked=asked)
+    return _scale(name, values, certain=certain)
+
+
+def _scale(name: str, values: Values, *, certain: bool) -> Column | str:
+    """A column of numbers or times, or why it is left out."""
     missing = np.isnat(values.array) if values.kind == "time" else np.isnan(values.array)
     held = values.array[~missing]
     if not len(held):

@@ -25,7 +25,7 @@ from bayesvm.preparation.recipe import Recipe
 class MixedTable(Table):
     """A table with columns that are no numbers. A fit learns a recipe from some of its rows, which makes the features.
 
-    ``names`` and ``n_features`` are those of the columns. It is read through ``encoded``.
+    ``names`` and ``n_features`` are those of the columns. It is read through ``encoded_table``.
     """
 
     _columns: MixedColumns
@@ -48,7 +48,7 @@ class MixedTable(Table):
     def learned(self) -> Recipe:
         """A recipe, from a sample of the rows."""
         choice = self._columns.choice
-        used: dict[str, list[str]] = {
+        used: dict[str, Any] = {
             name: [column for column in choice[name] if column in (self.names or ())] for name in ("categories", "keep")
         }
         recipe = learn(self.opened, (), columns=self.names, **used)
@@ -109,8 +109,11 @@ def open_table(
     if kind == "LIBSVM" and chosen:
         raise ValueError(f"{files[0]} is a LIBSVM file, whose features have no names: give no drop, categories or keep")
     special = {target, weight}
-    if kind == "LIBSVM" or n_features is not None or zero_based is not None or not (
-        chosen or _is_mixed(_schemas(kind, files), columns, special)
+    if (
+        kind == "LIBSVM"
+        or n_features is not None
+        or zero_based is not None
+        or not (chosen or _is_mixed(_schemas(kind, files), columns, special))
     ):
         return open_numbers(
             source, target, columns=columns, weight=weight, n_features=n_features, zero_based=zero_based, **opening
@@ -168,7 +171,7 @@ def mixed_table(
     return MixedTable(opened.rows, made)
 
 
-def encoded(table: Table, recipe: Recipe) -> Table:
+def encoded_table(table: Table, recipe: Recipe) -> Table:
     """A table as the features that a recipe makes of it."""
     if table.prepared_by == recipe:
         return table
@@ -207,5 +210,5 @@ class MixedColumns(ArrowColumns):
 
     def features(self, chunks: Sequence[Any], locate: Locate) -> Any:
         raise TypeError(
-            f"{self.names} are columns of any kind; give the table to fit, or to a model that was fitted to such a table"
+            f"{self.names} are columns of any kind; give the table to fit, or to a model that was fitted to such a one"
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import accumulate
 from typing import Any
 
@@ -95,7 +95,7 @@ class Recipe:
         first, unseen = 0, set[str]()
         for batch in batches:
             rows = X[first : first + batch.num_rows]
-            unseen |= self._fill(rows, lambda name, batch=batch: of_arrow(batch.column(name)))
+            unseen |= self._fill(rows, partial(_of_batch, batch))
             first += batch.num_rows
         self._report(unseen)
         return X
@@ -163,3 +163,7 @@ class Recipe:
         if unknown := set(recipe.needed) - set(recipe.inputs):
             raise ValueError(f"the recipe needs the column {min(unknown)!r}, which it was not learned from")
         return recipe
+
+
+def _of_batch(batch: Any, name: str) -> Values:
+    return of_arrow(batch.column(name))

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from datetime import date, datetime
 from decimal import Decimal
+from math import isnan
 from numbers import Number
 from typing import Any, NamedTuple
 
@@ -97,13 +99,15 @@ def _arrow_times(column: Any) -> npt.NDArray[Any]:
 def of_objects(objects: npt.NDArray[Any], missing: npt.NDArray[Any] | None = None) -> Values:
     """Of Python objects; ``missing`` says which are missing values: by default None and NaN."""
     if missing is None:
-        missing = np.array([value is None or (isinstance(value, float) and value != value) for value in objects], bool)
+        missing = are_missing(objects)
     held = objects[~missing]
     kinds = set(map(type, held.tolist()))
     if not kinds:
         return nothing(len(objects))
     if all(issubclass(kind, str) for kind in kinds):
-        return Values("text", np.where(missing, None, objects))
+        texts = objects.copy()
+        texts[missing] = None
+        return Values("text", texts)
     if all(issubclass(kind, Number | np.bool_) and not issubclass(kind, complex) for kind in kinds):
         numbers = np.full(len(objects), np.nan)
         numbers[~missing] = held.astype(np.float64)
@@ -122,6 +126,11 @@ def of_objects(objects: npt.NDArray[Any], missing: npt.NDArray[Any] | None = Non
         raise RefusedError(*BYTES)
     names = " and ".join(sorted(kind.__name__ for kind in kinds))
     raise RefusedError(f"values of the type {names}", "write all of them as numbers, as text, or as dates")
+
+
+def are_missing(objects: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+    """Which Python objects are None or NaN."""
+    return np.array([value is None or (isinstance(value, float) and isnan(value)) for value in objects.tolist()], bool)
 
 
 def _plain_time(value: Any) -> np.datetime64:
@@ -143,8 +152,9 @@ def name_of(value: Any) -> str:
     """
     if isinstance(value, bool | np.bool_):
         return "true" if value else "false"
-    if isinstance(value, float | np.floating | Decimal) and abs(value) < EXACT and value == int(value):
-        return str(int(value))
+    if isinstance(value, float | np.floating | Decimal):
+        number = float(value)
+        return str(int(number)) if abs(number) < EXACT and number.is_integer() else str(value)
     return str(value)
 
 
@@ -167,17 +177,22 @@ def as_kind(values: Values, kind: str, row: Row = str) -> npt.NDArray[Any]:
         return _names(values.array)
     if kind == "time" and values.kind == "text":
         return times_of(values.array, row)
-    where, example = next((i, value) for i, value in enumerate(values.array.tolist()) if value == value is not None)
-    raise TypeError(f"holds {values.kind} ({example!r}, row {row(where)})")
+    where = int(np.argmin(are_missing(values.array) if values.kind == "text" else _missing(values.array)))
+    raise TypeError(f"holds {values.kind} ({values.array[where]!s}, row {row(where)})")
 
 
 def _names(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """Numbers or times as names, None where they are missing."""
     distinct, codes = np.unique(array, return_inverse=True)
-    missing = np.isnat(distinct) if distinct.dtype.kind == "M" else np.isnan(distinct)
+    missing = _missing(distinct)
     values = [None if gone else name_of(value) for gone, value in zip(missing, distinct.tolist(), strict=True)]
     texts: npt.NDArray[Any] = np.array(values, object)[codes]
     return texts
+
+
+def _missing(array: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+    missing: npt.NDArray[np.bool_] = np.isnat(array) if array.dtype.kind == "M" else np.isnan(array)
+    return missing
 
 
 def are_dates(texts: Sequence[str]) -> npt.NDArray[np.bool_]:
@@ -190,10 +205,15 @@ def times_of(texts: npt.NDArray[Any], row: Row = str) -> npt.NDArray[Any]:
     known: dict[Any, Any] = {None: np.datetime64("NaT")}
     for number, text in enumerate(texts.tolist()):
         if text not in known:
-            try:
-                if not ISO_DATE.fullmatch(text):
-                    raise ValueError(text)
-                known[text] = np.datetime64(datetime.fromisoformat(text.strip()).replace(tzinfo=None), "us")
-            except ValueError:
-                raise ValueError(f"holds {text!r} (row {row(number)}), which is no date like 2024-04-03") from None
+            known[text] = _parsed(text)
+            if np.isnat(known[text]):
+                raise ValueError(f"holds {text!r} (row {row(number)}), which is no date like 2024-04-03")
     return np.array([known[text] for text in texts.tolist()], MICROSECONDS)
+
+
+def _parsed(text: str) -> np.datetime64:
+    """An ISO date; NaT if it is none."""
+    if ISO_DATE.fullmatch(text):
+        with suppress(ValueError):
+            return np.datetime64(datetime.fromisoformat(text.strip()).replace(tzinfo=None), "us")
+    return np.datetime64("NaT")

@@ -17,7 +17,7 @@ from bayesvm.data.tables.files import Paths, find_files
 from bayesvm.estimators import BayesianSVC
 from bayesvm.evaluation import Metric, Predictions, metrics
 from bayesvm.evaluation.peers import PEERS, compete
-from bayesvm.preparation import MixedTable, Recipe, encoded, prepared
+from bayesvm.preparation import MixedTable, Recipe, encoded_table, prepared
 from bayesvm.workflow.splitting import codes, opened, require_share, split
 
 MOST_DENSE_VALUES = 2e8  # of sparse rows, which the peers need as they are: dense
@@ -97,10 +97,13 @@ def compare_on(
             parts = split(codes(table.subset(some)), holdout, seed)
             learning, judging = (some[part] for part in parts if part is not None)
         recipe = table.subset(learning).learned() if isinstance(table, MixedTable) else None
-        features = table if recipe is None else encoded(table, recipe)
+        features = table if recipe is None else encoded_table(table, recipe)
         train = _in_memory(features.subset(learning))
         if test is None:
-            judge, name = _in_memory(features.subset(judging)), f"held out: {len(judging) / len(some):.0%} of {names[0]}"
+            judge, name = (
+                _in_memory(features.subset(judging)),
+                f"held out: {len(judging) / len(some):.0%} of {names[0]}",
+            )
         else:
             asked = recipe or Recipe((), numbered=table.n_features, zero_based=table.zero_based)
             with prepared(test, asked, target, weight, text_labels=target in categories, **opening).labelled() as other:

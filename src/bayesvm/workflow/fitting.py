@@ -20,7 +20,7 @@ from bayesvm.estimators import BayesianSVC
 from bayesvm.estimators.tables import table_to_predict
 from bayesvm.evaluation import Predictions
 from bayesvm.inference.linear_model import WIDEST_FULL_COVARIANCE
-from bayesvm.preparation import MixedTable, Recipe, encoded
+from bayesvm.preparation import MixedTable, Recipe, encoded_table
 from bayesvm.preparation.learning import MOST_CATEGORIES
 from bayesvm.warn import warn_user
 from bayesvm.workflow.judging import OF_PREDICTIONS, Judged, predictions_of
@@ -91,7 +91,9 @@ def fit_table(
         classes, judged, n_train, n_held = codes(table), None, table.n_rows, 0
         if holdout and table.n_rows < FEW_ROWS:
             estimator.fit(table, checkpoint=checkpoint)
-            judged = None if estimator.interrupted_ else _cross_validated(estimator, table, classes, groups, seed, names)
+            judged = (
+                None if estimator.interrupted_ else _cross_validated(estimator, table, classes, groups, seed, names)
+            )
             n_held = 0 if judged is None else judged.predictions.n_rows
         else:
             train, test = split(classes, holdout, seed, groups)
@@ -144,7 +146,7 @@ def _refitted(estimator: Any, table: Table, checkpoint: str | PathLike[str] | No
     again = clone(estimator)
     beside = None if checkpoint is None else Path(f"{checkpoint}.refit")
     recipe = estimator.recipe_
-    again.fit(table if recipe is None else encoded(table, recipe), checkpoint=beside)
+    again.fit(table if recipe is None else encoded_table(table, recipe), checkpoint=beside)
     if again.interrupted_:
         warn_user("stopped while the model was fitted again to all rows: the model of the training rows is kept")
         return estimator

@@ -191,15 +191,15 @@ class Table:
         """The same rows, of which other columns are read, or in another way."""
         return Table(self._rows, columns)
 
-    def subset(self, numbers: RowNumbers) -> Table:
+    def subset(self, numbers: RowNumbers) -> Self:
         """The rows with these rising numbers, as a table of their own."""
         return self._of(self._rows.subset(numbers))
 
-    def in_memory(self) -> Table:
+    def in_memory(self) -> Self:
         """The same rows, read once and kept in memory."""
         return self._of(self._rows.in_memory(self._columns.needed(features=True, targets=True)))
 
-    def labelled(self) -> Table:
+    def labelled(self) -> Self:
         """The rows that have a target. The others are left out, which is reported; the targets are read once."""
         if not isinstance(self._columns, ArrowColumns) or not self.has_target:
             return self
