@@ -25,7 +25,10 @@ TABLE = {
     "inference": ({"core", "data", "inference", "warn"}, {"sklearn", "threadpoolctl"}),
     "progress": ({"inference"}, {"rich"}),
     "persistence": ({"atomic"}, {"safetensors"}),
-    "storage": ({"atomic", "core", "data", "inference", "persistence", "schema", "storage", "warn"}, set()),
+    "storage": (
+        {"atomic", "core", "data", "inference", "persistence", "preparation", "schema", "storage", "warn"},
+        set(),
+    ),
     "estimators": (
         {
             "core",
@@ -34,6 +37,7 @@ TABLE = {
             "extras",
             "inference",
             "persistence",
+            "preparation",
             "progress",
             "schema",
             "storage",
@@ -65,9 +69,9 @@ TABLE = {
         {"atomic", "evaluation", "extras", "inspection", "preparation", "report", "workflow"},
         {"jinja2", "matplotlib", "sklearn"},
     ),
-    "export": ({"core", "data", "estimators", "export", "extras", "inference", "preparation", "workflow"}, {"onnx"}),
+    "export": ({"core", "data", "estimators", "export", "extras", "inference", "preparation"}, {"onnx"}),
     "cli": (
-        {"atomic", "cli", "data", "datasets", "estimators", "evaluation", "export", "report", "workflow"},
+        {"atomic", "cli", "data", "datasets", "estimators", "evaluation", "export", "extras", "report", "workflow"},
         {"rich", "typer"},
     ),
     "__main__": ({"cli"}, set()),

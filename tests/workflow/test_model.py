@@ -169,7 +169,7 @@ def test_predictions_do_not_replace_their_table(model, folder):
 
 
 def test_a_model_without_a_story_is_still_one_of_a_table(model, tmp_path):
-    TableModel(model.estimator, model.recipe).save(tmp_path / "m.bayesvm")
+    TableModel(model.estimator).save(tmp_path / "m.bayesvm")
     assert bayesvm.load(tmp_path / "m.bayesvm").recipe == model.recipe
 
 

@@ -39,11 +39,15 @@ def require_weights(weight: npt.NDArray[np.float64], name: str, locate: Locate) 
         )
 
 
+class MissingTargetError(ValueError):
+    """Rows have no target."""
+
+
 def require_targets(missing: npt.NDArray[np.bool_], name: str | None, locate: Locate) -> None:
     """No row is without a target."""
     if missing.any():
         column = "" if name is None else f", column {name!r}"
-        raise ValueError(
+        raise MissingTargetError(
             f"{locate(int(np.argmax(missing)))}{column}: the label is missing{_also(int(missing.sum()))}. "
             "Fill the labels, or drop the rows without one"
         )

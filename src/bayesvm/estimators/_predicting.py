@@ -23,6 +23,7 @@ from bayesvm.core.sampling import drawn_members, joint_samples
 from bayesvm.core.workspace import Workspace
 from bayesvm.data.blas import one_blas_thread
 from bayesvm.data.blocks import block_rows
+from bayesvm.data.checks import MissingTargetError
 from bayesvm.data.dask_rows import is_dask
 from bayesvm.data.memory import MemorySource
 from bayesvm.data.streams import map_table
@@ -93,8 +94,11 @@ class PredictingModel(BaseEstimator, metaclass=ABCMeta):
     def _judged(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
         """What was to be predicted, what is predicted, and weights, all in memory; a table has the first and last."""
         if isinstance(X, Table) and y is None:
-            X = X.labelled()
-            parts, weights = zip(*X.targets(), strict=True)
+            try:
+                parts, weights = zip(*X.targets(), strict=True)
+            except MissingTargetError:
+                X = X.labelled()
+                parts, weights = zip(*X.targets(), strict=True)
             y, sample_weight = np.concatenate(parts), None if weights[0] is None else np.concatenate(weights)
         elif is_dask(X):
             y, sample_weight = (part.compute() if is_dask(part) else part for part in (y, sample_weight))

@@ -125,8 +125,8 @@ def _require_columns(estimator: Any, frame: Frame) -> None:
     if missing := [name for name in needed if name not in given]:
         more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
         raise ValueError(f"{start}X has no column {missing[0]!r}{more}{nearest(missing[0], frame.names)}")
-    known = set(expected)
-    if extra := [name for name in frame.names if name not in known]:
+    seen = set(expected)
+    if extra := [name for name in frame.names if name not in seen]:
         more = f" and {len(extra) - 1} more" if len(extra) > 1 else ""
         raise ValueError(f"{start}Column {extra[0]!r}{more} of X was not there{nearest(extra[0], expected)}; drop it")
     if list(frame.names) != [name for name in expected if name in given]:

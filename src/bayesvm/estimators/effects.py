@@ -125,7 +125,7 @@ def column_effects(fitted: Fitted, estimator: Any) -> tuple[ColumnEffect, ...]:
             effect.variance,
             effect.share,
             effect,
-            None if recipe is None else tuple(_column_name(factor, recipe) for factor in effect.factors),
+            None if recipe is None else tuple(column_name(factor, recipe) for factor in effect.factors),
         )
         for effect in fitted_effects(fitted)
     )
@@ -139,7 +139,7 @@ def column_relevance(fitted: Fitted, estimator: Any) -> np.ndarray | None:
     return np.array([float(shares[recipe.groups.get(name, [])].sum()) for name in input_names(estimator)])
 
 
-def _column_name(factor: Sequence[int], recipe: Recipe) -> str:
+def column_name(factor: Sequence[int], recipe: Recipe) -> str:
     """The column that the features of a factor come from; one feature of several by its own name."""
     owner = {feature: name for name, features in recipe.groups.items() for feature in features}
     if len(factor) == 1 and len(recipe.groups[owner[factor[0]]]) > 1:

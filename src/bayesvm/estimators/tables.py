@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from bayesvm.data.blocks import BlockSource, RowNumbers, rounded_sum, rows_to_hold
+from bayesvm.data.checks import MissingTargetError
 from bayesvm.data.memory import MemorySource
 from bayesvm.data.scaling import ColumnScaler
 from bayesvm.data.streams import StreamSource, encoded
@@ -20,6 +21,8 @@ from bayesvm.estimators.columns import recipe_of, report_left_out, set_columns, 
 from bayesvm.estimators.labels import LabelCounts
 from bayesvm.preparation import MixedTable, Recipe, encoded_table
 from bayesvm.preparation.mixed import numbers_of_table
+
+RowsType = TypeVar("RowsType", bound=Table)
 
 
 @dataclass(frozen=True)
@@ -62,12 +65,20 @@ def table_rows(estimator: Any, table: Table) -> TableRows:
     """A table to learn from, after a look at all labels."""
     if not table.has_target:
         raise ValueError(f"{table} has no labels; name their column: open_table(…, target=…)")
-    table = table.labelled()
-    counts, left_out = label_counts(table)
+    table, counts, left_out = labelled_rows(table)
     encoder, totals = encoder_for(estimator, counts)
     table = _features_to_learn(estimator, table)
     kept = np.delete(np.arange(table.n_rows), left_out) if len(left_out) else None
     return TableRows(table, encoder, encoder.classes, totals, kept)
+
+
+def labelled_rows(table: RowsType) -> tuple[RowsType, LabelCounts, RowNumbers]:
+    """The rows that have a label, which labels these are, and numbers of rows of weight zero."""
+    try:
+        return table, *label_counts(table)
+    except MissingTargetError:  # seldom: so it is not worth a look before
+        table = table.labelled()
+        return table, *label_counts(table)
 
 
 def label_counts(table: Table) -> tuple[LabelCounts, RowNumbers]:

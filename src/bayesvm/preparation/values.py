@@ -202,13 +202,13 @@ def are_dates(texts: Sequence[str]) -> npt.NDArray[np.bool_]:
 
 def times_of(texts: npt.NDArray[Any], row: Row = str) -> npt.NDArray[Any]:
     """ISO dates as times, on their own clocks: a time zone is left out."""
-    known: dict[Any, Any] = {None: np.datetime64("NaT")}
+    parsed: dict[Any, Any] = {None: np.datetime64("NaT")}
     for number, text in enumerate(texts.tolist()):
-        if text not in known:
-            known[text] = _parsed(text)
-            if np.isnat(known[text]):
+        if text not in parsed:
+            parsed[text] = _parsed(text)
+            if np.isnat(parsed[text]):
                 raise ValueError(f"holds {text!r} (row {row(number)}), which is no date like 2024-04-03")
-    return np.array([known[text] for text in texts.tolist()], MICROSECONDS)
+    return np.array([parsed[text] for text in texts.tolist()], MICROSECONDS)
 
 
 def _parsed(text: str) -> np.datetime64:

@@ -18,7 +18,7 @@ from bayesvm.estimators import BayesianSVC
 from bayesvm.evaluation import Metric, Predictions, metrics
 from bayesvm.evaluation.peers import PEERS, compete
 from bayesvm.preparation import MixedTable, Recipe, encoded_table, prepared
-from bayesvm.workflow.splitting import codes, opened, require_share, split
+from bayesvm.workflow.splitting import opened, require_share, split, with_codes
 
 MOST_DENSE_VALUES = 2e8  # of sparse rows, which the peers need as they are: dense
 NYSTROEM_POINTS = 300  # of Nystroem, where our model has no inducing points
@@ -91,10 +91,11 @@ def compare_on(
     choice: dict[str, Any] = {"columns": columns, "drop": drop, "categories": categories, "keep": keep}
     table, names = opened(source, target, weight, **choice, **opening)
     with table:
+        table, classes = with_codes(table)
         some = _some_rows(table.n_rows, rows, seed)
         learning = some
         if test is None:
-            parts = split(codes(table.subset(some)), holdout, seed)
+            parts = split(np.unique(classes[some], return_inverse=True)[1], holdout, seed)
             learning, judging = (some[part] for part in parts if part is not None)
         recipe = table.subset(learning).learned() if isinstance(table, MixedTable) else None
         features = table if recipe is None else encoded_table(table, recipe)

@@ -25,7 +25,7 @@ from bayesvm.preparation.learning import MOST_CATEGORIES
 from bayesvm.warn import warn_user
 from bayesvm.workflow.judging import OF_PREDICTIONS, Judged, predictions_of
 from bayesvm.workflow.model import TableModel
-from bayesvm.workflow.splitting import FOLDS, Codes, codes, folds, groups_of, opened, require_share, split
+from bayesvm.workflow.splitting import FOLDS, Codes, folds, groups_of, opened, require_share, split, with_codes
 
 FEW_ROWS = 2_000  # of a table; below, cross-validation judges instead of one small part that is held out
 FEW_HELD_OUT = 2_000  # rows that judge a model if somebody is waiting for it
@@ -86,9 +86,10 @@ def fit_table(
         verbose=verbose,
     )
     with table:
+        table, classes = with_codes(table)
         groups = groups_of(table, group)  # a fit that takes groups is given those of its rows
         _limit_covariance(estimator, table)
-        classes, judged, n_train, n_held = codes(table), None, table.n_rows, 0
+        judged, n_train, n_held = None, table.n_rows, 0
         if holdout and table.n_rows < FEW_ROWS:
             estimator.fit(table, checkpoint=checkpoint)
             judged = (

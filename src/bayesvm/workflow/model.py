@@ -124,7 +124,7 @@ class TableModel:
         target = target or self.card.get("target")
         if target is None and self.recipe.numbered is None and not self._takes_numbers_of(source):
             raise ValueError("the model does not know the name of its target; give it with --target")
-        table = self.table(source, target, **opening).labelled()
+        table = self.table(source, target, **opening)
         numbers, name = None, name or "the test table"
         if table.n_rows > MOST_JUDGED:
             numbers = random_rows(table.n_rows, MOST_JUDGED, np.random.default_rng(0))
@@ -132,6 +132,7 @@ class TableModel:
             table = table.subset(numbers)
         if table.n_rows * table.n_features <= HELD_ENTRIES:
             table = table.in_memory()
+        table = table.labelled()
         return Judged.of(self.estimator, table, name, numbers)
 
     @property

@@ -12,7 +12,7 @@ from bayesvm.data.blocks import RowNumbers
 from bayesvm.data.tables import Table
 from bayesvm.data.tables.files import Paths, find_files
 from bayesvm.estimators.labels import codes_of
-from bayesvm.estimators.tables import label_counts
+from bayesvm.estimators.tables import RowsType, labelled_rows
 from bayesvm.preparation import mixed_table, open_table
 from bayesvm.preparation.values import as_kind, joined, of_arrow
 
@@ -40,7 +40,7 @@ def opened(
     keep: Collection[str] = (),
     **opening: Any,
 ) -> tuple[Table, list[str]]:
-    """The rows of a table in files that have a target, and the names of the files; a fit learns a recipe of it."""
+    """A table in files, and the names of the files; a fit learns a recipe of it."""
     kind, files = find_files(source)
     names = [file.path.name for file in files]
     if kind == "LIBSVM":
@@ -51,7 +51,7 @@ def opened(
         raise ValueError(f"which column of {files[0]} holds the classes? Name it as the target (--target)")
     choice: dict[str, Any] = {"columns": columns, "drop": drop, "categories": categories, "keep": keep}
     beside = [] if group is None else [group]
-    return mixed_table(source, target, weight, **choice, beside=beside, quiet=True, **opening).labelled(), names
+    return mixed_table(source, target, weight, **choice, beside=beside, quiet=True, **opening), names
 
 
 def groups_of(table: Table, group: str | None) -> Codes | None:
@@ -65,11 +65,10 @@ def groups_of(table: Table, group: str | None) -> Codes | None:
     return np.unique(names.astype(str), return_inverse=True)[1]
 
 
-def codes(table: Table) -> Codes:
-    """The number of every row's class; it takes a byte or a few, labels of text would take many."""
-    counts, _ = label_counts(table)
-    found: Codes = np.concatenate([codes_of(counts.labels, y) for y, _ in table.targets()])
-    return found
+def with_codes(table: RowsType) -> tuple[RowsType, Codes]:
+    """The rows that have a label, and the number of every row's class, which takes less memory than labels of text."""
+    table, counts, _ = labelled_rows(table)
+    return table, np.concatenate([codes_of(counts.labels, y) for y, _ in table.targets()])
 
 
 def split(
