@@ -11,7 +11,7 @@ import pyarrow.feather
 import pyarrow.parquet as pq
 import pytest
 
-import bayesvm as library
+from bayesvm.workflow import TableModel
 from tests.cli.conftest import require_equal_values, some_people, write_csv
 from tests.cli.driver import bayesvm
 
@@ -61,7 +61,7 @@ def test_predictions_in_every_format(home, tmp_path, name):
     table = readers[name](tmp_path / name)
     assert table.num_rows == 300
     assert table["prediction"].null_count or "" in table["prediction"].to_pylist()
-    expected = library.load(home / "people.bayesvm").predict_proba(home / "new.csv")[:, 1]
+    expected = TableModel.load(home / "people.bayesvm").predict_proba(home / "new.csv")[:, 1]
     np.testing.assert_allclose(table["probability_high"].to_numpy(), expected, rtol=1e-12)
 
 
@@ -75,7 +75,7 @@ def test_a_model_is_the_same_from_csv_and_parquet(tmp_path):
     )
     for name in ("a.csv", "b.parquet"):
         assert bayesvm("fit", name, "-t", "income", "--linear", "-q", folder=tmp_path).code == 0
-    a, b = library.load(tmp_path / "a.bayesvm"), library.load(tmp_path / "b.bayesvm")
+    a, b = TableModel.load(tmp_path / "a.bayesvm"), TableModel.load(tmp_path / "b.bayesvm")
     assert a.recipe == b.recipe
     np.testing.assert_array_equal(a.predict_proba(tmp_path / "a.csv"), b.predict_proba(tmp_path / "a.csv"))
 
@@ -175,7 +175,7 @@ def test_nothing_is_held_out_if_so_wished(small):
     folder = small()
     done = bayesvm("fit", "table.csv", "-t", "y", "--linear", "-q", "--holdout", 0, folder=folder)
     assert "leave-one-out on the training rows" in done.out
-    model = library.load(folder / "table.bayesvm")
+    model = TableModel.load(folder / "table.bayesvm")
     assert model.holdout is None
     assert model.card["n_train"] == 60
     assert "leave-one-out on the training rows" in bayesvm("inspect", "table.bayesvm", folder=folder).out

@@ -55,7 +55,7 @@ def learn(
     ]
     opened.require_same_columns([*names, *special])
     for name in names:
-        _require_one_kind(opened, name)
+        require_one_kind(opened, name)
     sample = _sample(opened, names, random_state) if names else []
     found, medians, left_out = _learned(
         names, lambda name: joined([of_arrow(chunk.column(name)) for chunk in sample]), categories, keep
@@ -90,7 +90,7 @@ def _reasons(left_out: Mapping[str, str]) -> str:
     return "; ".join(f"{name}: {why}" for name, why in list(left_out.items())[:12])
 
 
-def _require_one_kind(opened: Opened, name: str) -> None:
+def require_one_kind(opened: Opened, name: str) -> None:
     """It holds numbers, categories or dates, the same in all files."""
     kinds = [(file, _kind_of(file, schema.field(name))) for file, schema in opened.schemas]
     (one, first), *_ = found = [(file, kind) for file, kind in kinds if kind != "nothing"] or kinds
@@ -187,7 +187,7 @@ def _scale(name: str, values: Values, *, certain: bool) -> Column | str:
 def _is_index(numbers: npt.NDArray[Any]) -> bool:
     """Whether whole numbers rise or fall from row to row, or are a permutation of a range with few gaps."""
     numbers = numbers.astype(np.float64)
-    if len(numbers) < LEAST_INDEXED or (numbers % 1).any():
+    if len(numbers) < LEAST_INDEXED or not np.isfinite(numbers).all() or (numbers % 1).any():
         return False
     steps = np.diff(numbers)
     if (steps > 0).all() or (steps < 0).all():

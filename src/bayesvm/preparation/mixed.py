@@ -17,8 +17,8 @@ from bayesvm.data.tables.column_reading import ArrowColumns
 from bayesvm.data.tables.csv_copy import csv_schemas
 from bayesvm.data.tables.files import Paths, SourceFile, find_files
 from bayesvm.data.tables.schemas import PANDAS_INDEX, Schemas, choose_columns, is_number, target_dtype
-from bayesvm.preparation.learning import learn
-from bayesvm.preparation.opening import Opened, open_files
+from bayesvm.preparation.learning import learn, require_one_kind
+from bayesvm.preparation.opening import Opened, open_files, require_no_text
 from bayesvm.preparation.recipe import Recipe
 
 
@@ -161,9 +161,15 @@ def mixed_table(
         if name not in {*special, *drop} and not PANDAS_INDEX.fullmatch(name)
     )
     if not names:
-        raise ValueError(f"no column of {opened.schemas[0][0]} is left to learn from")
+        reasons = "; ".join(f"{name}: as asked for" for name in drop)
+        raise ValueError(f"no column of {opened.schemas[0][0]} is left to learn from ({reasons})")
+    if weight is not None:
+        for each, fields in opened.schemas:
+            require_no_text(each, fields.field(weight), "weights")
     dtype = None
     if target is not None:
+        for name in names:
+            require_one_kind(opened, name)
         dtype = target_dtype((each, fields.field(target)) for each, fields in opened.schemas)
         dtype = np.dtype(str) if target in categories else dtype
     choice = {"drop": drop, "categories": categories, "keep": keep}

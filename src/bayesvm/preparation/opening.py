@@ -82,7 +82,7 @@ class Opened:
         numbers = [column.name for column in recipe.columns if isinstance(column, NumberColumn)]
         for each, columns in self.schemas:
             for name in [*numbers, *([weight] if weight else [])]:
-                _require_no_text(each, columns.field(name), "weights" if name == weight else "the model's column")
+                require_no_text(each, columns.field(name), "weights" if name == weight else "the model's column")
                 if name == weight or not _is_time_span(columns.field(name).type):
                     require_numbers(each, columns.field(name))
         dtype = None
@@ -189,7 +189,7 @@ def prepared(
     return opened.table(recipe, target, opened.if_there(weight), text_labels=text_labels)
 
 
-def _require_no_text(file: SourceFile, field: Any, what: str) -> None:
+def require_no_text(file: SourceFile, field: Any, what: str) -> None:
     if is_text(field.type):
         example = (field.metadata or {}).get(TEXT_EXAMPLE)
         such_as = f" ({example.decode()})" if example else ""

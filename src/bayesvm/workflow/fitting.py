@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Collection, Sequence
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -181,7 +182,10 @@ def _cross_validated(
         if fold.interrupted_:
             warn_user("stopped before the rows were judged: the model is kept without metrics")
             return None
-        found.append(predictions_of(fold, table.subset(test), estimator.classes_))
+        with warnings.catch_warnings():
+            # A category that is in one fold only: the model that is kept has seen it.
+            warnings.filterwarnings("ignore", ".*categories not seen in training")
+            found.append(predictions_of(fold, table.subset(test), estimator.classes_))
         tests.append(test)
     numbers = np.concatenate(tests)
     order = np.argsort(numbers)

@@ -102,7 +102,10 @@ class TableModel:
     def rows(self, source: Any) -> Any:
         """Files, or a data frame, as rows to predict; a frame may have its columns in any order, and others beside."""
         frame = Frame.of(source)
-        return self.table(source) if frame is None else self.recipe.filled(self.recipe.encoded_frame(frame))
+        if frame is None:
+            return self.table(source)
+        recipe = self.estimator.recipe_
+        return source if recipe is None else recipe.filled(recipe.encoded_frame(frame))
 
     def predict(self, source: Any) -> np.ndarray:
         """The most probable class of each row."""
