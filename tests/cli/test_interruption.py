@@ -139,10 +139,8 @@ def test_without_typer_there_is_a_sentence(tmp_path):
     path = f"{tmp_path}:{environment()['PYTHONPATH']}"
     done = process("fit", folder=tmp_path, PYTHONPATH=path)
     assert done.code == 1
-    assert (
-        done.err
-        == 'bayesvm: the command line needs typer; pip install "bayesvm[cli]" (in a clone of the repository: pip install ".[cli]")\n'
-    )
+    command = 'pip install "bayesvm[cli]" (in a clone of the repository: pip install ".[cli]")'
+    assert done.err == f"bayesvm: the command line needs typer; {command}\n"
 
 
 def test_time_limit_and_quiet(home, tmp_path):

@@ -27,7 +27,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from bayesvm.evaluation import Metric
-from bayesvm.evaluation.formatting import METRIC_NAMES, decimal
+from bayesvm.evaluation.formatting import METRIC_NAMES, decimal, decimals_of
 from bayesvm.workflow.predicting import Watch, unwatched
 
 PRINTED = "\n\u200c\u200d"  # beside what is printable: ends of lines, and what joins or parts letters and emojis
@@ -117,10 +117,13 @@ def command(words: Sequence[str], prompt: str) -> None:
 
 def metric_rows(metrics: Mapping[str, Metric]) -> list[list[str]]:
     """Name, value and interval."""
-    return [
-        [METRIC_NAMES[name], decimal(value), f"{decimal(low)} to {decimal(high)}"]
-        for name, (value, low, high) in metrics.items()
-    ]
+    return [[METRIC_NAMES[name], *_with_interval(value, low, high)] for name, (value, low, high) in metrics.items()]
+
+
+def _with_interval(value: float, low: float, high: float) -> list[str]:
+    """With the digits that the interval supports."""
+    digits = decimals_of(low, high)
+    return [decimal(value, digits), f"{decimal(low, digits)} to {decimal(high, digits)}"]
 
 
 def as_json(content: Mapping[str, Any]) -> None:

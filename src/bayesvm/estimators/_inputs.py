@@ -17,6 +17,7 @@ from bayesvm.data.workers import Workers
 from bayesvm.estimators._classes import encoder_for, require_few_classes, weighting_encoder
 from bayesvm.estimators._dask import dask_rows
 from bayesvm.estimators.columns import rows_with_targets
+from bayesvm.estimators.giveaways import warn_of_giveaways
 from bayesvm.estimators.labels import LabelCounts
 from bayesvm.estimators.tables import table_rows
 from bayesvm.estimators.validation import row_weights, training_data
@@ -100,7 +101,10 @@ def training_rows(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Labelle
     X, y = training_data(estimator, X, y)
     weight = row_weights(sample_weight, X)
     encoder, totals = encoder_for(estimator, LabelCounts.of(y, weight))
-    rows = ArrayRows.of(Block(X, *encoder(y, weight)), encoder.classes, totals)
+    codes, row_weight = encoder(y, weight)
+    if estimator.recipe_ is not None:
+        warn_of_giveaways(X, codes, estimator.recipe_)
+    rows = ArrayRows.of(Block(X, codes, row_weight), encoder.classes, totals)
     return rows if labelled is None else replace(rows, kept=labelled[rows.given(np.arange(rows.n_rows))])
 
 

@@ -15,13 +15,23 @@ METRIC_NAMES = {
 }
 
 
-def decimal(value: float) -> str:
+def decimal(value: float, digits: int = 4) -> str:
     """Four decimals, or a dash for NaN.
 
     >>> decimal(0.12345), decimal(float("nan"))
     ('0.1235', '–')
     """
-    return "–" if math.isnan(value) else f"{value:.4f}"
+    return "–" if math.isnan(value) else f"{value:.{digits}f}"
+
+
+def decimals_of(low: float, high: float) -> int:
+    """Two to four decimals, as many as an interval supports.
+
+    >>> decimals_of(0.163, 0.212), decimals_of(0.1855, 0.1901), decimals_of(0.1, 0.6)
+    (3, 4, 2)
+    """
+    half = (high - low) / 2
+    return min(4, max(2, 1 + math.ceil(-math.log10(half)))) if half > 0 else 4
 
 
 def percent(share: float) -> str:

@@ -18,6 +18,7 @@ from bayesvm.data.blocks import RowNumbers, random_rows
 from bayesvm.data.tables import Table
 from bayesvm.data.tables.files import Paths
 from bayesvm.estimators import BayesianSVC
+from bayesvm.estimators.giveaways import warn_of_giveaways
 from bayesvm.estimators.tables import table_to_predict
 from bayesvm.evaluation import Predictions
 from bayesvm.inference.linear_model import WIDEST_FULL_COVARIANCE
@@ -29,6 +30,8 @@ from bayesvm.workflow.model import TableModel
 from bayesvm.workflow.splitting import FOLDS, Codes, folds, groups_of, opened, require_share, split, with_codes
 
 FEW_ROWS = 2_000  # of a table; below, cross-validation judges instead of one small part that is held out
+TOO_GOOD = 0.002  # share of wrong predictions, below which something may be amiss,
+LEAST_JUDGED = 200  # if so many rows say so
 FEW_HELD_OUT = 2_000  # rows that judge a model if somebody is waiting for it
 
 
@@ -110,6 +113,7 @@ def fit_table(
                     again = _refitted(estimator, table, checkpoint)
                     n_train = n_train if again is estimator else table.n_rows
                     estimator = again
+        _doubt(judged, estimator)
         card = {
             "files": names[:100],
             "target": target,
@@ -126,6 +130,21 @@ def fit_table(
         }
         numbered = Recipe((), numbered=table.n_features, zero_based=table.zero_based) if table.names is None else None
     return TableModel(estimator, card, judged, numbered)
+
+
+def _doubt(judged: Judged | None, estimator: Any) -> None:
+    """Say so if a model is too good to be true, and which column may be the reason."""
+    if judged is None or estimator.recipe_ is None or judged.predictions.n_rows < LEAST_JUDGED:
+        return
+    wrong = float(np.average(~judged.predictions.correct, weights=judged.predictions.weight))
+    if wrong > TOO_GOOD:
+        return
+    sample = judged.predictions.y[judged.sample]
+    if not len(judged.X) or not warn_of_giveaways(judged.X, sample, estimator.recipe_):
+        warn_user(
+            f"only {wrong:.2%} of {judged.predictions.n_rows:,} rows are predicted wrongly, which is seldom true of new "
+            "rows: look for columns that are known only when the target is, and for copies of rows"
+        )
 
 
 def _limit_covariance(estimator: Any, table: Table) -> None:
@@ -178,15 +197,23 @@ def _cross_validated(
     for train, test in folds(classes, seed, groups):
         if len(np.unique(classes[train])) < len(estimator.classes_):
             raise ValueError("all rows of a class are in the groups of one fold; give --holdout 0, or no groups")
-        fold = clone(estimator).fit(table.subset(train))
-        if fold.interrupted_:
-            warn_user("stopped before the rows were judged: the model is kept without metrics")
-            return None
         with warnings.catch_warnings():
-            # A category that is in one fold only: the model that is kept has seen it.
-            warnings.filterwarnings("ignore", ".*categories not seen in training")
+            warnings.simplefilter("ignore")  # the fit to all rows has said it; a category of one fold is no news
+            fold = clone(estimator).fit(table.subset(train))
+            if fold.interrupted_:
+                break
             found.append(predictions_of(fold, table.subset(test), estimator.classes_))
         tests.append(test)
+    else:
+        return _together(estimator, table, found, tests, names)
+    warn_user("stopped before the rows were judged: the model is kept without metrics")
+    return None
+
+
+def _together(
+    estimator: Any, table: Table, found: list[Predictions], tests: list[RowNumbers], names: Sequence[str]
+) -> Judged:
+    """The predictions of all folds, in the order of the rows."""
     numbers = np.concatenate(tests)
     order = np.argsort(numbers)
     numbers = numbers[order]
