@@ -168,5 +168,7 @@ def test_a_missing_category_is_a_missing_label(tmp_path):
     labels = pa.DictionaryArray.from_arrays(pa.array([0, 1, 2] * 20), pa.array(["a", "b", None]))
     with pa.ipc.new_file(str(tmp_path / "t.arrow"), pa.schema([("x", pa.float64()), ("y", labels.type)])) as writer:
         writer.write_batch(pa.record_batch([pa.array(FEW[:, 0]), labels], names=["x", "y"]))
-    with pytest.raises(ValueError, match=r"t\.arrow, row 2, column 'y': the label is missing; 19 more rows"):
-        fast().fit(open_table(tmp_path / "t.arrow", "y"))
+    with pytest.warns(UserWarning, match=r"20 rows are left out of 60.*column 'y' \(first: .*t\.arrow, row 2\)"):
+        model = fast().fit(open_table(tmp_path / "t.arrow", "y"))
+    assert model.classes_.tolist() == ["a", "b"]
+    assert model.n_samples_ == 40

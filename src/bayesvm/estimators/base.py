@@ -22,7 +22,7 @@ from bayesvm.data.capacity import require_memory
 from bayesvm.estimators._attributes import FittedAttribute
 from bayesvm.estimators._inputs import CheckedRows
 from bayesvm.estimators._predicting import PredictingModel, jobs
-from bayesvm.estimators.columns import feature_names, n_features, use_recipe
+from bayesvm.estimators.columns import feature_names, n_features, recipe_of, use_recipe
 from bayesvm.estimators.held_out import HeldOut
 from bayesvm.estimators.parameters import COMMON, check_parameters, learning_rate
 from bayesvm.estimators.validation import columns_of, require_same_columns
@@ -231,7 +231,7 @@ class BaseBayesianModel(PredictingModel):
             n_features(self),
             None if names is None else np.array(names, object),
             self.fitted_,
-            recipe=self.recipe_,
+            recipe=recipe_of(self),
         )
 
     @classmethod

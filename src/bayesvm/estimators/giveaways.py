@@ -27,8 +27,8 @@ def warn_of_giveaways(X: npt.NDArray[np.floating], codes: Array, recipe: Recipe)
         names = ", ".join(map(repr, found[:5])) + (", …" if len(found) > 5 else "")
         subject = f"column {names} alone tells" if len(found) == 1 else f"each of the columns {names} alone tells"
         warn_user(
-            f"{subject} the classes of all {len(X):,} rows apart. If it is not known before the target is, the model is "
-            "useless for new rows: drop it"
+            f"{subject} the classes of all {len(X):,} rows apart. If it is not known before the target is, new rows "
+            "cannot be predicted with it: drop it"
         )
     return found
 
@@ -36,9 +36,9 @@ def warn_of_giveaways(X: npt.NDArray[np.floating], codes: Array, recipe: Recipe)
 def _explains(features: npt.NDArray[np.floating], codes: Array) -> bool:
     """Whether thresholds of one feature part the classes, or the values of all features together."""
     n_classes = len(np.unique(codes))
-    for values in features.T:
-        order = np.lexsort((codes, values))
-        values, sides = values[order], codes[order]
+    for feature in features.T:
+        order = np.lexsort((codes, feature))
+        values, sides = feature[order], codes[order]
         starts = np.flatnonzero(np.diff(values, prepend=-np.inf) != 0)
         mixed = np.minimum.reduceat(sides, starts) != np.maximum.reduceat(sides, starts)
         if not mixed.any() and 1 + np.count_nonzero(np.diff(sides)) == n_classes:

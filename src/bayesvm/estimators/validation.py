@@ -28,7 +28,7 @@ def training_data(estimator: Any, X: Any, y: Any, *, first: bool = True) -> tupl
     require_whole_labels(y)
     least = 2 if first else 1
     frame = Frame.of(X)
-    if first and not estimator.warm_start:
+    if first and not (estimator.warm_start and recipe_of(estimator) is not None):
         estimator.recipe_ = None
     features = None
     if recipe_of(estimator) is not None:

@@ -15,7 +15,7 @@ from bayesvm.core.members import Member, MemberViews
 from bayesvm.core.workspace import Workspace
 from bayesvm.data.scaling import Scaler
 from bayesvm.estimators import BayesianLinearSVC, BayesianSVC
-from bayesvm.estimators.columns import n_features
+from bayesvm.estimators.columns import n_features, recipe_of
 from bayesvm.estimators.validation import column_name
 from bayesvm.export.graph import Graph, Value, exp
 from bayesvm.export.mixtures import Parts, mixed_logs, mixed_moments, mixed_uncertainty
@@ -150,7 +150,8 @@ def _usual_rows(member: Member, scaler: Scaler, corners: Array) -> Array:
 
 def _prefix(model: Any) -> str:
     """What names of nodes begin with, and no column's name does."""
-    names = [] if model.recipe_ is None else [column.name for column in model.recipe_.columns]
+    recipe = recipe_of(model)
+    names = [] if recipe is None else recipe.needed
     if "" in names:
         raise ValueError(
             f"column {names.index('') + 1} of the model has no name, and an input of an ONNX graph needs one; name it "
@@ -161,8 +162,9 @@ def _prefix(model: Any) -> str:
 
 def _rows(graph: Graph, model: Any, dtype: np.dtype[Any]) -> Value:
     """The inputs, as features."""
-    if model.recipe_ is not None:
-        return features_of(model.recipe_, graph, dtype)
+    recipe = recipe_of(model)
+    if recipe is not None:
+        return features_of(recipe, graph, dtype)
     return graph.input("X", dtype, model.n_features_in_)
 
 

@@ -86,6 +86,8 @@ def require_each_once(names: Sequence[str]) -> None:
 
 def _pandas(series: Any) -> Values:
     kind = getattr(series.dtype, "kind", "O")
+    if hasattr(series.dtype, "pyarrow_dtype"):
+        return of_arrow(series.array.__arrow_array__())
     if hasattr(series, "cat"):
         codes = series.cat.codes.to_numpy()  # -1 if missing
         categories = [name_of(value) for value in series.cat.categories.tolist()]
@@ -94,15 +96,14 @@ def _pandas(series: Any) -> Values:
         extension = not isinstance(series.dtype, np.dtype)
         numbers = series.to_numpy(np.float64, na_value=np.nan) if extension else series.to_numpy()
         return Values("number", numbers, certain=kind == "f")
-    if kind == "M":
-        plain = series.dt.tz_localize(None) if getattr(series.dt, "tz", None) is not None else series
+    if kind == "M" or hasattr(series.dtype, "freq"):  # or periods
+        plain = series if kind == "M" else series.dt.to_timestamp()
+        plain = plain.dt.tz_localize(None) if plain.dt.tz is not None else plain
         return Values("time", plain.to_numpy(MICROSECONDS))
     if kind == "m":
         return Values("number", series.to_numpy("timedelta64[us]") / DAY)
     if kind == "c":
         raise RefusedError("complex numbers", "give their real and imaginary parts as columns")
-    if hasattr(series.dtype, "freq"):  # periods
-        return Values("time", series.dt.to_timestamp().to_numpy(MICROSECONDS))
     objects = series.to_numpy(object)
     return of_objects(objects, series.isna().to_numpy(bool))
 

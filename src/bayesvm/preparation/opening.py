@@ -190,6 +190,7 @@ def prepared(
 
 
 def require_no_text(file: SourceFile, field: Any, what: str) -> None:
+    """Numbers are needed in a column; ``what`` says for what."""
     if is_text(field.type):
         example = (field.metadata or {}).get(TEXT_EXAMPLE)
         such_as = f" ({example.decode()})" if example else ""

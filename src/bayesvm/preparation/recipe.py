@@ -82,6 +82,8 @@ class Recipe:
     @property
     def inputs(self) -> tuple[str, ...]:
         """All columns that it was learned from, also those that are left out."""
+        if self.numbered is not None:
+            return self.names
         return tuple(self.needed) if self.seen is None else self.seen
 
     @property

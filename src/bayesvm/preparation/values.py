@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from datetime import date, datetime
+from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from math import isnan
 from numbers import Number
@@ -112,6 +112,10 @@ def of_objects(objects: npt.NDArray[Any], missing: npt.NDArray[Any] | None = Non
         numbers = np.full(len(objects), np.nan)
         numbers[~missing] = held.astype(np.float64)
         return Values("number", numbers)
+    if all(issubclass(kind, time | timedelta) for kind in kinds):
+        numbers = np.full(len(objects), np.nan)
+        numbers[~missing] = [_length(value) for value in held]
+        return Values("number", numbers)
     if all(issubclass(kind, date | np.datetime64) for kind in kinds):
         times = np.full(len(objects), np.datetime64("NaT"), MICROSECONDS)
         times[~missing] = [_plain_time(value) for value in held]
@@ -131,6 +135,13 @@ def of_objects(objects: npt.NDArray[Any], missing: npt.NDArray[Any] | None = Non
 def are_missing(objects: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
     """Which Python objects are None or NaN."""
     return np.array([value is None or (isinstance(value, float) and isnan(value)) for value in objects.tolist()], bool)
+
+
+def _length(value: time | timedelta) -> float:
+    """A time of day in hours, a duration in days."""
+    if isinstance(value, timedelta):
+        return value / timedelta(days=1)
+    return value.hour + value.minute / 60 + (value.second + value.microsecond / 1e6) / 3600
 
 
 def _plain_time(value: Any) -> np.datetime64:

@@ -98,8 +98,7 @@ def movement(model: TableModel, X: npt.NDArray[Any], values: npt.NDArray[Any]) -
 
 def _shares(model: TableModel) -> dict[str, float]:
     """Share of every column that is used in the variation of f."""
-    names = model.recipe.inputs if model.estimator.recipe_ is not None else list(model.recipe.groups)
-    shares = dict(zip(names, model.estimator.relevance_.tolist(), strict=True))
+    shares = dict(zip(model.recipe.inputs, model.estimator.relevance_.tolist(), strict=True))
     return {name: shares[name] for name in model.recipe.groups}
 
 

@@ -142,8 +142,8 @@ def _doubt(judged: Judged | None, estimator: Any) -> None:
     sample = judged.predictions.y[judged.sample]
     if not len(judged.X) or not warn_of_giveaways(judged.X, sample, estimator.recipe_):
         warn_user(
-            f"only {wrong:.2%} of {judged.predictions.n_rows:,} rows are predicted wrongly, which is seldom true of new "
-            "rows: look for columns that are known only when the target is, and for copies of rows"
+            f"only {wrong:.2%} of {judged.predictions.n_rows:,} rows are predicted wrongly, too good to be true "
+            "of most tables: look for columns that are known only when the target is, and for copies of rows"
         )
 
 

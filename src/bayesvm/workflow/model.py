@@ -13,7 +13,7 @@ import numpy as np
 from bayesvm.data.blocks import HELD_ENTRIES, random_rows
 from bayesvm.data.tables import Table
 from bayesvm.data.tables.files import find_files
-from bayesvm.estimators.columns import feature_names, n_features
+from bayesvm.estimators.columns import feature_names, n_features, recipe_of
 from bayesvm.estimators.files import load_both
 from bayesvm.preparation import Frame, Recipe, open_table, prepared
 from bayesvm.preparation.recipe import RECIPE
@@ -68,8 +68,8 @@ class TableModel:
         """How columns become its features."""
         if self.numbered is not None:
             return self.numbered
-        if self.estimator.recipe_ is not None:
-            recipe: Recipe = self.estimator.recipe_
+        recipe = recipe_of(self.estimator)
+        if recipe is not None:
             return recipe
         names = feature_names(self.estimator)
         return Recipe.plain([f"x{i}" for i in range(self.estimator.n_features_in_)] if names is None else names)
@@ -104,7 +104,7 @@ class TableModel:
         frame = Frame.of(source)
         if frame is None:
             return self.table(source)
-        recipe = self.estimator.recipe_
+        recipe = recipe_of(self.estimator)
         return source if recipe is None else recipe.filled(recipe.encoded_frame(frame))
 
     def predict(self, source: Any) -> np.ndarray:
