@@ -23,6 +23,7 @@ from safetensors.numpy import load_file, save
 import bayesvm
 from bayesvm import BayesianLinearSVC, BayesianSVC, persistence
 from bayesvm.datasets import waveform
+from bayesvm.estimators.columns import n_features
 from bayesvm.kernels import RBF, Constant, Matern
 from bayesvm.storage.states import fitted_state
 from bayesvm.workflow import fit_table
@@ -110,7 +111,7 @@ def estimator_of(model):
 def said_by(model):
     """Predictions for some rows, and all that was learned, by name."""
     estimator = estimator_of(model)
-    X = np.random.default_rng(1).normal(size=(7, estimator.n_features_in_))
+    X = np.random.default_rng(1).normal(size=(7, n_features(estimator)))
     with warnings.catch_warnings(action="ignore"):  # rows without names
         said = {"probabilities": estimator.predict_proba(X)} | estimator.predict_uncertainty(X)
         said["samples"] = estimator.sample_latent(X, 3, random_state=0)
