@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from bayesvm.estimators import BayesianLinearSVC, BayesianSVC, ColumnEffect, stop_on_interrupt
     from bayesvm.export import to_onnx
     from bayesvm.preparation import open_table
+    from bayesvm.versions import show_versions
     from bayesvm.workflow import load
 
 __version__ = "0.1.0"
@@ -20,6 +21,7 @@ __all__ = [
     "kernels",
     "load",
     "open_table",
+    "show_versions",
     "stop_on_interrupt",
     "to_onnx",
 ]
@@ -30,6 +32,7 @@ _PACKAGES = {
     "ColumnEffect": "estimators",
     "load": "workflow",
     "open_table": "preparation",
+    "show_versions": "versions",
     "stop_on_interrupt": "estimators",
     "to_onnx": "export",
 }

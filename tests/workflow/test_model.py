@@ -86,7 +86,7 @@ def test_data_frames_and_files_give_the_same(model, folder):
     # The estimator alone takes the columns that the fit was given, in their order.
     given = data[list(model.recipe.inputs)]
     np.testing.assert_allclose(model.estimator.predict_proba(given), expected, rtol=1e-12)
-    with pytest.raises(ValueError, match=r"X has no column 'hours' \(is it 'Hours'\?\)"):
+    with pytest.raises(ValueError, match=r"X has no column 'hours' \(did you mean 'Hours'\?\)"):
         model.estimator.predict(given.rename(columns={"hours": "Hours"}))
 
 

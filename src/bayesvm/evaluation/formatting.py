@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
+
+from bayesvm.evaluation.metrics import Metric
 
 METRIC_NAMES = {
     "error": "error",
@@ -115,3 +117,16 @@ def listed(names: Sequence[Any], most: int) -> str:
     ('a, b and 1 more', 'a')
     """
     return ", ".join(map(str, names[:most])) + (f" and {len(names) - most:,} more" if len(names) > most else "")
+
+
+def metric_rows(metrics: Mapping[str, Metric]) -> list[list[str]]:
+    """Name, value and interval of each.
+
+    >>> metric_rows({"error": Metric(0.1, 0.08, 0.12)})
+    [['error', '0.100', '0.080 to 0.120']]
+    """
+    rows = []
+    for name, (value, low, high) in metrics.items():
+        digits = decimals_of(low, high)
+        rows.append([METRIC_NAMES[name], decimal(value, digits), f"{decimal(low, digits)} to {decimal(high, digits)}"])
+    return rows

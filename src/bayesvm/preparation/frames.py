@@ -14,10 +14,10 @@ import numpy.typing as npt
 
 from bayesvm.preparation.values import (
     BYTES,
-    DAY,
     HOUR,
     MICROSECONDS,
     NESTED,
+    SECOND,
     RefusedError,
     Values,
     name_of,
@@ -101,7 +101,7 @@ def _pandas(series: Any) -> Values:
         plain = plain.dt.tz_localize(None) if plain.dt.tz is not None else plain
         return Values("time", plain.to_numpy(MICROSECONDS))
     if kind == "m":
-        return Values("number", series.to_numpy("timedelta64[us]") / DAY)
+        return Values("number", series.to_numpy("timedelta64[us]") / SECOND)
     if kind == "c":
         raise RefusedError("complex numbers", "give their real and imaginary parts as columns")
     objects = series.to_numpy(object)
@@ -116,7 +116,7 @@ def _polars(series: Any) -> Values:
         plain = series.dt.replace_time_zone(None) if getattr(series.dtype, "time_zone", None) else series
         return Values("time", plain.to_numpy().astype(MICROSECONDS))
     if kind == "Duration":
-        return Values("number", series.to_numpy() / DAY)
+        return Values("number", series.to_numpy() / SECOND)
     if kind == "Time":
         return Values("number", series.cast(int).cast(float).to_numpy() / (HOUR / np.timedelta64(1, "ns")))
     if kind in {"List", "Array", "Struct"}:

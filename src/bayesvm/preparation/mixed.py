@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from os import PathLike
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
@@ -14,7 +14,8 @@ from bayesvm.data.tables import Table
 from bayesvm.data.tables import open_table as open_numbers
 from bayesvm.data.tables.arrow_parts import arrow_parts
 from bayesvm.data.tables.column_reading import ArrowColumns
-from bayesvm.data.tables.csv_copy import csv_schemas
+from bayesvm.data.tables.csv_dialect import CsvOptions
+from bayesvm.data.tables.csv_files import look_at
 from bayesvm.data.tables.files import Paths, SourceFile, find_files
 from bayesvm.data.tables.schemas import PANDAS_INDEX, Schemas, choose_columns, is_number, target_dtype
 from bayesvm.preparation.learning import learn, require_one_kind
@@ -66,6 +67,11 @@ def open_table(
     keep: Collection[str] = (),
     n_features: int | None = None,
     zero_based: bool | None = None,
+    sep: str | None = None,
+    decimal: str | None = None,
+    encoding: str | None = None,
+    missing: Collection[str] = (),
+    header: bool = True,
     copy_to: str | PathLike[str] | None = None,
     verbose: int = 0,
 ) -> Table:
@@ -91,6 +97,12 @@ def open_table(
         Default: as many as the largest index says. Rows to predict may lack the last features, so give it there.
     zero_based : whether indices of LIBSVM files count from 0
         Default: from 1, unless there is an index 0. Rows to predict may lack the first feature: then say it.
+    sep : separator of CSV files: a character such as ``";"``, or ``" "`` for runs of spaces
+    decimal : decimal mark of CSV files, ``"."`` or ``","``
+    encoding : encoding of CSV files, such as ``"cp1252"``
+        Default of these three: detected in each file, and reported if it is not the usual.
+    missing : texts of CSV files that are missing values, beside empty cells, ``?``, ``NA``, ``-`` and the like
+    header : whether the first row of CSV files has the names of the columns; if not, they are c1, c2, …
     copy_to : a folder for the working copy
         CSV and LIBSVM are parsed once, into a temporary copy that is fast to read. It takes about 8 bytes a value, and
         is removed when the table is closed or the program ends. Default: the system's folder of temporary files.
@@ -103,7 +115,8 @@ def open_table(
     >>> model = BayesianSVC().fit(table)  # doctest: +SKIP
     >>> model.predict_to(open_table("new.parquet"), "predictions.parquet")  # doctest: +SKIP
     """
-    opening: dict[str, Any] = {"copy_to": copy_to, "verbose": verbose}
+    csv: CsvOptions = {"sep": sep, "decimal": decimal, "encoding": encoding, "missing": missing, "header": header}
+    opening: dict[str, Any] = {"copy_to": copy_to, "verbose": verbose, **csv}
     chosen = bool(drop or categories or keep)
     kind, files = find_files(source)
     if kind == "LIBSVM" and chosen:
@@ -113,7 +126,7 @@ def open_table(
         kind == "LIBSVM"
         or n_features is not None
         or zero_based is not None
-        or not (chosen or _is_mixed(_schemas(kind, files), columns, special))
+        or not (chosen or _is_mixed(_schemas(kind, files, csv), columns, special))
     ):
         return open_numbers(
             source, target, columns=columns, weight=weight, n_features=n_features, zero_based=zero_based, **opening
@@ -134,6 +147,7 @@ def mixed_table(
     quiet: bool = False,
     copy_to: str | PathLike[str] | None = None,
     verbose: int = 0,
+    **csv: Unpack[CsvOptions],
 ) -> MixedTable:
     """A table in files, not LIBSVM, for which a fit learns a recipe, whatever its columns hold.
 
@@ -150,6 +164,7 @@ def mixed_table(
         weight=weight,
         copy_to=copy_to,
         verbose=verbose,
+        **csv,
     )
     special = [*exact, *([] if weight is None else [weight])]
     opened.require_columns([*special, *(columns or ()), *drop, *categories, *keep])
@@ -191,8 +206,10 @@ def numbers_of_table(table: MixedTable, names: Sequence[str]) -> Table:
     return Table(rows, choose_columns(schemas, table.target, names, table.weight))
 
 
-def _schemas(kind: str, files: list[SourceFile]) -> Schemas:
-    return csv_schemas(files) if kind == "CSV" else [(part.file, part.schema) for part in arrow_parts(kind, files)]
+def _schemas(kind: str, files: list[SourceFile], csv: CsvOptions) -> Schemas:
+    if kind == "CSV":
+        return [(file, look_at(file, csv).schema) for file in files]
+    return [(part.file, part.schema) for part in arrow_parts(kind, files)]
 
 
 def _is_mixed(schemas: Schemas, columns: Sequence[str] | None, special: Collection[str | None]) -> bool:

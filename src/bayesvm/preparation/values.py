@@ -22,7 +22,7 @@ from bayesvm.data.tables.column_reading import numbers_of
 from bayesvm.extras import optional
 
 MICROSECONDS = "datetime64[us]"
-DAY, HOUR = np.timedelta64(1, "D"), np.timedelta64(1, "h")
+DAY, HOUR, SECOND = np.timedelta64(1, "D"), np.timedelta64(1, "h"), np.timedelta64(1, "s")
 ISO_DATE = re.compile(r"\s*\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d([.,]\d{1,9})?)?)?\s*(Z|[+-]\d\d:?\d\d)?\s*")
 EXACT = 2.0**53  # whole numbers up to here are exact floats
 # What refused values are, and what to do about them.
@@ -62,7 +62,7 @@ def of_arrow(column: Any) -> Values:
     if types.is_timestamp(kind) or types.is_date(kind):
         return Values("time", _arrow_times(column))
     if types.is_duration(kind):
-        return Values("number", column.to_numpy(zero_copy_only=False) / DAY)
+        return Values("number", numbers_of(column))
     if types.is_time(kind):
         microseconds = column.cast(optional("pyarrow", "tables").time64("us"), safe=False).cast("int64")
         return Values("number", numbers_of(microseconds) / 3.6e9)
@@ -138,9 +138,9 @@ def are_missing(objects: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
 
 
 def _length(value: time | timedelta) -> float:
-    """A time of day in hours, a duration in days."""
+    """A time of day in hours, a duration in seconds."""
     if isinstance(value, timedelta):
-        return value / timedelta(days=1)
+        return value.total_seconds()
     return value.hour + value.minute / 60 + (value.second + value.microsecond / 1e6) / 3600
 
 

@@ -9,13 +9,14 @@ from datetime import UTC, datetime
 from importlib.metadata import version
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 from sklearn.base import clone
 
 from bayesvm.data.blocks import RowNumbers, random_rows
 from bayesvm.data.tables import Table
+from bayesvm.data.tables.csv_dialect import CsvOptions
 from bayesvm.data.tables.files import Paths
 from bayesvm.estimators import BayesianSVC
 from bayesvm.estimators.giveaways import warn_of_giveaways
@@ -52,6 +53,7 @@ def fit_table(
     checkpoint: str | PathLike[str] | None = None,
     copy_to: str | PathLike[str] | None = None,
     verbose: int = 0,
+    **csv: Unpack[CsvOptions],
 ) -> TableModel:
     """Learn from a table in files, Parquet, Arrow, CSV or LIBSVM, and judge what was learned by rows left out.
 
@@ -72,6 +74,8 @@ def fit_table(
     checkpoint : a file from which an interrupted fit resumes; the second fit has one beside it
     copy_to : a folder for the working copy of text files
     verbose : 1 shows progress
+    csv : sep, decimal, encoding, missing, header
+        How CSV files are written, as in ``open_table``. Default: detected.
     """
     began = time.perf_counter()
     require_share(holdout)
@@ -88,6 +92,7 @@ def fit_table(
         keep=keep,
         copy_to=copy_to,
         verbose=verbose,
+        **csv,
     )
     with table:
         table, classes = with_codes(table)
