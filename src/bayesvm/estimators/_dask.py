@@ -36,6 +36,7 @@ class DaskRows:
     table: EncodedDaskTable
     classes: np.ndarray
     totals: np.ndarray
+    groups: RowNumbers | None = None
 
     @property
     def n_rows(self) -> int:

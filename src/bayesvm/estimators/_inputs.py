@@ -55,6 +55,7 @@ class ArrayRows:
     classes: np.ndarray
     totals: np.ndarray
     kept: np.ndarray | None = None  # of the rows given; all of them unless some have weight zero
+    groups: RowNumbers | None = None
 
     @classmethod
     def of(cls, rows: Block, classes: np.ndarray, totals: np.ndarray) -> ArrayRows:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
@@ -22,8 +22,6 @@ from bayesvm.estimators.labels import LabelCounts
 from bayesvm.preparation import MixedTable, Recipe, encoded_table
 from bayesvm.preparation.mixed import numbers_of_table
 
-RowsType = TypeVar("RowsType", bound=Table)
-
 
 @dataclass(frozen=True)
 class TableRows:
@@ -34,6 +32,7 @@ class TableRows:
     classes: np.ndarray
     totals: np.ndarray  # the weight of every class
     kept: RowNumbers | None = None  # rows whose weight is not zero, unless that is all of them
+    groups: RowNumbers | None = None
 
     @property
     def n_rows(self) -> int:
@@ -65,20 +64,17 @@ def table_rows(estimator: Any, table: Table) -> TableRows:
     """A table to learn from, after a look at all labels."""
     if not table.has_target:
         raise ValueError(f"{table} has no labels; name their column: open_table(…, target=…)")
-    table, counts, left_out = labelled_rows(table)
-    encoder, totals = encoder_for(estimator, counts)
-    table = _features_to_learn(estimator, table)
-    kept = np.delete(np.arange(table.n_rows), left_out) if len(left_out) else None
-    return TableRows(table, encoder, encoder.classes, totals, kept)
-
-
-def labelled_rows(table: RowsType) -> tuple[RowsType, LabelCounts, RowNumbers]:
-    """The rows that have a label, which labels these are, and numbers of rows of weight zero."""
     try:
-        return table, *label_counts(table)
+        labelled, (counts, zeros) = None, label_counts(table)
     except MissingTargetError:  # seldom: so it is not worth a look before
-        table = table.labelled()
-        return table, *label_counts(table)
+        labelled = table.rows_with_target()
+        counts, zeros = label_counts(table if labelled is None else table.subset(labelled))
+    encoder, totals = encoder_for(estimator, counts)
+    table = _features_to_learn(estimator, table if labelled is None else table.subset(labelled), table)
+    kept = labelled
+    if len(zeros):
+        kept = np.delete(np.arange(table.n_rows) if labelled is None else labelled, zeros)
+    return TableRows(table, encoder, encoder.classes, totals, kept)
 
 
 def label_counts(table: Table) -> tuple[LabelCounts, RowNumbers]:
@@ -99,15 +95,15 @@ def _where(table: Table, before: int, row: int) -> str:
     return table.where(before + row)
 
 
-def _features_to_learn(estimator: Any, table: Table) -> Table:
-    """The features of a table; the estimator gets the recipe that makes them, if one is needed."""
+def _features_to_learn(estimator: Any, labelled: Table, table: Table) -> Table:
+    """The features of a table; the estimator gets the recipe that makes them, from rows with a target, if needed."""
     if isinstance(table.prepared_by, Recipe):
         recipe = table.prepared_by
     elif estimator.warm_start and recipe_of(estimator) is not None:
         recipe = estimator.recipe_
-    elif isinstance(table, MixedTable):
-        recipe = table.learned()
-        if not table.quiet:
+    elif isinstance(labelled, MixedTable):
+        recipe = labelled.learned()
+        if not labelled.quiet:
             report_left_out(recipe, "the table")
     else:
         estimator.recipe_ = None

@@ -9,10 +9,11 @@ import numpy as np
 
 from bayesvm import persistence
 from bayesvm.data.quantiles import QuantileScaler
-from bayesvm.estimators.columns import input_names
+from bayesvm.estimators.effects import column_name
 from bayesvm.evaluation import metrics
 from bayesvm.inference.calibrating import mean_loss
 from bayesvm.inference.effects import local_spreads
+from bayesvm.preparation import Recipe
 from bayesvm.preparation.encoding import MISSING, CategoryColumn, NumberColumn
 from bayesvm.workflow.model import TableModel
 
@@ -62,7 +63,6 @@ def described(model: TableModel, path: Path | None = None) -> dict[str, Any]:
         "metrics": metrics(judged.predictions),
         "effects": effects(model),
         "members": members(estimator),
-        "relevance": _relevance(model),
         "tuning": None
         if report is None
         else {"trials": [vars(trial) for trial in report.trials], "chosen": report.chosen, "failed": report.failed},
@@ -87,22 +87,17 @@ def _columns(model: TableModel) -> list[dict[str, Any]]:
     return found
 
 
-def _relevance(model: TableModel) -> dict[str, float] | None:
-    """Share of every column in the variation of f, the largest first; None where the kernel has no distances."""
-    shares = getattr(model.estimator, "relevance_", None)
-    if shares is None:
-        return None
-    names = input_names(model.estimator)
-    used = {name: float(share) for name, share in zip(names, shares, strict=True) if name in model.recipe.groups}
-    return dict(sorted((used or dict(zip(names, shares.tolist(), strict=True))).items(), key=lambda item: -item[1]))
-
-
 def effects(model: TableModel) -> list[dict[str, Any]]:
     """Admitted effects, the largest share first: the columns of the table, one or two of them, and the share."""
     return [
         {"columns": list(effect.factor_names()), "share": effect.share, "variance": effect.variance}
         for effect in getattr(model.estimator, "effects_", ())
     ]
+
+
+def effect_columns(effect: Any, recipe: Recipe) -> list[str]:
+    """The column of the table that an effect is of, or the two."""
+    return [column_name(factor, recipe) for factor in effect.factors]
 
 
 def members(estimator: Any) -> list[dict[str, Any]]:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version
 from os import PathLike
 from pathlib import Path
-from typing import Any, Unpack
+from typing import Any, Unpack, cast
 
 import numpy as np
 from sklearn.base import clone
@@ -77,6 +78,8 @@ def fit_table(
     csv : sep, decimal, encoding, missing, header
         How CSV files are written, as in ``open_table``. Default: detected.
     """
+    from bayesvm.workflow.baselines import about_the_data  # noqa: PLC0415  (predictions need no ensembles)
+
     began = time.perf_counter()
     require_share(holdout)
     estimator = BayesianSVC(random_state=seed) if estimator is None else clone(estimator)
@@ -96,28 +99,35 @@ def fit_table(
     )
     with table:
         table, classes = with_codes(table)
-        groups = groups_of(table, group)  # a fit that takes groups is given those of its rows
+        groups = groups_of(table, group)
         _limit_covariance(estimator, table)
-        judged, n_train, n_held = None, table.n_rows, 0
+        judged, n_train, n_held, pairs = None, table.n_rows, 0, None
         if holdout and table.n_rows < FEW_ROWS:
-            estimator.fit(table, checkpoint=checkpoint)
-            judged = (
-                None if estimator.interrupted_ else _cross_validated(estimator, table, classes, groups, seed, names)
-            )
+            estimator.fit(table, groups=groups, checkpoint=checkpoint)
+            if not estimator.interrupted_:
+                judged, pairs = _cross_validated(estimator, table, classes, groups, seed, names)
             n_held = 0 if judged is None else judged.predictions.n_rows
+            seconds = time.perf_counter() - began  # without what others need
+            about = _about(estimator, table, pairs, seed)
         else:
             train, test = split(classes, holdout, seed, groups)
             learned = table if train is None else table.subset(train)
             held = None if test is None else table.subset(test).in_memory()
-            estimator.fit(learned, checkpoint=checkpoint, held_out=held)
+            own = groups if groups is None or train is None else groups[train]
+            estimator.fit(learned, groups=own, checkpoint=checkpoint, held_out=held)
             n_train = learned.n_rows
             if held is not None and test is not None:
                 n_held = held.n_rows
                 judged = _judged(estimator, held, test, names, table.n_rows, seed)
-                if refit and judged is not None and not estimator.interrupted_:
-                    again = _refitted(estimator, table, checkpoint)
-                    n_train = n_train if again is estimator else table.n_rows
-                    estimator = again
+            seconds, about = time.perf_counter() - began, {}
+            if not estimator.interrupted_:
+                features = table_to_predict(estimator, learned)
+                to_judge = None if held is None else table_to_predict(estimator, held)
+                about = about_the_data(estimator.recipe_ or _numbered(table), features, to_judge, judged, seed)
+            if refit and judged is not None and not estimator.interrupted_:
+                again = _refitted(estimator, table, groups, checkpoint)
+                n_train = n_train if again is estimator else table.n_rows
+                estimator = again
         _doubt(judged, estimator)
         card = {
             "files": names[:100],
@@ -129,12 +139,31 @@ def fit_table(
             "n_holdout": int(n_held),
             "refitted": n_train == table.n_rows and judged is not None,
             "seed": seed,
-            "seconds": time.perf_counter() - began,
+            "seconds": seconds,
             "created": datetime.now(UTC).isoformat(timespec="seconds"),
             "version": version("bayesvm"),
-        }
-        numbered = Recipe((), numbered=table.n_features, zero_based=table.zero_based) if table.names is None else None
+        } | about
+        numbered = _numbered(table) if table.names is None else None
     return TableModel(estimator, card, judged, numbered)
+
+
+def _numbered(table: Table) -> Recipe:
+    """Of LIBSVM files, whose features have numbers for names."""
+    return Recipe((), numbered=table.n_features, zero_based=table.zero_based)
+
+
+def _about(estimator: Any, table: Table, pairs: Pairs | None, seed: int) -> dict[str, Any]:
+    """What a card says of the rows of a small table: a profile, and simple classifiers on the same folds."""
+    from bayesvm.workflow.baselines import about_the_data, baselines, sample_rows  # noqa: PLC0415
+
+    if estimator.interrupted_:
+        return {}
+    about = about_the_data(estimator.recipe_ or _numbered(table), table_to_predict(estimator, table), None, None, seed)
+    if pairs is not None:
+        rows = [tuple(sample_rows(part, seed) for part in parts) for parts in pairs.tables]
+        if all(train is not None and test is not None for train, test in rows):
+            about["baselines"] = baselines(cast(Any, rows), pairs.said, seed)
+    return about
 
 
 def _doubt(judged: Judged | None, estimator: Any) -> None:
@@ -167,12 +196,12 @@ def _limit_covariance(estimator: Any, table: Table) -> None:
         estimator.set_params(covariance="diagonal")
 
 
-def _refitted(estimator: Any, table: Table, checkpoint: str | PathLike[str] | None) -> Any:
+def _refitted(estimator: Any, table: Table, groups: Codes | None, checkpoint: str | PathLike[str] | None) -> Any:
     """A fit to all rows, with the features of the model that was judged."""
     again = clone(estimator)
     beside = None if checkpoint is None else Path(f"{checkpoint}.refit")
     recipe = estimator.recipe_
-    again.fit(table if recipe is None else encoded_table(table, recipe), checkpoint=beside)
+    again.fit(table if recipe is None else encoded_table(table, recipe), groups=groups, checkpoint=beside)
     if again.interrupted_:
         warn_user("stopped while the model was fitted again to all rows: the model of the training rows is kept")
         return estimator
@@ -194,25 +223,44 @@ def _judged(
         return None
 
 
+@dataclass(frozen=True)
+class Pairs:
+    """Of folds: features to learn from and to predict, and the predictions for the latter, one fold after the other."""
+
+    tables: list[tuple[Table, Table]]
+    said: Predictions
+
+
 def _cross_validated(
     estimator: Any, table: Table, classes: Codes, groups: Codes | None, seed: int, names: Sequence[str]
-) -> Judged | None:
-    """What models of four fifths of the rows say of the others, in the order of the rows; None if interrupted."""
-    found, tests = [], []
+) -> tuple[Judged | None, Pairs | None]:
+    """What models of four fifths of the rows say of the others; None if it was interrupted."""
+    found, tests, tables = [], [], []
     for train, test in folds(classes, seed, groups):
         if len(np.unique(classes[train])) < len(estimator.classes_):
             raise ValueError("all rows of a class are in the groups of one fold; give --holdout 0, or no groups")
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the fit to all rows has said it; a category of one fold is no news
-            fold = clone(estimator).fit(table.subset(train))
+            fold = clone(estimator).fit(table.subset(train), groups=None if groups is None else groups[train])
             if fold.interrupted_:
                 break
-            found.append(predictions_of(fold, table.subset(test), estimator.classes_))
+            tables.append((table_to_predict(fold, table.subset(train)), table_to_predict(fold, table.subset(test))))
+            found.append(predictions_of(fold, tables[-1][1], estimator.classes_))
         tests.append(test)
     else:
-        return _together(estimator, table, found, tests, names)
+        return _together(estimator, table, found, tests, names), Pairs(tables, _joined(found, slice(None)))
     warn_user("stopped before the rows were judged: the model is kept without metrics")
-    return None
+    return None, None
+
+
+def _joined(found: list[Predictions], order: Any) -> Predictions:
+    """The predictions of all folds in an order."""
+
+    def together(name: str) -> Any:
+        parts = [getattr(part, name) for part in found]
+        return None if parts[0] is None else np.concatenate(parts)[order]
+
+    return Predictions(found[0].classes, *map(together, OF_PREDICTIONS))
 
 
 def _together(
@@ -222,12 +270,7 @@ def _together(
     numbers = np.concatenate(tests)
     order = np.argsort(numbers)
     numbers = numbers[order]
-
-    def together(name: str) -> Any:
-        parts = [getattr(part, name) for part in found]
-        return None if parts[0] is None else np.concatenate(parts)[order]
-
-    said = Predictions(estimator.classes_, *map(together, OF_PREDICTIONS))
+    said = _joined(found, order)
     rows = table if len(numbers) == table.n_rows else table.subset(numbers)
     source = f"{FOLDS}-fold cross-validation of {_named(names)} ({len(numbers):,} rows)"
     return Judged.with_rows(said, table_to_predict(estimator, rows), source, numbers)

@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from bayesvm.data.blocks import RowNumbers
+from bayesvm.data.checks import MissingTargetError
 from bayesvm.data.tables import Table
 from bayesvm.data.tables.files import Paths, find_files
 from bayesvm.estimators.labels import codes_of
-from bayesvm.estimators.tables import RowsType, labelled_rows
+from bayesvm.estimators.tables import label_counts
 from bayesvm.preparation import mixed_table, open_table
 from bayesvm.preparation.values import as_kind, joined, of_arrow
 
 MOST_HELD_OUT = 50_000  # rows, enough for a log loss to ± .004
 FOLDS = 5
 
+RowsType = TypeVar("RowsType", bound=Table)
 Codes = npt.NDArray[np.intp]
 
 
@@ -67,7 +69,11 @@ def groups_of(table: Table, group: str | None) -> Codes | None:
 
 def with_codes(table: RowsType) -> tuple[RowsType, Codes]:
     """The rows that have a label, and the number of every row's class, which takes less memory than labels of text."""
-    table, counts, _ = labelled_rows(table)
+    try:
+        counts, _ = label_counts(table)
+    except MissingTargetError:
+        table = table.labelled()
+        counts, _ = label_counts(table)
     return table, np.concatenate([codes_of(counts.labels, y) for y, _ in table.targets()])
 
 

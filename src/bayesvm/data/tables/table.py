@@ -207,7 +207,7 @@ class Table:
                 + f" of the {len(names)} features that the model was fitted to; it has {', '.join(have[:10])}"
                 + ("…" if len(have) > 10 else "")
             )
-        return self if tuple(names) == have else Table(self._rows, self._columns.with_features(tuple(names)))
+        return self if tuple(names) == have else type(self)(self._rows, self._columns.with_features(tuple(names)))
 
     def with_columns(self, columns: TableColumns) -> Table:
         """The same rows, of which other columns are read, or in another way."""
@@ -223,18 +223,23 @@ class Table:
 
     def labelled(self) -> Self:
         """The rows that have a target. The others are left out, which is reported; the targets are read once."""
+        numbers = self.rows_with_target()
+        return self if numbers is None else self.subset(numbers)
+
+    def rows_with_target(self) -> RowNumbers | None:
+        """Numbers of the rows that have a target; if others have none, this is reported; None: all have one."""
         if not isinstance(self._columns, ArrowColumns) or not self.has_target:
-            return self
+            return None
         missing = [np.zeros(0, bool)]
         for _, chunk in self._rows.chunks(self._columns.needed(features=False, targets=True)):
             missing.append(self._columns.without_target(chunk))
         lost = np.concatenate(missing)
         if not lost.any():
-            return self
+            return None
         if lost.all():
             raise ValueError(f"{self._rows.files[0]}: no row has a value in the column {self.target!r}")
         warn_user(left_out_without_target(lost, f"column {self.target!r}", self.where(int(np.argmax(lost)))))
-        return self.subset(np.flatnonzero(~lost))
+        return np.flatnonzero(~lost)
 
     def _of(self, rows: FileRows) -> Self:
         """The same columns of other rows."""
