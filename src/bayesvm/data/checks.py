@@ -22,7 +22,7 @@ def require_in_range(X: Any, names: tuple[str, ...] | None, locate: Locate) -> N
 
 
 def is_in_range(X: Any, *, missing: bool = False) -> bool:
-    """Whether every number in ``X``, an array or a CSR matrix, is finite and not absurdly large; some may be missing."""
+    """Whether every number in ``X``, an array or a CSR matrix, is finite and not absurdly large, or missing."""
     values = X.data if hasattr(X, "tocoo") else X
     if not values.size:
         return True
@@ -44,14 +44,25 @@ def require_weights(weight: npt.NDArray[np.float64], name: str, locate: Locate) 
         )
 
 
+class MissingTargetError(ValueError):
+    """Rows have no target."""
+
+
 def require_targets(missing: npt.NDArray[np.bool_], name: str | None, locate: Locate) -> None:
     """No row is without a target."""
     if missing.any():
         column = "" if name is None else f", column {name!r}"
-        raise ValueError(
+        raise MissingTargetError(
             f"{locate(int(np.argmax(missing)))}{column}: the label is missing{_also(int(missing.sum()))}. "
             "Fill the labels, or drop the rows without one"
         )
+
+
+def left_out_without_target(missing: npt.NDArray[np.bool_], name: str, first: str) -> str:
+    """What to say of rows that have no target and are left out; ``first`` is the place of the first."""
+    n_missing, n_rows = int(missing.sum()), len(missing)
+    rows = "1 row is" if n_missing == 1 else f"{n_missing:,} rows are"
+    return f"{rows} left out of {n_rows:,}, because there is no value in {name} (first: {first})"
 
 
 def require_whole_text(targets: npt.NDArray[Any], name: str | None, locate: Locate) -> None:

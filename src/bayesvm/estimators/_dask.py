@@ -26,6 +26,7 @@ from bayesvm.data.memory import MemorySource
 from bayesvm.data.scaling import ColumnScaler
 from bayesvm.data.workers import Workers
 from bayesvm.estimators._classes import count_labels, encoder_for
+from bayesvm.estimators.columns import n_features, recipe_of
 from bayesvm.extras import optional
 
 
@@ -74,6 +75,7 @@ def dask_rows(estimator: Any, X: Any, y: Any, sample_weight: Any) -> DaskRows:
     rows, counts = table.survey(count_labels)
     encoder, totals = encoder_for(estimator, counts)
     validate_data(estimator, _outline(X), reset=True, skip_check_array=True)
+    estimator.recipe_ = None
     return DaskRows(EncodedDaskTable(table, rows, encoder), encoder.classes, totals)
 
 
@@ -99,11 +101,12 @@ def lazy_prediction(model: Any, method: str, X: Any) -> Any:
             "and give it X.compute() of those"
         )
     validate_data(model, _outline(X), reset=False, skip_check_array=True)
-    columns_of(X)
+    if recipe_of(model) is None:
+        columns_of(X)
     model, unnamed = copy(model), copy(model)
     vars(unnamed).pop("feature_names_in_", None)  # each partition of an array would warn again that it has no names
     model.n_jobs = unnamed.n_jobs = 1
-    example = getattr(unnamed, method)(np.zeros((1, model.n_features_in_)))
+    example = getattr(unnamed, method)(np.zeros((1, n_features(model))))
     form = _as_columns(example)[:0]
     node = optional("dask", "dask").delayed(model if is_frame(X) else unnamed, traverse=False, pure=False)
     X, how = one_column_chunk(X), {"model": node, "method": method, "form": form, "meta": form}

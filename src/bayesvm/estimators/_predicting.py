@@ -23,6 +23,7 @@ from bayesvm.core.sampling import drawn_members, joint_samples
 from bayesvm.core.workspace import Workspace
 from bayesvm.data.blas import one_blas_thread
 from bayesvm.data.blocks import block_rows
+from bayesvm.data.checks import MissingTargetError
 from bayesvm.data.dask_rows import is_dask
 from bayesvm.data.memory import MemorySource
 from bayesvm.data.scaling import ColumnScaler
@@ -31,12 +32,14 @@ from bayesvm.data.tables import Table
 from bayesvm.data.tables.writing import writing_table
 from bayesvm.data.workers import Workers
 from bayesvm.estimators._dask import lazy_on_dask
+from bayesvm.estimators.columns import n_features
 from bayesvm.estimators.completing import Completing
 from bayesvm.estimators.names import check_names
 from bayesvm.estimators.notebooks import headline_html
 from bayesvm.estimators.tables import table_to_predict
 from bayesvm.estimators.validation import new_data
 from bayesvm.inference.fitted import Fitted
+from bayesvm.preparation import Recipe
 
 MOST_JOINT_ROWS = 5_000  # whose joint covariance is factored for sample_latent
 
@@ -50,6 +53,7 @@ class PredictingModel(BaseEstimator, metaclass=ABCMeta):
     n_features_in_: int
     n_jobs: int | None
     fitted_: Fitted
+    recipe_: Recipe | None
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "fitted_")
@@ -75,7 +79,7 @@ class PredictingModel(BaseEstimator, metaclass=ABCMeta):
             return what(parts)
 
         with Workers(jobs(self.n_jobs)) as workers:
-            rows = views.block_rows(block_rows(views.n_weights, self.n_features_in_))
+            rows = views.block_rows(block_rows(views.n_weights, n_features(self)))
             if isinstance(X, Table):
                 yield from map_table(table_to_predict(self, X), work, ColumnScaler(), workers, rows)
             else:
@@ -92,6 +96,10 @@ class PredictingModel(BaseEstimator, metaclass=ABCMeta):
         m, v = map(np.concatenate, zip(*self._predicted(X, mixed_moments), strict=True))
         return (m[:, 0], v[:, 0]) if m.shape[1] == 1 else (m, v)
 
+    def features_of(self, X: Any) -> Any:
+        """Rows as the features that the model sees: of a data frame, those that ``recipe_`` makes of its columns."""
+        return new_data(self, X)
+
     @abstractmethod
     def predict(self, X: Any) -> np.ndarray:
         """What is predicted of each row."""
@@ -99,7 +107,11 @@ class PredictingModel(BaseEstimator, metaclass=ABCMeta):
     def _judged(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
         """What was to be predicted, what is predicted, and weights, all in memory; a table has the first and last."""
         if isinstance(X, Table) and y is None:
-            parts, weights = zip(*X.targets(), strict=True)
+            try:
+                parts, weights = zip(*X.targets(), strict=True)
+            except MissingTargetError:
+                X = X.labelled()
+                parts, weights = zip(*X.targets(), strict=True)
             y, sample_weight = np.concatenate(parts), None if weights[0] is None else np.concatenate(weights)
         elif is_dask(X):
             y, sample_weight = (part.compute() if is_dask(part) else part for part in (y, sample_weight))
