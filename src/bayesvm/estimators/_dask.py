@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import wraps
 from typing import Any
 
@@ -24,9 +24,11 @@ from bayesvm.data.dask_rows import (
 )
 from bayesvm.data.memory import MemorySource
 from bayesvm.data.scaling import ColumnScaler
+from bayesvm.data.targets import CompletingEncoder
 from bayesvm.data.workers import Workers
 from bayesvm.estimators._classes import count_labels, encoder_for
 from bayesvm.estimators.columns import n_features, recipe_of
+from bayesvm.estimators.completing import MissingValues, spread_of
 from bayesvm.extras import optional
 
 
@@ -38,6 +40,7 @@ class DaskRows:
     classes: np.ndarray
     totals: np.ndarray
     groups: RowNumbers | None = None
+    missing: MissingValues | None = None
 
     @property
     def n_rows(self) -> int:
@@ -57,7 +60,20 @@ class DaskRows:
         return self.table.given(numbers)
 
     def spread(self, numbers: RowNumbers, means: Callable[[Array], Sequence[Array]]) -> list[Array] | None:
-        return None
+        return spread_of(self.missing, numbers, means)
+
+    def raw(self, numbers: RowNumbers) -> Any:
+        return self.table.fetch(numbers).X
+
+    def incomplete(self) -> RowNumbers:
+        return np.zeros(0, np.intp)
+
+    def completed(self, missing: MissingValues) -> DaskRows:
+        return replace(
+            self,
+            table=replace(self.table, encoder=CompletingEncoder(self.table.encoder, missing.completion)),
+            missing=missing,
+        )
 
     def fingerprint(self) -> dict[str, Any]:
         return {

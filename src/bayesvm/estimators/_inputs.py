@@ -11,6 +11,7 @@ import numpy as np
 from bayesvm.core.latent import Block
 from bayesvm.core.linalg import Array
 from bayesvm.data.blocks import RowNumbers, checksum, rows_to_hold, taken
+from bayesvm.data.completion import incomplete
 from bayesvm.data.dask_rows import is_dask
 from bayesvm.data.memory import MemorySource
 from bayesvm.data.scaling import ColumnScaler
@@ -19,7 +20,7 @@ from bayesvm.data.workers import Workers
 from bayesvm.estimators._classes import encoder_for, require_few_classes, weighting_encoder
 from bayesvm.estimators._dask import dask_rows
 from bayesvm.estimators.columns import rows_with_targets
-from bayesvm.estimators.completing import MissingValues, completed
+from bayesvm.estimators.completing import MissingValues, RowsToComplete, spread_of
 from bayesvm.estimators.giveaways import warn_of_giveaways
 from bayesvm.estimators.labels import LabelCounts
 from bayesvm.estimators.tables import table_rows
@@ -28,7 +29,7 @@ from bayesvm.inference.session import TrainingRows
 from bayesvm.preparation import Frame
 
 
-class CheckedRows(TrainingRows, Protocol):
+class CheckedRows(TrainingRows, RowsToComplete, Protocol):
     """What ``fit`` was given, checked."""
 
     def fingerprint(self) -> dict[str, Any]:
@@ -85,7 +86,16 @@ class ArrayRows:
         return numbers if self.kept is None else self.kept[numbers]
 
     def spread(self, numbers: RowNumbers, means: Callable[[Array], Sequence[Array]]) -> list[Array] | None:
-        return None if self.missing is None else self.missing.spread(numbers, means)
+        return spread_of(self.missing, numbers, means)
+
+    def raw(self, numbers: RowNumbers) -> Any:
+        return self.X[numbers]
+
+    def incomplete(self) -> RowNumbers:
+        return incomplete(self.X)
+
+    def completed(self, missing: MissingValues) -> ArrayRows:
+        return replace(self, X=missing.completion(self.X), missing=missing)
 
     def fingerprint(self) -> dict[str, Any]:
         return {
@@ -112,7 +122,7 @@ def training_rows(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Labelle
     codes, row_weight = encoder(y, weight)
     if estimator.recipe_ is not None:
         warn_of_giveaways(X, codes, estimator.recipe_)
-    rows = completed(estimator, ArrayRows.of(Block(X, codes, row_weight), encoder.classes, totals))
+    rows = ArrayRows.of(Block(X, codes, row_weight), encoder.classes, totals)
     return rows if labelled is None else replace(rows, kept=labelled[rows.given(np.arange(rows.n_rows))])
 
 
@@ -144,4 +154,4 @@ def stream_rows(estimator: Any, X: Any, y: Any, sample_weight: Any, *, first: bo
         )
     weight = row_weights(sample_weight, X)
     encoder, totals = weighting_encoder(estimator.class_weight, LabelCounts.of(y, weight, classes))
-    return completed(estimator, ArrayRows.of(Block(X, *encoder(y, weight)), classes, totals), first=first)
+    return ArrayRows.of(Block(X, *encoder(y, weight)), classes, totals)

@@ -23,6 +23,7 @@ from bayesvm.estimators._attributes import FittedAttribute
 from bayesvm.estimators._inputs import CheckedRows
 from bayesvm.estimators._predicting import PredictingModel, jobs
 from bayesvm.estimators.columns import feature_names, n_features, recipe_of, use_recipe
+from bayesvm.estimators.completing import completed
 from bayesvm.estimators.groups import grouped, without_column
 from bayesvm.estimators.held_out import HeldOut
 from bayesvm.estimators.parameters import COMMON, check_parameters, learning_rate
@@ -137,6 +138,9 @@ class BaseBayesianModel(PredictingModel):
             X = without_column(X, groups)
             rows = self._training_rows(outline, X, y, sample_weight)
             rows = rows if groups is None else grouped(rows, groups, X)
+            if not self.warm_start:
+                outline.completion_ = None
+            rows = completed(outline, rows)
             start = self.fitted_ if self.warm_start and self._can_continue(outline) else None
             if start is not None:
                 require_same_columns(columns_of(self), outline)
@@ -157,6 +161,7 @@ class BaseBayesianModel(PredictingModel):
 
     def _learn_more(self, outline: Any, rows: CheckedRows) -> Any:
         """``partial_fit`` of checked rows."""
+        rows = completed(outline, rows)
         start = getattr(self, "fitted_", None)
         settings, model = self._settings(outline), self._model(rows.n_features)
         self._require_memory(rows, model, settings)
@@ -243,6 +248,7 @@ class BaseBayesianModel(PredictingModel):
             n_features(self),
             None if names is None else np.array(names, object),
             self.fitted_,
+            completion=getattr(self, "completion_", None),
             recipe=recipe_of(self),
         )
 
@@ -254,6 +260,7 @@ class BaseBayesianModel(PredictingModel):
         if not all(isinstance(member.features, cls._feature_map) for member in model.fitted.members):
             raise ValueError(f"the members of a {cls.__name__} have {cls._feature_map.__name__}")
         estimator.fitted_, estimator.recipe_ = model.fitted, model.recipe
+        estimator.completion_ = model.completion
         if model.recipe is None:
             estimator.n_features_in_ = model.n_features
             if model.feature_names is not None:

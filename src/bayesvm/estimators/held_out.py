@@ -57,6 +57,8 @@ class HeldOut:
             rows = _chosen(len(y), X.shape[1])
             X, y = X[rows], y[rows]
         y = encoded(y, "held_out")
+        completion = getattr(estimator, "completion_", None)
+        X = X if completion is None else completion(X)
         return cls(X, y, np.ones(len(y)) if weight is None else weight, estimator.link)
 
     def reported_to(self, callback: Callback, problem: Problem, scaler: Scaler) -> Callback:

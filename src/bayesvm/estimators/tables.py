@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -16,10 +16,11 @@ from bayesvm.data.memory import MemorySource
 from bayesvm.data.scaling import ColumnScaler
 from bayesvm.data.streams import StreamSource, encoded
 from bayesvm.data.tables import Table
-from bayesvm.data.targets import TargetEncoder
+from bayesvm.data.targets import CompletingEncoder, TargetEncoder
 from bayesvm.data.workers import Workers
 from bayesvm.estimators._classes import count_labels, encoder_for, require_classes, require_few_classes
 from bayesvm.estimators.columns import recipe_of, report_left_out, set_columns, use_recipe
+from bayesvm.estimators.completing import MissingValues, spread_of
 from bayesvm.estimators.labels import LabelCounts
 from bayesvm.preparation import MixedTable, Recipe, encoded_table
 from bayesvm.preparation.mixed import numbers_of_table
@@ -35,6 +36,7 @@ class TableRows:
     totals: np.ndarray  # the weight of every class
     kept: RowNumbers | None = None  # rows whose weight is not zero, unless that is all of them
     groups: RowNumbers | None = None
+    missing: MissingValues | None = None
 
     @property
     def n_rows(self) -> int:
@@ -59,7 +61,16 @@ class TableRows:
         return numbers if self.kept is None else self.kept[numbers]
 
     def spread(self, numbers: RowNumbers, means: Callable[[Array], Sequence[Array]]) -> list[Array] | None:
-        return None
+        return spread_of(self.missing, numbers, means)
+
+    def raw(self, numbers: RowNumbers) -> Any:
+        return self.table.rows(self.given(numbers)).X
+
+    def incomplete(self) -> RowNumbers:
+        return np.zeros(0, np.intp)
+
+    def completed(self, missing: MissingValues) -> TableRows:
+        return replace(self, encoder=CompletingEncoder(self.encoder, missing.completion), missing=missing)
 
     def fingerprint(self) -> dict[str, Any]:
         return {f"the table's {name}": value for name, value in self.table.fingerprint().items()}

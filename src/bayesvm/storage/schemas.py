@@ -372,6 +372,12 @@ FINISHED_LEAVES = each(
 CHECKPOINT = record({}, {"seed": whole, "identity": record({}, others=plain)}, others=anything)
 
 
+# Of missing values (D33), for D features.
+COMPLETION = record(
+    {"knots": array("f", "Q", "D"), "loadings": array("f", "D", None), "noise": array("f", "D", least=1e-9)}
+)
+
+
 def check_model(parameters: Iterable[str], state: Any, beside: Schema) -> None:
     """Raise ``ValueError`` unless this is the state of a model with such parameters."""
     whole_state = record(
@@ -382,7 +388,11 @@ def check_model(parameters: Iterable[str], state: Any, beside: Schema) -> None:
             "feature_names": either(nothing, array("UO", "D")),
             "fitted": satisfying(FITTED, "a model with left-out rows for every member", _left_out_fit),
         },
-        {"beside": either(nothing, beside), "recipe": either(nothing, RECIPE)},
+        {
+            "beside": either(nothing, beside),
+            "completion": either(nothing, COMPLETION),
+            "recipe": either(nothing, RECIPE),
+        },
     )
     whole_state(state, "state", {})
 

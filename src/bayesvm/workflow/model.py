@@ -105,7 +105,7 @@ class TableModel:
         if frame is None:
             return self.table(source)
         recipe = recipe_of(self.estimator)
-        return source if recipe is None else recipe.filled(recipe.encoded_frame(frame))
+        return source if recipe is None else recipe.encoded_frame(frame)
 
     def predict(self, source: Any) -> np.ndarray:
         """The most probable class of each row."""
