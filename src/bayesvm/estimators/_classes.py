@@ -10,6 +10,7 @@ from sklearn.utils import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 
 from bayesvm.data.checks import Locate
+from bayesvm.estimators._targets import TargetKind
 from bayesvm.estimators.labels import ClassEncoder, LabelCounts
 from bayesvm.warn import warn_user
 
@@ -107,3 +108,29 @@ def weighting_encoder(class_weight: Any, counts: LabelCounts) -> tuple[ClassEnco
         if not (factors * weights).any():
             raise ValueError("class_weight gives all rows the weight zero; some must be positive")
     return ClassEncoder(labels, factors), factors * weights
+
+
+class Classes(TargetKind):
+    """Labels of classes."""
+
+    def require(self, y: Any) -> None:
+        """Checked with X."""
+
+    def of(self, y: np.ndarray, weight: np.ndarray | None) -> LabelCounts:
+        return LabelCounts.of(y, weight)
+
+    def summarise(self, y: np.ndarray, weight: np.ndarray | None, locate: Locate, name: str = "y") -> LabelCounts:
+        return count_labels(y, weight, locate, name)
+
+    def require_so_far(self, found: LabelCounts, name: str) -> None:
+        """At once: all distinct labels might not fit into memory."""
+        require_few_classes(found.labels, found.n_rows, name)
+
+    def require_all(self, found: LabelCounts, name: str) -> None:
+        require_classes(found.labels, found.n_rows, name)
+
+    def encoder(self, estimator: Any, found: LabelCounts) -> tuple[ClassEncoder, np.ndarray]:
+        return encoder_for(estimator, found)
+
+
+CLASSES = Classes()

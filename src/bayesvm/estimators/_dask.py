@@ -24,7 +24,7 @@ from bayesvm.data.dask_rows import (
 from bayesvm.data.memory import MemorySource
 from bayesvm.data.scaling import ColumnScaler
 from bayesvm.data.workers import Workers
-from bayesvm.estimators._classes import count_labels, encoder_for
+from bayesvm.estimators._targets import TargetKind
 from bayesvm.extras import optional
 
 
@@ -33,8 +33,17 @@ class DaskRows:
     """Rows on a cluster, those of weight zero left out."""
 
     table: EncodedDaskTable
-    classes: np.ndarray
     totals: np.ndarray
+
+    @property
+    def encoder(self) -> Any:
+        """Of the targets."""
+        return self.table.encoder
+
+    @property
+    def classes(self) -> np.ndarray:
+        found: np.ndarray = self.encoder.classes
+        return found
 
     @property
     def n_rows(self) -> int:
@@ -61,15 +70,15 @@ class DaskRows:
         }
 
 
-def dask_rows(estimator: Any, X: Any, y: Any, sample_weight: Any) -> DaskRows:
+def dask_rows(estimator: Any, X: Any, y: Any, sample_weight: Any, kind: TargetKind) -> DaskRows:
     """What ``fit`` was given, checked in one pass. The estimator is not touched if something is wrong."""
     if y is None:
         raise ValueError(f"{type(estimator).__name__} requires y to be passed, but the target y is None")
     table = DaskTable.of(X, y, sample_weight)
-    rows, counts = table.survey(count_labels)
-    encoder, totals = encoder_for(estimator, counts)
+    rows, counts = table.survey(kind.summarise)
+    encoder, totals = kind.encoder(estimator, counts)
     validate_data(estimator, _outline(X), reset=True, skip_check_array=True)
-    return DaskRows(EncodedDaskTable(table, rows, encoder), encoder.classes, totals)
+    return DaskRows(EncodedDaskTable(table, rows, encoder), totals)
 
 
 def lazy_on_dask(method: Callable[..., Any]) -> Callable[..., Any]:
@@ -88,7 +97,7 @@ def lazy_prediction(model: Any, method: str, X: Any) -> Any:
     The model is one node of the graph, as it is now: a later fit does not change it.
     """
     check_is_fitted(model)
-    if method in ("sample_latent", "sample_proba"):
+    if method.startswith("sample_"):
         raise TypeError(
             f"{method} draws all rows jointly, and so needs them in memory: choose some (at most 5,000) "
             "and give it X.compute() of those"

@@ -14,8 +14,10 @@ from bayesvm.data.memory import MemorySource
 from bayesvm.data.scaling import ColumnScaler
 from bayesvm.data.tables import Table
 from bayesvm.data.workers import Workers
-from bayesvm.estimators._classes import encoder_for, require_few_classes, weighting_encoder
+from bayesvm.estimators._classes import CLASSES, require_few_classes, weighting_encoder
 from bayesvm.estimators._dask import dask_rows
+from bayesvm.estimators._numbers import NUMBERS
+from bayesvm.estimators._targets import TargetKind
 from bayesvm.estimators.labels import LabelCounts
 from bayesvm.estimators.tables import table_rows
 from bayesvm.estimators.validation import row_weights, training_data
@@ -28,6 +30,13 @@ class CheckedRows(TrainingRows, Protocol):
     def fingerprint(self) -> dict[str, Any]:
         """Plain values that tell these rows apart from others."""
         ...
+
+
+class NumberedRows(CheckedRows, Protocol):
+    """Rows whose y are numbers, in the units of the encoder."""
+
+    @property
+    def encoder(self) -> Any: ...
 
 
 class LabelledRows(CheckedRows, Protocol):
@@ -47,19 +56,25 @@ class ArrayRows:
     """Rows in memory, those of weight zero left out."""
 
     X: Any
-    codes: np.ndarray
+    y: np.ndarray
     weight: np.ndarray | None
-    classes: np.ndarray
+    encoder: Any  # of y
     totals: np.ndarray
     kept: np.ndarray | None = None  # of the rows given; all of them unless some have weight zero
 
     @classmethod
-    def of(cls, rows: Block, classes: np.ndarray, totals: np.ndarray) -> ArrayRows:
-        """Rows whose y are numbers of classes."""
+    def of(cls, X: Any, y: np.ndarray, weight: np.ndarray | None, encoder: Any, totals: np.ndarray) -> ArrayRows:
+        """Rows whose y are to be encoded."""
+        rows = Block(X, *encoder(y, weight))
         if rows.weight is None or rows.weight.all():
-            return cls(*rows, classes, totals)
+            return cls(*rows, encoder, totals)
         kept = np.flatnonzero(rows.weight)
-        return cls(*taken(rows, kept), classes, totals, kept)
+        return cls(*taken(rows, kept), encoder, totals, kept)
+
+    @property
+    def classes(self) -> np.ndarray:
+        found: np.ndarray = self.encoder.classes
+        return found
 
     @property
     def n_rows(self) -> int:
@@ -71,7 +86,7 @@ class ArrayRows:
 
     def source(self, workers: Workers, rows_per_block: int, rng: np.random.Generator) -> MemorySource:
         to_hold = rows_to_hold(self.n_rows, self.n_features, rng)
-        return MemorySource(self.X, self.codes, self.weight, ColumnScaler(), workers, rows_per_block, to_hold=to_hold)
+        return MemorySource(self.X, self.y, self.weight, ColumnScaler(), workers, rows_per_block, to_hold=to_hold)
 
     def given(self, numbers: RowNumbers) -> RowNumbers:
         return numbers if self.kept is None else self.kept[numbers]
@@ -80,32 +95,37 @@ class ArrayRows:
         return {
             "the number of rows": self.n_rows,
             "the number of columns": self.n_features,
-            "the checksum of the data": f"{checksum(self.X, self.codes, self.weight):08x}",
+            "the checksum of the data": f"{checksum(self.X, self.y, self.weight):08x}",
         }
 
 
-def training_rows(estimator: Any, X: Any, y: Any, sample_weight: Any) -> LabelledRows:
-    """What ``fit`` was given, checked."""
+def training_rows(estimator: Any, X: Any, y: Any, sample_weight: Any, kind: TargetKind = CLASSES) -> Any:
+    """What ``fit`` was given, checked: ``LabelledRows`` or ``NumberedRows``."""
     if is_dask(X):
-        return dask_rows(estimator, X, y, sample_weight)
+        return dask_rows(estimator, X, y, sample_weight, kind)
     if isinstance(X, Table):
         if y is not None or sample_weight is not None:
             raise ValueError(
                 "a table has its labels and weights in it: open_table(…, target=…, weight=…), then fit(table)"
             )
-        return table_rows(estimator, X)
+        return table_rows(estimator, X, kind)
+    kind.require(y)
     X, y = training_data(estimator, X, y)
     weight = row_weights(sample_weight, X)
-    encoder, totals = encoder_for(estimator, LabelCounts.of(y, weight))
-    return ArrayRows.of(Block(X, *encoder(y, weight)), encoder.classes, totals)
+    encoder, totals = kind.encoder(estimator, kind.of(y, weight))
+    return ArrayRows.of(X, y, weight, encoder, totals)
 
 
-def stream_rows(estimator: Any, X: Any, y: Any, sample_weight: Any, *, first: bool) -> LabelledRows:
-    """What ``partial_fit`` was given, checked; the classes are those that the estimator knows."""
+def _require_memory_rows(X: Any) -> None:
     if is_dask(X) or isinstance(X, Table):
         raise TypeError(
             f"partial_fit takes rows in memory, part by part; fit learns from a {type(X).__name__} as a whole"
         )
+
+
+def stream_rows(estimator: Any, X: Any, y: Any, sample_weight: Any, *, first: bool) -> LabelledRows:
+    """What ``partial_fit`` was given, checked; the classes are those that the estimator knows."""
+    _require_memory_rows(X)
     X, y = training_data(estimator, X, y, first=first)
     classes = estimator.classes_
     require_few_classes(classes, len(y), "`classes`")
@@ -118,4 +138,15 @@ def stream_rows(estimator: Any, X: Any, y: Any, sample_weight: Any, *, first: bo
         )
     weight = row_weights(sample_weight, X)
     encoder, totals = weighting_encoder(estimator.class_weight, LabelCounts.of(y, weight, classes))
-    return ArrayRows.of(Block(X, *encoder(y, weight)), classes, totals)
+    return ArrayRows.of(X, y, weight, encoder, totals)
+
+
+def stream_of_numbers(estimator: Any, X: Any, y: Any, sample_weight: Any, encoder: Any | None) -> NumberedRows:
+    """The same for numbers; later parts have the units of the first."""
+    _require_memory_rows(X)
+    NUMBERS.require(y)
+    X, y = training_data(estimator, X, y, first=encoder is None)
+    weight = row_weights(sample_weight, X)
+    if encoder is None:
+        encoder, _ = NUMBERS.encoder(estimator, NUMBERS.of(y, weight))
+    return ArrayRows.of(X, y, weight, encoder, np.zeros(1))

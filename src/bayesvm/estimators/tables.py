@@ -13,9 +13,9 @@ from bayesvm.data.memory import MemorySource
 from bayesvm.data.scaling import ColumnScaler
 from bayesvm.data.streams import StreamSource, encoded
 from bayesvm.data.tables import Table
-from bayesvm.data.targets import TargetEncoder
 from bayesvm.data.workers import Workers
-from bayesvm.estimators._classes import count_labels, encoder_for, require_classes, require_few_classes
+from bayesvm.estimators._classes import CLASSES
+from bayesvm.estimators._targets import TargetKind
 from bayesvm.estimators.labels import LabelCounts
 
 
@@ -24,10 +24,14 @@ class TableRows:
     """Rows in files, whose labels were read once."""
 
     table: Table
-    encoder: TargetEncoder
-    classes: np.ndarray
-    totals: np.ndarray  # the weight of every class
+    encoder: Any  # of the targets
+    totals: np.ndarray  # weights of the rows, of every class if there are classes
     kept: RowNumbers | None = None  # rows whose weight is not zero, unless that is all of them
+
+    @property
+    def classes(self) -> np.ndarray:
+        found: np.ndarray = self.encoder.classes
+        return found
 
     @property
     def n_rows(self) -> int:
@@ -55,33 +59,39 @@ class TableRows:
         return {f"the table's {name}": value for name, value in self.table.fingerprint().items()}
 
 
-def table_rows(estimator: Any, table: Table) -> TableRows:
+def table_rows(estimator: Any, table: Table, kind: TargetKind) -> TableRows:
     """A table to learn from, after a look at all labels."""
     if not table.has_target:
         raise ValueError(f"{table} has no labels; name their column: open_table(…, target=…)")
-    counts, left_out = label_counts(table)
-    encoder, totals = encoder_for(estimator, counts)
+    counts, left_out = target_summary(table, kind)
+    encoder, totals = kind.encoder(estimator, counts)
     estimator.n_features_in_ = table.n_features
     if table.names is not None:
         estimator.feature_names_in_ = np.array(table.names, object)
     elif hasattr(estimator, "feature_names_in_"):
         del estimator.feature_names_in_
     kept = np.delete(np.arange(table.n_rows), left_out) if len(left_out) else None
-    return TableRows(table, encoder, encoder.classes, totals, kept)
+    return TableRows(table, encoder, totals, kept)
+
+
+def target_summary(table: Table, kind: TargetKind) -> tuple[Any, RowNumbers]:
+    """What a table is to predict, checked, and the numbers of its rows of weight zero."""
+    target = "the label" if table.target is None else f"the target {table.target!r}"
+    found, zeros = kind.of(np.empty(0), None), [np.zeros(0, np.intp)]
+    for y, weight in table.targets():
+        before = found.n_rows
+        found += kind.summarise(y, weight, partial(_where, table, before), target)
+        if weight is not None:
+            zeros.append(before + np.flatnonzero(weight == 0))
+        kind.require_so_far(found, target)
+    kind.require_all(found, target)
+    return found, np.concatenate(zeros)
 
 
 def label_counts(table: Table) -> tuple[LabelCounts, RowNumbers]:
     """Which labels a table has, all of them classes, and the numbers of its rows of weight zero."""
-    target = "the label" if table.target is None else f"the target {table.target!r}"
-    counts, zeros = LabelCounts.of(np.empty(0), None), [np.zeros(0, np.intp)]
-    for y, weight in table.targets():
-        before = counts.n_rows
-        counts += count_labels(y, weight, partial(_where, table, before), target)
-        if weight is not None:
-            zeros.append(before + np.flatnonzero(weight == 0))
-        require_few_classes(counts.labels, counts.n_rows, target)  # at once: all distinct labels might not fit
-    require_classes(counts.labels, counts.n_rows, target)
-    return counts, np.concatenate(zeros)
+    found, zeros = target_summary(table, CLASSES)
+    return found, zeros
 
 
 def _where(table: Table, before: int, row: int) -> str:

@@ -37,6 +37,7 @@ from bayesvm.warn import warn_user
 
 LOO_ROWS = 20_000  # a random choice of so many rows stands for all, beyond that
 FEW_LOO_ROWS = 2_000  # in a fit that somebody asked to stop
+NOISE_ROUNDS = 3  # at most, in which bound and link agree on the noise
 SOME_COPIES = 0.01  # of the rows, from which a warning names them
 FEW_EFFECTIVE = 0.1  # rows of equal weight that a row is worth, below which a warning says so
 
@@ -165,7 +166,7 @@ def _continued_leaves(
 ) -> Candidate:
     """A member whose local models learn more; in a stream the mean below them stays, since earlier rows rely on it."""
     if start.as_prior:
-        problem = session.problem(member.features, source)
+        problem = session.problem(member.features, source, member.likelihood)
         found = evaluate(problem, source, member.functions)
         elbo = sum(at.elbo for at in found)
         trained = Trained(member.functions, member.functions, elbo, (elbo,), 1.0, converged=True)
@@ -273,7 +274,16 @@ def _continued(start: Fitted, *, as_prior: bool) -> Prepared:
         functions = tuple(replace(function, prior=standard or full(function)) for function in member.functions)
         scaler = start.scaler if member.scaler is None else member.scaler
         leaves = None if member.leaves is None else Start(member.leaves, as_prior)
-        return Prepared(start.scale, scaler, member.features, functions, weight=member.weight, start=leaves)
+        likelihood = start.head.likelihood_after(start.likelihood, member.link or start.link)
+        return Prepared(
+            start.scale,
+            scaler,
+            member.features,
+            functions,
+            weight=member.weight,
+            start=leaves,
+            likelihood=likelihood,
+        )
 
     first, *others = map(of, start.members)
     return replace(first, report=start.report, others=tuple(others))
@@ -316,13 +326,26 @@ def _trained(
     inference: str | None,
 ) -> Candidate:
     began = time.monotonic()
-    problem = session.problem(prepared.features, part)
+    problem = session.problem(prepared.features, part, prepared.likelihood)
     plan = session.plan(part)
     plan = replace(plan, inference=inference or plan.inference)
     trained = model.train(problem, part, plan, prepared, session, name)
     left_out, rows = _left_out(model, problem, source, trained, session)
+    for number in range(NOISE_ROUNDS if _may_learn_noise(prepared, session) else 0):
+        likelihood = session.head.likelihood_after(problem.likelihood, session.head.fit_link(left_out))
+        if likelihood == problem.likelihood or session.clock.over():
+            break
+        problem, again = replace(problem, likelihood=likelihood), replace(prepared, functions=trained.functions)
+        trained = model.train(problem, part, plan, again, session, f"{name}, noise {number + 1}")
+        left_out, rows = _left_out(model, problem, source, trained, session)
     whole = part.n_rows == source.n_rows
     return Candidate(prepared, problem, trained, left_out, rows, time.monotonic() - began, whole=whole)
+
+
+def _may_learn_noise(prepared: Prepared, session: Session) -> bool:
+    """Whether it may still change: in a stream, earlier parts were learned with the noise as it is."""
+    priors = [function.prior for function in prepared.functions]
+    return session.head.learns_noise and not any(q is not None and q.natural.linear.any() for q in priors)
 
 
 def train_all(
