@@ -173,9 +173,8 @@ def fit_tube(m: Array, v: Array, y: Array, weight: Array, *, with_factor: bool, 
         deviation = np.array([1.0, RATIO_DEVIATION, FACTOR_DEVIATION])[: len(parameters)]
         return value + 0.5 * float(off @ off), -np.array(gradient[: len(parameters)]) + off / deviation
 
-    found = minimize(
-        loss, first, jac=True, method="L-BFGS-B", bounds=list(map(tuple, limits)), options={"ftol": 1e-8, "maxiter": 60}
-    )
+    options = {"ftol": 1e-8, "maxiter": 60}
+    found = minimize(loss, first, jac=True, method="L-BFGS-B", bounds=list(map(tuple, limits)), options=options)
     return _tube(found.x)
 
 
