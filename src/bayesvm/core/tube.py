@@ -28,8 +28,8 @@ class Terms(NamedTuple):
     """Logarithms of the three parts of the density at ``u = y - m``: the tube, where y is above it, and below it."""
 
     inside: Array
-    above: Array
-    below: Array
+    over: Array
+    under: Array
     total: Array
 
 
@@ -104,11 +104,11 @@ class Tube:
 
     def _slopes(self, m: Array, v: Array, y: Array, terms: Terms) -> tuple[Array, Array]:
         """``∂ log p/∂m`` and ``∂ log p/∂σ²``; by σ² half the curvature in y, as of the heat equation."""
-        above, below = np.exp(terms.above - terms.total), np.exp(terms.below - terms.total)
+        over, under = np.exp(terms.over - terms.total), np.exp(terms.under - terms.total)
         sigma2 = self.variance(v)
         edges = _edge(y - m - self.epsilon, sigma2, terms.total) + _edge(y - m + self.epsilon, sigma2, terms.total)
         rate = 2 / self.scale
-        return rate * (above - below), 0.5 * rate * (rate * (above + below) - edges)
+        return rate * (over - under), 0.5 * rate * (rate * (over + under) - edges)
 
     def score(self, m: Array, v: Array, y: Array) -> Array:
         """``∂ log p/∂m`` of every row."""
@@ -127,9 +127,9 @@ class Tube:
         flat = sigma * (upper * ndtr(upper) + _density(upper) - lower * ndtr(lower) - _density(lower))
         ratio, half = sigma / self.scale, 0.5 * self.scale
         # Each side of the loss: its exponential tail, and the part of N that is beyond the tube's edge.
-        below = half * (np.exp(_tail(-upper, ratio)) + ndtr(upper))
-        above = half * (ndtr(lower) - np.exp(_tail(lower, ratio)))
-        return np.asarray(np.clip((flat + below + above) / (2 * self.epsilon + self.scale), 0.0, 1.0))
+        under = half * (np.exp(_tail(-upper, ratio)) + ndtr(upper))
+        over = half * (ndtr(lower) - np.exp(_tail(lower, ratio)))
+        return np.asarray(np.clip((flat + under + over) / (2 * self.epsilon + self.scale), 0.0, 1.0))
 
 
 def _edge(u: Array, variance: Array, total: Array) -> Array:
@@ -153,17 +153,17 @@ def fit_tube(m: Array, v: Array, y: Array, weight: Array, *, with_factor: bool, 
         link = _tube(parameters)
         terms = link.terms(m, v, y)
         e, s, sigma2 = link.epsilon, link.scale, link.variance(v)
-        above, below = np.exp(terms.above - terms.total), np.exp(terms.below - terms.total)
-        edge_above, edge_below = _edge(y - m - e, sigma2, terms.total), _edge(y - m + e, sigma2, terms.total)
+        over, under = np.exp(terms.over - terms.total), np.exp(terms.under - terms.total)
+        edge_over, edge_under = _edge(y - m - e, sigma2, terms.total), _edge(y - m + e, sigma2, terms.total)
         rate = 2 / s
         # The derivatives of the two tails by the rate 2/s, of all by ε, and of the norm 2ε + s by both.
         by_rate = (
-            (rate * sigma2 - (y - m - e)) * above + (rate * sigma2 + (y - m + e)) * below
-            - sigma2 * (edge_above + edge_below)
+            (rate * sigma2 - (y - m - e)) * over + (rate * sigma2 + (y - m + e)) * under
+            - sigma2 * (edge_over + edge_under)
         )  # fmt: skip
-        by_epsilon = rate * (above + below) - 2 / (2 * e + s)
+        by_epsilon = rate * (over + under) - 2 / (2 * e + s)
         by_scale = -rate / s * by_rate - 1 / (2 * e + s)
-        by_variance = 0.5 * rate * (rate * (above + below) - edge_above - edge_below)
+        by_variance = 0.5 * rate * (rate * (over + under) - edge_over - edge_under)
         each = s * by_scale + e * by_epsilon, e * by_epsilon, sigma2 * by_variance
         gradient = [weight @ part for part in each]
         value = -float(weight @ (terms.total - np.log(2 * e + s)))

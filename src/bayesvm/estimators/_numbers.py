@@ -132,8 +132,8 @@ def centre_and_spread(y: np.ndarray, weight: np.ndarray) -> tuple[float, float]:
     return centre, float(spread if spread > 0 else np.average(deviation, weights=weight))
 
 
-def _quantile(values: np.ndarray, weight: np.ndarray, level: float) -> float:
+def _quantile(values: np.ndarray, weight: np.ndarray, share: float) -> float:
     """The smallest number that so much of the weight does not exceed."""
     order = np.argsort(values, kind="stable")
     reached = np.cumsum(weight[order])
-    return float(values[order][np.searchsorted(reached, level * reached[-1] * (1 - 1e-12))])
+    return float(values[order][np.searchsorted(reached, share * reached[-1] * (1 - 1e-12))])

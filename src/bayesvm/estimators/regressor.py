@@ -222,8 +222,8 @@ class BayesianSVR(RegressorMixin, KernelEstimator):
         """
         check_parameters(self, self._parameter_checks)
         outline = copy(self)
-        known = self._encoder() if hasattr(self, "fitted_") else None
-        return self._learn_more(outline, stream_of_numbers(outline, X, y, sample_weight, known))
+        encoder = self._encoder() if hasattr(self, "fitted_") else None
+        return self._learn_more(outline, stream_of_numbers(outline, X, y, sample_weight, encoder))
 
     def _training_rows(self, outline: Any, X: Any, y: Any, sample_weight: Any) -> NumberedRows:
         rows: NumberedRows = training_rows(outline, X, y, sample_weight, NUMBERS)
@@ -277,10 +277,10 @@ class BayesianSVR(RegressorMixin, KernelEstimator):
         X : array-like of shape (n_rows, n_features), Dask collection or table
         quantiles : sequence of numbers between 0 and 1
         """
-        levels = np.atleast_1d(np.asarray(quantiles, np.float64))
-        if levels.ndim != 1 or not ((levels > 0) & (levels < 1)).all():
+        shares = np.atleast_1d(np.asarray(quantiles, np.float64))
+        if shares.ndim != 1 or not ((shares > 0) & (shares < 1)).all():
             raise ValueError(f"quantiles must be numbers above 0 and below 1; got {quantiles!r}")
-        return np.concatenate(list(self._predicted(X, self._head().quantiles(levels.tolist()))))
+        return np.concatenate(list(self._predicted(X, self._head().quantiles(shares.tolist()))))
 
     @lazy_on_dask
     def predict_interval(self, X: Any, coverage: float = 0.9) -> tuple[np.ndarray, np.ndarray]:

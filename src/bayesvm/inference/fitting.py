@@ -29,6 +29,7 @@ from bayesvm.inference.calibrating import Candidate, calibrated
 from bayesvm.inference.fitted import Fitted
 from bayesvm.inference.leaves import AVERAGED_UP_TO, FEWEST_ROWS, Found, base_rows, find_leaves, with_leaves
 from bayesvm.inference.local import Start
+from bayesvm.inference.noise import with_learned_noise
 from bayesvm.inference.problem import Problem, evaluate
 from bayesvm.inference.session import Listeners, NoCheckpoint, Prepared, Session, TrainingRows, working
 from bayesvm.inference.settings import Settings
@@ -37,7 +38,6 @@ from bayesvm.warn import warn_user
 
 LOO_ROWS = 20_000  # a random choice of so many rows stands for all, beyond that
 FEW_LOO_ROWS = 2_000  # in a fit that somebody asked to stop
-NOISE_ROUNDS = 3  # at most, in which bound and link agree on the noise
 SOME_COPIES = 0.01  # of the rows, from which a warning names them
 FEW_EFFECTIVE = 0.1  # rows of equal weight that a row is worth, below which a warning says so
 
@@ -326,26 +326,16 @@ def _trained(
     inference: str | None,
 ) -> Candidate:
     began = time.monotonic()
-    problem = session.problem(prepared.features, part, prepared.likelihood)
     plan = session.plan(part)
     plan = replace(plan, inference=inference or plan.inference)
-    trained = model.train(problem, part, plan, prepared, session, name)
-    left_out, rows = _left_out(model, problem, source, trained, session)
-    for number in range(NOISE_ROUNDS if _may_learn_noise(prepared, session) else 0):
-        likelihood = session.head.likelihood_after(problem.likelihood, session.head.fit_link(left_out))
-        if likelihood == problem.likelihood or session.clock.over():
-            break
-        problem, again = replace(problem, likelihood=likelihood), replace(prepared, functions=trained.functions)
-        trained = model.train(problem, part, plan, again, session, f"{name}, noise {number + 1}")
-        left_out, rows = _left_out(model, problem, source, trained, session)
+
+    def once(problem: Problem, start: Prepared, name: str) -> tuple[Trained, tuple[Cavities, RowNumbers]]:
+        trained = model.train(problem, part, plan, start, session, name)
+        return trained, _left_out(model, problem, source, trained, session)
+
+    problem, trained, (left_out, rows) = with_learned_noise(once, part, prepared, session, name)
     whole = part.n_rows == source.n_rows
     return Candidate(prepared, problem, trained, left_out, rows, time.monotonic() - began, whole=whole)
-
-
-def _may_learn_noise(prepared: Prepared, session: Session) -> bool:
-    """Whether it may still change: in a stream, earlier parts were learned with the noise as it is."""
-    priors = [function.prior for function in prepared.functions]
-    return session.head.learns_noise and not any(q is not None and q.natural.linear.any() for q in priors)
 
 
 def train_all(

@@ -116,32 +116,32 @@ class Regression(Head):
             "epistemic": square * epistemic,
         }
 
-    def quantiles(self, levels: Sequence[float]) -> Callable[[Sequence[MemberMoments]], Array]:
-        """A function of moments: a column for each level, in the user's units."""
+    def quantiles(self, shares: Sequence[float]) -> Callable[[Sequence[MemberMoments]], Array]:
+        """A function of moments: a column for each share of the distribution, in the user's units."""
 
         def of(parts: Sequence[MemberMoments]) -> Array:
-            return self.centre + self.spread * np.column_stack([_quantile(parts, level) for level in levels])
+            return self.centre + self.spread * np.column_stack([_quantile(parts, share) for share in shares])
 
         return of
 
 
-def _quantile(parts: Sequence[MemberMoments], level: float) -> Array:
-    """Where the members' mean distribution function has that level: Newton's steps, inside brackets that shrink."""
+def _quantile(parts: Sequence[MemberMoments], share: float) -> Array:
+    """Where the members' mean distribution function has that value: Newton's steps, inside brackets that shrink."""
     means = np.stack([part.mean[:, 0] for part in parts])
     sizes = np.stack([np.sqrt(part.link.variance(part.variance[:, 0]) + part.link.noise) for part in parts])
     size = sizes.max(axis=0)
-    reach = 1 / np.sqrt(min(level, 1 - level))  # Cantelli's inequality
+    reach = 1 / np.sqrt(min(share, 1 - share))  # Cantelli's inequality
     low, high = (means - reach * sizes).min(axis=0), (means + reach * sizes).max(axis=0)
     at = mixed(parts, lambda part: part.mean[:, 0])
     for _ in range(QUANTILE_STEPS):
-        above = _distribution(parts, at) - level
-        low, high = np.where(above < 0, at, low), np.where(above > 0, at, high)
+        excess = _distribution(parts, at) - share
+        low, high = np.where(excess < 0, at, low), np.where(excess > 0, at, high)
         density = np.exp(-_losses(parts, at))
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            step = at - above / density
+            step = at - excess / density
         inside = (step > low) & (step < high)
         after = np.where(inside, step, 0.5 * (low + high))
-        after = np.where(above == 0, at, after)
+        after = np.where(excess == 0, at, after)
         settled = np.abs(after - at) <= QUANTILE_ACCURACY * size
         at = after
         if settled.all():

@@ -25,10 +25,10 @@ class EpsilonInsensitive:
 
     def update(self, m: Array, v: Array, y: Array) -> LocalUpdate:
         sigma = np.sqrt(np.maximum(v + self.noise, SMALLEST_VARIANCE))
-        above, below = (y - m - self.epsilon) / sigma, (m - y - self.epsilon) / sigma  # a/σ, b/σ
-        density = _density(above), _density(below)
-        beyond = ndtr(above), ndtr(below)
-        loss = sigma * (above * beyond[0] + density[0] + below * beyond[1] + density[1])
+        over, under = (y - m - self.epsilon) / sigma, (m - y - self.epsilon) / sigma  # a/σ, b/σ
+        density = _density(over), _density(under)
+        beyond = ndtr(over), ndtr(under)
+        loss = sigma * (over * beyond[0] + density[0] + under * beyond[1] + density[1])
         w = 2 / self.scale * (density[0] + density[1]) / sigma
         slope = 2 / self.scale * (beyond[0] - beyond[1])  # ∂B/∂m
         # D31. The expected loss is positive; rounding deep inside the tube must not turn it below zero.
