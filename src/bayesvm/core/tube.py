@@ -36,11 +36,11 @@ class Terms(NamedTuple):
 def tube_terms(u: Array, variance: Array, epsilon: float, scale: float) -> Terms:
     """``∫ ℓ(y|f) N(f; m, σ²) df``, times 2ε + s, part by part (D32)."""
     size, sigma = np.abs(u), np.sqrt(variance)
-    near, far = (size - epsilon) / sigma, (size + epsilon) / sigma
-    lower, upper = log_ndtr(-far), log_ndtr(-near)
+    near, outer = (size - epsilon) / sigma, (size + epsilon) / sigma
+    lower, upper = log_ndtr(-outer), log_ndtr(-near)
     with np.errstate(divide="ignore"):
         inside = upper + np.log(-np.expm1(np.minimum(lower - upper, 0.0)))
-    toward, away = _tail(near, sigma / scale), _tail_away(far, sigma / scale)
+    toward, away = _tail(near, sigma / scale), _tail_away(outer, sigma / scale)
     total = logsumexp(np.stack([inside, toward, away]), axis=0)
     positive = u >= 0
     return Terms(inside, np.where(positive, toward, away), np.where(positive, away, toward), total)
@@ -173,8 +173,8 @@ def fit_tube(m: Array, v: Array, y: Array, weight: Array, *, with_factor: bool, 
         deviation = np.array([1.0, RATIO_DEVIATION, FACTOR_DEVIATION])[: len(parameters)]
         return value + 0.5 * float(off @ off), -np.array(gradient[: len(parameters)]) + off / deviation
 
-    options = {"ftol": 1e-8, "maxiter": 60}
-    found = minimize(loss, first, jac=True, method="L-BFGS-B", bounds=list(map(tuple, limits)), options=options)
+    bounds = [(float(low), float(high)) for low, high in limits]
+    found = minimize(loss, first, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": 60})
     return _tube(found.x)
 
 

@@ -122,7 +122,7 @@ class Classes(TargetKind):
     def summarise(self, y: np.ndarray, weight: np.ndarray | None, locate: Locate, name: str = "y") -> LabelCounts:
         return count_labels(y, weight, locate, name)
 
-    def require_so_far(self, found: LabelCounts, name: str) -> None:
+    def require_part(self, found: LabelCounts, name: str) -> None:
         """At once: all distinct labels might not fit into memory."""
         require_few_classes(found.labels, found.n_rows, name)
 

@@ -98,7 +98,7 @@ class NumberKind(TargetKind):
     def summarise(self, y: np.ndarray, weight: np.ndarray | None, locate: Locate, name: str = "y") -> Numbers:
         return self.of(as_numbers(y, locate, name), weight)
 
-    def require_so_far(self, found: Numbers, name: str) -> None:
+    def require_part(self, found: Numbers, name: str) -> None:
         """More rows may still differ."""
 
     def require_all(self, found: Numbers, name: str) -> None:

@@ -24,7 +24,7 @@ class TargetKind(Protocol):
         """The summary of targets that were not."""
         ...
 
-    def require_so_far(self, found: Any, name: str) -> None:
+    def require_part(self, found: Any, name: str) -> None:
         """Raise an error if more rows cannot make it right."""
         ...
 

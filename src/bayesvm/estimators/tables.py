@@ -83,7 +83,7 @@ def target_summary(table: Table, kind: TargetKind) -> tuple[Any, RowNumbers]:
         found += kind.summarise(y, weight, partial(_where, table, before), target)
         if weight is not None:
             zeros.append(before + np.flatnonzero(weight == 0))
-        kind.require_so_far(found, target)
+        kind.require_part(found, target)
     kind.require_all(found, target)
     return found, np.concatenate(zeros)
 

@@ -276,13 +276,7 @@ def _continued(start: Fitted, *, as_prior: bool) -> Prepared:
         leaves = None if member.leaves is None else Start(member.leaves, as_prior)
         likelihood = start.head.likelihood_after(start.likelihood, member.link or start.link)
         return Prepared(
-            start.scale,
-            scaler,
-            member.features,
-            functions,
-            weight=member.weight,
-            start=leaves,
-            likelihood=likelihood,
+            start.scale, scaler, member.features, functions, weight=member.weight, start=leaves, likelihood=likelihood
         )
 
     first, *others = map(of, start.members)
