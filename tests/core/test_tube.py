@@ -1,15 +1,19 @@
 """The density of a number given the marginal of f (D32): against quadrature, finite differences, other optimisers."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy import integrate, optimize, stats
 
-from bayesvm.core.tube import Tube, fit_tube
+from bayesvm.core.tube import Tube, VaryingTube, fit_tube, fit_varying_tube
 from tests import oracles
 
 SHAPES = [(0.3, 0.7, 0.5), (1e-3, 2.0, 0.1), (1.0, 0.05, 0.01), (0.2, 0.02, 4.0), (0.5, 0.5, 1e-6), (0.5, 1e-3, 0.3)]
 rng = np.random.default_rng(0)
 M, V, Y, W = rng.normal(size=40), rng.uniform(0.01, 2.0, 40), 2 * rng.normal(size=40), rng.uniform(0.1, 2.0, 40)
+
+VARYING = VaryingTube(0.3, 0.4, 1.7, (0.5, -0.2, 0.3), means=(0.1, 0.8), ends=(-1.5, 1.5), log_variances=(-0.5, 0.6))
 
 
 def log_density(link, u, v):
@@ -47,21 +51,48 @@ def test_a_sharpened_link_is_the_density_of_errors_that_are_smaller(factor):
 
 
 def test_the_variance_of_the_noise_is_that_of_its_density():
-    link = Tube(0.4, 0.9)
+    link, one = Tube(0.4, 0.9), np.zeros(1)
     second = integrate.quad(lambda u: u**2 * oracles.tube(0.0, u, 0.4, 0.9), -40, 40, points=[-0.4, 0.4])[0]
-    assert link.noise == pytest.approx(second, rel=1e-8)
-    drawn = link.sample_noise((200_000,), np.random.default_rng(1))
-    assert drawn.var() == pytest.approx(link.noise, rel=0.02)
-    edges = [-1.0, -0.3, 0.2, 0.9]
-    expected = link.distribution(np.array(edges), np.full(4, 1e-12))
+    assert link.noise(one, one + 1) == pytest.approx(second, rel=1e-8)
+    drawn = link.sample_noise(one, one, 200_000, np.random.default_rng(1))
+    assert drawn.var() == pytest.approx(second, rel=0.02)
+    edges = np.array([-1.0, -0.3, 0.2, 0.9])
+    expected = link.distribution(np.zeros(4), np.full(4, 1e-12), edges)
     np.testing.assert_allclose([np.mean(drawn <= u) for u in edges], expected, atol=0.005)
 
 
 @pytest.mark.parametrize("u", [-2.0, -0.4, 0.0, 0.3, 3.0])
-def test_the_distribution_function_is_the_integral_of_the_density(u):
-    link, v = Tube(0.3, 0.4, 1.7), np.array([0.5])
-    expected = integrate.quad(lambda y: np.exp(log_density(link, y, v[0])), -40, u, points=[-1, 0, 1], limit=400)[0]
-    assert link.distribution(np.array([u]), link.variance(v))[0] == pytest.approx(expected, abs=1e-9)
+@pytest.mark.parametrize("link", [Tube(0.3, 0.4, 1.7), VARYING], ids=["tube", "varying"])
+def test_the_distribution_function_is_the_integral_of_the_density(link, u):
+    v = np.array([0.5])
+    expected = integrate.quad(lambda y: np.exp(log_density(link, y, v[0])), -60, u, points=[-1, 0, 1], limit=400)[0]
+    assert link.distribution(np.zeros(1), v, np.array([u]))[0] == pytest.approx(expected, abs=1e-8)
+
+
+def test_a_tube_that_does_not_vary_is_a_tube():
+    plain = VaryingTube(0.3, 0.4, 1.7, means=(0.2, 0.7), ends=(-1.0, 1.0), log_variances=(-1.0, 0.5))
+    np.testing.assert_array_equal(plain.log_density(M, V, Y), Tube(0.3, 0.4, 1.7).log_density(M, V, Y))
+
+
+def test_every_row_of_a_varying_tube_has_a_tube_of_its_own():
+    for i in range(5):
+        z = (np.clip(M[i], -1.5, 1.5) - 0.1) / 0.8
+        u = np.clip((np.log(V[i]) + 0.5) / 0.6, -3, 3)
+        size = np.exp(0.5 * z - 0.2 * z**2 + 0.3 * u)
+        own = Tube(0.3 * size, 0.4 * size, 1.7)
+        row = slice(i, i + 1)
+        np.testing.assert_allclose(VARYING.log_density(M[row], V[row], Y[row]), own.log_density(M[row], V[row], Y[row]))
+        np.testing.assert_allclose(VARYING.noise(M[row], V[row]), own.noise(M[row], V[row]))
+
+
+def test_noise_that_grows_is_found():
+    rng = np.random.default_rng(5)
+    m, v = rng.normal(size=5_000), rng.uniform(0.01, 0.02, 5_000)
+    y = m + 0.3 * np.exp(0.6 * m) * rng.standard_normal(5_000)
+    link = fit_varying_tube(m, v, y, np.ones(5_000), fit_tube(m, v, y, np.ones(5_000)))
+    at = np.array([-1.5, 0.0, 1.5])
+    total = link.noise(at, np.full(3, 0.015)) + link.variance(np.full(3, 0.015))
+    np.testing.assert_allclose(np.sqrt(total), 0.3 * np.exp(0.6 * at), rtol=0.25)
 
 
 def test_the_loss_has_the_right_derivatives():
@@ -75,34 +106,53 @@ def test_the_loss_has_the_right_derivatives():
     np.testing.assert_allclose(-W * link.score(M, V, Y), by_mean[:, 0])
 
 
-@pytest.mark.parametrize("with_factor", [False, True])
-def test_the_fit_is_the_best_of_a_search_without_derivatives(with_factor):
-    noise = 0.3 * stats.laplace.rvs(size=400, random_state=0)
+def rows_with_noise():
     m, v = np.repeat(M, 10), 0.1 * np.repeat(V, 10)
-    y = m + noise + np.sqrt(v) * np.random.default_rng(2).standard_normal(400)
-    weight = np.repeat(W, 10)
-    found = fit_tube(m, v, y, weight, with_factor=with_factor)
+    noise = 0.3 * stats.laplace.rvs(size=400, random_state=0)
+    return m, v, m + noise + np.sqrt(v) * np.random.default_rng(2).standard_normal(400), np.repeat(W, 10)
+
+
+def test_the_fit_is_the_best_of_a_search_without_derivatives():
+    m, v, y, weight = rows_with_noise()
 
     def objective(parameters):
-        log_scale, log_ratio, log_factor = (*parameters, 0.0)[:3]
-        link = Tube(np.exp(log_scale + log_ratio), np.exp(log_scale), np.exp(log_factor))
-        prior = ((log_ratio + 0.7) / 1.5) ** 2 + (log_factor / 0.5) ** 2
+        link = Tube(np.exp(sum(parameters)), np.exp(parameters[0]))
+        return -weight @ link.log_density(m, v, y) + 0.5 * ((parameters[1] + 0.7) / 1.5) ** 2
+
+    best = optimize.minimize(objective, [np.log(0.5), -1.0], method="Nelder-Mead")
+    found = fit_tube(m, v, y, weight)
+    assert objective([np.log(found.scale), np.log(found.epsilon / found.scale)]) <= best.fun + 1e-3
+
+
+def test_the_fit_of_a_varying_tube_is_where_its_objective_is_flat():
+    m, v, y, weight = rows_with_noise()
+    found = fit_varying_tube(m, v, y, weight, fit_tube(m, v, y, weight))
+
+    def objective(parameters):
+        log_scale, log_ratio, log_factor, *growth = parameters
+        link = replace(
+            found,
+            epsilon=np.exp(log_scale + log_ratio),
+            scale=np.exp(log_scale),
+            factor=np.exp(log_factor),
+            growth=tuple(growth),
+        )
+        prior = ((log_ratio + 0.7) / 1.5) ** 2 + (log_factor / 0.5) ** 2 + sum((g / 0.5) ** 2 for g in growth)
         return -weight @ link.log_density(m, v, y) + 0.5 * prior
 
-    start = [np.log(0.5), -1.0, 0.0][: 2 + with_factor]
-    best = optimize.minimize(
-        objective, start, method="Nelder-Mead", options={"xatol": 1e-6, "fatol": 1e-9, "maxiter": 4000}
-    )
-    at = [np.log(found.scale), np.log(found.epsilon / found.scale), np.log(found.factor)][: 2 + with_factor]
-    assert objective(at) <= best.fun + 1e-3
+    at = [np.log(found.scale), np.log(found.epsilon / found.scale), np.log(found.factor), *found.growth]
+    slope = optimize.approx_fprime(np.array(at), objective, 1e-6)
+    assert np.abs(slope).max() < 0.05, slope
+    np.testing.assert_allclose(found.basis(m, v)[:, 0], np.clip((m - np.average(m, weights=weight)) / m.std(), *(
+        (np.quantile(m, [0.005, 0.995]) - np.average(m, weights=weight)) / m.std())))  # fmt: skip
 
 
 @pytest.mark.parametrize("law", [stats.laplace(0, 0.5), stats.norm(0, 0.5), stats.uniform(-1, 2)])
 def test_noise_of_several_shapes_is_found(law):
     """The law itself has the lowest possible loss; a tube comes close."""
     y = law.rvs(4_000, random_state=3)
-    link = fit_tube(np.zeros(4_000), np.full(4_000, 1e-4), y, np.ones(4_000), with_factor=False)
+    link = fit_tube(np.zeros(4_000), np.full(4_000, 1e-4), y, np.ones(4_000))
     fresh = law.rvs(4_000, random_state=4)
     loss = -link.log_density(np.zeros(4_000), np.full(4_000, 1e-4), fresh).mean()
     assert loss - law.entropy() < 0.06
-    assert link.noise == pytest.approx(law.var(), rel=0.15)
+    assert link.noise(np.zeros(1), np.zeros(1)) == pytest.approx(law.var(), rel=0.15)

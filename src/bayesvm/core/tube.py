@@ -1,4 +1,4 @@
-"""Core: the link of regression, a density of y given the marginal N(m, v) of f (D32), and how it is fitted.
+"""Core: the links of regression, densities of y given the marginal N(m, v) of f (D32), and how they are fitted.
 
 It is the ε-insensitive pseudo-likelihood of D31, averaged over f: flat in a tube, with exponential tails, smoothed
 by v.
@@ -6,8 +6,10 @@ by v.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import NamedTuple
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -16,12 +18,17 @@ from scipy.special import erfcx, log_ndtr, logsumexp, ndtr
 
 from bayesvm.core.linalg import Array
 
+Value = float | Array
+
 SMALLEST_VARIANCE = 1e-12
-LOG_SCALES = np.log([1e-3, 30.0])  # of s; y varies by about one
-LOG_RATIOS = np.log([1e-2, 30.0])  # of ε/s
-LOG_FACTORS = np.log([0.05, 20.0])  # of variances
+LOG_SCALES = (float(np.log(1e-3)), float(np.log(30.0)))  # of s; y varies by about one
+LOG_RATIOS = (float(np.log(1e-2)), float(np.log(30.0)))  # of ε/s
+LOG_FACTORS = (float(np.log(0.05)), float(np.log(20.0)))  # of variances
+GROWTH = (-2.0, 2.0)  # of log s
 PRIOR_LOG_RATIO, RATIO_DEVIATION = -0.7, 1.5
-FACTOR_DEVIATION = 0.5
+FACTOR_DEVIATION = GROWTH_DEVIATION = 0.5
+OUTERMOST = 0.005  # share of the rows at either end of m, beyond which the noise is that of the end
+MOST_DEVIATIONS = 3.0  # of log v from its mean, in the same sense
 
 
 class Terms(NamedTuple):
@@ -33,7 +40,7 @@ class Terms(NamedTuple):
     total: Array
 
 
-def tube_terms(u: Array, variance: Array, epsilon: float, scale: float) -> Terms:
+def tube_terms(u: Array, variance: Array, epsilon: Value, scale: Value) -> Terms:
     """``∫ ℓ(y|f) N(f; m, σ²) df``, times 2ε + s, part by part (D32)."""
     size, sigma = np.abs(u), np.sqrt(variance)
     near, outer = (size - epsilon) / sigma, (size + epsilon) / sigma
@@ -61,75 +68,126 @@ def _tail_away(z: Array, ratio: Array) -> Array:
 
 
 @dataclass(frozen=True)
-class Tube:
-    """The density of y for f ~ N(m, ``factor`` · v), the loss having ε and s (D32)."""
+class AnyTube(ABC):
+    """The density of y for f ~ N(m, ``factor`` · v), the loss having an ε and an s that may differ from row to row."""
 
     epsilon: float
     scale: float
     factor: float = 1.0
 
+    @abstractmethod
+    def shape(self, m: Array, v: Array) -> tuple[Value, Value]:
+        """ε and s of every row."""
+
     def variance(self, v: Array) -> Array:
         """That of f as it is stated."""
         return np.asarray(np.maximum(self.factor * v, SMALLEST_VARIANCE))
 
-    @property
-    def noise(self) -> float:
-        """The variance of y if f were known."""
-        e, s = self.epsilon, self.scale
-        return (2 * e**3 / 3 + s * e * e + s * s * e + s**3 / 2) / (2 * e + s)
+    def noise(self, m: Array, v: Array) -> Array:
+        """The variance of y at every row if f were known."""
+        return np.broadcast_to(np.asarray(noise_variance(*self.shape(m, v))), np.shape(m))
 
-    def sharpened(self, factor: float) -> Tube:
+    def sharpened(self, factor: float) -> Self:
         """More decided by a factor; less, if it is below one."""
-        return Tube(self.epsilon / factor, self.scale / factor, self.factor / factor**2)
-
-    def terms(self, m: Array, v: Array, y: Array) -> Terms:
-        """The parts of the density."""
-        return tube_terms(y - m, self.variance(v), self.epsilon, self.scale)
+        return replace(self, epsilon=self.epsilon / factor, scale=self.scale / factor, factor=self.factor / factor**2)
 
     def log_density(self, m: Array, v: Array, y: Array) -> Array:
         """``log p(y)``, entry by entry."""
-        return np.asarray(self.terms(m, v, y).total - np.log(2 * self.epsilon + self.scale))
+        e, s = self.shape(m, v)
+        return np.asarray(tube_terms(y - m, self.variance(v), e, s).total - np.log(2 * e + s))
 
     def row_losses(self, m: Array, v: Array, y: npt.NDArray[np.floating]) -> Array:
         """``-log p(y)`` of every row."""
         return -self.log_density(m[:, 0], v[:, 0], y)
 
+    def distribution(self, m: Array, v: Array, y: Array) -> Array:
+        """The probability of numbers up to y (D32): the integral of the density, in closed form."""
+        (e, s), sigma = self.shape(m, v), np.sqrt(self.variance(v))
+        upper, lower = (y - m + e) / sigma, (y - m - e) / sigma
+        flat = sigma * (upper * ndtr(upper) + _density(upper) - lower * ndtr(lower) - _density(lower))
+        # Each side of the loss: its exponential tail, and the part of N that is beyond the tube's edge.
+        under = 0.5 * s * (np.exp(_tail(-upper, sigma / s)) + ndtr(upper))
+        over = 0.5 * s * (ndtr(lower) - np.exp(_tail(lower, sigma / s)))
+        return np.asarray(np.clip((flat + under + over) / (2 * e + s), 0.0, 1.0))
+
+    def sample_noise(self, m: Array, v: Array, n: int, rng: np.random.Generator) -> Array:
+        """``n`` draws of y - f for every row, a row of the result each."""
+        (e, s), size = self.shape(m, v), (n, len(m))
+        inside = e * rng.uniform(-1.0, 1.0, size)
+        beyond = rng.choice([-1.0, 1.0], size) * (e + 0.5 * s * rng.exponential(1.0, size))
+        return np.asarray(np.where(rng.random(size) * (2 * e + s) < s, beyond, inside))
+
+
+@dataclass(frozen=True)
+class Tube(AnyTube):
+    """One ε and one s for all rows: what tuning compares models by."""
+
+    def shape(self, m: Array, v: Array) -> tuple[Value, Value]:
+        return self.epsilon, self.scale
+
     def loss(self, m: Array, v: Array, y: Array, weight: Array) -> tuple[float, Array, Array]:
         """``-Σ ω log p(y)``, and its derivatives by m and v (D17, D32)."""
-        m, v = m[:, 0], v[:, 0]
-        terms = self.terms(m, v, y)
-        by_mean, by_variance = self._slopes(m, v, y, terms)
-        loss = -float(weight @ (terms.total - np.log(2 * self.epsilon + self.scale)))
-        return loss, (-weight * by_mean)[:, None], (-weight * self.factor * by_variance)[:, None]
-
-    def _slopes(self, m: Array, v: Array, y: Array, terms: Terms) -> tuple[Array, Array]:
-        """``∂ log p/∂m`` and ``∂ log p/∂σ²``; by σ² half the curvature in y, as of the heat equation."""
-        over, under = np.exp(terms.over - terms.total), np.exp(terms.under - terms.total)
-        sigma2 = self.variance(v)
-        edges = _edge(y - m - self.epsilon, sigma2, terms.total) + _edge(y - m + self.epsilon, sigma2, terms.total)
-        rate = 2 / self.scale
-        return rate * (over - under), 0.5 * rate * (rate * (over + under) - edges)
+        slopes = _slopes(m[:, 0], self.variance(v[:, 0]), y, self.epsilon, self.scale)
+        loss = -float(weight @ (slopes.total - np.log(2 * self.epsilon + self.scale)))
+        by_variance = -weight * self.factor * slopes.by_variance
+        return loss, (-weight * slopes.by_mean)[:, None], by_variance[:, None]
 
     def score(self, m: Array, v: Array, y: Array) -> Array:
         """``∂ log p/∂m`` of every row."""
-        return self._slopes(m, v, y, self.terms(m, v, y))[0]
+        return _slopes(m, self.variance(v), y, self.epsilon, self.scale).by_mean
 
-    def sample_noise(self, shape: tuple[int, ...], rng: np.random.Generator) -> Array:
-        """Draws of y - f."""
-        inside = rng.uniform(-self.epsilon, self.epsilon, shape)
-        beyond = rng.choice([-1.0, 1.0], shape) * (self.epsilon + rng.exponential(0.5 * self.scale, shape))
-        return np.where(rng.random(shape) * (2 * self.epsilon + self.scale) < self.scale, beyond, inside)
 
-    def distribution(self, u: Array, variance: Array) -> Array:
-        """``P(y - m <= u)`` (D32): the integral of the density, in closed form."""
-        sigma = np.sqrt(variance)
-        upper, lower = (u + self.epsilon) / sigma, (u - self.epsilon) / sigma
-        flat = sigma * (upper * ndtr(upper) + _density(upper) - lower * ndtr(lower) - _density(lower))
-        ratio, half = sigma / self.scale, 0.5 * self.scale
-        # Each side of the loss: its exponential tail, and the part of N that is beyond the tube's edge.
-        under = half * (np.exp(_tail(-upper, ratio)) + ndtr(upper))
-        over = half * (ndtr(lower) - np.exp(_tail(lower, ratio)))
-        return np.asarray(np.clip((flat + under + over) / (2 * self.epsilon + self.scale), 0.0, 1.0))
+@dataclass(frozen=True)
+class VaryingTube(AnyTube):
+    """Noise that grows with the prediction and with its variance: ``log s = log scale + growth · (z, z², u)``.
+
+    z is m and u is log v, less their mean over the rows that it was fitted to, in deviations; ε is in proportion to s.
+    """
+
+    growth: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    means: tuple[float, float] = (0.0, 1.0)  # mean and deviation of m
+    ends: tuple[float, float] = (0.0, 0.0)  # of m, beyond which nothing grows
+    log_variances: tuple[float, float] = (0.0, 1.0)  # mean and deviation of log v
+
+    def shape(self, m: Array, v: Array) -> tuple[Value, Value]:
+        size = np.exp(self.basis(m, v) @ np.array(self.growth))
+        return self.epsilon * size, self.scale * size
+
+    def basis(self, m: Array, v: Array) -> Array:
+        """``(z, z², u)`` of every row, in columns."""
+        z = (np.clip(m, *self.ends) - self.means[0]) / self.means[1]
+        u = (np.log(np.maximum(v, SMALLEST_VARIANCE)) - self.log_variances[0]) / self.log_variances[1]
+        return np.stack([z, z * z, np.clip(u, -MOST_DEVIATIONS, MOST_DEVIATIONS)], axis=-1)
+
+
+def noise_variance(epsilon: Value, scale: Value) -> Value:
+    """That of the density in proportion to ``exp(-(2/s) max(0, |u| - ε))`` (D32)."""
+    e, s = epsilon, scale
+    return (2 * e**3 / 3 + s * e * e + s * s * e + s**3 / 2) / (2 * e + s)
+
+
+class Slopes(NamedTuple):
+    """Derivatives of ``log p`` of every row by m, σ², log s at fixed ε/s, and log ε at fixed s; and ``total``."""
+
+    by_mean: Array
+    by_variance: Array
+    by_size: Array
+    by_width: Array
+    total: Array
+
+
+def _slopes(m: Array, variance: Array, y: Array, epsilon: Value, scale: Value) -> Slopes:
+    """D32; by σ² half the curvature in y, as of the heat equation."""
+    u, rate, norm = y - m, 2 / scale, 2 * epsilon + scale
+    terms = tube_terms(u, variance, epsilon, scale)
+    over, under = np.exp(terms.over - terms.total), np.exp(terms.under - terms.total)
+    edges = _edge(u - epsilon, variance, terms.total) + _edge(u + epsilon, variance, terms.total)
+    by_variance = 0.5 * rate * (rate * (over + under) - edges)
+    by_rate = (rate * variance - (u - epsilon)) * over + (rate * variance + (u + epsilon)) * under - variance * edges
+    by_epsilon = rate * (over + under) - 2 / norm
+    by_scale = -rate / scale * by_rate - 1 / norm
+    by_width = epsilon * by_epsilon
+    return Slopes(rate * (over - under), by_variance, scale * by_scale + by_width, by_width, terms.total)
 
 
 def _edge(u: Array, variance: Array, total: Array) -> Array:
@@ -141,44 +199,46 @@ def _density(z: Array) -> Array:
     return np.asarray(np.exp(-0.5 * z * z) / np.sqrt(2 * np.pi))
 
 
-def fit_tube(m: Array, v: Array, y: Array, weight: Array, *, with_factor: bool, start: Tube | None = None) -> Tube:
-    """Maximum likelihood for log s, log ε/s and, if asked for, the log factor of variances; weak normal priors."""
-    size = np.average(np.abs(y - m), weights=weight)
-    start = start or Tube(max(0.5 * size, 1e-3), max(size, 2e-3))
-    at = [np.log(start.scale), np.log(max(start.epsilon, 1e-12) / start.scale), np.log(start.factor)]
-    limits = [LOG_SCALES, LOG_RATIOS, LOG_FACTORS][: 2 + with_factor]
-    first = np.array([np.clip(value, *limit) for value, limit in zip(at, limits, strict=False)])
+def fit_tube(m: Array, v: Array, y: Array, weight: Array) -> Tube:
+    """Maximum likelihood for log s and log ε/s, the latter with a weak normal prior; the variance of f as it is."""
+    size = float(np.average(np.abs(y - m), weights=weight))
+    return Tube(*_fitted(m, v, y, weight, [np.log(max(size, 2e-3)), PRIOR_LOG_RATIO], None)[:2])
+
+
+def fit_varying_tube(m: Array, v: Array, y: Array, weight: Array, start: Tube) -> VaryingTube:
+    """The same with a factor on the variance and growing noise, all with weak normal priors."""
+    log_v = np.log(np.maximum(v, SMALLEST_VARIANCE))
+    low, high = np.quantile(m, [OUTERMOST, 1 - OUTERMOST])
+    moments = [(float(np.average(x, weights=weight)), max(float(np.std(x)), SMALLEST_VARIANCE)) for x in (m, log_v)]
+    link = VaryingTube(
+        start.epsilon, start.scale, means=moments[0], ends=(float(low), float(high)), log_variances=moments[1]
+    )
+    first = [np.log(start.scale), np.log(start.epsilon / start.scale), 0.0, 0.0, 0.0, 0.0]
+    epsilon, scale, factor, by_mean, by_square, by_variance = _fitted(m, v, y, weight, first, link.basis(m, v))
+    return replace(link, epsilon=epsilon, scale=scale, factor=factor, growth=(by_mean, by_square, by_variance))
+
+
+def _fitted(m: Array, v: Array, y: Array, weight: Array, first: Sequence[float], basis: Array | None) -> list[float]:
+    """ε and s and, with a basis, the factor and the growth."""
+    limits = [LOG_SCALES, LOG_RATIOS, LOG_FACTORS, *[GROWTH] * 3][: len(first)]
+    centre = np.array([0.0, PRIOR_LOG_RATIO, 0.0, 0.0, 0.0, 0.0])[: len(first)]
+    precision = np.array([0.0, RATIO_DEVIATION**-2, FACTOR_DEVIATION**-2, *[GROWTH_DEVIATION**-2] * 3])[: len(first)]
 
     def loss(parameters: Array) -> tuple[float, Array]:
-        link = _tube(parameters)
-        terms = link.terms(m, v, y)
-        e, s, sigma2 = link.epsilon, link.scale, link.variance(v)
-        over, under = np.exp(terms.over - terms.total), np.exp(terms.under - terms.total)
-        edge_over, edge_under = _edge(y - m - e, sigma2, terms.total), _edge(y - m + e, sigma2, terms.total)
-        rate = 2 / s
-        # The derivatives of the two tails by the rate 2/s, of all by ε, and of the norm 2ε + s by both.
-        by_rate = (
-            (rate * sigma2 - (y - m - e)) * over + (rate * sigma2 + (y - m + e)) * under
-            - sigma2 * (edge_over + edge_under)
-        )  # fmt: skip
-        by_epsilon = rate * (over + under) - 2 / (2 * e + s)
-        by_scale = -rate / s * by_rate - 1 / (2 * e + s)
-        by_variance = 0.5 * rate * (rate * (over + under) - edge_over - edge_under)
-        each = s * by_scale + e * by_epsilon, e * by_epsilon, sigma2 * by_variance
-        gradient = [weight @ part for part in each]
-        value = -float(weight @ (terms.total - np.log(2 * e + s)))
-        off = np.array([0.0, (parameters[1] - PRIOR_LOG_RATIO) / RATIO_DEVIATION])
-        if with_factor:
-            off = np.append(off, parameters[2] / FACTOR_DEVIATION)
-        deviation = np.array([1.0, RATIO_DEVIATION, FACTOR_DEVIATION])[: len(parameters)]
-        return value + 0.5 * float(off @ off), -np.array(gradient[: len(parameters)]) + off / deviation
+        s = np.exp(parameters[0] + (0.0 if basis is None else basis @ parameters[3:]))
+        e, variance = s * np.exp(parameters[1]), np.maximum(v, SMALLEST_VARIANCE)
+        if basis is not None:
+            variance = np.maximum(np.exp(parameters[2]) * variance, SMALLEST_VARIANCE)
+        slopes = _slopes(m, variance, y, e, s)
+        gradient = [weight @ slopes.by_size, weight @ slopes.by_width]
+        if basis is not None:
+            gradient += [weight @ (variance * slopes.by_variance), *((weight * slopes.by_size) @ basis)]
+        off = parameters - centre
+        value = -float(weight @ (slopes.total - np.log(2 * e + s))) + 0.5 * float(precision @ off**2)
+        return value, precision * off - np.array(gradient)
 
-    bounds = [(float(low), float(high)) for low, high in limits]
-    found = minimize(loss, first, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": 60})
-    return _tube(found.x)
-
-
-def _tube(parameters: Array) -> Tube:
-    s = float(np.exp(parameters[0]))
-    factor = float(np.exp(parameters[2])) if len(parameters) > 2 else 1.0
-    return Tube(s * float(np.exp(parameters[1])), s, factor)
+    at = [float(np.clip(value, *limit)) for value, limit in zip(first, limits, strict=True)]
+    found = minimize(loss, np.array(at), jac=True, method="L-BFGS-B", bounds=limits, options={"maxiter": 80}).x
+    scale = float(np.exp(found[0]))
+    tail = [] if basis is None else [float(np.exp(found[2])), *map(float, found[3:])]
+    return [scale * float(np.exp(found[1])), scale, *tail]

@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from bayesvm.core.heads import Regression
 from bayesvm.core.likelihoods import EpsilonInsensitive, Likelihood
+from bayesvm.core.tube import noise_variance
 from bayesvm.estimators._attributes import FittedAttribute
 from bayesvm.estimators._dask import lazy_on_dask
 from bayesvm.estimators._inputs import NumberedRows, stream_of_numbers, training_rows
@@ -123,9 +124,10 @@ class BayesianSVR(RegressorMixin, KernelEstimator):
     Attributes
     ----------
     epsilon_ : float
-        Half the width of the tube inside which an error costs nothing, in the units of y; of the heaviest member.
+        Half the width of the tube inside which an error costs nothing, in the units of y, at an average row; of the
+        heaviest member.
     noise_std_ : float
-        Standard deviation of y around the latent function, in the units of y; of the heaviest member.
+        Standard deviation of y around the latent function at an average row, in the units of y; of the heaviest member.
     loo_predictions_ : tuple of two arrays
         Means and standard deviations of the rows ``loo_indices_``, each predicted without itself, from this one fit.
     loo_rmse_, loo_log_density_ : float
@@ -163,7 +165,11 @@ class BayesianSVR(RegressorMixin, KernelEstimator):
     link = "calibrated"  # the only one; not a parameter
 
     epsilon_ = FittedAttribute(lambda fitted: number_head(fitted).spread * fitted.link.epsilon)
-    noise_std_ = FittedAttribute(lambda fitted: float(number_head(fitted).spread * np.sqrt(fitted.link.noise)))
+    noise_std_ = FittedAttribute(
+        lambda fitted: float(
+            number_head(fitted).spread * np.sqrt(noise_variance(fitted.link.epsilon, fitted.link.scale))
+        )
+    )
     loo_predictions_ = FittedAttribute(_loo_predictions)
     loo_rmse_ = FittedAttribute(_loo_rmse)
     loo_log_density_ = FittedAttribute(lambda fitted: -fitted.left_out_loss - float(np.log(number_head(fitted).spread)))
@@ -327,11 +333,10 @@ class BayesianSVR(RegressorMixin, KernelEstimator):
         head, rng = self._head(), np.random.default_rng(check_random_state(random_state).randint(2**31))
         f, members = self._samples(X, n, int(rng.integers(2**31)))
         f = f[..., 0]
-        means = [np.concatenate(part) for part in zip(*self._predicted(X, _means), strict=True)]
-        for number, (link, mean) in enumerate(zip(self.fitted_.links, means, strict=True)):
-            mine = members == number
-            spread = mean + np.sqrt(link.factor) * (f[mine] - mean)
-            f[mine] = spread + link.sample_noise(spread.shape, rng)
+        each = [np.concatenate(part) for part in zip(*self._predicted(X, _moments), strict=True)]
+        for number, (link, moments) in enumerate(zip(self.fitted_.links, each, strict=True)):
+            mine, (m, v) = members == number, moments.T
+            f[mine] = m + np.sqrt(link.factor) * (f[mine] - m) + link.sample_noise(m, v, int(mine.sum()), rng)
         return head.centre + head.spread * f
 
     @lazy_on_dask
@@ -373,5 +378,5 @@ class BayesianSVR(RegressorMixin, KernelEstimator):
         yield from self._predicted(X, columns)
 
 
-def _means(parts: Parts) -> list[np.ndarray]:
-    return [part.mean[:, 0] for part in parts]
+def _moments(parts: Parts) -> list[np.ndarray]:
+    return [np.column_stack([part.mean, part.variance]) for part in parts]

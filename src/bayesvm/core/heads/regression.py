@@ -1,4 +1,4 @@
-"""Core, heads: a number, which is f and noise; its density given the marginal of f is a ``Tube`` (D31, D32)."""
+"""Core, heads: a number, which is f and noise; its density given the marginal of f is a tube (D31, D32)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from bayesvm.core.heads.contract import Head, OutOfSample
 from bayesvm.core.likelihoods import EpsilonInsensitive
 from bayesvm.core.linalg import Array
 from bayesvm.core.members import MemberMoments, mixed, mixed_moments
-from bayesvm.core.tube import Tube, fit_tube
+from bayesvm.core.tube import AnyTube, Tube, VaryingTube, fit_tube, fit_varying_tube
 
 SAME_NOISE = 0.15  # by which s, relative to itself, and ε, relative to s, may differ from those of the link
 LABELS_IN_A_NUMBER = 4.0  # as many rows of classes say as much about length-scales
@@ -28,7 +28,7 @@ class Regression(Head):
 
     centre: float
     spread: float
-    links: ClassVar = (Tube,)
+    links: ClassVar = (Tube, VaryingTube)
     learns_noise: ClassVar = True
     has_log_odds: ClassVar = False
 
@@ -67,15 +67,13 @@ class Regression(Head):
 
     def fit_link(self, rows: OutOfSample) -> Tube:
         """ε and s; the variance of f as it is."""
-        return fit_tube(rows.mean[:, 0], rows.variance[:, 0], rows.y, rows.effective_weight, with_factor=False)
+        return fit_tube(rows.mean[:, 0], rows.variance[:, 0], rows.y, rows.effective_weight)
 
-    def refine_link(self, link: Tube, rows: OutOfSample) -> Tube:
-        """And a factor on the variance."""
-        return fit_tube(
-            rows.mean[:, 0], rows.variance[:, 0], rows.y, rows.effective_weight, with_factor=True, start=link
-        )
+    def refine_link(self, link: Tube, rows: OutOfSample) -> VaryingTube:
+        """And a factor on the variance of f, and noise that grows with m and v. Tuning does without."""
+        return fit_varying_tube(rows.mean[:, 0], rows.variance[:, 0], rows.y, rows.effective_weight, link)
 
-    def likelihood_after(self, likelihood: EpsilonInsensitive, link: Tube) -> EpsilonInsensitive:
+    def likelihood_after(self, likelihood: EpsilonInsensitive, link: AnyTube) -> EpsilonInsensitive:
         """With the ε and s of the density that suits the rows left out best (D32)."""
         same = abs(np.log(link.scale / likelihood.scale)) < SAME_NOISE and (
             abs(link.epsilon - likelihood.epsilon) < SAME_NOISE * likelihood.scale
@@ -107,8 +105,8 @@ class Regression(Head):
         The spread between the members' means is epistemic (D25).
         """
         mean = mixed(parts, lambda part: part.mean[:, 0])
-        epistemic = mixed(parts, lambda part: part.link.variance(part.variance[:, 0]) + (part.mean[:, 0] - mean) ** 2)
-        aleatoric = mixed(parts, lambda part: np.full(len(mean), part.link.noise))
+        epistemic = mixed(parts, lambda p: p.link.variance(p.variance[:, 0]) + (p.mean[:, 0] - mean) ** 2)
+        aleatoric = mixed(parts, _noise)
         square = self.spread**2
         return {
             "total": square * (epistemic + aleatoric),
@@ -128,7 +126,7 @@ class Regression(Head):
 def _quantile(parts: Sequence[MemberMoments], share: float) -> Array:
     """Where the members' mean distribution function has that value: Newton's steps, inside brackets that shrink."""
     means = np.stack([part.mean[:, 0] for part in parts])
-    sizes = np.stack([np.sqrt(part.link.variance(part.variance[:, 0]) + part.link.noise) for part in parts])
+    sizes = np.stack([np.sqrt(part.link.variance(part.variance[:, 0]) + _noise(part)) for part in parts])
     size = sizes.max(axis=0)
     reach = 1 / np.sqrt(min(share, 1 - share))  # Cantelli's inequality
     low, high = (means - reach * sizes).min(axis=0), (means + reach * sizes).max(axis=0)
@@ -149,8 +147,13 @@ def _quantile(parts: Sequence[MemberMoments], share: float) -> Array:
     return at
 
 
+def _noise(part: MemberMoments) -> Array:
+    noise: Array = part.link.noise(part.mean[:, 0], part.variance[:, 0])
+    return noise
+
+
 def _distribution(parts: Sequence[MemberMoments], y: Array) -> Array:
-    return mixed(parts, lambda p: p.link.distribution(y - p.mean[:, 0], p.link.variance(p.variance[:, 0])))
+    return mixed(parts, lambda part: part.link.distribution(part.mean[:, 0], part.variance[:, 0], y))
 
 
 def _losses(parts: Sequence[MemberMoments], y: Array) -> Array:
