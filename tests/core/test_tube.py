@@ -92,7 +92,7 @@ def test_noise_that_grows_is_found():
     link = fit_varying_tube(m, v, y, np.ones(5_000), fit_tube(m, v, y, np.ones(5_000)))
     at = np.array([-1.5, 0.0, 1.5])
     total = link.noise(at, np.full(3, 0.015)) + link.variance(np.full(3, 0.015))
-    np.testing.assert_allclose(np.sqrt(total), 0.3 * np.exp(0.6 * at), rtol=0.25)
+    np.testing.assert_allclose(np.sqrt(total), 0.3 * np.exp(0.6 * at), rtol=0.3)
 
 
 def test_the_loss_has_the_right_derivatives():

@@ -24,7 +24,7 @@ SMALLEST_VARIANCE = 1e-12
 LOG_SCALES = (float(np.log(1e-3)), float(np.log(30.0)))  # of s; y varies by about one
 LOG_RATIOS = (float(np.log(1e-2)), float(np.log(30.0)))  # of ε/s
 LOG_FACTORS = (float(np.log(0.05)), float(np.log(20.0)))  # of variances
-GROWTH = (-2.0, 2.0)  # of log s
+GROWTH = (-1.0, 1.0)  # of log s
 PRIOR_LOG_RATIO, RATIO_DEVIATION = -0.7, 1.5
 FACTOR_DEVIATION = GROWTH_DEVIATION = 0.5
 OUTERMOST = 0.005  # share of the rows at either end of m, beyond which the noise is that of the end

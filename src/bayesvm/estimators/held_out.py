@@ -44,7 +44,7 @@ class HeldOut:
         if isinstance(given, Table):
             table = table_to_predict(estimator, given)
             X, labels, weight = table.rows(_chosen(table.n_rows, table.n_features))
-            y = np.asarray(labels)
+            y = encoded(np.asarray(labels), "held_out")
         else:
             try:
                 X, y = given
@@ -54,9 +54,9 @@ class HeldOut:
             X, y, weight = prediction_rows(estimator, X), np.asarray(y), None
             if X.shape[0] != len(y):
                 raise ValueError(f"held_out has {X.shape[0]} rows, but {len(y)} labels")
+            y = encoded(y, "held_out")
             rows = _chosen(len(y), X.shape[1])
             X, y = X[rows], y[rows]
-        y = encoded(y, "held_out")
         return cls(X, y, np.ones(len(y)) if weight is None else weight, estimator.link)
 
     def reported_to(self, callback: Callback, problem: Problem, scaler: Scaler) -> Callback:

@@ -46,7 +46,7 @@ GOOD_ENOUGH = 3e-4  # nats of ELBO per row that an update may still promise
 SINGLE_FROM = 50_000  # features in all, rows times points
 FIRST_STEP = 0.5  # of a search, in logarithms
 BLOCK_ROWS = 1_024
-NOISE_ROUNDS = 3  # at most, in which bound and link agree on the noise
+NOISE_ROUNDS = 8  # at most, in which bound and link agree on the noise
 PATIENCE, STALLED = 4, 3e-4  # judgements that must have gained so many nats per row, and more than their own noise
 
 Constants = list[Constant] | None  # of every block

@@ -131,6 +131,7 @@ def _quantile(parts: Sequence[MemberMoments], share: float) -> Array:
     reach = 1 / np.sqrt(min(share, 1 - share))  # Cantelli's inequality
     low, high = (means - reach * sizes).min(axis=0), (means + reach * sizes).max(axis=0)
     at = mixed(parts, lambda part: part.mean[:, 0])
+    settled = np.zeros(len(at), bool)
     for _ in range(QUANTILE_STEPS):
         excess = _distribution(parts, at) - share
         low, high = np.where(excess < 0, at, low), np.where(excess > 0, at, high)
@@ -139,8 +140,8 @@ def _quantile(parts: Sequence[MemberMoments], share: float) -> Array:
             step = at - excess / density
         inside = (step > low) & (step < high)
         after = np.where(inside, step, 0.5 * (low + high))
-        after = np.where(excess == 0, at, after)
-        settled = np.abs(after - at) <= QUANTILE_ACCURACY * size
+        after = np.where(settled | (excess == 0), at, after)  # so that no row depends on those beside it
+        settled |= np.abs(after - at) <= QUANTILE_ACCURACY * size
         at = after
         if settled.all():
             break
