@@ -267,7 +267,7 @@ def test_an_effect_of_one_column_is_found():
     y = x[:, 0] + np.sin(x[:, 1]) + jump + 0.3 * RNG.standard_normal(1500)
     found = BayesianSVR(kernel="rbf", random_state=0).fit(x[:1200], y[:1200])
     assert any(effect.columns == (5,) for effect in found.effects_)
-    assert found.score(x[1200:], y[1200:]) > 0.9
+    assert found.score(x[1200:], y[1200:]) > 0.85  # without the column, at most .6
 
 
 @pytest.mark.filterwarnings("ignore:X does not have valid feature names")

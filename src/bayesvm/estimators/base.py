@@ -70,8 +70,8 @@ class BaseBayesianModel(PredictingModel):
         """What is predicted, as the rows of a first fit show it."""
 
     @abstractmethod
-    def _encoded(self, outline: Any, rows: Any, y: Any, name: str) -> np.ndarray:
-        """The y of rows that are not learned from, as numbers that the head knows; ``name`` is for messages."""
+    def _encoded(self, outline: Any, rows: Any, y: Any) -> np.ndarray:
+        """The y of rows that are not learned from, as numbers that the head knows."""
 
     @abstractmethod
     def _likelihood(self) -> Likelihood:

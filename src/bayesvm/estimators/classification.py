@@ -109,13 +109,13 @@ class BaseBayesianSVC(ClassifierMixin, BaseBayesianModel):
     def _can_continue(self, outline: Any) -> bool:
         return super()._can_continue(outline) and list(outline.classes_) == list(self.classes_)
 
-    def _encoded(self, outline: Any, rows: LabelledRows, y: Any, name: str) -> np.ndarray:
-        require_whole_labels(y, name)
+    def _encoded(self, outline: Any, rows: LabelledRows, y: Any) -> np.ndarray:
+        require_whole_labels(y, "held_out")
         y = np.asarray(y)
         unknown = ~np.isin(y, outline.classes_)
         if unknown.any():
             raise ValueError(
-                f"{name} has the label {y[unknown].tolist()[0]!r}, which no row to learn from has; they have "
+                f"held_out has the label {y[unknown].tolist()[0]!r}, which no row to learn from has; they have "
                 f"{outline.classes_.tolist()}"
             )
         return codes_of(outline.classes_, y)

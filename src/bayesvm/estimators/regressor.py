@@ -241,8 +241,8 @@ class BayesianSVR(RegressorMixin, KernelEstimator):
     def _likelihood(self) -> Likelihood:
         return FIRST_LIKELIHOOD
 
-    def _encoded(self, outline: Any, rows: NumberedRows, y: Any, name: str) -> np.ndarray:
-        return rows.encoder(as_numbers(y, lambda row: f"{name}, row {row}", "y"), None)[0]
+    def _encoded(self, outline: Any, rows: NumberedRows, y: Any) -> np.ndarray:
+        return rows.encoder(as_numbers(y, lambda row: f"held_out, row {row}", "y"), None)[0]
 
     def _encoder(self) -> NumberEncoder:
         head = self._head()
