@@ -99,10 +99,12 @@ test-report: $(VENV)/.report
 		echo "Chromium and its driver are needed: apt-get install chromium chromium-driver"; exit 1; }
 	$(BIN)/python -m pytest browser_tests
 
-# A wheel, installed into a new environment and used there.
+# What would be published, checked; and the wheel, installed into a new environment and used there.
 wheel: $(VENV)/.test
-	$(PIP) install build
+	$(PIP) install build twine
 	rm -rf dist && $(BIN)/python -m build --outdir dist . > /dev/null
+	$(BIN)/python -m twine check --strict dist/*
+	$(BIN)/python -m tests.wheel dist
 	$(PYTHON) -m venv --clear .venv-wheel
 	.venv-wheel/bin/python -m pip --disable-pip-version-check --quiet install dist/*.whl
 	cd dist && ../.venv-wheel/bin/python -c "import bayesvm; print('installed wheel', bayesvm.__version__)"

@@ -31,6 +31,9 @@ nitpicky = True
 nitpick_ignore = [
     ("py:obj", "prior_variance_")
 ]  # numpydoc links an attribute that is a property, which has no entry
+nitpick_ignore_regex = [
+    (r"py:.*", r"sklearn\..*")
+]  # "See Also" names them; links would need the network
 smartquotes = False  # what is copied from a page must work
 
 # Pages are GitHub's Markdown: formulas between dollars, anchors as GitHub makes them.

@@ -14,7 +14,7 @@ import pytest
 from tests.pages import PAGES, ROOT, alike, fences, without_fences
 
 SHELL = {"sh", "console", ""}
-OF_THE_SITE = {"{toctree}", "{eval-rst}", "{include} ../CHANGELOG.md"}
+OF_THE_SITE = {"{toctree}", "{eval-rst}", "{include} ../CHANGELOG.md", "{include} ../SECURITY.md"}
 NOT_RUN = {
     "python3 -m venv ": "makes an environment; `make wheel` installs into a new one",
     "pip install ": "needs the net",

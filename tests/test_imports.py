@@ -18,8 +18,10 @@ TABLE = {
     "atomic": (set(), set()),
     "extras": (set(), set()),
     "schema": (set(), set()),
+    "suggest": (set(), set()),
+    "versions": (set(), {"sklearn", "threadpoolctl"}),
     "warn": (set(), set()),
-    "core": ({"core", "warn"}, set()),
+    "core": ({"core", "suggest", "warn"}, set()),
     "kernels": ({"core"}, set()),
     "data": ({"atomic", "core", "data", "extras", "warn"}, {"dask", "pyarrow", "sklearn", "threadpoolctl"}),
     "inference": ({"core", "data", "inference", "warn"}, {"sklearn", "threadpoolctl"}),
@@ -37,6 +39,7 @@ TABLE = {
             "progress",
             "schema",
             "storage",
+            "suggest",
             "warn",
         },
         {"dask", "joblib", "sklearn"},
@@ -67,7 +70,7 @@ TABLE = {
     ),
     "export": ({"core", "data", "estimators", "export", "extras", "inference", "preparation", "workflow"}, {"onnx"}),
     "cli": (
-        {"atomic", "cli", "data", "datasets", "estimators", "evaluation", "export", "report", "workflow"},
+        {"atomic", "cli", "data", "datasets", "estimators", "evaluation", "export", "report", "warn", "workflow"},
         {"rich", "typer"},
     ),
     "__main__": ({"cli"}, set()),
@@ -297,7 +300,7 @@ def test_only_the_formats_of_tables_use_pyarrow_and_scikit_learn_in_the_data_pac
         for library in ("pyarrow", "sklearn")
     }
     assert users == {
-        "pyarrow": {"arrow_parts.py", "column_reading.py", "schemas.py", "csv_copy.py", "writing.py"},
+        "pyarrow": {"arrow_parts.py", "column_reading.py", "schemas.py", "csv_files.py", "csv_copy.py", "writing.py"},
         "sklearn": {"libsvm_copy.py"},
     }
 
@@ -310,15 +313,38 @@ def test_only_the_files_named_after_it_use_dask():
 
 
 def loaded_by(statement):
-    code = f"{statement}; import sys; print(*{{m.split('.')[0] for m in sys.modules}})"
+    code = f"{statement}\nimport sys; print('loaded', *sys.modules)"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)  # noqa: S603
-    return set(out.stdout.split())
+    return set(out.stdout.splitlines()[-1].split()[1:])
 
 
-def test_importing_the_package_loads_nothing_that_scikit_learn_does_not():
-    beyond = loaded_by("from bayesvm import *") - loaded_by("import sklearn.cluster")
-    optional = {"matplotlib", "rich", "pandas", "pyarrow", "pooch", "dask", "torch", "onnx", "onnxruntime", "typer"}
-    assert not beyond & {*optional, "jinja2", "tqdm", "requests"}
+OPTIONAL = {"matplotlib", "pandas", "polars", "pyarrow", "pooch", "dask", "torch", "onnx", "onnxruntime"}
+OPTIONAL |= {"jinja2", "tqdm", "requests", "typer"}
+# Of the base install, what takes long to import and most programs do not need.
+HEAVY = {"sklearn.svm", "sklearn.ensemble", "sklearn.cluster", "sklearn.mixture", "sklearn.linear_model"}
+HEAVY |= {"sklearn.calibration", "sklearn.datasets"}
+
+
+def test_importing_the_package_loads_none_of_its_modules():
+    loaded = loaded_by("import bayesvm")
+    assert not loaded & {"numpy", "scipy", "sklearn", *OPTIONAL}
+    assert {module for module in loaded if module.startswith("bayesvm")} == {"bayesvm"}
+
+
+def test_the_public_names_load_nothing_heavy_that_scikit_learn_itself_does_not():
+    beyond = loaded_by("from bayesvm import *") - loaded_by("import sklearn.base, sklearn.metrics")
+    assert not beyond & ({*OPTIONAL, "rich"} | HEAVY)
+
+
+@pytest.mark.parametrize("words", [["--help"], ["--version"]], ids=" ".join)
+def test_help_loads_neither_scipy_nor_scikit_learn(words):
+    pytest.importorskip("typer")
+    loaded = loaded_by(
+        f"import sys; sys.argv = ['bayesvm', *{words}]\n"
+        "from bayesvm.cli import main\n"
+        "try:\n    main()\nexcept SystemExit as end:\n    assert not end.code"
+    )
+    assert not loaded & {"scipy", "sklearn", *OPTIONAL - {"typer"}}
 
 
 def test_files_are_of_readable_length():

@@ -1,7 +1,7 @@
 """Pages are read on GitHub, too, where a link leads to a file of the repository. The site leads to its own pages.
 
 - A link to ``../examples/plot_….py`` leads to that example of the gallery, one to ``../examples/README.rst`` to the
-  gallery, one to ``../CHANGELOG.md`` to the page that includes it.
+  gallery, one to ``../CHANGELOG.md`` or ``../SECURITY.md`` to the page that includes it.
 - The name of a source file in the text, such as ``core/likelihoods/exact_hinge.py``, leads to that file: each file
   that is named becomes a page, so that a formula's code is one step from its derivation.
 """
@@ -24,6 +24,7 @@ INSTEAD = [
     (re.compile(r"\]\(\.\./examples/(plot_\w+)\.py\)"), r"](gallery/\1.rst)"),
     (re.compile(r"\]\(\.\./examples/README\.rst\)"), r"](gallery/index.rst)"),
     (re.compile(r"\]\(\.\./CHANGELOG\.md\)"), r"](changelog.md)"),
+    (re.compile(r"\]\(\.\./SECURITY\.md\)"), r"](security.md)"),
 ]
 NAME = re.compile(r"(?:\w+/)*\w+\.py")
 

@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from bayesvm.data.tables import open_table
     from bayesvm.estimators import BayesianLinearSVC, BayesianSVC, BayesianSVR, ColumnEffect, stop_on_interrupt
     from bayesvm.export import to_onnx
+    from bayesvm.versions import show_versions
     from bayesvm.workflow import TableModel, load
 
 __version__ = "0.1.0"
@@ -22,6 +23,7 @@ __all__ = [
     "kernels",
     "load",
     "open_table",
+    "show_versions",
     "stop_on_interrupt",
     "to_onnx",
 ]
@@ -34,6 +36,7 @@ _PACKAGES = {
     "TableModel": "workflow",
     "load": "workflow",
     "open_table": "data.tables",
+    "show_versions": "versions",
     "stop_on_interrupt": "estimators",
     "to_onnx": "export",
 }

@@ -5,25 +5,25 @@ import shlex
 from pathlib import Path
 
 import pytest
-import typer
 
-from bayesvm.cli.app import app
+from bayesvm.cli.app import COMMANDS as SUMMARIES
+from bayesvm.cli.app import command as command_named
 from tests.cli.driver import bayesvm
 
 PAGE = (Path(__file__).parents[2] / "docs" / "cli.md").read_text()
 
 
-def all_commands(group=None, before=()):
+def all_commands(commands, before=()):
     """Names of commands as tuples of words, with the commands."""
-    group = typer.main.get_command(app) if group is None else group
-    for name, command in group.commands.items():
+    for name, command in commands.items():
         if hasattr(command, "commands"):
-            yield from all_commands(command, (*before, name))
+            yield from all_commands(command.commands, (*before, name))
         else:
             yield (*before, name), command
 
 
-COMMANDS = dict(all_commands())
+OUTER = {name: command_named(name) for name in SUMMARIES}
+COMMANDS = dict(all_commands(OUTER))
 each_command = pytest.mark.parametrize("name", COMMANDS, ids=" ".join)
 
 
@@ -68,6 +68,11 @@ def test_help_has_a_description_and_examples_that_exist(name, tmp_path):
     done = bayesvm(*name, "--help", folder=tmp_path)
     assert done.code == 0
     assert "Examples" in done.out
+
+
+@pytest.mark.parametrize("name", SUMMARIES)
+def test_a_command_is_listed_with_the_first_paragraph_of_its_help(name):
+    assert SUMMARIES[name] == OUTER[name].help.split("\n\n")[0].replace("\n", " ")
 
 
 def test_options_explain_themselves():

@@ -118,20 +118,42 @@ def test_tables_that_cannot_be_learned_from(small, columns, expected):
 @pytest.mark.parametrize(
     ("content", "expected"),
     [
-        (b"", ["table.csv", "Empty CSV"]),
+        (b"", ["table.csv is empty"]),
         (b"x,y\n", ["table.csv has no rows"]),
-        (b"x,x,y\n1,2,a\n2,3,b\n", ["several columns of the name 'x'"]),
-        (("x,name,y\n" + "1,J\xf6rg,a\n2,Ute,b\n" * 20).encode("latin-1"), ["'name'", "UTF-8"]),
-        ("x,n\xe4me,y\n1,Joe,a\n2,Ute,b\n".encode("latin-1"), ["first line", "UTF-8"]),
-        (b"x;y\n1;a\n2;b\n", ["no column 'y'", "another separator"]),
+        (b"x,x,y\n1,2,a\n2,3,b\n", ["several columns of the name 'x'", "column 1 and column 2"]),
+        (b"5,a,5\n1,b,2\n", ["column 1 and column 3; if the first line has values", "--no-header"]),
+        (b"PK\x03\x04", ["table.csv", "Excel"]),
         (b"1,2,a\n2,3,b\n", ["no column 'y'"]),
-        (b"1,2,3\n2,3,4\n", ["names of the columns"]),
-        (b"x,y\n1,a\n2\n", ["Expected 2 columns, got 1"]),
+        (b"1,2,3\n2,3,4\n", ["names of the columns", "--no-header"]),
+        (b"x,y\n1,a\n2\n", ["line 3: expected 2 field(s) like the first line, got 1: '2'", "--sep"]),
+        (b"x,y\n1,a\n2,b,c\n", ["line 3: expected 2 field(s) like the first line, got 3: '2,b,c'"]),
     ],
 )
 def test_files_that_are_no_tables(tmp_path, content, expected):
     (tmp_path / "table.csv").write_bytes(content)
     told(bayesvm(*FIT, folder=tmp_path), *expected)
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["--sep", ";"], ["no column 'y'; it has 'x,name,y'. Is another separator meant? Name it with sep= (--sep)"]),
+        (["--sep", "no"], ["sep must be one character"]),
+        (["--decimal", ","], ["table.csv, line 2, column 'x': '1.5'", "--decimal"]),
+        (["--encoding", "ascii"], ["table.csv, line 2: text that is not in ascii", "--encoding"]),
+        (["--encoding", "utf-99"], ["'utf-99' is not known"]),
+        (["--no-header"], ["no column 'y'; it has 'c1', 'c2', 'c3'"]),
+    ],
+)
+def test_wrong_options_of_csv(tmp_path, words, expected):
+    (tmp_path / "table.csv").write_text("x,name,y\n" + "1.5,Jörg,a\n2.5,Ute,b\n" * 20, encoding="utf-8")
+    told(bayesvm(*FIT, *words, folder=tmp_path), *expected)
+
+
+def test_options_of_csv_for_other_files(tmp_path):
+    pq.write_table(pa.table({"x": [1, 2] * 20, "y": ["a", "b"] * 20}), tmp_path / "table.parquet")
+    done = bayesvm("fit", "table.parquet", "-t", "y", "--missing", "?", folder=tmp_path)
+    told(done, "missing=['?'] is for CSV files; table.parquet is Parquet")
 
 
 @pytest.mark.parametrize(

@@ -192,3 +192,71 @@ def test_a_model_has_the_name_of_its_table(tmp_path, monkeypatch, given, expecte
     (tmp_path / "folder").mkdir()
     assert str(model_file([given])) == f"{expected}.bayesvm"
     assert str(model_file(["-"])) == "model.bayesvm"
+
+
+def european(text):
+    """The same table as a program of Windows in Europe writes it."""
+    header, *lines = text.splitlines()
+    return "\r\n".join([header.replace(",", ";"), *(line.replace(",", ";").replace(".", ",") for line in lines), ""])
+
+
+def test_a_european_csv_gives_the_same_model_and_says_how_it_was_read(small):
+    folder = small(town=["Köln", "Ulm", None] * 20)
+    text = (folder / "table.csv").read_text(encoding="utf-8")
+    (folder / "eu.csv").write_text(european(text), encoding="cp1252", newline="")
+    noted = "Note: eu.csv: separator ';', decimal comma, encoding cp1252\n"
+    for name in ("table", "eu"):
+        done = bayesvm("fit", f"{name}.csv", "-t", "y", "--linear", "-q", folder=folder)
+        assert (done.code, done.err) == (0, noted if name == "eu" else "")
+    expected = bayesvm("predict", "table.bayesvm", "table.csv", "-q", folder=folder)
+    done = bayesvm("predict", "eu.bayesvm", "eu.csv", "-q", folder=folder)
+    assert (done.code, done.out, done.err) == (0, expected.out, noted)
+    said = ["--sep", ";", "--decimal", ",", "--encoding", "cp1252"]
+    for words in (
+        ["predict", "eu.bayesvm", "eu.csv", "-q"],
+        ["evaluate", "eu.bayesvm", "eu.csv"],
+        ["report", "eu.bayesvm", "eu.csv"],
+        ["fit", "eu.csv", "-t", "y", "--linear", "-q"],
+    ):
+        done = bayesvm(*words, *said, folder=folder)
+        assert (done.code, done.err) == (0, "")
+    stdin = (folder / "eu.csv").read_bytes()
+    done = bayesvm("predict", "eu.bayesvm", "-", "-q", *said, folder=folder, stdin=stdin)
+    assert done.out == expected.out
+
+
+def test_prices_and_shares_are_numbers(small):
+    rng = np.random.default_rng(2)
+    prices = [f'"${price:,.2f}"' for price in rng.uniform(10, 5000, 60)]
+    folder = small(price=["?", *prices[1:]], share=[f"{share}%" for share in rng.integers(0, 100, 60)])
+    done = bayesvm("fit", "table.csv", "-t", "y", "--linear", "-q", folder=folder)
+    assert done.code == 0
+    numbers, missing = done.err.splitlines()
+    assert numbers.startswith("Note: table.csv: texts read as numbers: 'price' ('$")
+    assert missing == "Note: table.csv: texts read as missing values: 'price' ('?')"
+    facts = json.loads(bayesvm("inspect", "table.bayesvm", "--json", folder=folder).out)
+    kinds = {column["name"]: column["kind"] for column in facts["columns"]}
+    assert kinds["price"] == kinds["share"] == "number"
+
+
+def test_a_table_without_names_and_with_codes_for_missing_values(small):
+    folder = small(x=[-999, *range(59)])
+    text = (folder / "table.csv").read_text()
+    (folder / "bare.csv").write_text(text.split("\n", 1)[1])
+    said = ["--no-header", "--missing", "-999"]
+    done = bayesvm("fit", "bare.csv", "-t", "c3", "--linear", "-q", *said, folder=folder)
+    assert (done.code, done.err) == (0, "")
+    model = library.load(folder / "bare.bayesvm")
+    assert [column.name for column in model.recipe.columns] == ["c1", "c2"]
+    assert model.recipe.columns[0].indicator
+    done = bayesvm("predict", "bare.bayesvm", "bare.csv", "-q", *said, folder=folder)
+    assert (done.code, len(done.out.splitlines())) == (0, 61)
+
+
+def test_columns_that_are_kept_stay_as_they_are(small):
+    folder = small(id=["-", " 007 ", "NA", None, *(f"id {k}" for k in range(56))])
+    assert bayesvm("fit", "table.csv", "-t", "y", "--linear", "-q", "--drop", "id", folder=folder).code == 0
+    done = bayesvm("predict", "table.bayesvm", "table.csv", "-q", "--keep", "id", "-o", "p.parquet", folder=folder)
+    assert (done.code, done.err) == (0, "")
+    kept = pq.read_table(folder / "p.parquet")["id"].to_pylist()
+    assert kept[:5] == ["-", " 007 ", "NA", None, "id 0"]

@@ -57,7 +57,7 @@ from bayesvm.cli import main
 main()
 """
     done = subprocess.run(  # noqa: S603
-        [sys.executable, "-c", script, "--version"],
+        [sys.executable, "-c", script, "inspect", "none.bayesvm"],
         cwd=tmp_path,
         capture_output=True,
         check=False,

@@ -74,14 +74,15 @@ def a_case(head, *, whole=True, copied=False, weight=None, repeated=None, seed=0
 class LeafAlone:
     """A single model of some rows of a leaf, on top of the member's mean, with the points of the leaf."""
 
-    def __init__(self, mine, kept=slice(None), priors=None):
+    def __init__(self, mine, kept=slice(None), priors=None, below=None):
         setup, block, self.mine = mine.setup, mine.block, mine
         phi, residual = self.features(block.X[kept])
+        below = mine.below.mean if below is None else below
         self.final = []
         for number in range(setup.head.n_functions):
             target = setup.head.target(block.y[kept], number)
             prior = None if priors is None else priors[number]
-            given = phi, residual, mine.below.mean[kept, number], target, block.weights[kept], EXACT, prior
+            given = phi, residual, below[kept, number], target, block.weights[kept], EXACT, prior
             _, _, settled = Alone(*given).trained()
             self.final.append(settled)
 
@@ -242,11 +243,33 @@ def held_out(case):
     return [np.arange(1, len(mine.block.y), 23) for mine in case.rows]
 
 
-def refitted_alone(mine, held):
-    """What is said of rows by a real refit of the leaf without them, and by the member below without each."""
-    below, alone = mine.below, LeafAlone(mine, np.delete(np.arange(len(mine.block.y)), held))
+def member_without(case, mine, held):
+    """What the member says of a leaf's rows when some leave it: their sites are taken out of its natural parameters."""
+    phi, residual = oracles.features(BELOW, BASE_POINTS, mine.block.X)
+    means, explained = [], []
+    for number, (before, final) in enumerate(zip(case.before, case.final, strict=True)):
+        q, c = final.posterior, final.offset
+        precision, linear = q.natural.precision.copy(), q.natural.linear.copy()
+        if case.setup.before is not None:
+            there = before.posterior
+            m, t, _ = oracles.marginals(phi, residual, c, there.mean, there.covariance)
+            site = EXACT.update(m, t + residual, case.setup.head.target(mine.block.y, number))
+            for row in held:
+                weight, w = mine.block.weights[row], site.precision[row]
+                precision -= weight * w * np.outer(phi[row], phi[row])
+                linear -= weight * (site.linear[row] - w * c) * phi[row]
+        covariance = np.linalg.inv(precision)
+        means.append(c + phi @ covariance @ linear)
+        explained.append(np.einsum("ij,jk,ik->i", phi, covariance, phi))
+    return np.column_stack(means), np.column_stack(explained)
+
+
+def refitted_alone(case, mine, held):
+    """What is said of rows by a real refit of the leaf without them, on top of the member without them."""
+    below, explained = member_without(case, mine, held)
+    alone = LeafAlone(mine, np.delete(np.arange(len(mine.block.y)), held), below=below)
     mean, variance = alone.marginals(mine.block.X[held])
-    return mean + below.mean_without[held], variance + below.explained_without[held]
+    return mean + below[held], variance + explained[held]
 
 
 @every_head
@@ -256,7 +279,7 @@ def test_rows_left_out_are_seen_as_after_a_refit_without_them(monkeypatch, head,
     """A few updates after the sites have left are nearly enough, and many are."""
     case = a_case(head, whole=whole)
     trained, which = TrainedLeaves.of(case.rows, KERNEL), held_out(case)
-    expected = [refitted_alone(mine, held) for mine, held in zip(case.rows, which, strict=True)]
+    expected = [refitted_alone(case, mine, held) for mine, held in zip(case.rows, which, strict=True)]
     quick = trained.refitted(which)
     monkeypatch.setattr(local, "REFIT_UPDATES", 80)
     slow = trained.refitted(which)
@@ -288,7 +311,7 @@ def test_no_more_than_a_twentieth_of_a_leaf_leaves_together(monkeypatch):
         assert max(map(len, folds)) <= np.ceil(0.05 * n_rows)
         assert sorted(np.concatenate(folds)) == list(range(n_rows))
     mine, places = case.rows[1], next(places for leaf, places in seen if leaf == 1)
-    mean, variance = refitted_alone(mine, places)
+    mean, variance = refitted_alone(case, mine, places)
     np.testing.assert_allclose(found[1].mean[places], mean, atol=0.01)
     np.testing.assert_allclose(found[1].variance[places], variance, atol=0.01)
 
@@ -339,8 +362,13 @@ def test_a_row_of_weight_two_counts_as_two_copies(head):
     one, other = twice(head)
     for weighted, repeated, where in zip(one, other, originals(other), strict=True):
         assert weighted.numbers.tolist() == repeated.numbers[where].tolist()
-        for mine, theirs in zip(weighted.below, repeated.below, strict=True):
+        for mine, theirs in zip(weighted.below[:-1], repeated.below[:-1], strict=True):
             np.testing.assert_allclose(mine, theirs[where], atol=1e-6)
+        leaving = np.arange(0, len(where), 7)
+        copies = np.flatnonzero(np.isin(repeated.equal, repeated.equal[where[leaving]]))
+        (shift, explained), (with_copies, again) = weighted.below.without(leaving), repeated.below.without(copies)
+        np.testing.assert_allclose(shift, with_copies[where], atol=1e-6)
+        np.testing.assert_allclose(explained, again[np.searchsorted(copies, where[leaving])], atol=1e-6)
     for a, b in zip(TrainedLeaves.of(one, KERNEL).leaves(), TrainedLeaves.of(other, KERNEL).leaves(), strict=True):
         for f, g in zip(a.functions, b.functions, strict=True):
             np.testing.assert_allclose(f.posterior.mean, g.posterior.mean, atol=5e-3)

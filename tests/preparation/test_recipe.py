@@ -315,7 +315,7 @@ def test_several_values_in_a_row_are_refused(tmp_path, values):
 @pytest.fixture
 def late_text(tmp_path, monkeypatch):
     """A CSV file with numbers in the first block, and in one column text further down."""
-    monkeypatch.setattr("bayesvm.data.tables.csv_copy._BLOCK_BYTES", 2**10)
+    monkeypatch.setattr("bayesvm.data.tables.csv_files._BLOCK_BYTES", 2**10)
     data = pd.DataFrame({"id": range(1_000), "x": np.arange(1_000) % 7, "w": 1 + np.arange(1_000) % 2})
     data["y"] = np.where(data["x"] > 3, "a", "b")
     data["id"] = data["id"].astype(str).where(data.index < 900, "id-" + data["id"].astype(str))

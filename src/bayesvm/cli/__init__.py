@@ -1,29 +1,24 @@
-"""The command line: one file a command."""
+"""The command line: one file a command, which is imported when the command is called."""
 
 from __future__ import annotations
 
 import os
-import signal
 import sys
-from typing import Any
+
+from bayesvm.cli.interrupts import leaving_on_interrupt
 
 
 def main() -> None:
     """What ``bayesvm`` runs."""
-    # Not where Ctrl-C is ignored, as in the background of a shell.
-    handled = signal.getsignal(signal.SIGINT) is signal.default_int_handler
-    if handled:
-        signal.signal(signal.SIGINT, _leave)
     _use_little_address_space()
-    try:
-        # Without the extra, a sentence is better than a traceback.
-        from bayesvm.cli.app import run  # noqa: PLC0415
-        from bayesvm.cli.console import show_exception  # noqa: PLC0415
-    except ImportError as error:
-        sys.exit(f'bayesvm: the command line needs {error.name}; pip install "bayesvm[cli]"')
+    with leaving_on_interrupt():
+        try:
+            # Without the extra, a sentence is better than a traceback.
+            from bayesvm.cli.app import run  # noqa: PLC0415
+            from bayesvm.cli.console import show_exception  # noqa: PLC0415
+        except ImportError as error:
+            sys.exit(f'bayesvm: the command line needs {error.name}; pip install "bayesvm[cli]"')
     sys.excepthook = show_exception
-    if handled:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
     sys.exit(run())
 
 
@@ -36,9 +31,3 @@ def _use_little_address_space() -> None:
     limits = (resource.getrlimit(kind)[0] for kind in (resource.RLIMIT_AS, resource.RLIMIT_DATA))
     if any(limit != resource.RLIM_INFINITY for limit in limits):
         os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
-
-
-def _leave(*_: Any) -> None:
-    """Ctrl-C during imports, when nothing has begun; an exception would be shown by whatever is being loaded."""
-    os.write(2, b"stopped\n")
-    os._exit(130)

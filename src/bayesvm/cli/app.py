@@ -9,24 +9,56 @@ import io
 import os
 import sys
 import warnings
+from importlib import import_module
 from importlib.metadata import version as version_of
 from typing import Annotated, Any
 
 import typer
+import typer.core
+import typer.main
 
-from bayesvm.cli.compare import compare
 from bayesvm.cli.console import complain, errors
-from bayesvm.cli.datasets import datasets
-from bayesvm.cli.demo import demo
-from bayesvm.cli.evaluate import evaluate
-from bayesvm.cli.export import export
-from bayesvm.cli.fit import fit
-from bayesvm.cli.inspect import inspect
-from bayesvm.cli.predict import predict
-from bayesvm.cli.report import report
+from bayesvm.cli.interrupts import leaving_on_interrupt
+from bayesvm.warn import ReadingNote
+
+# Each is a module of this package with a function or a Typer of its name. It is imported when it is called, so that
+# --help and --version need none of NumPy's and scikit-learn's seconds. What --help says is the module's first sentence.
+COMMANDS = {
+    "fit": "Learn from a table and write a model.",
+    "predict": "Predict new rows: class, probabilities, epistemic and aleatoric part, interval.",
+    "evaluate": "Judge a model on a table with the true classes.",
+    "compare": "Train other classifiers on the same rows and columns, and judge all on the same other rows.",
+    "report": "Write what a model is, how good it is and what it has learned, as one HTML file.",
+    "inspect": "Show what is in a model's file: columns, kernel, tuning, metrics, effects, relevance.",
+    "export": "Write a model as an ONNX file, which onnxruntime and others run without bayesvm.",
+    "demo": "Show the whole way on a synthetic table: fit, evaluate, predict, report, compare.",
+    "datasets": "Tables to try: generated ones, some of scikit-learn, the paper's, and two with millions of rows.",
+}
+
+
+def command(name: str) -> Any:
+    """The command of that name, with its options."""
+    with leaving_on_interrupt():
+        found = getattr(import_module(f"bayesvm.cli.{name}"), name)
+    if isinstance(found, typer.Typer):
+        return typer.main.get_command(found)
+    alone = typer.Typer(add_completion=False, rich_markup_mode="markdown", pretty_exceptions_enable=False)
+    alone.command(name)(found)
+    return typer.main.get_command(alone)
+
+
+class LazyCommands(typer.core.TyperGroup):
+    """Lists commands by their summaries, and imports the one that is called."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        if args[0] in COMMANDS:
+            self.commands[args[0]] = command(args[0])
+        return super().resolve_command(ctx, args)
+
 
 app = typer.Typer(
     name="bayesvm",
+    cls=LazyCommands,
     help="The support vector machine that knows how sure it is: from a table to calibrated probabilities.",
     epilog="Begin with: bayesvm fit table.csv --target y",
     no_args_is_help=True,
@@ -35,9 +67,8 @@ app = typer.Typer(
     rich_markup_mode="markdown",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (fit, predict, evaluate, compare, report, inspect, export, demo):
-    app.command()(command)
-app.add_typer(datasets, name="datasets")
+for _name, _summary in COMMANDS.items():
+    app.command(_name, help=_summary)(lambda: None)
 
 # Typer has click inside or beside it, by its version; either way this is the parent of all wrong usage.
 USAGE: Any = typer.BadParameter.__base__
@@ -112,5 +143,7 @@ def _sentence(error: BaseException) -> str:
 
 
 def _show_warning(message: Any, category: type[Warning], *_: Any, **__: Any) -> None:
-    if not issubclass(category, DeprecationWarning | FutureWarning):
+    if issubclass(category, ReadingNote):
+        complain("Note", str(message), "cyan")
+    elif not issubclass(category, DeprecationWarning | FutureWarning):
         complain("Warning", str(message), "yellow")

@@ -28,6 +28,11 @@ def compare(
     seed: options.Seed = 0,
     jobs: options.Jobs = None,
     copy_to: options.CopyTo = None,
+    sep: options.Separator = None,
+    decimal: options.Decimal = None,
+    encoding: options.Encoding = None,
+    missing: options.Missing = None,
+    no_header: options.NoHeader = False,
     kind: options.Format = "csv",
     quiet: options.Quiet = False,
     json: options.Json = False,
@@ -63,6 +68,7 @@ def compare(
             seed=seed,
             copy_to=copy_to,
             begin=begin,
+            **options.csv_options(sep, decimal, encoding, missing, no_header),
         )
     if json:
         console.as_json(vars(found) | {"competitors": [vars(each) for each in found.competitors]})

@@ -14,8 +14,7 @@ import shlex
 import sys
 import traceback
 import unicodedata
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, BinaryIO, cast
@@ -24,11 +23,6 @@ import numpy as np
 import typer
 from rich.cells import cell_len
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-
-from bayesvm.evaluation import Metric
-from bayesvm.evaluation.formatting import METRIC_NAMES, decimal
-from bayesvm.workflow.predicting import Watch, unwatched
 
 PRINTED = "\n\u200c\u200d"  # beside what is printable: ends of lines, and what joins or parts letters and emojis
 
@@ -115,14 +109,6 @@ def command(words: Sequence[str], prompt: str) -> None:
     results.print(one_line(prompt + shlex.join(["bayesvm", *words])), style="bold cyan")
 
 
-def metric_rows(metrics: Mapping[str, Metric]) -> list[list[str]]:
-    """Name, value and interval."""
-    return [
-        [METRIC_NAMES[name], decimal(value), f"{decimal(low)} to {decimal(high)}"]
-        for name, (value, low, high) in metrics.items()
-    ]
-
-
 def as_json(content: Mapping[str, Any]) -> None:
     """One JSON object on stdout."""
     text = json.dumps(_plain(content), indent=2, allow_nan=False, ensure_ascii=False)
@@ -150,7 +136,7 @@ def binary_output() -> BinaryIO:
 
 
 def _plain(value: Any) -> Any:
-    if isinstance(value, Metric):
+    if isinstance(value, tuple) and hasattr(value, "_asdict"):
         return _plain(value._asdict())
     if isinstance(value, Mapping):
         return {str(name): _plain(item) for name, item in value.items()}
@@ -159,15 +145,3 @@ def _plain(value: Any) -> Any:
     if isinstance(value, np.generic):
         return _plain(value.item())
     return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
-@contextmanager
-def rows_bar(what: str, *, quiet: bool) -> Iterator[Watch]:
-    """A bar on a terminal for a pass over rows."""
-    if quiet or not errors.is_terminal:
-        yield unwatched
-        return
-    columns = (TextColumn(what), BarColumn(30), TextColumn("{task.completed:,.0f} rows"), TimeElapsedColumn())
-    with Progress(*columns, TimeRemainingColumn(), console=errors, transient=True) as bar:
-        row = bar.add_task(what, total=None)
-        yield lambda done, n_rows: bar.update(row, completed=done, total=n_rows)

@@ -16,6 +16,7 @@ from bayesvm.cli import console, options
 from bayesvm.data.tables.files import Paths, find_files
 from bayesvm.estimators import BayesianLinearSVC, BayesianSVC, stop_on_interrupt
 from bayesvm.evaluation import metrics
+from bayesvm.evaluation.formatting import metric_rows
 from bayesvm.workflow import TableModel
 from bayesvm.workflow.describing import described
 
@@ -47,6 +48,11 @@ def fit(
     seed: options.Seed = 0,
     jobs: options.Jobs = None,
     copy_to: options.CopyTo = None,
+    sep: options.Separator = None,
+    decimal: options.Decimal = None,
+    encoding: options.Encoding = None,
+    missing: options.Missing = None,
+    no_header: options.NoHeader = False,
     kind: options.Format = "csv",
     quiet: options.Quiet = False,
     json: options.Json = False,
@@ -89,6 +95,7 @@ def fit(
                 checkpoint=checkpoint,
                 copy_to=copy_to,
                 verbose=0 if quiet else 1,
+                **options.csv_options(sep, decimal, encoding, missing, no_header),
             )
     try:
         model.save(path)
@@ -155,7 +162,7 @@ def _print_result(model: TableModel, path: Path) -> None:
     for name, why in model.recipe.left_out.items():
         console.say(f"left out: {name} ({why})")
     console.say()
-    rows = console.metric_rows(metrics(judged.predictions))
+    rows = metric_rows(metrics(judged.predictions))
     console.table(judged.source, ["", "value", "95 % interval"], rows)
     console.next_commands(
         path,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from bayesvm.cli import console, options
-from bayesvm.evaluation.formatting import decimal
+from bayesvm.evaluation.formatting import decimal, metric_rows
 from bayesvm.workflow import TableModel
 from bayesvm.workflow.describing import described
 
@@ -31,7 +31,7 @@ def inspect(model: options.ModelFile, json: options.Json = False) -> None:
     _print_columns(facts)
     _print_model(facts)
     title = f"{facts['judged_on']}" + ("" if "rows)" in facts["judged_on"] else f" ({facts['judged_rows']:,} rows)")
-    console.table(title, ["", "value", "95 % interval"], console.metric_rows(facts["metrics"]))
+    console.table(title, ["", "value", "95 % interval"], metric_rows(facts["metrics"]))
     _print_effects(facts)
     if facts["relevance"] is not None:
         shares = list(facts["relevance"].items())

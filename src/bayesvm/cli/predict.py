@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Annotated, Any
 
 import typer
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from bayesvm.cli import console, options
-from bayesvm.workflow.predicting import predict_table
+from bayesvm.workflow.predicting import Watch, predict_table, unwatched
 
 
 def predict(
@@ -26,6 +29,11 @@ def predict(
     uncertainty: Annotated[bool, typer.Option(metavar="", help="Whether to say why a row is uncertain.")] = True,
     jobs: options.Jobs = None,
     copy_to: options.CopyTo = None,
+    sep: options.Separator = None,
+    decimal: options.Decimal = None,
+    encoding: options.Encoding = None,
+    missing: options.Missing = None,
+    no_header: options.NoHeader = False,
     kind: options.Format = "csv",
     quiet: options.Quiet = False,
     json: options.Json = False,
@@ -44,10 +52,12 @@ def predict(
     if json and out == "-":
         raise typer.BadParameter("--json writes to stdout: give the predictions a file with --out")
     predictor = options.loaded(model, jobs)
+    csv = options.csv_options(sep, decimal, encoding, missing, no_header)
+    opening: dict[str, Any] = {"copy_to": copy_to, "verbose": 0 if quiet else 1, **csv}
     with (
         options.source(tables, kind) as files,
-        predictor.table(files, keep=options.names(keep), copy_to=copy_to, verbose=0 if quiet else 1) as table,
-        console.rows_bar("predicting", quiet=quiet) as watch,
+        predictor.table(files, keep=options.names(keep), **opening) as table,
+        rows_bar(quiet=quiet) as watch,
     ):
         done = predict_table(
             predictor,
@@ -66,3 +76,15 @@ def predict(
         stated = "" if not done.n_kept else f"; expected error of the predictions {done.stated_error:.4f}"
         where = "" if out == "-" else f": {out}"
         console.errors.print(f"{done.n_rows:,} rows predicted{left_open}{stated}{where}")
+
+
+@contextmanager
+def rows_bar(*, quiet: bool) -> Iterator[Watch]:
+    """A bar on a terminal for the pass over rows."""
+    if quiet or not console.errors.is_terminal:
+        yield unwatched
+        return
+    columns = (TextColumn("predicting"), BarColumn(30), TextColumn("{task.completed:,.0f} rows"), TimeElapsedColumn())
+    with Progress(*columns, TimeRemainingColumn(), console=console.errors, transient=True) as bar:
+        row = bar.add_task("predicting", total=None)
+        yield lambda done, n_rows: bar.update(row, completed=done, total=n_rows)

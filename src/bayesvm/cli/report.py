@@ -27,6 +27,11 @@ def report(
     target: options.Target = None,
     jobs: options.Jobs = None,
     copy_to: options.CopyTo = None,
+    sep: options.Separator = None,
+    decimal: options.Decimal = None,
+    encoding: options.Encoding = None,
+    missing: options.Missing = None,
+    no_header: options.NoHeader = False,
     kind: options.Format = "csv",
     quiet: options.Quiet = False,
 ) -> None:
@@ -45,7 +50,9 @@ def report(
     shown, judged = options.loaded(model, jobs), None
     if tables:
         with options.source(tables, kind) as files:
-            judged = shown.judged(files, target, options.name_of(tables), copy_to=copy_to, verbose=0 if quiet else 1)
+            csv = options.csv_options(sep, decimal, encoding, missing, no_header)
+            name = options.name_of(tables)
+            judged = shown.judged(files, target, name, copy_to=copy_to, verbose=0 if quiet else 1, **csv)
     write_report(shown, path, judged)
     if not quiet:
         console.say(f"written: {path} ({path.stat().st_size / 1000:,.0f} kB)")

@@ -194,7 +194,7 @@ def ascended(problem: StackProblem, start: Posteriors, updates: int, enough: flo
     n_models = problem.stack.n_models
     best, at = Posteriors(*map(np.array, start)), problem.evaluated(start)
     rho, gain, done = np.ones(n_models), np.full(n_models, np.inf), np.zeros(n_models, bool)
-    limit = enough * problem.stack.total_weight
+    limit, accepted_rho = enough * problem.stack.total_weight, rho.copy()
     noise = np.finfo(problem.stack.phi.dtype).eps
     for _ in range(updates):
         going = np.flatnonzero(~done)
@@ -208,8 +208,10 @@ def ascended(problem: StackProblem, start: Posteriors, updates: int, enough: flo
         for mine, theirs in ((best, q), (at, found)):
             _assign(mine, theirs, accepted, better)
         shrinks = np.clip(np.maximum(gained, 0) / gain[going], FASTEST, SLOWEST)
-        left = np.maximum(gained, 0) * shrinks / (1 - shrinks)
-        done[going] = better & (rho[going] == LARGEST_STEP) & (left <= limit[going])
+        # Gains of equal steps tell how they shrink. Where full steps overshoot again and again, these are shorter ones.
+        left = np.maximum(gained, 0) * shrinks / (1 - shrinks) / rho[going]
+        done[going] = better & (rho[going] == accepted_rho[going]) & (left <= limit[going])
+        accepted_rho[accepted] = rho[accepted]
         done[going] |= rho[going] < SMALLEST_STEP
         gain[accepted] = np.maximum(gained[better], 1e-300)
         rho[going] = np.where(better, np.minimum(GROWTH * rho[going], LARGEST_STEP), 0.5 * rho[going])

@@ -149,6 +149,13 @@ def equal_rows(values: npt.NDArray[Any]) -> tuple[RowNumbers, RowNumbers]:
     return first[rising], rank[kind]
 
 
+def uniforms(values: npt.NDArray[Any], n: int) -> Array:
+    """``n`` numbers in (0, 1) for each row, which depend on its values only."""
+    bits = np.repeat(_hash(values)[:, None], n, axis=1)
+    scattered = _mixed(bits + KEY * np.arange(1, n + 1, dtype=np.uint64), 5)
+    return np.asarray(((scattered >> np.uint64(11)) + 0.5) * 2.0**-53)
+
+
 def _hash(values: npt.NDArray[Any], first: int = 3) -> Hashes:
     doubles = np.add(values, 0.0, dtype=np.float64)  # -0 becomes 0
     return np.asarray(_mixed(doubles.view(np.uint64), first).sum(axis=1))

@@ -31,12 +31,19 @@ def waveform(n_rows: int, random_state: int | None = None) -> Problem:
     Parameters
     ----------
     n_rows : int
+        How many.
     random_state : int or None
         Seed; another one makes other rows of the same kind, for a test.
 
     Returns
     -------
-    An object with ``X`` (n_rows, 21), ``y`` (±1), and ``probability``, the true P(y = 1) at every row.
+    Problem
+        An object with ``X`` of shape (n_rows, 21), ``y`` (±1), and ``probability``, the true P(y = 1) at every row.
+
+    See Also
+    --------
+    twonorm, ringnorm : Easier ones, of normal distributions.
+    people : A table with text and missing values.
 
     Examples
     --------
@@ -58,7 +65,29 @@ def waveform(n_rows: int, random_state: int | None = None) -> Problem:
 def twonorm(n_rows: int, random_state: int | None = None) -> Problem:
     """Two unit normals in 20 dimensions with means ±(a, …, a), a = 2/√20; Bayes error 2.3 %.
 
-    Parameters and what is returned are those of ``waveform``; ``X`` has 20 columns.
+    Parameters
+    ----------
+    n_rows : int
+        How many.
+    random_state : int or None
+        Seed; another one makes other rows of the same kind, for a test.
+
+    Returns
+    -------
+    Problem
+        An object with ``X`` of shape (n_rows, 20), ``y`` (±1), and ``probability``, the true P(y = 1) at every row.
+
+    See Also
+    --------
+    ringnorm : One normal distribution within a wider one.
+    waveform : Mixtures of waves.
+
+    Examples
+    --------
+    >>> from bayesvm.datasets import twonorm
+    >>> made = twonorm(1000, random_state=0)
+    >>> bool(((made.probability > 0.5) == (made.y == 1)).mean() > 0.95)  # the best that anybody can do
+    True
     """
     rng = np.random.default_rng(random_state)
     y = rng.choice(np.array([-1, 1], np.int8), n_rows)
@@ -70,7 +99,28 @@ def twonorm(n_rows: int, random_state: int | None = None) -> Problem:
 def ringnorm(n_rows: int, random_state: int | None = None) -> Problem:
     """N((a, …, a), I), a = 2/√20, against N(0, 4I) in 20 dimensions; +1 is the narrow one; Bayes error 1.2 %.
 
-    Parameters and what is returned are those of ``waveform``; ``X`` has 20 columns.
+    Parameters
+    ----------
+    n_rows : int
+        How many.
+    random_state : int or None
+        Seed; another one makes other rows of the same kind, for a test.
+
+    Returns
+    -------
+    Problem
+        An object with ``X`` of shape (n_rows, 20), ``y`` (±1), and ``probability``, the true P(y = 1) at every row.
+
+    See Also
+    --------
+    twonorm : Two normal distributions beside each other.
+    waveform : Mixtures of waves.
+
+    Examples
+    --------
+    >>> from bayesvm.datasets import ringnorm
+    >>> ringnorm(1000, random_state=0).X.shape
+    (1000, 20)
     """
     rng = np.random.default_rng(random_state)
     y = rng.choice(np.array([-1, 1], np.int8), n_rows)

@@ -40,14 +40,62 @@ def fetch_susy(*, data_home: str | Path | None = None, download_if_missing: bool
     """Parquet file of SUSY: 5,000,000 rows of 18 features ``x0`` … (float32) and ``y`` (±1).
 
     By custom the last 500,000 rows are the test part. The file is looked for in the folder that ``BAYESVM_DATA`` names,
-    then in ``data_home`` (by default the user's cache); otherwise about 0.9 GB are downloaded once and converted there.
-    Read rows of it with ``load_rows``.
+    then in ``data_home``; otherwise about 0.9 GB are downloaded once and converted there.
+
+    Parameters
+    ----------
+    data_home : path or None
+        Folder for downloads; None for the user's cache.
+    download_if_missing : bool
+        If False, a missing file is an error instead of a download.
+
+    Returns
+    -------
+    Path
+        Of the file; ``open_table`` and ``load_rows`` read it.
+
+    See Also
+    --------
+    fetch_higgs : Twice as many rows.
+    load_rows : Some rows of such a file.
+    bayesvm.open_table : A table that is larger than the memory.
+
+    Examples
+    --------
+    >>> from bayesvm.datasets import fetch_susy
+    >>> fetch_susy().name  # doctest: +SKIP
+    'susy.parquet'
     """
     return _fetch(SUSY, data_home, download_if_missing=download_if_missing)
 
 
 def fetch_higgs(*, data_home: str | Path | None = None, download_if_missing: bool = True) -> Path:
-    """Parquet file of HIGGS: 11,000,000 rows of 28 features, by a download of 2.8 GB; else as ``fetch_susy``."""
+    """Parquet file of HIGGS: 11,000,000 rows of 28 features ``x0`` … (float32) and ``y`` (±1).
+
+    The file is looked for as that of ``fetch_susy``; the download has 2.8 GB.
+
+    Parameters
+    ----------
+    data_home : path or None
+        Folder for downloads; None for the user's cache.
+    download_if_missing : bool
+        If False, a missing file is an error instead of a download.
+
+    Returns
+    -------
+    Path
+        Of the file; ``open_table`` and ``load_rows`` read it.
+
+    See Also
+    --------
+    fetch_susy : A smaller one.
+
+    Examples
+    --------
+    >>> from bayesvm.datasets import fetch_higgs
+    >>> fetch_higgs().name  # doctest: +SKIP
+    'higgs.parquet'
+    """
     return _fetch(HIGGS, data_home, download_if_missing=download_if_missing)
 
 

@@ -18,9 +18,36 @@ def fetch_raetsch(
 ) -> FeaturesAndLabels:
     """Rows and labels ±1 of one of Rätsch's benchmark sets as the paper used it.
 
-    ``name`` is breast_cancer, diabetes, flare, german, heart, splice or waveform. The file is looked for in the folder
-    that ``BAYESVM_DATA`` names, then in ``data_home`` (by default the user's cache), then downloaded there.
+    The file is looked for in the folder that ``BAYESVM_DATA`` names, then in ``data_home``, then downloaded there.
 
+    Parameters
+    ----------
+    name : {"breast_cancer", "diabetes", "flare", "german", "heart", "splice", "waveform"}
+        Which set.
+    data_home : path or None
+        Folder for downloads; None for the user's cache.
+    download_if_missing : bool
+        If False, a missing file is an error instead of a download.
+
+    Returns
+    -------
+    X : array of shape (n_rows, n_features)
+        The rows, in the file's order, which is sorted: shuffle before splitting.
+    y : array of shape (n_rows,)
+        Labels, -1 and +1.
+
+    Raises
+    ------
+    ValueError
+        If there is no set of that name.
+
+    See Also
+    --------
+    fetch_usps_3v5 : The digits of the same paper.
+    load_table : Tables of your own by name.
+
+    Examples
+    --------
     >>> from bayesvm.datasets import fetch_raetsch
     >>> X, y = fetch_raetsch("heart")  # doctest: +SKIP
     >>> X.shape  # doctest: +SKIP
@@ -38,7 +65,32 @@ def fetch_raetsch(
 def fetch_usps_3v5(*, data_home: str | Path | None = None, download_if_missing: bool = True) -> FeaturesAndLabels:
     """Handwritten digits of 16 × 16 grey values in [-1, 1]: 3 is +1, 5 is -1.
 
-    The first 1214 rows are the official training part. Looked for and downloaded as by ``fetch_raetsch``.
+    The first 1214 rows are the official training part. The file is looked for and downloaded as by ``fetch_raetsch``.
+
+    Parameters
+    ----------
+    data_home : path or None
+        Folder for downloads; None for the user's cache.
+    download_if_missing : bool
+        If False, a missing file is an error instead of a download.
+
+    Returns
+    -------
+    X : array of shape (n_rows, 256)
+        Grey values.
+    y : array of shape (n_rows,)
+        Labels, -1 and +1.
+
+    See Also
+    --------
+    fetch_raetsch : The small tables of the same paper.
+
+    Examples
+    --------
+    >>> from bayesvm.datasets import fetch_usps_3v5
+    >>> X, y = fetch_usps_3v5()  # doctest: +SKIP
+    >>> X.shape[1]  # doctest: +SKIP
+    256
     """
     path = _locate(USPS, "usps_3v5", data_home, download_if_missing=download_if_missing)
     if path.suffix == ".parquet":

@@ -26,6 +26,26 @@ def people(n_rows: int, random_state: int | None = None) -> People:
     those who work at home, which says something. The class is drawn with a probability that is a function of what the
     row shows, missing values included: nobody can do better than that probability.
 
+    Parameters
+    ----------
+    n_rows : int
+        How many.
+    random_state : int or None
+        Seed; another one makes other people of the same kind, for a test.
+
+    Returns
+    -------
+    People
+        An object with ``columns``, a dict of arrays by name, ``income``, "average" or "high" for every row, and
+        ``probability``, the true P(high).
+
+    See Also
+    --------
+    bayesvm.TableModel : Learns from such tables.
+    waveform : Numbers only.
+
+    Examples
+    --------
     >>> from bayesvm.datasets import people
     >>> made = people(1000, random_state=0)
     >>> list(made.columns)

@@ -21,6 +21,33 @@ def load_table(name: str) -> FeaturesAndLabels:
 
     The column ``y`` holds the labels, whole numbers; all other columns are features. Other names, text and tables that
     do not fit into memory: ``open_table``, ``TableModel``.
+
+    Parameters
+    ----------
+    name : str
+        Of the file, without its ending.
+
+    Returns
+    -------
+    X : array of shape (n_rows, n_features)
+        The features, in double precision.
+    y : array of shape (n_rows,)
+        The labels.
+
+    Raises
+    ------
+    FileNotFoundError
+        If ``BAYESVM_DATA`` is not set, or the folder has no such file.
+
+    See Also
+    --------
+    load_rows : Some rows of a large file.
+    bayesvm.open_table : A table that is larger than the memory.
+
+    Examples
+    --------
+    >>> from bayesvm.datasets import load_table
+    >>> X, y = load_table("heart_raetsch")  # doctest: +SKIP
     """
     folder = os.environ.get("BAYESVM_DATA")
     if not folder:
@@ -46,6 +73,31 @@ def read_table(path: Path) -> FeaturesAndLabels:
 def load_rows(path: str | Path, start: int, stop: int) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.int8]]:
     """Rows ``start`` to ``stop`` (not included) of a Parquet file; takes memory for those rows, not for the file.
 
+    Parameters
+    ----------
+    path : path
+        Of the file. The column ``y`` holds labels, all others are features.
+    start, stop : int
+        The first row, and the one after the last.
+
+    Returns
+    -------
+    X : array of shape (stop - start, n_features)
+        The features, in single precision.
+    y : array of shape (stop - start,)
+        The labels.
+
+    Raises
+    ------
+    IndexError
+        If the file has fewer rows.
+
+    See Also
+    --------
+    fetch_susy, fetch_higgs : Large files.
+
+    Examples
+    --------
     >>> from bayesvm.datasets import fetch_susy, load_rows
     >>> X, y = load_rows(fetch_susy(), 0, 100_000)  # doctest: +SKIP
     """

@@ -55,12 +55,13 @@ def _too_many(labels: np.ndarray, n_rows: int, target: str) -> str:
     )
 
 
-def warn_if_costly(n_classes: int, n_rows: int) -> None:
+def warn_if_costly(classes: np.ndarray, n_rows: int) -> None:
     """Say so before a fit that takes long because of its many classes."""
-    if n_classes > COSTLY_CLASSES:
+    if len(classes) > COSTLY_CLASSES:
+        hint = " If y is a quantity and no class, bin it" if _are_numbers(classes) else ""
         warn_user(
-            f"{n_classes} classes: as many models are trained, each class against the rest, over {n_rows:,} rows; "
-            "that takes about as many times as long as two classes. Merge rare classes if that is too long",
+            f"{len(classes)} classes: as many models are trained, each class against the rest, over {n_rows:,} rows; "
+            f"that takes about as many times as long as two classes. Merge rare classes if that is too long.{hint}",
         )
 
 

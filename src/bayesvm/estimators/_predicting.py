@@ -30,6 +30,8 @@ from bayesvm.data.tables import Table
 from bayesvm.data.tables.writing import writing_table
 from bayesvm.data.workers import Workers
 from bayesvm.estimators._dask import lazy_on_dask
+from bayesvm.estimators.names import check_names
+from bayesvm.estimators.notebooks import headline_html
 from bayesvm.estimators.tables import table_to_predict
 from bayesvm.estimators.validation import new_data
 from bayesvm.inference.fitted import Fitted
@@ -49,6 +51,15 @@ class PredictingModel(BaseEstimator, metaclass=ABCMeta):
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "fitted_")
+
+    def set_params(self, **params: Any) -> Any:
+        """Set parameters by name; those of a kernel object as ``kernel__length_scale``."""
+        check_names(self, params)
+        return super().set_params(**params)
+
+    def _html_repr(self) -> str:
+        """For notebooks: scikit-learn's ``_repr_html_`` and ``_repr_mimebundle_`` call it."""
+        return headline_html(self) + str(super()._html_repr())
 
     def _predicted(self, X: Any, what: Callable[[Parts], Result]) -> Generator[Result, None, None]:
         """Something about the moments of f, for some rows after the others."""

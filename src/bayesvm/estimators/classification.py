@@ -93,7 +93,7 @@ class BaseBayesianSVC(ClassifierMixin, BaseBayesianModel):
     def _training_rows(self, outline: Any, X: Any, y: Any, sample_weight: Any) -> LabelledRows:
         rows: LabelledRows = training_rows(outline, X, y, sample_weight)
         outline.classes_ = rows.classes
-        warn_if_costly(len(rows.classes), rows.n_rows)
+        warn_if_costly(rows.classes, rows.n_rows)
         return rows
 
     def _new_head(self, rows: LabelledRows) -> ClassHead:

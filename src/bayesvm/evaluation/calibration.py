@@ -37,8 +37,28 @@ class Claims(NamedTuple):
 class Reliability:
     """Groups of rows by their stated probability, in rising order; groups without rows are left out.
 
-    ``stated`` is the mean stated probability of a group, ``observed`` the share in which it came true with the 95 %
-    interval from ``low`` to ``high``, and ``count`` the number of rows.
+    Parameters
+    ----------
+    stated : array of shape (n_groups,)
+        Mean stated probability of each group.
+    observed : array of shape (n_groups,)
+        Share in which it came true.
+    low, high : array of shape (n_groups,)
+        The 95 % interval of that share.
+    count : array of shape (n_groups,)
+        Number of rows.
+
+    See Also
+    --------
+    reliability : Makes it of predictions.
+    bayesvm.inspection.ReliabilityDisplay : Draws it.
+
+    Examples
+    --------
+    >>> from bayesvm.evaluation import Predictions, reliability
+    >>> said = Predictions.of([0, 1], [0, 1, 1, 0], [[0.9, 0.1], [0.2, 0.8], [0.3, 0.7], [0.4, 0.6]])
+    >>> reliability(said, n_bins=2).observed
+    array([0., 1.])
     """
 
     stated: Floats
@@ -53,6 +73,38 @@ def reliability(predictions: Predictions, n_bins: int = N_GROUPS) -> Reliability
 
     Of two classes, the probability of the second; of more, that of the most probable class. Equal probabilities stay in
     one group. The intervals are Wilson's, with ``(Σ w)² / Σ w²`` rows where rows have weights.
+
+    Parameters
+    ----------
+    predictions : Predictions
+        Stated probabilities, and what was true.
+    n_bins : int
+        Groups, at most.
+
+    Returns
+    -------
+    Reliability
+        The groups.
+
+    Raises
+    ------
+    ValueError
+        If ``n_bins`` is below 1.
+
+    See Also
+    --------
+    metrics : Its ``calibration_error`` is one number for all groups.
+    bayesvm.inspection.ReliabilityDisplay : Draws the groups.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from bayesvm.evaluation import Predictions, reliability
+    >>> p = np.random.default_rng(0).random(10_000)
+    >>> y = np.random.default_rng(1).random(10_000) < p  # comes true as often as stated
+    >>> found = reliability(Predictions.of([False, True], y, np.column_stack([1 - p, p])))
+    >>> bool(np.abs(found.stated - found.observed).max() < 0.05)
+    True
     """
     if n_bins < 1:
         raise ValueError(f"n_bins must be at least 1; got {n_bins!r}")

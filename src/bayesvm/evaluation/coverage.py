@@ -17,8 +17,28 @@ SUM_ROUNDING = 1e-9  # of sums of many doubts, relative
 class RiskCoverage(NamedTuple):
     """If only the least doubtful rows are answered: their share, the error among them, and the error that was stated.
 
-    ``coverage`` rises to 1; ``risk`` and ``stated`` belong to it, point by point. ``area`` is the mean risk over all
-    coverages: the area under the whole curve, of which at most 500 points are given.
+    Parameters
+    ----------
+    coverage : array of shape (n_points,)
+        Share of the rows that are answered, rising to 1; at most 500 points.
+    risk : array of shape (n_points,)
+        The error among them.
+    stated : array of shape (n_points,)
+        The mean of their doubts, which is the error that the probabilities state.
+    area : float
+        The mean risk over all coverages: the area under the whole curve.
+
+    See Also
+    --------
+    risk_coverage : Makes it of predictions.
+    bayesvm.inspection.RiskCoverageDisplay : Draws it.
+
+    Examples
+    --------
+    >>> from bayesvm.evaluation import Predictions, risk_coverage
+    >>> said = Predictions.of([0, 1], [0, 1, 1, 0], [[0.9, 0.1], [0.2, 0.8], [0.3, 0.7], [0.4, 0.6]])
+    >>> risk_coverage(said).risk.round(2)
+    array([0.  , 0.  , 0.  , 0.25])
     """
 
     coverage: Floats
@@ -30,6 +50,16 @@ class RiskCoverage(NamedTuple):
         """Coverage, risk and stated risk where at least that share of the rows is answered.
 
         Rows of equal doubt are answered together, so the coverage may be larger.
+
+        Parameters
+        ----------
+        share : float
+            From 0 to 1.
+
+        Returns
+        -------
+        coverage, risk, stated : float
+            Of the nearest point that answers enough rows.
         """
         if not 0 <= share <= 1:
             raise ValueError(f"a share is between 0 and 1; got {share!r}")
@@ -41,6 +71,21 @@ def risk_coverage(predictions: Predictions) -> RiskCoverage:
     """The error among the rows that are kept if the most doubtful ones are left out, for every number of kept rows.
 
     Rows of equal doubt are kept or left out together. Shares are of the weight, if rows have weights.
+
+    Parameters
+    ----------
+    predictions : Predictions
+        Stated probabilities, and what was true.
+
+    Returns
+    -------
+    RiskCoverage
+        The curve.
+
+    See Also
+    --------
+    DoubtHistogram : The doubt up to which to answer, for a wanted error and unknown classes.
+    bayesvm.inspection.RiskCoverageDisplay : Draws the curve.
 
     Examples
     --------
@@ -68,6 +113,10 @@ class DoubtHistogram:
 
     Of calibrated probabilities, it finds the greatest doubt to accept if a share of the answers may be wrong.
 
+    See Also
+    --------
+    risk_coverage : For rows whose classes are known.
+
     Examples
     --------
     >>> from bayesvm.evaluation import DoubtHistogram
@@ -82,7 +131,15 @@ class DoubtHistogram:
         self._sums = np.zeros(N_BINS)
 
     def add(self, doubt: Any, weight: Any = None) -> None:
-        """Count rows with these doubts, numbers between 0 and 1, and with these weights, if there are any."""
+        """Count some rows.
+
+        Parameters
+        ----------
+        doubt : array-like of shape (n_rows,)
+            Numbers between 0 and 1.
+        weight : array-like of shape (n_rows,) or None
+            Of the rows; None for ones.
+        """
         doubt = np.asarray(doubt, np.float64)
         if not ((doubt >= 0) & (doubt <= 1)).all():  # a NaN is not
             row = int(np.argmin((doubt >= 0) & (doubt <= 1)))
@@ -95,8 +152,17 @@ class DoubtHistogram:
     def threshold(self, rate: float) -> float:
         """The greatest t for which the mean doubt of the rows with doubt <= t is at most ``rate``.
 
-        The rows of a bin, which is 1/65,536 wide, are kept or left out together. -1 if no row may be kept, or there is
-        none; 1 if all may be.
+        The rows of a bin, which is 1/65,536 wide, are kept or left out together.
+
+        Parameters
+        ----------
+        rate : float
+            Of errors among the rows that are answered.
+
+        Returns
+        -------
+        float
+            The t; -1 if no row may be kept, or there is none, and 1 if all may be.
         """
         too_much = np.cumsum(self._sums) > rate * np.cumsum(self._weights) * (1 + SUM_ROUNDING)
         occupied = np.flatnonzero(self._weights)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
+
+from bayesvm.evaluation.metrics import Metric
 
 METRIC_NAMES = {
     "error": "error",
@@ -105,3 +107,15 @@ def listed(names: Sequence[Any], most: int) -> str:
     ('a, b and 1 more', 'a')
     """
     return ", ".join(map(str, names[:most])) + (f" and {len(names) - most:,} more" if len(names) > most else "")
+
+
+def metric_rows(metrics: Mapping[str, Metric]) -> list[list[str]]:
+    """Name, value and interval of each.
+
+    >>> metric_rows({"error": Metric(0.1, 0.08, 0.12)})
+    [['error', '0.1000', '0.0800 to 0.1200']]
+    """
+    return [
+        [METRIC_NAMES[name], decimal(value), f"{decimal(low)} to {decimal(high)}"]
+        for name, (value, low, high) in metrics.items()
+    ]

@@ -16,7 +16,26 @@ MOST_CELLS = 50_000  # rows times probabilities of each, to be resampled so ofte
 
 
 class Metric(NamedTuple):
-    """A metric, ``value``, with its 95 % bootstrap interval, ``low`` to ``high``: what other rows might have shown."""
+    """A metric with its 95 % bootstrap interval: what other rows might have shown.
+
+    Parameters
+    ----------
+    value : float
+        Of the rows that were given.
+    low, high : float
+        The ends of the interval.
+
+    See Also
+    --------
+    metrics : Makes them of predictions.
+
+    Examples
+    --------
+    >>> from bayesvm.evaluation import Metric
+    >>> error = Metric(value=0.12, low=0.1, high=0.15)
+    >>> error.value
+    0.12
+    """
 
     value: float
     low: float
@@ -38,9 +57,40 @@ def metrics(
     - ``calibration_error``: mean difference between stated and observed share, less what chance makes of it; see
       ``bayesvm.evaluation.calibration.CalibrationError``.
 
-    The intervals are quantiles over ``n_bootstrap`` resamples of the rows, each row with its weight; NaN without any.
-    None means 1,000, or 200 of more than 50,000 rows (of more than two classes: rows times classes).
-    If no row is wrong, or every row, then all resamples agree, and the error's interval is Wilson's.
+    The intervals are quantiles over resamples of the rows, each row with its weight. If no row is wrong, or every row,
+    then all resamples agree, and the error's interval is Wilson's.
+
+    Parameters
+    ----------
+    predictions : Predictions
+        Stated probabilities, and what was true.
+    n_bootstrap : int or None
+        Resamples; 0 for none, and intervals that are NaN. None means 1,000, or 200 of more than 50,000 rows (of more
+        than two classes: rows times classes).
+    random_state : int, numpy.random.Generator or None
+        Controls the resamples; pass an int for reproducible results.
+
+    Returns
+    -------
+    dict of Metric
+        By name, in the order above.
+
+    Raises
+    ------
+    ValueError
+        If ``n_bootstrap`` is negative.
+
+    See Also
+    --------
+    reliability : The groups behind the calibration error.
+    risk_coverage : The error if doubtful rows are left out.
+
+    Examples
+    --------
+    >>> from bayesvm.evaluation import Predictions, metrics
+    >>> said = Predictions.of(["no", "yes"], ["yes", "no"], [[0.2, 0.8], [0.6, 0.4]])
+    >>> round(metrics(said)["brier"].value, 3)
+    0.1
     """
     if n_bootstrap is not None and n_bootstrap < 0:
         raise ValueError(f"n_bootstrap must not be negative; got {n_bootstrap!r}")

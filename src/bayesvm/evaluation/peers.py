@@ -24,9 +24,27 @@ ENOUGH_TO_STOP_EARLY = 10_000  # rows, as in scikit-learn: below, the tenth that
 
 @dataclass(frozen=True)
 class Peer:
-    """Another classifier; ``factory(n_features, n_points, seed, n_rows=…)`` makes a pipeline, unfitted.
+    """Another classifier, to compare with.
 
-    ``most_rows`` is how many rows it is given at most: None, if it takes all.
+    Parameters
+    ----------
+    name : str
+        What tables call it.
+    factory : callable
+        ``factory(n_features, n_points, seed, n_rows=…)`` makes an unfitted pipeline whose last step is "classifier".
+    most_rows : int or None
+        How many rows it is given at most; None if it takes all.
+
+    See Also
+    --------
+    compete : Trains it.
+
+    Examples
+    --------
+    >>> from sklearn.naive_bayes import GaussianNB
+    >>> from sklearn.pipeline import Pipeline
+    >>> from bayesvm.evaluation.peers import Peer
+    >>> peer = Peer("naive Bayes", lambda *_, **__: Pipeline([("classifier", GaussianNB())]))
     """
 
     name: str
@@ -35,7 +53,28 @@ class Peer:
 
 
 class Outcome(NamedTuple):
-    """What a peer said of the test rows, the seconds of its training, and the rows it was trained with."""
+    """How a peer did.
+
+    Parameters
+    ----------
+    predictions : Predictions
+        What it said of the test rows.
+    seconds : float
+        Of its training.
+    n_rows : int
+        That it was trained with.
+
+    See Also
+    --------
+    compete : Returns it.
+
+    Examples
+    --------
+    >>> from bayesvm.evaluation import Predictions
+    >>> from bayesvm.evaluation.peers import Outcome
+    >>> Outcome(Predictions.of([0, 1], [1], [[0.3, 0.7]]), seconds=0.1, n_rows=500).n_rows
+    500
+    """
 
     predictions: Predictions
     seconds: float
@@ -59,6 +98,51 @@ def compete(
     If there are more than ``most_rows`` rows, it is given a random choice of them with as large a share of each class.
     A class of fewer than five rows is left out of the training, because it cannot be cross-validated; its stated
     probability is then its share of the rows. ``PEERS`` has the peers by their names.
+
+    Parameters
+    ----------
+    peer : Peer
+        Whom to train.
+    X : array-like of shape (n_rows, n_features)
+        Training rows.
+    y : array-like of shape (n_rows,)
+        Their labels.
+    X_test : array-like of shape (n_test, n_features)
+        Rows to predict.
+    y_test : array-like of shape (n_test,)
+        Their labels.
+    n_points : int
+        Features of Nystroem's approximation.
+    seed : int
+        Controls the choice of rows and the peer.
+    weight : array-like of shape (n_rows,) or None
+        Of training rows.
+    weight_test : array-like of shape (n_test,) or None
+        Of test rows.
+
+    Returns
+    -------
+    Outcome
+        Its predictions, and what they took.
+
+    Raises
+    ------
+    ValueError
+        If there are not two classes of at least five rows.
+
+    See Also
+    --------
+    bayesvm.evaluation.metrics : How good the predictions are.
+
+    Examples
+    --------
+    >>> from bayesvm.datasets import twonorm
+    >>> from bayesvm.evaluation import metrics
+    >>> from bayesvm.evaluation.peers import PEERS, compete
+    >>> train, test = twonorm(200, random_state=0), twonorm(200, random_state=1)
+    >>> found = compete(PEERS["SVC + Platt"], train.X, train.y, test.X, test.y, n_points=50, seed=0)
+    >>> metrics(found.predictions, n_bootstrap=0)["error"].value < 0.1
+    True
     """
     X, y = np.asarray(X), np.asarray(y)
     weight = None if weight is None else np.asarray(weight, np.float64)

@@ -19,13 +19,23 @@ SUM_TOLERANCE = 1e-3  # by which probabilities may miss a sum of one: some come 
 class Predictions:
     """Probabilities for rows whose classes are known; ``of`` makes them from labels, and checks them.
 
-    Attributes
+    Parameters
     ----------
-    classes : (K,) labels, sorted
-    y : (n,) number of each row's true class among the classes
-    proba : (n, K) stated probabilities
-    weight : (n,) or None; a row of weight zero does not count
-    aleatoric, epistemic : (n,) nats, as ``predict_uncertainty`` gives them, or None
+    classes : array of shape (n_classes,)
+        Labels, sorted.
+    y : array of shape (n_rows,)
+        Number of each row's true class among the classes.
+    proba : array of shape (n_rows, n_classes)
+        Stated probabilities.
+    weight : array of shape (n_rows,) or None
+        A row of weight zero does not count.
+    aleatoric, epistemic : array of shape (n_rows,) or None
+        In nats, as ``predict_uncertainty`` gives them.
+
+    See Also
+    --------
+    metrics : How good they are.
+    reliability : Whether things happen as often as stated.
 
     Examples
     --------
@@ -53,7 +63,25 @@ class Predictions:
         aleatoric: Any = None,
         epistemic: Any = None,
     ) -> Self:
-        """Predictions for rows with these labels; the columns of ``proba`` are the classes, in order.
+        """Predictions for rows with these labels, checked.
+
+        Parameters
+        ----------
+        classes : array-like of shape (n_classes,)
+            Labels, sorted, as ``classes_`` of a classifier.
+        labels : array-like of shape (n_rows,)
+            The true ones.
+        proba : array-like of shape (n_rows, n_classes)
+            A column for each class, in their order, as ``predict_proba`` gives them.
+        weight : array-like of shape (n_rows,) or None
+            Of the rows; None for ones.
+        aleatoric, epistemic : array-like of shape (n_rows,) or None
+            In nats, as ``predict_uncertainty`` gives them.
+
+        Returns
+        -------
+        Predictions
+            With numbers in the place of labels.
 
         Raises
         ------
@@ -109,13 +137,30 @@ class Predictions:
         return np.ones(self.n_rows) if self.weight is None else self.weight
 
     def take(self, rows: npt.ArrayLike) -> Self:
-        """The predictions for some rows, given by their numbers or by a mask."""
+        """The predictions for some rows.
+
+        Parameters
+        ----------
+        rows : array-like
+            Their numbers, or a mask.
+
+        Returns
+        -------
+        Predictions
+            For these rows.
+        """
         chosen = np.asarray(rows)
         per_row = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "classes"}
         return replace(self, **{name: values[chosen] for name, values in per_row.items() if values is not None})
 
     def counted(self) -> Self:
-        """Without the rows of weight zero."""
+        """Without the rows of weight zero.
+
+        Returns
+        -------
+        Predictions
+            For the other rows.
+        """
         return self if self.weight is None or self.weight.all() else self.take(self.weight > 0)
 
 

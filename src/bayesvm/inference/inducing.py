@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import warnings
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.mixture import GaussianMixture
 from threadpoolctl import threadpool_limits
 
 from bayesvm.core.heads import Head
@@ -18,6 +17,9 @@ from bayesvm.core.workspace import Workspace
 from bayesvm.data.blas import one_blas_thread
 from bayesvm.data.blocks import BlockSource, HeldRows, at_most
 from bayesvm.data.repetition import equal_rows
+
+if TYPE_CHECKING:
+    from sklearn.cluster import KMeans
 
 HOW = ("kmeans", "random", "greedy", "gmm")
 
@@ -84,7 +86,7 @@ def select(
 def spread_rows(source: BlockSource, n_points: int, rng: np.random.Generator, kernel: Kernel) -> Array:
     """Inducing points for a trial of tuning: rows of a bounded random sample, far from each other.
 
-    They take a fifth of the time of k-means, and kernels tuned with them were better (docs/tuning.md).
+    They take a fifth of the time of k-means, which a trial does not repay.
     """
     block = at_most(source, max(SAMPLE_ROWS, SAMPLE_ROWS_PER_POINT * n_points), rng).gathered()
     given = block.weights > 0
@@ -164,6 +166,8 @@ def afk_mc2_seeds(rows: Array, weight: Array, n_seeds: int, rng: np.random.Gener
 
 def clusters(rows: Array, weight: Array, n_clusters: int, rng: np.random.Generator) -> KMeans:
     """Weighted k-means: a few of Lloyd's steps from AFK-MC² seeds. A centre that loses all rows moves to a far one."""
+    from sklearn.cluster import KMeans  # noqa: PLC0415  (a fifth of what it takes to import the estimators)
+
     seeds = rows[afk_mc2_seeds(rows, weight, n_clusters, rng)]
     kmeans = KMeans(n_clusters, init=seeds, n_init=1, max_iter=LLOYD_STEPS, random_state=0)
     with warnings.catch_warnings():
@@ -199,6 +203,8 @@ def mixture_means(rows: Array, weight: Array, n_points: int, rng: np.random.Gene
     scikit-learn's mixture knows no weights. It is fitted to as many rows, taken in proportion to their weights at
     even steps of the summed weight; equal weights take every row once.
     """
+    from sklearn.mixture import GaussianMixture  # noqa: PLC0415  (as slow to import)
+
     kmeans = clusters(rows, weight, n_points, rng)
     centres = kmeans.cluster_centers_
     variance = LEAST_SPREAD**2 + kmeans.inertia_ / (weight.sum() * rows.shape[1])

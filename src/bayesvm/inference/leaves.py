@@ -38,6 +38,7 @@ CERTAIN = 3.0  # if what they gain is so many standard errors from what is worth
 SCALES = (1.0, 0.6, 0.36, 0.22, 0.13)  # times the length-scales of the member below
 VARIANCES = (0.1, 0.4, 1.6, 6.3, 25.0, 100.0)
 FIRST = (1, 3)  # a scale and a variance to begin with, by their positions
+CUT_SHORT = 0.02  # share of the leaves that may stop early in a model that is called converged
 WORTH_HAVING, ERRORS = 0.003, 2.0  # log loss, and standard errors, that local models must gain
 
 Place = tuple[int, int]
@@ -211,7 +212,8 @@ def with_leaves(
     fitted = _fitted(found, setup, candidate.left_out_rows, source, session, number, start)
     leaves = Leaves(found.tree, found.kernel, tuple(leaf for some in fitted for leaf in some.leaves))
     left_out = in_order(candidate, fitted)
-    converged = candidate.trained.converged and all(some.converged for some in fitted)
+    cut_short = sum(len(some.leaves) for some in fitted if not some.converged)
+    converged = candidate.trained.converged and cut_short <= CUT_SHORT * found.tree.n_leaves
     return replace(
         candidate,
         trained=replace(candidate.trained, converged=converged),

@@ -28,9 +28,27 @@ class PredictionDisplay(Display, ABC):
     def from_estimator(
         cls, estimator: Any, X: Any, y: Any, *, sample_weight: Any = None, ax: Any = None, **kwargs: Any
     ) -> Self:
-        """Draw what a fitted classifier, or a pipeline, says of rows X whose labels are y.
+        """Draw what a fitted classifier says of rows whose labels are known.
 
-        Further arguments are those of ``of``.
+        Parameters
+        ----------
+        estimator : fitted classifier or pipeline
+            With ``predict_proba``.
+        X : array, data frame or sparse matrix
+            Rows.
+        y : array-like of shape (n_rows,)
+            Their labels.
+        sample_weight : array-like of shape (n_rows,) or None
+            Their weights.
+        ax : matplotlib axes or None
+            Where to draw; None for a new figure.
+        **kwargs : dict
+            Passed to ``of``.
+
+        Returns
+        -------
+        display
+            What was drawn, with its numbers: an object of the class.
         """
         check_is_fitted(estimator)
         split = {}
@@ -54,10 +72,29 @@ class PredictionDisplay(Display, ABC):
         ax: Any = None,
         **kwargs: Any,
     ) -> Self:
-        """Draw probabilities of shape (n_rows, n_classes), or those of the second of two classes, and true labels.
+        """Draw probabilities, whatever they come from, and true labels.
 
-        ``classes`` are the labels of the columns, sorted; by default those that occur. ``aleatoric`` and ``epistemic``
-        are those of ``predict_uncertainty``, where a plot shows them. Further arguments are those of ``of``.
+        Parameters
+        ----------
+        y_true : array-like of shape (n_rows,)
+            Labels.
+        proba : array-like of shape (n_rows, n_classes) or (n_rows,)
+            Probabilities of all classes, or of the second of two.
+        classes : array-like of shape (n_classes,) or None
+            The labels of the columns, sorted; by default those that occur.
+        sample_weight : array-like of shape (n_rows,) or None
+            Weights of the rows.
+        aleatoric, epistemic : array-like of shape (n_rows,) or None
+            Those of ``predict_uncertainty``, where a plot shows them.
+        ax : matplotlib axes or None
+            Where to draw; None for a new figure.
+        **kwargs : dict
+            Passed to ``of``.
+
+        Returns
+        -------
+        display
+            What was drawn, with its numbers: an object of the class.
         """
         split = {"aleatoric": aleatoric, "epistemic": epistemic}
         predictions = Predictions.of(*labelled(y_true, proba, classes), weight=sample_weight, **split)

@@ -36,21 +36,45 @@ class DecisionBoundaryDisplay(Display):
     x, y : arrays of shape (g,) and (h,)
         Values of the two features.
     proba : array of shape (h, g, n_classes)
+        Class probabilities at their pairs.
     epistemic : array of shape (h, g)
         In nats.
     classes : array of shape (n_classes,)
+        Labels.
     latent : array of shape (h, g) or None
         Mean of f, of two classes.
     points, codes : arrays of shape (n, 2) and (n,), or None
         Rows to draw, and the number of each one's class.
     inducing : array of shape (m, 2) or None
         Inducing points; with more than two features, their two coordinates.
-    feature_names : two names.
-    n_held, n_rows : how many other columns were held, and of how many rows the points are a choice; for the legend.
+    feature_names : sequence of two str
+        For the axes.
+    n_held : int
+        How many other columns were held; for the legend.
+    n_rows : int or None
+        Of how many rows the points are a choice; for the legend.
 
     Attributes
     ----------
-    ax_, figure_, image_, boundary_, margin_, points_, inducing_ : what ``plot`` drew, or None.
+    ax_ : matplotlib axes
+        Where ``plot`` drew.
+    figure_ : matplotlib figure
+        That of the axes.
+    image_ : matplotlib image
+        The shading.
+    boundary_ : list of matplotlib contours or None
+        Where two classes are equally probable.
+    margin_ : list of matplotlib contours or None
+        Where the mean of f is -1 and +1.
+    points_ : list of matplotlib collections or None
+        The rows, class by class.
+    inducing_ : matplotlib line or None
+        Markers of the inducing points.
+
+    See Also
+    --------
+    UncertaintyDisplay : Both parts of the uncertainty, row by row.
+    PartialDependenceDisplay : One feature, with a credible band.
 
     Examples
     --------
@@ -94,14 +118,32 @@ class DecisionBoundaryDisplay(Display):
 
         Parameters
         ----------
+        estimator : fitted model or pipeline
+            A classifier of this library, or a pipeline that ends in one.
         X : array or data frame
-            Rows; they set the range, and are drawn if their labels ``y`` are given (2,000 of them at most).
+            Rows; they set the range, and are drawn if their labels are given (2,000 of them at most).
+        y : array-like of shape (n_rows,) or None
+            Labels of the rows.
         features : two names or numbers of columns, or None
             Needed if X has more than two; the others are held at their median (text: at the most frequent value).
         feature_names : sequence of str or None
             Of the columns of X; by default those of the fit.
         grid_resolution : int
             Steps along either feature.
+        ax : matplotlib axes or None
+            Where to draw; None for a new figure.
+        **kwargs : dict
+            Passed to ``plot``.
+
+        Returns
+        -------
+        DecisionBoundaryDisplay
+            What was drawn, with its numbers.
+
+        Raises
+        ------
+        ValueError
+            If X has more than two columns and ``features`` does not say which two.
         """
         fitted, X = ModelInPipeline.of(estimator), as_rows(X)
         names = fitted.names(X, feature_names)
@@ -146,9 +188,25 @@ class DecisionBoundaryDisplay(Display):
         key: bool = True,
         **kwargs: Any,
     ) -> DecisionBoundaryDisplay:
-        """Draw; further arguments go to ``ax.imshow``.
+        """Draw it.
 
-        ``inducing`` and ``margin`` say whether those are drawn, ``key`` whether a legend and a colour bar are.
+        Parameters
+        ----------
+        ax : matplotlib axes or None
+            Where to draw; None for a new figure.
+        inducing : bool
+            Whether to draw inducing points.
+        margin : bool
+            Whether to draw the margin.
+        key : bool
+            Whether to draw a legend and a colour bar.
+        **kwargs : dict
+            Passed to ``ax.imshow``.
+
+        Returns
+        -------
+        DecisionBoundaryDisplay
+            Itself.
         """
         ax = self._begin(ax)
         edges = (*_outer(self.x), *_outer(self.y))

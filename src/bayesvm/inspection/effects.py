@@ -46,12 +46,30 @@ class EffectDisplay(Display):
         Of the columns.
     points : array of shape (p, 1) or (p, 2), or None
         Where the function has points; it is interpolated between them.
-    target : the class.
+    target : label
+        The class.
 
     Attributes
     ----------
-    ax_, figure_, line_, band_, points_, mesh_, colorbar_ : what ``plot`` drew; None where there is no such thing. Dots
-        of a heat map mark cells whose band includes zero.
+    ax_ : matplotlib axes
+        Where ``plot`` drew.
+    figure_ : matplotlib figure
+        That of the axes.
+    line_ : matplotlib line or None
+        The mean, of one column.
+    band_ : matplotlib collection or None
+        The 95 % band, of one column.
+    points_ : matplotlib artist or None
+        Where the function has points; on a heat map, dots on cells whose band includes zero.
+    mesh_ : matplotlib mesh or None
+        The heat map, of a pair.
+    colorbar_ : matplotlib colour bar or None
+        That of the heat map.
+
+    See Also
+    --------
+    PartialDependenceDisplay : The probability, by all that a column does.
+    RelevanceDisplay : How much every column does.
 
     Examples
     --------
@@ -95,6 +113,8 @@ class EffectDisplay(Display):
 
         Parameters
         ----------
+        estimator : fitted model or pipeline
+            A ``BayesianSVC`` with ``effects_``, or a pipeline that ends in one.
         effect : int or ColumnEffect
             Its number in ``effects_``, or the effect itself.
         X : array or data frame, or None
@@ -105,6 +125,15 @@ class EffectDisplay(Display):
             Of the columns that the model sees; by default those of the fit.
         factor_names : sequence of one or two str, or None
             For the axes; by default the columns' names.
+        ax : matplotlib axes or None
+            Where to draw; None for a new figure.
+        **kwargs : dict
+            Passed to ``plot``.
+
+        Returns
+        -------
+        EffectDisplay
+            What was drawn, with its numbers.
         """
         fitted = ModelInPipeline.of(estimator)
         found = _chosen(fitted.model, effect)
@@ -133,7 +162,20 @@ class EffectDisplay(Display):
         ).plot(ax=ax, **kwargs)
 
     def plot(self, ax: Any = None, **kwargs: Any) -> EffectDisplay:
-        """Draw; further arguments go to ``ax.plot`` of the line, or to ``ax.pcolormesh`` of the heat map."""
+        """Draw it.
+
+        Parameters
+        ----------
+        ax : matplotlib axes or None
+            Where to draw; None for a new figure.
+        **kwargs : dict
+            Passed to ``ax.plot`` of the line, or to ``ax.pcolormesh`` of the heat map.
+
+        Returns
+        -------
+        EffectDisplay
+            Itself.
+        """
         ax = self._begin(ax)
         for name in ("line_", "band_", "points_", "mesh_", "colorbar_"):
             setattr(self, name, None)

@@ -25,7 +25,16 @@ class ElboTraceDisplay(Display):
 
     Attributes
     ----------
-    ax_, figure_, line_ : what ``plot`` drew.
+    ax_ : matplotlib axes
+        Where ``plot`` drew.
+    figure_ : matplotlib figure
+        That of the axes.
+    line_ : matplotlib line
+        The bound.
+
+    See Also
+    --------
+    TuningPathDisplay : What came before training.
 
     Examples
     --------
@@ -48,14 +57,41 @@ class ElboTraceDisplay(Display):
     ) -> ElboTraceDisplay:
         """Draw ``elbo_trace_`` of a fitted model or a pipeline that ends in one.
 
-        ``n_rows`` is the number of rows of the fit (their weight), for the bound of one row; by default ``n_samples_``.
+        Parameters
+        ----------
+        estimator : fitted model or pipeline
+            A classifier of this library, or a pipeline that ends in one.
+        n_rows : float or None
+            Rows of the fit (their weight), for the bound of one row; by default ``n_samples_``.
+        ax : matplotlib axes or None
+            Where to draw; None for a new figure.
+        **kwargs : dict
+            Passed to ``ax.plot``.
+
+        Returns
+        -------
+        ElboTraceDisplay
+            What was drawn, with its numbers.
         """
         model = ModelInPipeline.of(estimator).model
         n_rows = getattr(model, "n_samples_", None) if n_rows is None else n_rows
         return cls(model.elbo_trace_, n_rows=n_rows).plot(ax=ax, **kwargs)
 
     def plot(self, ax: Any = None, **kwargs: Any) -> ElboTraceDisplay:
-        """Draw; further arguments go to ``ax.plot``."""
+        """Draw it.
+
+        Parameters
+        ----------
+        ax : matplotlib axes or None
+            Where to draw; None for a new figure.
+        **kwargs : dict
+            Passed to ``ax.plot``.
+
+        Returns
+        -------
+        ElboTraceDisplay
+            Itself.
+        """
         ax = self._begin(ax)
         updates = np.arange(1, len(self.elbo) + 1)
         style = {"marker": "o", "markersize": 4, "color": colours.series(0)} | kwargs

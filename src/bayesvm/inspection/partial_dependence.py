@@ -36,13 +36,30 @@ class PartialDependenceDisplay(Display):
         Names of the settings; points with error bars are then drawn in the place of a line with a band.
     deciles : array or None
         Of the feature in the data, as a rug.
-    feature_name, target : what is moved, and the class.
+    feature_name : str
+        What is moved.
+    target : label
+        The class.
     n_rows : int or None
         Rows that the mean was taken over.
 
     Attributes
     ----------
-    ax_, figure_, line_, band_, rug_ : what ``plot`` drew; ``band_`` are error bars where there are labels.
+    ax_ : matplotlib axes
+        Where ``plot`` drew.
+    figure_ : matplotlib figure
+        That of the axes.
+    line_ : matplotlib line
+        The mean.
+    band_ : matplotlib collection
+        The 95 % band; error bars where there are labels.
+    rug_ : matplotlib artist or None
+        The deciles.
+
+    See Also
+    --------
+    EffectDisplay : What an effect adds to f.
+    sklearn.inspection.PartialDependenceDisplay : For any estimator, without a credible band.
 
     Examples
     --------
@@ -90,12 +107,14 @@ class PartialDependenceDisplay(Display):
 
         Parameters
         ----------
+        estimator : fitted model or pipeline
+            A classifier of this library, or a pipeline that ends in one.
         X : array or data frame
             Rows whose other features stay as they are.
         feature : str, int or list of them
             A column by its name or number, or several that move together, such as the one-hot columns of a category.
         values : array of shape (g,), or (g, k) for k columns that move together
-            Settings; by default all distinct ones if they are few, else ``n_values`` between the percentiles 1 and 99.
+            Settings; by default all distinct ones if they are few, else numbers between the percentiles 1 and 99.
         labels : sequence of str or None
             Names of the settings.
         target : label or None
@@ -104,10 +123,23 @@ class PartialDependenceDisplay(Display):
             Of the columns of X; by default those of the fit.
         feature_name : str or None
             For the axis, by default the column's name.
-        max_rows, random_state :
+        n_values : int
+            How many settings, unless ``values`` says which.
+        max_rows : int
             So many rows of X are taken, a random choice if there are more.
         n_draws : int
             From the posterior, for the band.
+        random_state : int
+            Controls that choice and the draws.
+        ax : matplotlib axes or None
+            Where to draw; None for a new figure.
+        **kwargs : dict
+            Passed to ``ax.plot``.
+
+        Returns
+        -------
+        PartialDependenceDisplay
+            What was drawn, with its numbers.
         """
         fitted, X = ModelInPipeline.of(estimator), as_rows(X)
         names = fitted.names(X, feature_names)
@@ -131,7 +163,20 @@ class PartialDependenceDisplay(Display):
         ).plot(ax=ax, **kwargs)
 
     def plot(self, ax: Any = None, **kwargs: Any) -> PartialDependenceDisplay:
-        """Draw; further arguments go to ``ax.plot`` of the line or points."""
+        """Draw it.
+
+        Parameters
+        ----------
+        ax : matplotlib axes or None
+            Where to draw; None for a new figure.
+        **kwargs : dict
+            Passed to ``ax.plot`` of the line or points.
+
+        Returns
+        -------
+        PartialDependenceDisplay
+            Itself.
+        """
         ax = self._begin(ax)
         style = {"color": colours.series(0)} | kwargs
         self.rug_ = None

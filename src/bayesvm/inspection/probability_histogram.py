@@ -26,18 +26,28 @@ class ProbabilityHistogramDisplay(PredictionDisplay):
     shares : array of shape (n_groups, n_bins)
         Of the rows (or weight) of each group.
     edges : array of shape (n_bins + 1,)
+        Of the bins.
     labels : sequence of str
         Of the groups.
     counts : sequence of int
         Rows of the groups.
     what : str
         Whose probability it is.
-    grouped_by : "truth" or "prediction"
+    grouped_by : {"truth", "prediction"}
         By their class, or by whether it was predicted.
 
     Attributes
     ----------
-    ax_, figure_, steps_ : what ``plot`` drew.
+    ax_ : matplotlib axes
+        Where ``plot`` drew.
+    figure_ : matplotlib figure
+        That of the axes.
+    steps_ : list of matplotlib patches
+        The outlines of the histograms.
+
+    See Also
+    --------
+    ReliabilityDisplay : Whether things happen as often as stated.
 
     Examples
     --------
@@ -62,7 +72,26 @@ class ProbabilityHistogramDisplay(PredictionDisplay):
     def of(
         cls, predictions: Predictions, *, n_bins: int = 25, pos_label: Any = None, ax: Any = None, **kwargs: Any
     ) -> Self:
-        """Draw predictions, in ``n_bins`` even bins; of the class ``pos_label``, if it is given."""
+        """Draw predictions.
+
+        Parameters
+        ----------
+        predictions : Predictions
+            Stated probabilities, and what was true.
+        n_bins : int
+            Even ones.
+        pos_label : label or None
+            A class, to draw its probability; None for the second of two classes, or else the most probable one.
+        ax : matplotlib axes or None
+            Where to draw; None for a new figure.
+        **kwargs : dict
+            Passed to ``ax.stairs``.
+
+        Returns
+        -------
+        ProbabilityHistogramDisplay
+            What was drawn, with its numbers.
+        """
         labels = list(map(str, predictions.classes))
         what, grouped_by = f"y = {labels[-1]}", "truth"
         if pos_label is not None:
@@ -81,7 +110,20 @@ class ProbabilityHistogramDisplay(PredictionDisplay):
         return cls(shares, edges, labels, counts, what=what, grouped_by=grouped_by).plot(ax=ax, **kwargs)
 
     def plot(self, ax: Any = None, **kwargs: Any) -> Self:
-        """Draw; further arguments go to ``ax.stairs``."""
+        """Draw it.
+
+        Parameters
+        ----------
+        ax : matplotlib axes or None
+            Where to draw; None for a new figure.
+        **kwargs : dict
+            Passed to ``ax.stairs``.
+
+        Returns
+        -------
+        ProbabilityHistogramDisplay
+            Itself.
+        """
         ax = self._begin(ax)
         self.steps_ = []
         for k, (share, label, count) in enumerate(zip(self.shares, self.labels, self.counts, strict=True)):

@@ -30,7 +30,17 @@ class RelevanceDisplay(Display):
 
     Attributes
     ----------
-    ax_, figure_, bars_ : what ``plot`` drew.
+    ax_ : matplotlib axes
+        Where ``plot`` drew.
+    figure_ : matplotlib figure
+        That of the axes.
+    bars_ : matplotlib bars
+        The shares.
+
+    See Also
+    --------
+    EffectDisplay : What a column does, not only how much.
+    sklearn.inspection.permutation_importance : What a column is worth to the predictions.
 
     Examples
     --------
@@ -67,6 +77,8 @@ class RelevanceDisplay(Display):
 
         Parameters
         ----------
+        estimator : fitted model or pipeline
+            A ``BayesianSVC``, or a pipeline that ends in one.
         feature_names : sequence of str or None
             Of the columns that the model sees; by default those of the fit.
         groups : dict from name to column numbers, or None
@@ -74,6 +86,20 @@ class RelevanceDisplay(Display):
             of no group keeps a bar of its own.
         top : int
             Bars; the other features get one together.
+        ax : matplotlib axes or None
+            Where to draw; None for a new figure.
+        **kwargs : dict
+            Passed to ``ax.barh``.
+
+        Returns
+        -------
+        RelevanceDisplay
+            What was drawn, with its numbers.
+
+        Raises
+        ------
+        ValueError
+            If the model has no ``relevance_``, or a column is in two groups.
         """
         fitted = ModelInPipeline.of(estimator)
         relevance = getattr(fitted.model, "relevance_", None)
@@ -89,7 +115,22 @@ class RelevanceDisplay(Display):
         return cls(relevance, names, learned=learned).plot(ax=ax, top=top, **kwargs)
 
     def plot(self, ax: Any = None, *, top: int = 20, **kwargs: Any) -> RelevanceDisplay:
-        """Draw; further arguments go to ``ax.barh``."""
+        """Draw it.
+
+        Parameters
+        ----------
+        ax : matplotlib axes or None
+            Where to draw; None for a new figure.
+        top : int
+            Bars; the other features get one together.
+        **kwargs : dict
+            Passed to ``ax.barh``.
+
+        Returns
+        -------
+        RelevanceDisplay
+            Itself.
+        """
         ax = self._begin(ax)
         order = np.argsort(-self.relevance, kind="stable")
         shown, rest = order[:top], order[top:]

@@ -36,7 +36,22 @@ class ReliabilityDisplay(PredictionDisplay):
 
     Attributes
     ----------
-    ax_, figure_, line_, intervals_, strip_ : what ``plot`` drew.
+    ax_ : matplotlib axes
+        Where ``plot`` drew.
+    figure_ : matplotlib figure
+        That of the axes.
+    line_ : matplotlib line
+        Observed shares.
+    intervals_ : matplotlib collection
+        Their 95 % intervals.
+    strip_ : matplotlib bars or None
+        The counts.
+
+    See Also
+    --------
+    bayesvm.evaluation.reliability : The numbers.
+    ProbabilityHistogramDisplay : How often which probability is stated.
+    sklearn.calibration.CalibrationDisplay : Groups of equal width, without intervals.
 
     Examples
     --------
@@ -61,7 +76,26 @@ class ReliabilityDisplay(PredictionDisplay):
     def of(
         cls, predictions: Predictions, *, n_bins: int = 15, pos_label: Any = None, ax: Any = None, **kwargs: Any
     ) -> Self:
-        """Draw predictions, in ``n_bins`` groups; of the class ``pos_label``, if it is given."""
+        """Draw predictions.
+
+        Parameters
+        ----------
+        predictions : Predictions
+            Stated probabilities, and what was true.
+        n_bins : int
+            Groups, at most.
+        pos_label : label or None
+            A class, to draw its probability; None for the second of two classes, or else the most probable one.
+        ax : matplotlib axes or None
+            Where to draw; None for a new figure.
+        **kwargs : dict
+            Passed to ``plot``.
+
+        Returns
+        -------
+        ReliabilityDisplay
+            What was drawn, with its numbers.
+        """
         what = "the most probable class" if len(predictions.classes) > 2 else f"y = {predictions.classes[1]}"
         if pos_label is not None:
             predictions, what = against_the_rest(predictions, pos_label), f"y = {pos_label}"
@@ -72,9 +106,23 @@ class ReliabilityDisplay(PredictionDisplay):
         return shown.plot(ax=ax, **kwargs)
 
     def plot(self, ax: Any = None, *, name: str | None = None, strip: bool = True, **kwargs: Any) -> Self:
-        """Draw; further arguments go to ``ax.plot`` of the points.
+        """Draw it.
 
-        ``name`` stands in the legend. ``strip=False`` leaves out the counts, as for a second model on the same axes.
+        Parameters
+        ----------
+        ax : matplotlib axes or None
+            Where to draw; None for a new figure.
+        name : str or None
+            For the legend.
+        strip : bool
+            Whether to draw the counts; False for a second model on the same axes.
+        **kwargs : dict
+            Passed to ``ax.plot`` of the points.
+
+        Returns
+        -------
+        ReliabilityDisplay
+            Itself.
         """
         ax = self._begin(ax)
         if PERFECT not in ax.get_legend_handles_labels()[1]:

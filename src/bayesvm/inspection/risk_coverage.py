@@ -28,7 +28,19 @@ class RiskCoverageDisplay(PredictionDisplay):
 
     Attributes
     ----------
-    ax_, figure_, line_, stated_line_ : what ``plot`` drew.
+    ax_ : matplotlib axes
+        Where ``plot`` drew.
+    figure_ : matplotlib figure
+        That of the axes.
+    line_ : matplotlib line
+        The observed error.
+    stated_line_ : matplotlib line
+        The stated error.
+
+    See Also
+    --------
+    bayesvm.evaluation.risk_coverage : The numbers.
+    UncertaintyDisplay : Why rows are doubtful.
 
     Examples
     --------
@@ -48,11 +60,41 @@ class RiskCoverageDisplay(PredictionDisplay):
 
     @classmethod
     def of(cls, predictions: Predictions, *, ax: Any = None, **kwargs: Any) -> Self:
-        """Draw predictions."""
+        """Draw predictions.
+
+        Parameters
+        ----------
+        predictions : Predictions
+            Stated probabilities, and what was true.
+        ax : matplotlib axes or None
+            Where to draw; None for a new figure.
+        **kwargs : dict
+            Passed to ``plot``.
+
+        Returns
+        -------
+        RiskCoverageDisplay
+            What was drawn, with its numbers.
+        """
         return cls(*risk_coverage(predictions)).plot(ax=ax, **kwargs)
 
     def plot(self, ax: Any = None, *, name: str | None = None, **kwargs: Any) -> Self:
-        """Draw; further arguments go to ``ax.plot`` of the observed error. ``name`` stands in the legend."""
+        """Draw it.
+
+        Parameters
+        ----------
+        ax : matplotlib axes or None
+            Where to draw; None for a new figure.
+        name : str or None
+            For the legend.
+        **kwargs : dict
+            Passed to ``ax.plot`` of the observed error.
+
+        Returns
+        -------
+        RiskCoverageDisplay
+            Itself.
+        """
         ax = self._begin(ax)
         style = {"color": colours.series(len(ax.get_lines()) // 2)} | kwargs
         whose = "" if name is None else f"{name}, "

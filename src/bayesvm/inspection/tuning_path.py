@@ -31,9 +31,18 @@ class TuningPathDisplay(Display):
 
     Attributes
     ----------
-    ax_, figure_ : what ``plot`` drew on.
-    points_ : the trials' markers, a list of lines.
-    rings_ : the chosen trials' markers, or None.
+    ax_ : matplotlib axes
+        Where ``plot`` drew.
+    figure_ : matplotlib figure
+        That of the axes.
+    points_ : list of matplotlib lines
+        Markers of the trials.
+    rings_ : matplotlib line or None
+        Markers of the trials that were chosen.
+
+    See Also
+    --------
+    ElboTraceDisplay : What came after tuning.
 
     Examples
     --------
@@ -52,7 +61,27 @@ class TuningPathDisplay(Display):
 
     @classmethod
     def from_estimator(cls, estimator: Any, *, ax: Any = None, **kwargs: Any) -> TuningPathDisplay:
-        """Draw ``tuning_report_`` of a fitted ``BayesianSVC`` or a pipeline that ends in one."""
+        """Draw ``tuning_report_`` of a fitted ``BayesianSVC`` or a pipeline that ends in one.
+
+        Parameters
+        ----------
+        estimator : fitted model or pipeline
+            A tuned ``BayesianSVC``, or a pipeline that ends in one.
+        ax : matplotlib axes or None
+            Where to draw; None for a new figure.
+        **kwargs : dict
+            Passed to ``ax.plot`` of the markers.
+
+        Returns
+        -------
+        TuningPathDisplay
+            What was drawn, with its trials.
+
+        Raises
+        ------
+        ValueError
+            If the model was not tuned by leave-one-out.
+        """
         model = ModelInPipeline.of(estimator).model
         report = getattr(model, "tuning_report_", None)
         if report is None or not report.trials:
@@ -71,7 +100,20 @@ class TuningPathDisplay(Display):
         return [i for i, t in enumerate(self.trials) if (t.scale, t.kernel) == (kept.scale, kept.kernel)]
 
     def plot(self, ax: Any = None, **kwargs: Any) -> TuningPathDisplay:
-        """Draw; further arguments go to ``ax.plot`` of the markers."""
+        """Draw it.
+
+        Parameters
+        ----------
+        ax : matplotlib axes or None
+            Where to draw; None for a new figure.
+        **kwargs : dict
+            Passed to ``ax.plot`` of the markers.
+
+        Returns
+        -------
+        TuningPathDisplay
+            Itself.
+        """
         ax = self._begin(ax)
         kernels = list(dict.fromkeys(trial.kernel for trial in self.trials))
         scales = list(dict.fromkeys(trial.scale for trial in self.trials))

@@ -27,7 +27,19 @@ class UncertaintyDisplay(PredictionDisplay):
 
     Attributes
     ----------
-    ax_, figure_, right_, wrong_ : what ``plot`` drew.
+    ax_ : matplotlib axes
+        Where ``plot`` drew.
+    figure_ : matplotlib figure
+        That of the axes.
+    right_ : matplotlib collection
+        Rows whose class was predicted.
+    wrong_ : matplotlib collection
+        The other rows.
+
+    See Also
+    --------
+    DecisionBoundaryDisplay : Where, in the plane of two features.
+    RiskCoverageDisplay : What is gained by leaving doubtful rows open.
 
     Examples
     --------
@@ -50,7 +62,27 @@ class UncertaintyDisplay(PredictionDisplay):
 
     @classmethod
     def of(cls, predictions: Predictions, *, ax: Any = None, **kwargs: Any) -> Self:
-        """Draw predictions that have an aleatoric and an epistemic part."""
+        """Draw predictions that have an aleatoric and an epistemic part.
+
+        Parameters
+        ----------
+        predictions : Predictions
+            Stated probabilities, and what was true.
+        ax : matplotlib axes or None
+            Where to draw; None for a new figure.
+        **kwargs : dict
+            Passed to ``plot``.
+
+        Returns
+        -------
+        UncertaintyDisplay
+            What was drawn, with its numbers.
+
+        Raises
+        ------
+        ValueError
+            If the predictions do not have these parts.
+        """
         if predictions.aleatoric is None or predictions.epistemic is None:
             raise ValueError(
                 "these predictions have no aleatoric and epistemic part: give both, as predict_uncertainty tells them"
@@ -58,7 +90,22 @@ class UncertaintyDisplay(PredictionDisplay):
         return cls(predictions.aleatoric, predictions.epistemic, predictions.correct).plot(ax=ax, **kwargs)
 
     def plot(self, ax: Any = None, *, max_points: int = MOST_POINTS, **kwargs: Any) -> Self:
-        """Draw, a random choice if there are more rows than ``max_points``; further arguments go to ``ax.scatter``."""
+        """Draw it.
+
+        Parameters
+        ----------
+        ax : matplotlib axes or None
+            Where to draw; None for a new figure.
+        max_points : int
+            Rows; of more, a random choice is drawn.
+        **kwargs : dict
+            Passed to ``ax.scatter``.
+
+        Returns
+        -------
+        UncertaintyDisplay
+            Itself.
+        """
         ax = self._begin(ax)
         shown = some_of(len(self.correct), max_points)
         parts = []

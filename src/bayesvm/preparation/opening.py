@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from os import PathLike
-from typing import Any, Self
+from typing import Any, Self, Unpack
 
 import numpy as np
 
@@ -13,7 +13,9 @@ from bayesvm.data.checks import Locate, require_in_range
 from bayesvm.data.tables import Table, open_table
 from bayesvm.data.tables.arrow_parts import arrow_parts
 from bayesvm.data.tables.column_reading import ArrowColumns
-from bayesvm.data.tables.csv_copy import copy_csv, csv_schemas, text_names
+from bayesvm.data.tables.csv_copy import copy_csv
+from bayesvm.data.tables.csv_dialect import CsvOptions, options_given, require_csv
+from bayesvm.data.tables.csv_files import look_at
 from bayesvm.data.tables.files import Paths, SourceFile, find_files
 from bayesvm.data.tables.rows import FileRows, copying
 from bayesvm.data.tables.schemas import (
@@ -93,17 +95,20 @@ def open_files(
     *,
     exact: Collection[str] = (),
     texts: Collection[str] = (),
+    verbatim: Collection[str] = (),
     columns: Sequence[str] | None = None,
     drop: Collection[str] = (),
     weight: str | None = None,
     copy_to: str | PathLike[str] | None = None,
     verbose: int = 0,
+    **csv: Unpack[CsvOptions],
 ) -> Opened:
     """Parquet, Arrow or CSV files with columns of any kind.
 
-    Of CSV files, columns in ``exact`` (labels) keep the type that they seem to have, and those in ``texts`` are text.
+    Of CSV files, columns in ``exact`` (labels) keep the type that they seem to have, and those in ``texts`` are text,
+    of which ``verbatim`` are for people and stay as they are.
     Only ``columns`` without those in ``drop`` can be read later, and always ``exact`` and ``weight``: whatever stands
-    in the others, it makes no trouble.
+    in the others, it makes no trouble. ``csv`` are the options of ``open_table`` for CSV files.
     """
     kind, files = find_files(source)
     if kind == "LIBSVM":
@@ -116,9 +121,11 @@ def open_files(
 
         with copying(kind, files, copy_to, verbose) as copy:
             remedy = "; or name it in categories (--categories) when you fit, which reads it as text"
-            copied, schemas = copy_csv(csv_schemas(files), copy, wanted, exact, texts, remedy)
-            rows = FileRows(kind, files, copied, copy)
+            looked = [look_at(file, csv) for file in files]
+            copied, schemas = copy_csv(looked, copy, wanted, exact, [*texts, *verbatim], remedy, verbatim)
+            rows = FileRows(kind, files, copied, copy, reading=options_given(csv))
     else:
+        require_csv(csv, f"{files[0]} is {kind}")
         parts = arrow_parts(kind, files)
         rows, schemas = FileRows(kind, files, parts), [(part.file, part.schema) for part in parts]
     rows.require_some()
@@ -135,11 +142,12 @@ def prepared(
     text_labels: bool = False,
     copy_to: str | PathLike[str] | None = None,
     verbose: int = 0,
+    **csv: Unpack[CsvOptions],
 ) -> Table:
     """A table in files as the numbers that a recipe makes of it; weights are used if it has them.
 
     ``keep`` names other columns that will be asked for, of CSV files as text; None: all of them may be. With
-    ``text_labels``, numbers among the labels are names.
+    ``text_labels``, numbers among the labels are names. ``csv`` are the options of ``open_table`` for CSV files.
     """
     kind, files = find_files(source)
     if (kind == "LIBSVM") != (recipe.numbered is not None):
@@ -147,22 +155,23 @@ def prepared(
         raise ValueError(f"the model was fitted to {have}; {files[0]} is {kind}")
     if recipe.numbered is not None:
         return open_table(
-            source, n_features=recipe.numbered, zero_based=recipe.zero_based, copy_to=copy_to, verbose=verbose
+            source, n_features=recipe.numbered, zero_based=recipe.zero_based, copy_to=copy_to, verbose=verbose, **csv
         )
     if keep is None:
-        keep = text_names(files[0]) if kind == "CSV" else ()
+        keep = look_at(files[0], csv).names if kind == "CSV" else ()
     exact = [] if target is None else [target]
     texts = [column.name for column in recipe.columns if isinstance(column, CategoryColumn)]
-    texts += [name for name in keep if name not in {*recipe.needed, *exact, weight}]
     texts += exact if text_labels else []
     opened = open_files(
         source,
         exact=exact,
         texts=texts,
+        verbatim=[name for name in keep if name not in {*recipe.needed, *exact, weight}],
         columns=[*recipe.needed, *keep],
         weight=weight,
         copy_to=copy_to,
         verbose=verbose,
+        **csv,
     )
     opened.require_columns(keep)
     return opened.table(recipe, target, opened.if_there(weight), text_labels=text_labels)

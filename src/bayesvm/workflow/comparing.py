@@ -6,13 +6,14 @@ import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from os import PathLike
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 from sklearn.base import clone
 
 from bayesvm.data.blocks import RowNumbers, random_rows
 from bayesvm.data.tables import Batch, Table
+from bayesvm.data.tables.csv_dialect import CsvOptions
 from bayesvm.data.tables.files import Paths, find_files
 from bayesvm.estimators import BayesianSVC
 from bayesvm.evaluation import Metric, Predictions, metrics
@@ -72,6 +73,7 @@ def compare_on(
     copy_to: str | PathLike[str] | None = None,
     verbose: int = 0,
     begin: Callable[[str], None] = lambda _: None,
+    **csv: Unpack[CsvOptions],
 ) -> Comparison:
     """Train our model and its peers on one part of a table, and judge them on the other, or on a test table.
 
@@ -86,7 +88,7 @@ def compare_on(
         raise ValueError(f"{rows} rows are too few to compare anything")
     estimator = BayesianSVC(random_state=seed) if estimator is None else clone(estimator)
     estimator.set_params(verbose=verbose)
-    opening: dict[str, Any] = {"copy_to": copy_to, "verbose": verbose}
+    opening: dict[str, Any] = {"copy_to": copy_to, "verbose": verbose, **csv}
     unprepared = opened(source, target, weight, columns, drop, categories, opening)
     with unprepared.labelled as labelled:
         some = _some_rows(labelled.n_rows, rows, seed)

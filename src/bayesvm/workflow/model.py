@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from importlib.metadata import version
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 from sklearn.base import clone
@@ -17,6 +17,7 @@ from sklearn.base import clone
 from bayesvm.data.blocks import HELD_ENTRIES, RowNumbers, random_rows
 from bayesvm.data.tables import Table, open_table
 from bayesvm.data.tables.arrow_parts import HeldPart
+from bayesvm.data.tables.csv_dialect import CsvOptions
 from bayesvm.data.tables.files import Paths, SourceFile, find_files
 from bayesvm.data.tables.rows import FileRows
 from bayesvm.estimators import BayesianSVC
@@ -90,6 +91,7 @@ class TableModel:
         checkpoint: str | PathLike[str] | None = None,
         copy_to: str | PathLike[str] | None = None,
         verbose: int = 0,
+        **csv: Unpack[CsvOptions],
     ) -> TableModel:
         """Learn from a table in files: Parquet, Arrow, CSV or LIBSVM; text and missing values included.
 
@@ -106,12 +108,14 @@ class TableModel:
         checkpoint : a file from which an interrupted fit resumes
         copy_to : a folder for the working copy of text files
         verbose : 1 shows progress
+        csv : sep, decimal, encoding, missing, header
+            How CSV files are written, as in ``open_table``. Default: detected.
         """
         began = time.perf_counter()
         require_share(holdout)
         estimator = BayesianSVC(random_state=seed) if estimator is None else clone(estimator)
         estimator.set_params(verbose=verbose)
-        opening: dict[str, Any] = {"copy_to": copy_to, "verbose": verbose}
+        opening: dict[str, Any] = {"copy_to": copy_to, "verbose": verbose, **csv}
         unprepared = opened(source, target, weight, columns, drop, categories, opening)
         with unprepared.labelled:
             train, test = split(unprepared.labelled, holdout, seed)

@@ -23,7 +23,11 @@ class Constant(Kernel):
     variance : float
         σ², the prior variance of the bias.
     variance_bounds : (low, high) or "fixed"
-        Within which tuning may change it.
+        Within which tuning may change it; "fixed" keeps the value.
+
+    See Also
+    --------
+    Linear : A trend beside the bias.
 
     Examples
     --------

@@ -10,7 +10,7 @@ from __future__ import annotations
 import copy
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from inspect import Parameter as Argument
 from inspect import signature
@@ -21,8 +21,10 @@ import numpy.typing as npt
 
 from bayesvm.core.kernels.parameters import VARIANCE, Bounds, Learned, Parameter, checked_bounds, positive
 from bayesvm.core.kernels.records import ByParameter, Constant, CrossKernel, Recorded, Recorder
+from bayesvm.core.kernels.sums import SumAgainst, named_by_part, no_parameters, no_points
 from bayesvm.core.linalg import Array
 from bayesvm.core.workspace import Workspace
+from bayesvm.suggest import did_you_mean
 
 
 @cache
@@ -36,6 +38,18 @@ class Kernel(ABC):
 
     ``parameters`` declares those that can be learned: by name, a ``Parameter`` with prior and bounds. To write a kernel
     that depends on distances, derive from ``Stationary``, which needs one method; other kernels need the four below.
+
+    See Also
+    --------
+    Stationary : The base class of kernels of distances.
+    Sum : What ``+`` and ``*`` build.
+
+    Examples
+    --------
+    >>> from bayesvm.kernels import RBF, Kernel, Linear
+    >>> kernel = 2 * RBF(length_scale=3.0) + Linear()
+    >>> isinstance(kernel, Kernel), kernel([[0.0], [1.0]]).shape
+    (True, (2, 2))
     """
 
     parameters: ClassVar[Mapping[str, Parameter]] = {}
@@ -164,7 +178,20 @@ class Kernel(ABC):
         return self.at(np.clip(self.log_parameters() + np.concatenate([np.zeros(0), *shifts]), low, high))
 
     def __call__(self, X: npt.ArrayLike, Z: npt.ArrayLike | None = None) -> Array:
-        """The matrix ``k(X, Z)``, or ``k(X, X)``, in double precision."""
+        """The matrix ``k(X, Z)``, or ``k(X, X)``, in double precision.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, n_features)
+            Rows, on the scaled inputs.
+        Z : array-like of shape (m, n_features) or None
+            Other rows; None for X itself.
+
+        Returns
+        -------
+        array of shape (n, m)
+            The covariances.
+        """
         left = np.asarray(X, np.float64)
         return self.against(left if Z is None else np.asarray(Z, np.float64))(left, Workspace())
 
@@ -176,7 +203,8 @@ class Kernel(ABC):
         """Set parameters by name."""
         for name, value in params.items():
             if name not in self.get_params(deep=False):
-                raise ValueError(f"{type(self).__name__} has no parameter {name!r}; it has {sorted(self.get_params())}")
+                hint = did_you_mean(name, self.get_params())
+                raise ValueError(f"{type(self).__name__} has no parameter {name!r}; {hint}")
             setattr(self, name, value)
         return self
 
@@ -219,11 +247,24 @@ class Sum(Kernel):
 
     Parameters
     ----------
-    kernels : list of kernels
+    kernels : list of Kernel
+        The parts.
     weights : list of positive numbers or None
         γ_j, one for each kernel; None for ones.
     weights_bounds : (low, high) or "fixed"
-        Within which tuning may change them.
+        Within which tuning may change them; "fixed" keeps them.
+
+    See Also
+    --------
+    Constant : A bias to add.
+    Linear : A trend to add.
+
+    Examples
+    --------
+    >>> from bayesvm.kernels import RBF, Linear
+    >>> kernel = 2 * RBF() + Linear()
+    >>> sorted(kernel.get_params())[:3]
+    ['k0__length_scale', 'k0__length_scale_bounds', 'k0__variance']
     """
 
     parameters = {"weights": replace(VARIANCE, amplitude=False)}  # noqa: RUF012  (never changed)
@@ -301,7 +342,7 @@ class Sum(Kernel):
         def recorded(X: Array, constant: Constant) -> Recorded:
             matrices = constant or [None] * len(recorders)
             parts = [
-                recorder(X, None) if matrix is None else Recorded(matrix, _nothing, _no_points)
+                recorder(X, None) if matrix is None else Recorded(matrix, no_parameters, no_points)
                 for recorder, matrix in zip(recorders, matrices, strict=True)
             ]
 
@@ -310,7 +351,7 @@ class Sum(Kernel):
                     {name: weight * along for name, along in part.pull(adjoint).items()} if learned else {}
                     for weight, part, learned in zip(weights, parts, learns, strict=True)
                 ]
-                return _named(
+                return named_by_part(
                     pulled, [weight * np.vdot(adjoint, part.value) for weight, part in zip(weights, parts, strict=True)]
                 )
 
@@ -328,7 +369,7 @@ class Sum(Kernel):
 
     def pull_diagonal(self, X: Array, adjoint: Array) -> ByParameter:
         parts = [kernel.pull_diagonal(X, weight * adjoint) for kernel, weight in _terms(self)]
-        return _named(parts, [weight * float(adjoint @ kernel.diagonal(X)) for kernel, weight in _terms(self)])
+        return named_by_part(parts, [weight * float(adjoint @ kernel.diagonal(X)) for kernel, weight in _terms(self)])
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         params = super().get_params(deep=False)
@@ -345,38 +386,6 @@ class Sum(Kernel):
             else:
                 super().set_params(**{name: value})
         return self
-
-
-@dataclass(frozen=True)
-class SumAgainst:
-    """``Σ_j γ_j k_j``."""
-
-    parts: tuple[CrossKernel, ...]
-    weights: tuple[float, ...]
-
-    def __call__(self, X: Array, workspace: Workspace, /) -> Array:
-        total = self.parts[0](X, workspace)
-        total *= self.weights[0]
-        for part, weight in zip(self.parts[1:], self.weights[1:], strict=True):
-            term = part(X, workspace)
-            term *= weight
-            total += term
-            workspace.release(term)
-        return total
-
-
-def _nothing(_: Array) -> ByParameter:
-    return {}
-
-
-def _no_points(_: Array) -> Array:
-    raise TypeError("points that are learned change every matrix; none is constant")
-
-
-def _named(parts: list[ByParameter], weights: Sequence[Any]) -> ByParameter:
-    """Derivatives of a sum from those of its parts and those by its weights: ``∂/∂log γ_j = γ_j Σ adjoint k_j``."""
-    named = {f"k{i}__{name}": value for i, part in enumerate(parts) for name, value in part.items()}
-    return {"weights": np.array(weights)} | named
 
 
 def _terms(kernel: Kernel) -> list[tuple[Kernel, float]]:

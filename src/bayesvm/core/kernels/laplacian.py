@@ -26,9 +26,18 @@ class Laplacian(LengthScaled):
 
     Parameters
     ----------
-    length_scale, variance, length_scale_bounds, variance_bounds
-        As those of ``RBF``. Absolute differences add up to more than a Euclidean distance, so length-scales are longer:
-        the usual one is the number of features, where that of ``RBF`` is its root.
+    length_scale : float or array of shape (n_features,)
+        One for all features, or one for each. Absolute differences add up to more than a Euclidean distance, so
+        length-scales are longer: the usual one is the number of features, where that of ``RBF`` is its root.
+    variance : float
+        The σ².
+    length_scale_bounds, variance_bounds : (low, high) or "fixed"
+        Where tuning may go; "fixed" keeps the value.
+
+    See Also
+    --------
+    RBF : The same for Euclidean distances, infinitely smooth.
+    sklearn.metrics.pairwise.laplacian_kernel : The same function, with ``gamma`` for the inverse of the length-scale.
 
     Examples
     --------

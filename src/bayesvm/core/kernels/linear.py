@@ -25,7 +25,12 @@ class Linear(Kernel):
     variance : float
         σ², the prior variance of each coefficient on the scaled inputs.
     variance_bounds : (low, high) or "fixed"
-        Within which tuning may change it.
+        Within which tuning may change it; "fixed" keeps the value.
+
+    See Also
+    --------
+    Constant : A bias, which this kernel does not have.
+    bayesvm.BayesianLinearSVC : The linear model without inducing points.
 
     Examples
     --------

@@ -12,14 +12,33 @@ from bayesvm.core.kernels.stationary import Stationary
 
 
 class Matern(Stationary):
-    """Matern: ``σ² exp(-a)``, ``σ² (1+a) exp(-a)`` or ``σ² (1+a+a²/3) exp(-a)`` with ``a = √(2ν) d``.
+    """Matérn: ``σ² exp(-a)``, ``σ² (1+a) exp(-a)`` or ``σ² (1+a+a²/3) exp(-a)`` with ``a = √(2ν) d``.
 
     Parameters
     ----------
-    nu : 0.5, 1.5 or 2.5
+    length_scale : float or array of shape (n_features,)
+        One for all features, or one for each.
+    variance : float
+        The σ².
+    nu : {0.5, 1.5, 2.5}
         How smooth f is: it has no derivative, one, or two.
-    length_scale, variance, length_scale_bounds, variance_bounds
-        As those of ``RBF``.
+    length_scale_bounds, variance_bounds : (low, high) or "fixed"
+        Where tuning may go; "fixed" keeps the value.
+
+    Raises
+    ------
+    ValueError
+        If ``nu`` is another number; this is found when the kernel is evaluated.
+
+    See Also
+    --------
+    RBF : The limit of large ``nu``: infinitely smooth.
+
+    Examples
+    --------
+    >>> from bayesvm.kernels import Matern
+    >>> float(Matern(length_scale=2.0, nu=0.5)([[0.0]], [[2.0]])[0, 0].round(4))
+    0.3679
     """
 
     choices = {"nu": (0.5, 1.5, 2.5)}  # noqa: RUF012  (never changed)

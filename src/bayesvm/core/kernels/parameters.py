@@ -16,7 +16,28 @@ Prior = Callable[[Array, int], tuple[float, Array]]  # of logarithms and D: -log
 
 @dataclass(frozen=True)
 class LogNormal:
-    """``log value ~ N(log median, deviation²)``, independently for each entry."""
+    """A prior of a parameter: ``log value ~ N(log median, deviation²)``, independently for each entry (D19).
+
+    Parameters
+    ----------
+    median : float
+        Half of the prior lies below it.
+    deviation : float
+        Standard deviation of the logarithm.
+
+    See Also
+    --------
+    Parameter : Where a prior is declared.
+    SharedLogNormal : For entries that are alike.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from bayesvm.kernels import LogNormal
+    >>> penalty, slope = LogNormal(median=1.0, deviation=2.0)(np.array([1.0]), n_features=3)
+    >>> penalty, slope
+    (0.125, array([0.25]))
+    """
 
     median: float
     deviation: float
@@ -28,16 +49,39 @@ class LogNormal:
 
 @dataclass(frozen=True)
 class SharedLogNormal:
-    """The mean of the logarithms is normal around ``log median``, the entries are normal around their mean.
+    """A prior of a parameter with one value per feature: entries are normal around their mean, in logarithms (D19).
 
-    Without a median it is a power of D: √D, where two independent standardised rows are at d² = 2 on average, or D for
-    a distance that adds up absolute differences.
+    The mean of the logarithms is normal around ``log median``.
+
+    Parameters
+    ----------
+    deviation : float
+        Standard deviation of the mean of the logarithms.
+    spread : float
+        Standard deviation of the logarithm of an entry around that mean.
+    median : float or None
+        Of the mean; None for a power of the number of features D.
+    power : float
+        That power: 1/2 for Euclidean distances, because two independent standardised rows are at d² = 2 on average
+        where length-scales are √D; 1 for sums of absolute differences.
+
+    See Also
+    --------
+    LogNormal : For entries that are independent.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from bayesvm.kernels import SharedLogNormal
+    >>> penalty, slope = SharedLogNormal()(np.log([2.0, 2.0, 2.0, 2.0]), n_features=4)  # all √D
+    >>> float(penalty)
+    0.0
     """
 
-    deviation: float = 1.0  # of the mean
-    spread: float = 1.0  # of an entry around the mean
+    deviation: float = 1.0
+    spread: float = 1.0
     median: float | None = None
-    power: float = 0.5  # of D
+    power: float = 0.5
 
     def __call__(self, logs: Array, n_features: int) -> tuple[float, Array]:
         mean = logs.mean()
@@ -49,12 +93,37 @@ class SharedLogNormal:
 
 @dataclass(frozen=True)
 class Parameter:
-    """What a kernel class declares about a parameter that can be learned."""
+    """What a kernel class declares about a parameter that can be learned.
+
+    Parameters
+    ----------
+    prior : callable
+        ``LogNormal``, ``SharedLogNormal``, or a function of the logarithms and the number of features that returns
+        ``-log`` of a density and its derivative.
+    bounds : (low, high)
+        Within which tuning may change it, unless an object has others in ``<name>_bounds``.
+    per_feature : bool
+        Whether it may have one value per feature.
+    amplitude : bool
+        Whether the kernel is proportional to it, so that a weight in a sum can stand for it.
+
+    See Also
+    --------
+    Stationary : The base class of kernels of distances, whose subclasses may declare more parameters.
+
+    Examples
+    --------
+    >>> from bayesvm.kernels import LogNormal, Parameter, Stationary
+    >>> class Powered(Stationary):
+    ...     parameters = Stationary.parameters | {"power": Parameter(LogNormal(1.0, 1.0), bounds=(0.1, 10.0))}
+    >>> sorted(Powered.parameters)
+    ['length_scale', 'power', 'variance']
+    """
 
     prior: Prior
-    bounds: tuple[float, float]  # unless an object has others in ``<name>_bounds``
-    per_feature: bool = False  # whether it may have one value per feature
-    amplitude: bool = False  # whether the kernel is proportional to it, so that a weight in a sum can stand for it
+    bounds: tuple[float, float]
+    per_feature: bool = False
+    amplitude: bool = False
 
 
 LENGTH_SCALE = Parameter(SharedLogNormal(spread=2.0), (1e-2, 1e4), per_feature=True)

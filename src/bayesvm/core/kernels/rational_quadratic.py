@@ -18,12 +18,24 @@ class RationalQuadratic(Stationary):
 
     Parameters
     ----------
+    length_scale : float or array of shape (n_features,)
+        One for all features, or one for each.
+    variance : float
+        The σ².
     alpha : float
-        α; RBF is the limit of large ones.
-    alpha_bounds : (low, high) or "fixed"
-        Where tuning may go.
-    length_scale, variance, length_scale_bounds, variance_bounds
-        As those of ``RBF``.
+        The α; the larger, the nearer to ``RBF``.
+    length_scale_bounds, variance_bounds, alpha_bounds : (low, high) or "fixed"
+        Where tuning may go; "fixed" keeps the value.
+
+    See Also
+    --------
+    RBF : The limit of large ``alpha``.
+
+    Examples
+    --------
+    >>> from bayesvm.kernels import RationalQuadratic
+    >>> float(RationalQuadratic(length_scale=2.0, alpha=0.5)([[0.0]], [[2.0]])[0, 0].round(4))
+    0.7071
     """
 
     parameters = Stationary.parameters | {"alpha": ALPHA}

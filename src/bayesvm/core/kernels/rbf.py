@@ -34,6 +34,12 @@ class RBF(Stationary):
     length_scale_bounds, variance_bounds : (low, high) or "fixed"
         Where tuning may go; "fixed" keeps the value.
 
+    See Also
+    --------
+    Laplacian : Adds up absolute differences of single columns.
+    Matern : For rougher functions.
+    RationalQuadratic : For several length-scales at once.
+
     Examples
     --------
     >>> from bayesvm.kernels import RBF

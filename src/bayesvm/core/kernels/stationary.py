@@ -67,7 +67,9 @@ class LengthScaled(Kernel):
 
 
 class Stationary(LengthScaled):
-    """``σ² f(d²)`` with ``d² = Σ_j (x_j - z_j)² / ℓ_j²``; a kernel of this kind needs one method, ``profile``.
+    """``σ² f(d²)`` with ``d² = Σ_j (x_j - z_j)² / ℓ_j²``; the base class of kernels of distances.
+
+    A kernel of your own needs one method, ``profile``.
 
     Parameters
     ----------
@@ -77,6 +79,21 @@ class Stationary(LengthScaled):
         The σ².
     length_scale_bounds, variance_bounds : (low, high) or "fixed"
         Where tuning may go; "fixed" keeps the value.
+
+    See Also
+    --------
+    Kernel : The base class of other kernels.
+    Parameter : Declares a parameter that tuning learns.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from bayesvm.kernels import Stationary
+    >>> class Cauchy(Stationary):
+    ...     def profile(self, squared):
+    ...         return 1 / (1 + squared), 2 / (1 + squared) ** 2
+    >>> float(Cauchy(length_scale=2.0)([[0.0]], [[2.0]])[0, 0])
+    0.5
     """
 
     def column_distances(self, points: Array) -> Array | None:
@@ -84,10 +101,22 @@ class Stationary(LengthScaled):
 
     @abstractmethod
     def profile(self, squared: Any) -> tuple[Any, Any]:
-        """``f(d²)`` and ``-2 f'(d²)`` for an array of d², which is not to be changed, written with NumPy functions.
+        """``f(d²)`` and ``-2 f'(d²)``, written with NumPy functions.
 
         ``f(0)`` must be 1, so that the variance is one. There the second may be infinite, as it is multiplied by a
         difference of zero.
+
+        Parameters
+        ----------
+        squared : array
+            The d². Do not change it.
+
+        Returns
+        -------
+        value : array
+            ``f(d²)``, of the same shape.
+        slope : array
+            ``-2 f'(d²)``, of the same shape.
         """
 
     def against(self, Z: Array, dtype: npt.DTypeLike = np.float64) -> CrossKernel:

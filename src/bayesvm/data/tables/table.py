@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from os import PathLike
 from typing import Any, Self
 
@@ -13,7 +13,9 @@ from bayesvm.data.blocks import RowNumbers, taken
 from bayesvm.data.memory import stacked
 from bayesvm.data.tables.arrow_parts import arrow_parts
 from bayesvm.data.tables.column_reading import Batch, TableColumns, cast_to
-from bayesvm.data.tables.csv_copy import copy_csv, csv_schemas
+from bayesvm.data.tables.csv_copy import copy_csv
+from bayesvm.data.tables.csv_dialect import CsvOptions, options_given, require_csv
+from bayesvm.data.tables.csv_files import look_at
 from bayesvm.data.tables.files import Paths, find_files
 from bayesvm.data.tables.libsvm_copy import LibsvmPart, copy_libsvm
 from bayesvm.data.tables.rows import FileRows, copying
@@ -28,6 +30,11 @@ def open_table(
     weight: str | None = None,
     n_features: int | None = None,
     zero_based: bool | None = None,
+    sep: str | None = None,
+    decimal: str | None = None,
+    encoding: str | None = None,
+    missing: Collection[str] = (),
+    header: bool = True,
     copy_to: str | PathLike[str] | None = None,
     verbose: int = 0,
 ) -> Table:
@@ -46,6 +53,12 @@ def open_table(
         Default: as many as the largest index says. Rows to predict may lack the last features, so give it there.
     zero_based : whether indices of LIBSVM files count from 0
         Default: from 1, unless there is an index 0. Rows to predict may lack the first feature: then say it.
+    sep : separator of CSV files: a character such as ``";"``, or ``" "`` for runs of spaces
+    decimal : decimal mark of CSV files, ``"."`` or ``","``
+    encoding : encoding of CSV files, such as ``"cp1252"``
+        Default of these three: detected in each file, and reported if it is not the usual.
+    missing : texts of CSV files that are missing values, beside empty cells, ``?``, ``NA``, ``-`` and the like
+    header : whether the first row of CSV files has the names of the columns; if not, they are c1, c2, …
     copy_to : a folder for the working copy
         CSV and LIBSVM are parsed once, into a temporary copy that is fast to read. It takes about 8 bytes a value, and
         is removed when the table is closed or the program ends. Default: the system's folder of temporary files.
@@ -57,6 +70,10 @@ def open_table(
     >>> table = open_table("flights/*.parquet", target="late")  # doctest: +SKIP
     >>> model = BayesianSVC().fit(table)  # doctest: +SKIP
     >>> model.predict_to(open_table("new.parquet"), "predictions.parquet")  # doctest: +SKIP
+
+    A file whose missing values are written as -999 and whose columns have no names:
+
+    >>> table = open_table("sensors.csv", target="c5", missing=["-999"], header=False)  # doctest: +SKIP
     """
     kind, files = find_files(source)
     if kind == "LIBSVM":
@@ -68,6 +85,9 @@ def open_table(
         raise ValueError(
             f"n_features and zero_based are for LIBSVM files; {files[0]} is {kind}: choose features with columns=[…]"
         )
+    csv: CsvOptions = {"sep": sep, "decimal": decimal, "encoding": encoding, "missing": missing, "header": header}
+    if kind != "CSV":
+        require_csv(csv, f"{files[0]} is {kind}")
     if kind in {"Parquet", "Arrow"}:
         found = arrow_parts(kind, files)
         chosen = choose_columns([(part.file, part.schema) for part in found], target, columns, weight)
@@ -76,10 +96,12 @@ def open_table(
         if kind == "LIBSVM":
             parts, made = copy_libsvm(files, n_features, zero_based, copy)
             return Table(FileRows(kind, files, parts, copy), made)
-        heads = csv_schemas(files)
+        looked = [look_at(file, csv) for file in files]
+        heads = [(each.file, each.schema) for each in looked]
         names = choose_columns(heads, target, columns, weight).needed(features=True, targets=True)
-        copied, schemas = copy_csv(heads, copy, names.__contains__, [target])
-        return Table(FileRows(kind, files, copied, copy), choose_columns(schemas, target, columns, weight))
+        copied, schemas = copy_csv(looked, copy, names.__contains__, [target])
+        rows = FileRows(kind, files, copied, copy, reading=options_given(csv))
+        return Table(rows, choose_columns(schemas, target, columns, weight))
 
 
 class Table:

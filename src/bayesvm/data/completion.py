@@ -1,0 +1,173 @@
+"""Data: missing values, completed from the other columns of their row by a Gaussian copula (D31).
+
+Every column is mapped to normal scores; the scores of a row are normal with a covariance of few factors, learned by EM
+from rows that may have missing values themselves. Training sees the conditional mean of what is missing. What is not
+known about it, seen by draws, widens the variance of f.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import ndtr, ndtri
+from scipy.stats import qmc
+
+from bayesvm.core.linalg import Array
+from bayesvm.data.repetition import uniforms
+
+LEARNED_FROM = 4_000  # rows
+MOST_FACTORS, UPDATES = 12, 12  # of the covariance, and of EM
+PRIOR_ROWS = 1.0  # that say a loading is zero
+SMALLEST_NOISE = 0.02  # variance of a score that the other columns do not explain, at least
+KNOTS, FEW_KNOTS = 513, 33  # of a column's distribution; where it needs to be known roughly only
+DRAWS = 8
+ROWS_AT_ONCE = 1_024
+
+
+@dataclass(frozen=True)
+class Completion:
+    """The distribution of each column, and how their normal scores depend on each other.
+
+    Without loadings, columns are independent: training had no missing value, and none was asked to explain another.
+    """
+
+    knots: Array  # quantiles at the middles of equal shares, a column for each column of the table
+    loadings: Array  # D × q
+    noise: Array  # variances of scores that the loadings leave
+
+    @classmethod
+    def learned(cls, X: npt.NDArray[Any]) -> Completion:
+        """From some rows; columns without any value are zero."""
+        X = np.asarray(X, np.float64)
+        there = ~np.isnan(X)
+        independent = bool(there.all())
+        shares = _shares(FEW_KNOTS if independent else KNOTS)
+        knots = np.zeros((len(shares), X.shape[1]))
+        for column, (values, known) in enumerate(zip(X.T, there.T, strict=True)):
+            if known.any():
+                knots[:, column] = np.quantile(values[known], shares, method="hazen")
+        plain = cls(knots, np.zeros((X.shape[1], 0)), np.ones(X.shape[1]))
+        return plain if independent else plain._with_factors(np.where(there, plain._scores(X), 0.0), there)
+
+    @property
+    def n_features(self) -> int:
+        """How many columns there are."""
+        return int(self.knots.shape[1])
+
+    def __call__(self, X: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """The rows with the conditional means of what is missing; the rows themselves if nothing is."""
+        rows = incomplete(X)
+        if not len(rows):
+            return X
+        completed = np.array(X)
+        for some in _parts(rows):
+            part, there, mean, _ = self._conditional(X[some])
+            completed[some] = self._filled(part, there, mean @ self.loadings.T)
+        return completed
+
+    def draws(self, X: npt.NDArray[Any]) -> Iterator[Array]:
+        """The rows, completed at quasi-random points of the conditional distribution, ``DRAWS`` times.
+
+        The points of a row depend on its values only: neither on its place nor on the rows around it.
+        """
+        part, there, mean, covariance = self._conditional(X)
+        root = np.linalg.cholesky(covariance)
+        q = self.loadings.shape[1]
+        shift = uniforms(np.where(there, part, 0.0) + 2.0 * ~there, q + self.n_features)
+        for point in self._points:
+            normal = ndtri(np.clip((point + shift) % 1, 1e-6, 1 - 1e-6))
+            factors = mean + np.einsum("nqr,nr->nq", root, normal[:, :q])
+            yield self._filled(part, there, factors @ self.loadings.T + np.sqrt(self.noise) * normal[:, q:])
+
+    @cached_property
+    def _points(self) -> Array:
+        points: Array = qmc.Sobol(self.loadings.shape[1] + self.n_features, seed=0).random(DRAWS)
+        return points
+
+    def _scores(self, X: Array) -> Array:
+        """Normal scores; equal values have the one in the middle of theirs."""
+        found = np.empty(X.shape)
+        for column, knots in enumerate(self.knots.T):
+            before, after = (np.searchsorted(knots, X[:, column], side) for side in ("left", "right"))
+            share = (before + after) / (2 * len(knots))
+            found[:, column] = ndtri(np.clip(share, 0.5 / len(knots), 1 - 0.5 / len(knots)))
+        return found
+
+    def _filled(self, X: Array, there: npt.NDArray[np.bool_], scores: Array) -> Array:
+        """The rows with the values of these scores where they have none."""
+        filled, shares = X.copy(), _shares(len(self.knots))
+        for column, knots in enumerate(self.knots.T):
+            missing = ~there[:, column]
+            if missing.any():
+                filled[missing, column] = np.interp(ndtr(scores[missing, column]), shares, knots)
+        return filled
+
+    def _conditional(self, X: npt.NDArray[Any]) -> tuple[Array, npt.NDArray[np.bool_], Array, Array]:
+        """The rows, what of them is there, and mean and covariance of their factors given that (D31)."""
+        part = np.asarray(X, np.float64)
+        there = ~np.isnan(part)
+        return part, there, *_factors(np.where(there, self._scores(part), 0.0), there, self.loadings, self.noise)
+
+    def _with_factors(self, scores: Array, there: npt.NDArray[np.bool_]) -> Completion:
+        """EM for a factor model whose rows have missing values (D31); ``scores`` are zero where one is missing."""
+        n_features = scores.shape[1]
+        q = min(n_features, MOST_FACTORS)
+        known = there.astype(np.float64)
+        both = known.T @ known
+        variance = np.maximum(np.einsum("ij,ij->j", scores, scores) / np.maximum(np.diag(both), 1), 1e-12)
+        correlation = (scores.T @ scores) / np.sqrt(np.outer(variance, variance)) / (both + 10 * PRIOR_ROWS)
+        np.fill_diagonal(correlation, 1.0)
+        values, vectors = np.linalg.eigh(correlation)
+        start = vectors[:, ::-1][:, :q] * np.sqrt(np.maximum(values[::-1][:q] - values.clip(0).min(), 1e-4))
+        loadings = start * np.sqrt(variance)[:, None]
+        noise = np.maximum(variance - np.sum(loadings**2, axis=1), SMALLEST_NOISE)
+        count, squares = np.maximum(known.sum(axis=0), 1), np.einsum("ij,ij->j", scores, scores)
+        for _ in range(UPDATES):
+            mean, covariance = _factors(scores, there, loadings, noise)
+            second = (covariance + mean[:, :, None] * mean[:, None, :]).reshape(len(mean), -1)
+            among = (known.T @ second).reshape(n_features, q, q)
+            with_scores = scores.T @ mean
+            loadings = np.linalg.solve(among + PRIOR_ROWS * np.eye(q), with_scores[:, :, None])[:, :, 0]
+            explained = np.einsum("jq,jqr,jr->j", loadings, among, loadings)
+            left = squares - 2 * np.sum(loadings * with_scores, axis=1) + explained
+            noise = np.maximum(left / count, SMALLEST_NOISE)
+        return Completion(self.knots, loadings, noise)
+
+
+def incomplete(X: npt.NDArray[Any]) -> npt.NDArray[np.intp]:
+    """The rows that have a missing value; none of a sparse matrix."""
+    if hasattr(X, "tocsr") or X.dtype.kind != "f":
+        return np.zeros(0, np.intp)
+    return np.flatnonzero(np.isnan(X).any(axis=1))
+
+
+def spread(completion: Completion, X: npt.NDArray[Any], means: Callable[[Array], Sequence[Array]]) -> list[Array]:
+    """How far the ``means`` of f at these rows vary with what is missing: variances over the draws (D31)."""
+    parts = []
+    for some in _parts(np.arange(len(X))):
+        drawn = zip(*(means(draw) for draw in completion.draws(X[some])), strict=True)
+        parts.append([np.var(each, axis=0) for each in drawn])
+    return [np.concatenate(each) for each in zip(*parts, strict=True)]
+
+
+def _factors(scores: Array, there: npt.NDArray[np.bool_], loadings: Array, noise: Array) -> tuple[Array, Array]:
+    """``(I + Λᵀ Ψ⁻¹ Λ)⁻¹`` over the columns that are there, and the mean of the factors (D31)."""
+    n_features, q = loadings.shape
+    products = (loadings[:, :, None] * loadings[:, None, :]).reshape(n_features, q * q)
+    precision = ((there / noise) @ products).reshape(-1, q, q) + np.eye(q)
+    covariance = np.linalg.inv(precision)
+    return np.einsum("nqr,nr->nq", covariance, (scores / noise) @ loadings), covariance
+
+
+def _shares(n_knots: int) -> Array:
+    return np.asarray((np.arange(n_knots) + 0.5) / n_knots)
+
+
+def _parts(rows: npt.NDArray[np.intp]) -> Iterator[npt.NDArray[np.intp]]:
+    for first in range(0, len(rows), ROWS_AT_ONCE):
+        yield rows[first : first + ROWS_AT_ONCE]

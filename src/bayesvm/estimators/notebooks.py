@@ -1,0 +1,48 @@
+"""Estimators: the headline of a fitted model, which notebooks show above scikit-learn's tables of parameters."""
+
+from __future__ import annotations
+
+from html import escape
+from typing import Any
+
+from bayesvm.inference.fitted import Fitted
+
+
+def headline(estimator: Any) -> list[tuple[str, str]]:
+    """Names and values of what one wants to know first; empty before ``fit``."""
+    fitted: Fitted | None = getattr(estimator, "fitted_", None)
+    if fitted is None:
+        return []
+    size = [] if fitted.n_samples is None else [f"{fitted.n_samples:,} rows"]
+    size.append(f"{estimator.n_features_in_:,} columns")
+    judged = [f"log loss {estimator.loo_log_loss_:.4f}"]
+    if hasattr(estimator, "classes_"):  # a regression has none
+        size.append(f"{len(estimator.classes_)} classes")
+        judged.append(f"error {estimator.loo_error_:.2%}")
+    lines = [
+        ("fitted to", ", ".join(size)),
+        ("leave-one-out", ", ".join(judged)),
+        ("kernel", _kernels(fitted)),
+        ("members", str(len(fitted.members))),
+    ]
+    leaves = sum(member.leaves.tree.n_leaves for member in fitted.members if member.leaves is not None)
+    if leaves:
+        lines.append(("local models", f"{leaves:,}"))
+    if not fitted.training.converged:
+        reason = "Ctrl-C" if fitted.training.interrupted else "the budget"
+        lines.append(("not converged", f"stopped by {reason}"))
+    return lines
+
+
+def headline_html(estimator: Any) -> str:
+    """The same as one line of HTML."""
+    parts = [f"<b>{escape(name)}</b> {escape(value)}" for name, value in headline(estimator)]
+    return f'<p class="bayesvm-headline">{" · ".join(parts)}</p>' if parts else ""
+
+
+def _kernels(fitted: Fitted) -> str:
+    """Names of the kernels of all members, each once; a tuned kernel is a sum whose other part is broad."""
+    kernels = [getattr(member.features, "kernel", None) for member in fitted.members]
+    parts = [part for kernel in kernels for part in getattr(kernel, "kernels", [kernel])]
+    names = ["linear" if part is None else type(part).__name__ for part in parts]
+    return ", ".join(dict.fromkeys(names))

@@ -1,0 +1,21 @@
+"""Hints in messages to the name that somebody meant."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+
+def did_you_mean(name: str, names: Iterable[str]) -> str:
+    """The nearest name, or all of them where none is near; the letters' case does not matter.
+
+    >>> did_you_mean("n_inducng", ["n_inducing", "noise"])
+    "did you mean 'n_inducing'?"
+    >>> did_you_mean("depth", ["noise", "kernel"])
+    "there are 'kernel', 'noise'"
+    """
+    folded = {other.casefold(): other for other in names}
+    near = get_close_matches(name.casefold(), folded, n=1)
+    if near:
+        return f"did you mean {folded[near[0]]!r}?"
+    return f"there are {', '.join(map(repr, sorted(folded.values())))}"
