@@ -141,6 +141,11 @@ class BayesianSVR(RegressorMixin, KernelEstimator):
     n_features_in_, feature_names_in_ : int, array of str
         Of the columns of X; the names if it was a frame or a table.
 
+    See Also
+    --------
+    BayesianSVC : The same for classes.
+    bayesvm.load : Read a model that ``save`` wrote.
+
     Notes
     -----
     y is centred at its median and divided by a robust measure of its spread; all results are in its own units.
@@ -225,6 +230,20 @@ class BayesianSVR(RegressorMixin, KernelEstimator):
         The first call (if there was no ``fit``) sets the units of y, scaling, kernel, inducing points and the noise,
         which stay as they are. Each part's sites are added to the posterior so far, for good; the density of y is
         fitted again to leave-one-out marginals remembered from all parts (at most 20,000).
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features)
+            The rows of this part.
+        y : array-like of shape (n_rows,)
+            Their numbers.
+        sample_weight : array-like of shape (n_rows,), optional
+            Their weights.
+
+        Returns
+        -------
+        BayesianSVR
+            The estimator itself.
         """
         check_parameters(self, self._parameter_checks)
         outline = copy(self)
@@ -260,12 +279,14 @@ class BayesianSVR(RegressorMixin, KernelEstimator):
         Parameters
         ----------
         X : array-like of shape (n_rows, n_features), Dask collection or table
+            Rows with the columns of ``fit``.
         return_std : bool
             Whether the deviations are returned, too: that of f and that of the noise together.
 
         Returns
         -------
         array of shape (n_rows,), or two of them
+            The means, and the deviations if they were asked for.
         """
         head = self._head()
         if not return_std:
@@ -281,7 +302,14 @@ class BayesianSVR(RegressorMixin, KernelEstimator):
         Parameters
         ----------
         X : array-like of shape (n_rows, n_features), Dask collection or table
+            Rows with the columns of ``fit``.
         quantiles : sequence of numbers between 0 and 1
+            The probabilities with which y is below each of them.
+
+        Returns
+        -------
+        array of shape (n_rows, n_quantiles)
+            In the order of ``quantiles``.
         """
         shares = np.atleast_1d(np.asarray(quantiles, np.float64))
         if shares.ndim != 1 or not ((shares > 0) & (shares < 1)).all():
@@ -295,7 +323,14 @@ class BayesianSVR(RegressorMixin, KernelEstimator):
         Parameters
         ----------
         X : array-like of shape (n_rows, n_features), Dask collection or table
+            Rows with the columns of ``fit``.
         coverage : number between 0 and 1
+            The probability of the interval.
+
+        Returns
+        -------
+        two arrays of shape (n_rows,)
+            The lower and the upper ends.
         """
         if not 0 < coverage < 1:
             raise ValueError(f"coverage must be above 0 and below 1; got {coverage!r}")
@@ -305,6 +340,11 @@ class BayesianSVR(RegressorMixin, KernelEstimator):
     @lazy_on_dask
     def predict_uncertainty(self, X: Any) -> dict[str, np.ndarray]:
         """How uncertain each prediction is, and why.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features), Dask collection or table
+            Rows with the columns of ``fit``.
 
         Returns
         -------
@@ -328,7 +368,21 @@ class BayesianSVR(RegressorMixin, KernelEstimator):
     def sample_y(self, X: Any, n: int = 1, random_state: Any = None) -> np.ndarray:
         """Joint posterior samples of new y at some rows, of shape (n, n_rows): f is drawn jointly, noise row by row.
 
-        At most 5,000 rows. Of a committee, each draw takes one member.
+        Of a committee, each draw takes one member.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features)
+            At most 5,000 rows.
+        n : int
+            Number of draws.
+        random_state : int, RandomState or None
+            Controls the randomness; pass an int for reproducible results.
+
+        Returns
+        -------
+        array of shape (n, n_rows)
+            A draw in each row.
         """
         head, rng = self._head(), np.random.default_rng(check_random_state(random_state).randint(2**31))
         f, members = self._samples(X, n, int(rng.integers(2**31)))
@@ -344,6 +398,16 @@ class BayesianSVR(RegressorMixin, KernelEstimator):
         """Posterior mean and variance of the latent function at each row, in the units of y, without noise.
 
         Of a committee, those of the mixture: the variance includes how far the members' means are apart.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features), Dask collection or table
+            Rows with the columns of ``fit``.
+
+        Returns
+        -------
+        two arrays of shape (n_rows,)
+            Means and variances.
         """
         head = self._head()
         m, v = super().latent_mean_and_variance(X)
@@ -353,19 +417,61 @@ class BayesianSVR(RegressorMixin, KernelEstimator):
     def sample_latent(self, X: Any, n: int = 1, random_state: Any = None) -> np.ndarray:
         """Joint posterior samples of the latent function at some rows, in the units of y, of shape (n, n_rows).
 
-        At most 5,000 rows, since their joint covariance is factored. Of a committee, each draw takes one member.
+        Of a committee, each draw takes one member.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features)
+            At most 5,000 rows, since their joint covariance is factored.
+        n : int
+            Number of draws.
+        random_state : int, RandomState or None
+            Controls the randomness; pass an int for reproducible results.
+
+        Returns
+        -------
+        array of shape (n, n_rows)
+            A draw in each row.
         """
         head = self._head()
         found: np.ndarray = head.centre + head.spread * super().sample_latent(X, n, random_state)
         return found
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
-        """The coefficient of determination R²; a table has its y in it."""
+        """The coefficient of determination R².
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features), Dask collection or table
+            Rows with the columns of ``fit``.
+        y : array-like of shape (n_rows,), optional
+            The numbers; a table has them in it.
+        sample_weight : array-like of shape (n_rows,), optional
+            Weights of the rows.
+
+        Returns
+        -------
+        float
+            One for perfect predictions, zero for the mean of y.
+        """
         y, predicted, sample_weight = self._judged(X, y, sample_weight)
         return float(r2_score(y, predicted, sample_weight=sample_weight))
 
     def predictions(self, X: Any, *, uncertainty: bool = True) -> Generator[dict[str, np.ndarray], None, None]:
-        """The columns of ``predict_to``, some rows after the others."""
+        """The columns of ``predict_to``, some rows after the others.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features), Dask collection or table
+            Rows with the columns of ``fit``.
+        uncertainty : bool
+            Whether deviations, parts of the variance and intervals are among them.
+
+        Yields
+        ------
+        dict of arrays
+            The columns for some rows.
+        """
         head = self._head()
 
         def columns(parts: Parts) -> dict[str, np.ndarray]:

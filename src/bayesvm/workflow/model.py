@@ -20,7 +20,7 @@ from bayesvm.data.tables.arrow_parts import HeldPart
 from bayesvm.data.tables.csv_dialect import CsvOptions
 from bayesvm.data.tables.files import Paths, SourceFile, find_files
 from bayesvm.data.tables.rows import FileRows
-from bayesvm.estimators import BayesianSVC
+from bayesvm.estimators import BayesianSVC, BayesianSVR
 from bayesvm.estimators.files import load_both
 from bayesvm.extras import optional
 from bayesvm.inference.linear_model import WIDEST_FULL_COVARIANCE
@@ -114,6 +114,7 @@ class TableModel:
         began = time.perf_counter()
         require_share(holdout)
         estimator = BayesianSVC(random_state=seed) if estimator is None else clone(estimator)
+        _require_classifier(estimator)
         estimator.set_params(verbose=verbose)
         opening: dict[str, Any] = {"copy_to": copy_to, "verbose": verbose, **csv}
         unprepared = opened(source, target, weight, columns, drop, categories, opening)
@@ -231,6 +232,7 @@ class TableModel:
     @classmethod
     def of(cls, estimator: Any, beside: dict[str, Any] | None) -> TableModel:
         """An estimator with what was kept beside it in its file."""
+        _require_classifier(estimator)
         if beside is None:
             numbers = [f"x{number}" for number in range(estimator.n_features_in_)]
             return cls(estimator, Recipe.plain(getattr(estimator, "feature_names_in_", numbers)))
@@ -242,6 +244,15 @@ class TableModel:
             recipe,
             beside["card"],
             None if judged is None else Judged.from_state(judged, estimator.classes_),
+        )
+
+
+def _require_classifier(estimator: Any) -> None:
+    """Refuse to go on with a model of numbers, which has no classes to judge."""
+    if isinstance(estimator, BayesianSVR):
+        raise TypeError(
+            "a TableModel and the command line predict classes; for numbers, fit BayesianSVR to arrays, data frames or "
+            "bayesvm.open_table(…, target=…), and read its file with bayesvm.load"
         )
 
 
