@@ -227,12 +227,18 @@ class TableModel:
     @classmethod
     def load(cls, path: str | PathLike[str], trusted: Iterable[str | type] = ()) -> TableModel:
         """Read a file of ``save``, or one of an estimator alone, whose columns must then be numbers."""
-        return load_both(Path(path), cls.of, STORED_WITH_ESTIMATOR, trusted)
+
+        def made(estimator: Any, beside: dict[str, Any] | None) -> Any:
+            return estimator if isinstance(estimator, BayesianSVR) else cls.of(estimator, beside)
+
+        found = load_both(Path(path), made, STORED_WITH_ESTIMATOR, trusted)
+        _require_classifier(found)
+        model: TableModel = found
+        return model
 
     @classmethod
     def of(cls, estimator: Any, beside: dict[str, Any] | None) -> TableModel:
         """An estimator with what was kept beside it in its file."""
-        _require_classifier(estimator)
         if beside is None:
             numbers = [f"x{number}" for number in range(estimator.n_features_in_)]
             return cls(estimator, Recipe.plain(getattr(estimator, "feature_names_in_", numbers)))
