@@ -35,7 +35,7 @@ def test_a_jump_is_listed_and_plotted(folder):
     share = model.estimator.effects_[0].share
     assert f"effect of kind share gain one column {100 * share:.0f} %" in page.words
     assert "of gain, added to the kernel of all columns" in page.words
-    assert {"effect0", "relevance"} <= page.plots
+    assert {"effect0", "importance"} <= page.plots
     assert "committee" not in page.words
 
 

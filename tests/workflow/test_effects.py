@@ -3,7 +3,6 @@
 import json
 from types import SimpleNamespace
 
-import numpy as np
 import pytest
 
 from bayesvm import BayesianLinearSVC, BayesianSVC
@@ -11,7 +10,7 @@ from bayesvm.preparation import Recipe
 from bayesvm.preparation.encoding import CategoryColumn, NumberColumn
 from bayesvm.workflow import TableModel
 from bayesvm.workflow.describing import described, effect_columns
-from tests.effects import NAMES, checkerboard, gains, given_effects, plain_model
+from tests.effects import NAMES, checkerboard, gains, plain_model
 
 RECIPE = Recipe(
     (
@@ -46,7 +45,6 @@ def test_a_jump_is_told_and_kept_in_the_file(tmp_path):
         (effect,) = known["effects"]
         assert effect["columns"] == ["gain"]
         assert effect["share"] == model.estimator.effects_[0].share
-        assert next(iter(known["relevance"])) == "gain"
         assert known["members"] == []
 
 
@@ -85,13 +83,3 @@ def test_inspect_says_it_in_a_few_lines(tmp_path):
     told = json.loads(bayesvm("inspect", "m.bayesvm", "--json", folder=tmp_path).out)
     assert told["effects"][0]["columns"] == ["month", "day"]
     assert len(told["members"]) == n_members
-
-
-def test_relevance_of_the_table_counts_effects_of_its_columns():
-    rng = np.random.default_rng(0)
-    which = rng.integers(3, size=400)
-    X = np.column_stack([rng.normal(size=400), np.zeros(400), np.eye(3)[which], rng.integers(2, size=400)])
-    model = TableModel(given_effects(X, which == 1, (2, 3, 4)), RECIPE)
-    known = described(model)
-    assert [effect["columns"] for effect in known["effects"]] == [["place"]]
-    assert known["relevance"]["place"] > known["effects"][0]["share"]

@@ -29,7 +29,7 @@ COMMANDS = {
     "evaluate": "Judge a model on a table with the true classes.",
     "compare": "Train other classifiers on the same rows and columns, and judge all on the same other rows.",
     "report": "Write what a model is, how good it is and what it has learned, as one HTML file.",
-    "inspect": "Show what is in a model's file: columns, kernel, tuning, metrics, effects, relevance.",
+    "inspect": "Show what is in a model's file: columns, kernel, tuning, metrics, effects, importance.",
     "export": "Write a model as an ONNX file, which onnxruntime and others run without bayesvm.",
     "demo": "Show the whole way on a synthetic table: fit, evaluate, predict, report, compare.",
     "datasets": "Tables to try: generated ones, some of scikit-learn, the paper's, and two with millions of rows.",

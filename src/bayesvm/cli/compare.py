@@ -8,7 +8,7 @@ import typer
 
 from bayesvm.cli import console, options
 from bayesvm.estimators import BayesianSVC
-from bayesvm.evaluation.formatting import METRIC_NAMES, decimal
+from bayesvm.evaluation.formatting import METRIC_NAMES, metric_cell
 from bayesvm.workflow.comparing import Comparison, compare_on
 
 
@@ -81,7 +81,7 @@ def _print_result(found: Comparison) -> None:
     lines = []
     for each in found.competitors:
         stars = {name: "*" if each.name in found.best(name) else " " for name in each.metrics}
-        values = [f"{decimal(metric.value)}{stars[name]}" for name, metric in each.metrics.items()]
+        values = [f"{metric_cell(name, metric)}{stars[name]}" for name, metric in each.metrics.items()]
         lines.append([each.name, *values, f"{each.seconds:.1f} s", f"{each.n_rows:,}"])
     header = ["", *(f"{name} " for name in METRIC_NAMES.values()), "training", "rows"]
     console.table(f"{found.source}: {found.n_test:,} rows; {found.n_train:,} to train with", header, lines)

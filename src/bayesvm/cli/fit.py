@@ -106,7 +106,8 @@ def fit(
         same = ("classes", "left_out", "inducing_points", "converged", "interrupted", "judged_on", "metrics")
         sizes = {"columns": len(model.recipe.groups), "features": len(model.recipe.names)}
         loss = {"loo_log_loss": facts["leave_one_out"]["log_loss"]}
-        console.as_json(facts["card"] | {name: facts[name] for name in same} | sizes | loss | {"model": str(path)})
+        card = {name: value for name, value in facts["card"].items() if name != "profile"}
+        console.as_json(card | {name: facts[name] for name in same} | sizes | loss | {"model": str(path)})
     else:
         _print_result(model, path)
     if model.estimator.interrupted_:

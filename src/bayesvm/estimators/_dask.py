@@ -34,6 +34,7 @@ class DaskRows:
 
     table: EncodedDaskTable
     totals: np.ndarray
+    groups: RowNumbers | None = None
 
     @property
     def encoder(self) -> Any:

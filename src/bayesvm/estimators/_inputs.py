@@ -61,6 +61,7 @@ class ArrayRows:
     encoder: Any  # of y
     totals: np.ndarray
     kept: np.ndarray | None = None  # of the rows given; all of them unless some have weight zero
+    groups: RowNumbers | None = None
 
     @classmethod
     def of(cls, X: Any, y: np.ndarray, weight: np.ndarray | None, encoder: Any, totals: np.ndarray) -> ArrayRows:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -22,6 +22,7 @@ class NumberEncoder:
 
     centre: float
     spread: float
+    classes: ClassVar[np.ndarray] = np.empty(0)  # there are none
 
     def __call__(self, y: np.ndarray, weight: np.ndarray | None) -> tuple[np.ndarray, np.ndarray | None]:
         """The numbers of some rows; the weights stay."""

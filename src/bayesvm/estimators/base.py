@@ -22,6 +22,7 @@ from bayesvm.data.capacity import require_memory
 from bayesvm.estimators._attributes import FittedAttribute
 from bayesvm.estimators._inputs import CheckedRows
 from bayesvm.estimators._predicting import PredictingModel, jobs
+from bayesvm.estimators.groups import grouped, without_column
 from bayesvm.estimators.held_out import HeldOut
 from bayesvm.estimators.parameters import COMMON, check_parameters, learning_rate
 from bayesvm.estimators.validation import columns_of, require_same_columns
@@ -87,6 +88,7 @@ class BaseBayesianModel(PredictingModel):
         y: Any = None,
         sample_weight: Any = None,
         *,
+        groups: Any = None,
         callback: Callback | None = None,
         checkpoint: Any = None,
         checkpoint_every: float = 30.0,
@@ -106,6 +108,10 @@ class BaseBayesianModel(PredictingModel):
         sample_weight : array-like of shape (n_rows,), optional
             For a given kernel and link, a weight of 2 counts as the row given twice, a weight of 0 as the row left
             out. Tuning and calibration leave a row out with all its weight.
+        groups : array-like of shape (n_rows,), optional
+            A label of any type for every row: rows with the same label, such as those of one patient, are left out
+            together in tuning, calibration and the ``loo_`` attributes. There are no local models then. Of a table,
+            it may be the name of a column, which is not learned from.
         callback : callable, optional
             Called with a ``Progress`` after every update; of a committee, one member is trained after the other, and
             ``Progress.update`` starts again at 1.
@@ -123,7 +129,9 @@ class BaseBayesianModel(PredictingModel):
         with progress_display(self.verbose) as display:
             display.phase("reading labels")
             outline = copy(self)  # scikit-learn's validation writes to what it is given
+            X = without_column(X, groups)
             rows = self._training_rows(outline, X, y, sample_weight)
+            rows = rows if groups is None else grouped(rows, groups, X)
             start = self.fitted_ if self.warm_start and self._can_continue(outline) else None
             if start is not None:
                 require_same_columns(columns_of(self), outline)
@@ -140,6 +148,9 @@ class BaseBayesianModel(PredictingModel):
         self._store(outline, fitted)
         self._warn_if_unfinished(fitted)
         return self
+
+    # ``fit`` asks for groups where scikit-learn routes metadata.
+    __metadata_request__fit: ClassVar = {"groups": True}
 
     def _learn_more(self, outline: Any, rows: CheckedRows) -> Any:
         """``partial_fit`` of checked rows."""

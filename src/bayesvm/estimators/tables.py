@@ -27,6 +27,7 @@ class TableRows:
     encoder: Any  # of the targets
     totals: np.ndarray  # weights of the rows, of every class if there are classes
     kept: RowNumbers | None = None  # rows whose weight is not zero, unless that is all of them
+    groups: RowNumbers | None = None
 
     @property
     def classes(self) -> np.ndarray:

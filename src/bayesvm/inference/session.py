@@ -16,7 +16,7 @@ from bayesvm.core.heads import Head
 from bayesvm.core.kernels import Kernel
 from bayesvm.core.latent import LatentFunction
 from bayesvm.core.likelihoods import Likelihood
-from bayesvm.data.blocks import BlockSource, RowNumbers
+from bayesvm.data.blocks import BlockSource, HeldRows, RowNumbers
 from bayesvm.data.repetition import Repetition
 from bayesvm.data.scaling import Scaler
 from bayesvm.data.stopping import StopRequest
@@ -43,6 +43,11 @@ class TrainingRows(Protocol):
 
     def source(self, workers: Workers, rows_per_block: int, rng: np.random.Generator) -> BlockSource:
         """The rows as blocks, not scaled."""
+        ...
+
+    @property
+    def groups(self) -> RowNumbers | None:
+        """The number of every row's group; None where each row is on its own."""
         ...
 
     def given(self, numbers: RowNumbers) -> RowNumbers:
@@ -160,6 +165,11 @@ class Session:
     checkpoint: NoCheckpoint
     repetition: Repetition
     dtype: Any  # of numbers in blocks
+    groups: RowNumbers | None = None  # the number of every row's group, if groups leave together
+
+    def groups_of(self, rows: HeldRows) -> RowNumbers | None:
+        """The numbers of the groups of some rows."""
+        return None if self.groups is None else self.groups[rows.numbers]
 
     @property
     def display(self) -> NullDisplay:

@@ -51,8 +51,13 @@ class Comparison:
         return {each.name: each.n_rows for each in self.competitors if each.n_rows < self.n_train}
 
     def best(self, metric: str) -> set[str]:
-        """Names of the best by a metric; larger is better for the area under the curve only."""
-        values = {each.name: each.metrics[metric].value for each in self.competitors}
+        """Names of the best by a metric; larger is better for the area under the curve only.
+
+        Calibration errors that cannot be told from zero are equally good.
+        """
+        found = {each.name: each.metrics[metric] for each in self.competitors}
+        unclear = {name for name, each in found.items() if metric == "calibration_error" and each.may_be_zero}
+        values = {name: 0.0 if name in unclear else each.value for name, each in found.items()}
         rounded = {name: round(value if metric != "auc" else -value, 4) for name, value in values.items()}
         return {name for name, value in rounded.items() if value == min(rounded.values())}
 

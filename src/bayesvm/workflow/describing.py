@@ -62,7 +62,6 @@ def described(model: TableModel, path: Path | None = None) -> dict[str, Any]:
         "metrics": metrics(judged.predictions),
         "effects": effects(model),
         "members": members(estimator),
-        "relevance": _relevance(model),
         "tuning": None
         if report is None
         else {"trials": [vars(trial) for trial in report.trials], "chosen": report.chosen, "failed": report.failed},
@@ -83,15 +82,6 @@ def _columns(model: TableModel) -> list[dict[str, Any]]:
             missing = f"{column.fill:g}" + (", and a feature says so" if column.indicator else "")
         found.append(facts | {"missing": missing})
     return found
-
-
-def _relevance(model: TableModel) -> dict[str, float] | None:
-    """Share of every column in the variation of f, the largest first; None where the kernel has no distances."""
-    shares = getattr(model.estimator, "relevance_", None)
-    if shares is None:
-        return None
-    summed = {name: float(shares[features].sum()) for name, features in model.recipe.groups.items()}
-    return dict(sorted(summed.items(), key=lambda item: -item[1]))
 
 
 def effects(model: TableModel) -> list[dict[str, Any]]:
