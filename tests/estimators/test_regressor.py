@@ -321,3 +321,16 @@ def test_the_link_of_the_fit_is_kept(fixed):
     other = clone(fixed)
     other.n_features_in_, other.fitted_ = fixed.n_features_in_, wide
     assert (other.predict(X[:3], return_std=True)[1] > 2 * fixed.predict(X[:3], return_std=True)[1]).all()
+
+
+def test_rows_of_a_group_leave_together():
+    """Rows of a group share an offset that only the other rows of the group tell."""
+    rng = np.random.default_rng(0)
+    groups = np.repeat(np.arange(40), 10)
+    x = np.column_stack([groups / 40 + 0.001 * rng.standard_normal(400), rng.normal(size=400)])
+    y = x[:, 1] + rng.standard_normal(40)[groups] + 0.1 * rng.standard_normal(400)
+    given = {"kernel": RBF([0.1, 3.0]), "n_inducing": 80, "tune": None, "random_state": 0}
+    alone = BayesianSVR(**given).fit(x, y)
+    together = BayesianSVR(**given).fit(x, y, groups=groups)
+    assert together.loo_rmse_ > 1.5 * alone.loo_rmse_
+    assert together.loo_predictions_[1].mean() > alone.loo_predictions_[1].mean()
