@@ -15,7 +15,7 @@ from bayesvm.core.members import Member, MemberViews
 from bayesvm.core.workspace import Workspace
 from bayesvm.data.scaling import Scaler
 from bayesvm.estimators import BayesianLinearSVC, BayesianSVC, BayesianSVR
-from bayesvm.estimators.regressor import number_head
+from bayesvm.estimators.regression import number_head
 from bayesvm.estimators.validation import column_name
 from bayesvm.export.graph import Graph, Value, exp
 from bayesvm.export.mixtures import Parts, mixed_logs, mixed_moments, mixed_uncertainty
