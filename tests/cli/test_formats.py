@@ -11,7 +11,7 @@ import pyarrow.feather
 import pyarrow.parquet as pq
 import pytest
 
-import bayesvm as library
+from bayesvm.workflow import TableModel
 from tests.cli.conftest import require_equal_values, some_people, write_csv
 from tests.cli.driver import bayesvm
 
@@ -61,7 +61,7 @@ def test_predictions_in_every_format(home, tmp_path, name):
     table = readers[name](tmp_path / name)
     assert table.num_rows == 300
     assert table["prediction"].null_count or "" in table["prediction"].to_pylist()
-    expected = library.load(home / "people.bayesvm").predict_proba(home / "new.csv")[:, 1]
+    expected = TableModel.load(home / "people.bayesvm").predict_proba(home / "new.csv")[:, 1]
     np.testing.assert_allclose(table["probability_high"].to_numpy(), expected, rtol=1e-12)
 
 
@@ -75,7 +75,7 @@ def test_a_model_is_the_same_from_csv_and_parquet(tmp_path):
     )
     for name in ("a.csv", "b.parquet"):
         assert bayesvm("fit", name, "-t", "income", "--linear", "-q", folder=tmp_path).code == 0
-    a, b = library.load(tmp_path / "a.bayesvm"), library.load(tmp_path / "b.bayesvm")
+    a, b = TableModel.load(tmp_path / "a.bayesvm"), TableModel.load(tmp_path / "b.bayesvm")
     assert a.recipe == b.recipe
     np.testing.assert_array_equal(a.predict_proba(tmp_path / "a.csv"), b.predict_proba(tmp_path / "a.csv"))
 
@@ -120,7 +120,6 @@ def test_unseen_categories_and_new_missing_values_are_told_and_predicted(small):
     write_csv(folder / "new.csv", {"x": [1.0, None, 1.0], "z": ["never", "a", None]})
     done = bayesvm("predict", "table.bayesvm", "new.csv", folder=folder)
     assert done.code == 0
-    assert "Warning: column 'x' has missing values, and none were missing in training" in done.err
     assert "Warning: column 'z' has categories not seen in training; they count as none of the known ones" in done.err
     header, unseen, _, missing = done.out.splitlines()
     require_equal_values(f"{header}\n{unseen}\n", f"{header}\n{missing}\n")  # new category, new missing value
@@ -158,7 +157,7 @@ def test_categories_and_weights_and_columns(small):
 def test_a_table_from_stdin_is_learned_from(home, tmp_path):
     stdin = (home / "people.csv").read_bytes()
     done = bayesvm("fit", "-", "-t", "income", "--linear", "-q", folder=tmp_path, stdin=stdin)
-    assert "held out: 20% of stdin.csv" in done.out
+    assert "5-fold cross-validation of stdin.csv (400 rows)" in done.out
     expected = bayesvm("predict", home / "linear.bayesvm", home / "new.csv", "-q", folder=tmp_path).out
     assert bayesvm("predict", "model.bayesvm", home / "new.csv", "-q", folder=tmp_path).out == expected
 
@@ -175,7 +174,7 @@ def test_nothing_is_held_out_if_so_wished(small):
     folder = small()
     done = bayesvm("fit", "table.csv", "-t", "y", "--linear", "-q", "--holdout", 0, folder=folder)
     assert "leave-one-out on the training rows" in done.out
-    model = library.load(folder / "table.bayesvm")
+    model = TableModel.load(folder / "table.bayesvm")
     assert model.holdout is None
     assert model.card["n_train"] == 60
     assert "leave-one-out on the training rows" in bayesvm("inspect", "table.bayesvm", folder=folder).out
@@ -246,9 +245,9 @@ def test_a_table_without_names_and_with_codes_for_missing_values(small):
     said = ["--no-header", "--missing", "-999"]
     done = bayesvm("fit", "bare.csv", "-t", "c3", "--linear", "-q", *said, folder=folder)
     assert (done.code, done.err) == (0, "")
-    model = library.load(folder / "bare.bayesvm")
+    model = TableModel.load(folder / "bare.bayesvm")
     assert [column.name for column in model.recipe.columns] == ["c1", "c2"]
-    assert model.recipe.columns[0].indicator
+    assert model.recipe.medians[0] == 29  # of 0 to 58: -999 is missing
     done = bayesvm("predict", "bare.bayesvm", "bare.csv", "-q", *said, folder=folder)
     assert (done.code, len(done.out.splitlines())) == (0, 61)
 

@@ -199,7 +199,7 @@ def test_without_rows_held_out_it_is_judged_by_leave_one_out(without_holdout, wr
 
 
 def test_a_linear_model_without_rows_says_what_is_missing(folder, written, linear):
-    bare = TableModel(linear.estimator, linear.recipe, linear.card)
+    bare = TableModel(linear.estimator, linear.card)
     parsed = Page(written("bare", bare))
     assert "importance" not in parsed.plots
     assert "there are no rows to try it on" in parsed.words

@@ -1,16 +1,17 @@
 """What is said of effects and of committees, in the columns of the table."""
 
 import json
-from types import SimpleNamespace
 
 import pytest
 
 from bayesvm import BayesianLinearSVC, BayesianSVC
+from bayesvm.estimators.effects import column_name
 from bayesvm.preparation import Recipe
 from bayesvm.preparation.encoding import CategoryColumn, NumberColumn
 from bayesvm.workflow import TableModel
-from bayesvm.workflow.describing import described, effect_columns
+from bayesvm.workflow.describing import described
 from tests.effects import NAMES, checkerboard, gains, plain_model
+from tests.recipes import with_recipe
 
 RECIPE = Recipe(
     (
@@ -34,12 +35,12 @@ RECIPE = Recipe(
     ],
 )
 def test_effects_are_of_the_columns_of_the_table(factors, expected):
-    assert effect_columns(SimpleNamespace(factors=factors), RECIPE) == expected
+    assert [column_name(factor, RECIPE) for factor in factors] == expected
 
 
 def test_a_jump_is_told_and_kept_in_the_file(tmp_path):
     X, y = gains()
-    model = TableModel(plain_model().fit(X, y), Recipe.plain(NAMES))
+    model = TableModel(with_recipe(plain_model().fit(X, y), Recipe.plain(NAMES)))
     model.save(tmp_path / "m")
     for known in (described(model), described(TableModel.load(tmp_path / "m"))):
         (effect,) = known["effects"]
@@ -50,14 +51,14 @@ def test_a_jump_is_told_and_kept_in_the_file(tmp_path):
 
 @pytest.mark.parametrize("made", [plain_model(), BayesianLinearSVC()])
 def test_without_effects_none_are_told(made):
-    known = described(TableModel(made.fit(*gains(jumps=False)), Recipe.plain(NAMES)))
+    known = described(TableModel(with_recipe(made.fit(*gains(jumps=False)), Recipe.plain(NAMES))))
     assert known["effects"] == known["members"] == []
 
 
 @pytest.mark.slow
 def test_the_members_of_a_committee_are_told():
     estimator = BayesianSVC(n_inducing=60, random_state=0).fit(*checkerboard())
-    known = described(TableModel(estimator, Recipe.plain(["age", "height", "month", "gain", "day"])))
+    known = described(TableModel(with_recipe(estimator, Recipe.plain(["age", "height", "month", "gain", "day"]))))
     assert [effect["columns"] for effect in known["effects"]] == [["month", "day"]]
     members, trials = known["members"], estimator.tuning_report_.trials[estimator.tuning_report_.kept :]
     assert len(members) == len(estimator.fitted_.members) > 1
@@ -74,7 +75,7 @@ def test_inspect_says_it_in_a_few_lines(tmp_path):
     bayesvm = pytest.importorskip("tests.cli.driver").bayesvm
     estimator = BayesianSVC(n_inducing=40, random_state=0).fit(*checkerboard(2000))
     names = ["age", "height", "month", "gain", "day"]
-    TableModel(estimator, Recipe.plain(names)).save(tmp_path / "m.bayesvm")
+    TableModel(with_recipe(estimator, Recipe.plain(names))).save(tmp_path / "m.bayesvm")
     said = bayesvm("inspect", "m.bayesvm", folder=tmp_path)
     assert said.code == 0, said.err
     n_members = len(estimator.fitted_.members)

@@ -17,7 +17,7 @@ from bayesvm.data.tables.files import Paths, find_files
 from bayesvm.estimators import BayesianLinearSVC, BayesianSVC, stop_on_interrupt
 from bayesvm.evaluation import metrics
 from bayesvm.evaluation.formatting import metric_rows
-from bayesvm.workflow import TableModel
+from bayesvm.workflow import TableModel, fit_table
 from bayesvm.workflow.describing import described
 
 SMALL_MODEL = 2**21  # bytes
@@ -35,13 +35,20 @@ def fit(
     columns: options.UsedColumns = None,
     drop: options.Drop = None,
     categories: options.Categories = None,
+    keep: options.Kept = None,
+    group: options.Group = None,
     holdout: options.Holdout = 0.2,
+    refit: Annotated[
+        bool, typer.Option("--refit/--no-refit", help="Whether the judged model is fitted again to all rows.")
+    ] = True,
     inducing: Annotated[
         int | None,
         typer.Option(help="Number of inducing points; more are slower, mostly better.", show_default="auto"),
     ] = None,
     linear: Annotated[bool, typer.Option("--linear", metavar="", help="The linear model, for many columns.")] = False,
-    time_limit: Annotated[float | None, typer.Option(help="Seconds for training.", show_default="none")] = None,
+    time_limit: Annotated[
+        float | None, typer.Option(help="Seconds for training, of each fit.", show_default="none")
+    ] = None,
     checkpoint: Annotated[
         Path | None, typer.Option(help="A file from which the same command resumes if it was killed.")
     ] = None,
@@ -59,8 +66,8 @@ def fit(
 ) -> None:
     """Learn from a table and write a model.
 
-    Text columns are encoded, missing values filled in, and everything else is tuned. A part of the rows is held out
-    for honest metrics.
+    Text and dates are encoded, missing values completed, and everything else is tuned. A part of the rows is held out
+    for honest metrics; then the model is fitted again to all rows. Small tables are judged by cross-validation.
 
     Examples:
 
@@ -82,14 +89,17 @@ def fit(
         if checkpoint is not None and checkpoint.resolve() == path.resolve():
             raise ValueError(f"{path} cannot be both the model and the checkpoint; give another --checkpoint")
         with stop_on_interrupt():
-            model = TableModel.fit(
+            model = fit_table(
                 files,
                 target,
                 weight=weight,
                 columns=options.names(columns) or None,
                 drop=options.names(drop),
                 categories=options.names(categories),
+                keep=options.names(keep),
+                group=group,
                 holdout=holdout,
+                refit=refit,
                 estimator=estimator,
                 seed=seed,
                 checkpoint=checkpoint,
@@ -165,6 +175,8 @@ def _print_result(model: TableModel, path: Path) -> None:
     console.say()
     rows = metric_rows(metrics(judged.predictions))
     console.table(judged.source, ["", "value", "95 % interval"], rows)
+    if card["refitted"]:
+        console.say(f"then fitted to all {card['n_train']:,} rows")
     console.next_commands(
         path,
         ["report", str(path)],

@@ -44,9 +44,23 @@ Categories = Annotated[
         "--categories", help="Columns whose numbers are names, such as postal codes; also the target.", metavar="A,B"
     ),
 ]
+Kept = Annotated[
+    str | None,
+    typer.Option("--keep", help="Columns to use although they look like an index or an identifier.", metavar="A,B"),
+]
+Group = Annotated[
+    str | None,
+    typer.Option(
+        "--group", help="Column of groups, such as patients; rows of a group are judged together.", metavar="NAME"
+    ),
+]
 Holdout = Annotated[
     float,
-    typer.Option("--holdout", help="Share of the rows, at most 50,000, kept back to judge the model; 0 for none."),
+    typer.Option(
+        "--holdout",
+        help="Share of the rows, at most 50,000, held out to judge the model; 0 for none. Tables below 2,000 rows are "
+        "judged by cross-validation.",
+    ),
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", metavar="", help="No progress.")]
 Json = Annotated[bool, typer.Option("--json", metavar="", help="The result as JSON on stdout.")]

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
 
 from bayesvm.core.latent import Block
+from bayesvm.core.linalg import Array
 from bayesvm.data.blocks import RowNumbers, checksum, rows_to_hold, taken
 from bayesvm.data.dask_rows import is_dask
 from bayesvm.data.memory import MemorySource
@@ -18,10 +20,14 @@ from bayesvm.estimators._classes import CLASSES, require_few_classes, weighting_
 from bayesvm.estimators._dask import dask_rows
 from bayesvm.estimators._numbers import NUMBERS
 from bayesvm.estimators._targets import TargetKind
+from bayesvm.estimators.columns import rows_with_targets
+from bayesvm.estimators.completing import MissingValues, completed
+from bayesvm.estimators.giveaways import warn_of_giveaways
 from bayesvm.estimators.labels import LabelCounts
 from bayesvm.estimators.tables import table_rows
 from bayesvm.estimators.validation import row_weights, training_data
 from bayesvm.inference.session import TrainingRows
+from bayesvm.preparation import Frame
 
 
 class CheckedRows(TrainingRows, Protocol):
@@ -62,6 +68,7 @@ class ArrayRows:
     totals: np.ndarray
     kept: np.ndarray | None = None  # of the rows given; all of them unless some have weight zero
     groups: RowNumbers | None = None
+    missing: MissingValues | None = None
 
     @classmethod
     def of(cls, X: Any, y: np.ndarray, weight: np.ndarray | None, encoder: Any, totals: np.ndarray) -> ArrayRows:
@@ -92,6 +99,9 @@ class ArrayRows:
     def given(self, numbers: RowNumbers) -> RowNumbers:
         return numbers if self.kept is None else self.kept[numbers]
 
+    def spread(self, numbers: RowNumbers, means: Callable[[Array], Sequence[Array]]) -> list[Array] | None:
+        return None if self.missing is None else self.missing.spread(numbers, means)
+
     def fingerprint(self) -> dict[str, Any]:
         return {
             "the number of rows": self.n_rows,
@@ -110,11 +120,26 @@ def training_rows(estimator: Any, X: Any, y: Any, sample_weight: Any, kind: Targ
                 "a table has its labels and weights in it: open_table(…, target=…, weight=…), then fit(table)"
             )
         return table_rows(estimator, X, kind)
+    X, y, sample_weight, labelled = _with_targets(X, y, sample_weight)
     kind.require(y)
     X, y = training_data(estimator, X, y)
     weight = row_weights(sample_weight, X)
     encoder, totals = kind.encoder(estimator, kind.of(y, weight))
-    return ArrayRows.of(X, y, weight, encoder, totals)
+    rows = ArrayRows.of(X, y, weight, encoder, totals)
+    if estimator.recipe_ is not None and kind is CLASSES:
+        warn_of_giveaways(rows.X, rows.y, estimator.recipe_)
+    rows = completed(estimator, rows)
+    return rows if labelled is None else replace(rows, kept=labelled[rows.given(np.arange(rows.n_rows))])
+
+
+def _with_targets(X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any, np.ndarray | None]:
+    """The rows of a data frame that have a target, and their numbers if others have none."""
+    frame = None if y is None else Frame.of(X)
+    labelled = None if frame is None or len(y) != frame.n_rows else rows_with_targets(y)
+    if frame is None or labelled is None:
+        return X, y, sample_weight, None
+    weight = None if sample_weight is None else np.asarray(sample_weight)[labelled]
+    return frame.take(labelled), np.array(np.asarray(y)[labelled].tolist()), weight, labelled
 
 
 def _require_memory_rows(X: Any) -> None:
@@ -139,7 +164,7 @@ def stream_rows(estimator: Any, X: Any, y: Any, sample_weight: Any, *, first: bo
         )
     weight = row_weights(sample_weight, X)
     encoder, totals = weighting_encoder(estimator.class_weight, LabelCounts.of(y, weight, classes))
-    return ArrayRows.of(X, y, weight, encoder, totals)
+    return completed(estimator, ArrayRows.of(X, y, weight, encoder, totals), first=first)
 
 
 def stream_of_numbers(estimator: Any, X: Any, y: Any, sample_weight: Any, encoder: Any | None) -> NumberedRows:
@@ -148,6 +173,7 @@ def stream_of_numbers(estimator: Any, X: Any, y: Any, sample_weight: Any, encode
     NUMBERS.require(y)
     X, y = training_data(estimator, X, y, first=encoder is None)
     weight = row_weights(sample_weight, X)
-    if encoder is None:
+    first = encoder is None
+    if first:
         encoder, _ = NUMBERS.encoder(estimator, NUMBERS.of(y, weight))
-    return ArrayRows.of(X, y, weight, encoder, np.zeros(1))
+    return completed(estimator, ArrayRows.of(X, y, weight, encoder, np.zeros(1)), first=first)

@@ -22,6 +22,7 @@ from bayesvm.data.capacity import require_memory
 from bayesvm.estimators._attributes import FittedAttribute
 from bayesvm.estimators._inputs import CheckedRows
 from bayesvm.estimators._predicting import PredictingModel, jobs
+from bayesvm.estimators.columns import feature_names, n_features, recipe_of, use_recipe
 from bayesvm.estimators.groups import grouped, without_column
 from bayesvm.estimators.held_out import HeldOut
 from bayesvm.estimators.parameters import COMMON, check_parameters, learning_rate
@@ -46,7 +47,12 @@ class BaseBayesianModel(PredictingModel):
     _parameter_checks = COMMON
     _feature_map: ClassVar[type]  # of its members
     _kind: ClassVar[str]  # what a saved model is called; a class that does not set it itself cannot be saved
-    _seen: ClassVar[tuple[str, ...]] = ("n_features_in_", "feature_names_in_")  # what a fit assigns beside ``fitted_``
+    _seen: ClassVar[tuple[str, ...]] = (
+        "n_features_in_",
+        "feature_names_in_",
+        "completion_",
+        "recipe_",
+    )  # what a fit assigns beside ``fitted_``
 
     elbo_ = FittedAttribute(lambda fitted: fitted.training.elbo)
     elbo_trace_ = FittedAttribute(lambda fitted: np.array(fitted.training.trace))
@@ -172,7 +178,6 @@ class BaseBayesianModel(PredictingModel):
         return CheckpointFile.open(path, every, classes_of(kernel))
 
     def _settings(self, outline: Any) -> Settings:
-        names = getattr(outline, "feature_names_in_", None)
         return Settings(
             likelihood=self._likelihood(),
             inference=self.inference,
@@ -188,7 +193,7 @@ class BaseBayesianModel(PredictingModel):
             precision=self.precision,
             n_jobs=jobs(self.n_jobs),
             seed=check_random_state(self.random_state).randint(2**31),
-            column_names=None if names is None else tuple(names),
+            column_names=feature_names(outline),
             local=self._local(),
         )
 
@@ -232,9 +237,15 @@ class BaseBayesianModel(PredictingModel):
         for name in vars(self):
             if name.endswith("_") and not name.startswith("_") and name not in {*self._seen, "fitted_"}:
                 warn_user(f"{name} is not a fitted attribute of {kind} and is not saved")
-        names = getattr(self, "feature_names_in_", None)
+        names = feature_names(self)
         return Model(
-            self._kind, self.get_params(deep=False), self._labels(self), self.n_features_in_, names, self.fitted_
+            self._kind,
+            self.get_params(deep=False),
+            self._labels(self),
+            n_features(self),
+            None if names is None else np.array(names, object),
+            self.fitted_,
+            recipe=recipe_of(self),
         )
 
     @classmethod
@@ -244,9 +255,15 @@ class BaseBayesianModel(PredictingModel):
         check_parameters(estimator, cls._parameter_checks)
         if not all(isinstance(member.features, cls._feature_map) for member in model.fitted.members):
             raise ValueError(f"the members of a {cls.__name__} have {cls._feature_map.__name__}")
-        estimator.n_features_in_, estimator.fitted_ = model.n_features, model.fitted
-        if model.feature_names is not None:
-            estimator.feature_names_in_ = model.feature_names
+        estimator.fitted_, estimator.recipe_ = model.fitted, model.recipe
+        if model.recipe is None:
+            estimator.n_features_in_ = model.n_features
+            if model.feature_names is not None:
+                estimator.feature_names_in_ = model.feature_names
+            return estimator
+        if len(model.recipe.names) != model.n_features:
+            raise ValueError(f"the recipe makes {len(model.recipe.names)} features of {model.n_features}")
+        use_recipe(estimator, model.recipe)
         return estimator
 
     def _warn_if_unfinished(self, fitted: Fitted) -> None:
@@ -270,7 +287,7 @@ class BaseBayesianModel(PredictingModel):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
+        tags.input_tags.sparse = tags.input_tags.allow_nan = True
         return tags
 
 

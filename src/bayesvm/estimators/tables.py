@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import numpy as np
 
+from bayesvm.core.linalg import Array
 from bayesvm.data.blocks import BlockSource, RowNumbers, rounded_sum, rows_to_hold
+from bayesvm.data.checks import MissingTargetError
 from bayesvm.data.memory import MemorySource
 from bayesvm.data.scaling import ColumnScaler
 from bayesvm.data.streams import StreamSource, encoded
@@ -16,7 +19,10 @@ from bayesvm.data.tables import Table
 from bayesvm.data.workers import Workers
 from bayesvm.estimators._classes import CLASSES
 from bayesvm.estimators._targets import TargetKind
+from bayesvm.estimators.columns import recipe_of, report_left_out, set_columns, use_recipe
 from bayesvm.estimators.labels import LabelCounts
+from bayesvm.preparation import MixedTable, Recipe, encoded_table
+from bayesvm.preparation.mixed import numbers_of_table
 
 
 @dataclass(frozen=True)
@@ -56,6 +62,9 @@ class TableRows:
     def given(self, numbers: RowNumbers) -> RowNumbers:
         return numbers if self.kept is None else self.kept[numbers]
 
+    def spread(self, numbers: RowNumbers, means: Callable[[Array], Sequence[Array]]) -> list[Array] | None:
+        return None
+
     def fingerprint(self) -> dict[str, Any]:
         return {f"the table's {name}": value for name, value in self.table.fingerprint().items()}
 
@@ -64,14 +73,16 @@ def table_rows(estimator: Any, table: Table, kind: TargetKind) -> TableRows:
     """A table to learn from, after a look at all labels."""
     if not table.has_target:
         raise ValueError(f"{table} has no labels; name their column: open_table(…, target=…)")
-    counts, left_out = target_summary(table, kind)
-    encoder, totals = kind.encoder(estimator, counts)
-    estimator.n_features_in_ = table.n_features
-    if table.names is not None:
-        estimator.feature_names_in_ = np.array(table.names, object)
-    elif hasattr(estimator, "feature_names_in_"):
-        del estimator.feature_names_in_
-    kept = np.delete(np.arange(table.n_rows), left_out) if len(left_out) else None
+    try:
+        labelled, (found, zeros) = None, target_summary(table, kind)
+    except MissingTargetError:  # seldom: so it is not worth a look before
+        labelled = table.rows_with_target()
+        found, zeros = target_summary(table if labelled is None else table.subset(labelled), kind)
+    encoder, totals = kind.encoder(estimator, found)
+    table = _features_to_learn(estimator, table if labelled is None else table.subset(labelled), table)
+    kept = labelled
+    if len(zeros):
+        kept = np.delete(np.arange(table.n_rows) if labelled is None else labelled, zeros)
     return TableRows(table, encoder, totals, kept)
 
 
@@ -99,9 +110,32 @@ def _where(table: Table, before: int, row: int) -> str:
     return table.where(before + row)
 
 
+def _features_to_learn(estimator: Any, labelled: Table, table: Table) -> Table:
+    """The features of a table; the estimator gets the recipe that makes them, from rows with a target, if needed."""
+    if isinstance(table.prepared_by, Recipe):
+        recipe = table.prepared_by
+    elif estimator.warm_start and recipe_of(estimator) is not None:
+        recipe = estimator.recipe_
+    elif isinstance(labelled, MixedTable):
+        recipe = labelled.learned()
+        if not labelled.quiet:
+            report_left_out(recipe, "the table")
+    else:
+        estimator.recipe_ = None
+        set_columns(estimator, table.names, table.n_features)
+        return table
+    use_recipe(estimator, recipe)
+    return encoded_table(table, recipe)
+
+
 def table_to_predict(estimator: Any, table: Table) -> Table:
     """The features that the estimator was fitted to, wherever they are in the table."""
+    recipe = recipe_of(estimator)
+    if recipe is not None:
+        return encoded_table(table, recipe)
     names = getattr(estimator, "feature_names_in_", None)
+    if names is not None and isinstance(table, MixedTable):
+        return numbers_of_table(table, [str(name) for name in names])
     if names is not None and table.names is not None:
         return table.with_features(names)
     if table.n_features != estimator.n_features_in_:

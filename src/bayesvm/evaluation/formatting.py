@@ -17,13 +17,23 @@ METRIC_NAMES = {
 }
 
 
-def decimal(value: float) -> str:
+def decimal(value: float, digits: int = 4) -> str:
     """Four decimals, or a dash for NaN.
 
     >>> decimal(0.12345), decimal(float("nan"))
     ('0.1235', '–')
     """
-    return "–" if math.isnan(value) else f"{value:.4f}"
+    return "–" if math.isnan(value) else f"{value:.{digits}f}"
+
+
+def decimals_of(low: float, high: float) -> int:
+    """Two to four decimals, as many as an interval supports.
+
+    >>> decimals_of(0.163, 0.212), decimals_of(0.1855, 0.1901), decimals_of(0.1, 0.6)
+    (3, 4, 2)
+    """
+    half = (high - low) / 2
+    return min(4, max(2, 1 + math.ceil(-math.log10(half)))) if half > 0 else 4
 
 
 def percent(share: float) -> str:
@@ -152,13 +162,14 @@ def metric_rows(metrics: Mapping[str, Metric]) -> list[list[str]]:
     """Name, value and interval of each; of a calibration error that cannot be told from zero, only how large it may be.
 
     >>> metric_rows({"error": Metric(0.1, 0.08, 0.12), "calibration_error": Metric(0.01, 0.0, 0.043)})
-    [['error', '0.1000', '0.0800 to 0.1200'], ['calibration error', '', 'at most 0.043']]
+    [['error', '0.100', '0.080 to 0.120'], ['calibration error', '', 'at most 0.043']]
     """
     rows = []
     for name, metric in metrics.items():
-        interval = f"{decimal(metric.low)} to {decimal(metric.high)}"
+        digits = decimals_of(metric.low, metric.high)
+        interval = f"{decimal(metric.low, digits)} to {decimal(metric.high, digits)}"
         unclear = name == "calibration_error" and metric.may_be_zero
-        shown = ["", at_most(metric.high)] if unclear else [decimal(metric.value), interval]
+        shown = ["", at_most(metric.high)] if unclear else [decimal(metric.value, digits), interval]
         rows.append([METRIC_NAMES[name], *shown])
     return rows
 

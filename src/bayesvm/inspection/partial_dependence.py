@@ -162,7 +162,7 @@ class PartialDependenceDisplay(Display):
             settings[:, 0] if len(columns) == 1 else settings,
             *(part[:, number] for part in found),
             labels=labels,
-            deciles=np.quantile(column_of(X, columns[0]).astype(float), np.arange(1, 10) / 10) if numeric else None,
+            deciles=np.nanquantile(column_of(X, columns[0]).astype(float), np.arange(1, 10) / 10) if numeric else None,
             feature_name=feature_name or ", ".join(names[column] for column in columns[:3]),
             target=fitted.model.classes_[number],
             n_rows=rows.shape[0],
@@ -254,6 +254,13 @@ def _found(X: Any, columns: Sequence[int], names: Sequence[str], n_values: int) 
     """Settings that occur in X; of a number with many values, an even grid."""
     if len(columns) == 1:
         column = column_of(X, columns[0])
+        if column.dtype.kind == "M":
+            times = column[~np.isnat(column)].astype("datetime64[s]")
+            low, high = np.percentile(times.astype(np.int64), OUTER)
+            grid = np.unique(np.linspace(low, high, min(n_values, FEW_VALUES)).astype("datetime64[s]"))
+            return grid[:, None], [str(time.astype("datetime64[D]")) for time in grid]
+        if column.dtype.kind == "f":
+            column = column[~np.isnan(column)]
         distinct = np.unique(column.astype(float) if holds_numbers(column) else column.astype(str))
         if holds_numbers(column):
             low, high = np.percentile(column.astype(float), OUTER)

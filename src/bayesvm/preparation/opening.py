@@ -10,7 +10,8 @@ from typing import Any, Self, Unpack
 import numpy as np
 
 from bayesvm.data.checks import Locate, require_in_range
-from bayesvm.data.tables import Table, open_table
+from bayesvm.data.tables import Table
+from bayesvm.data.tables import open_table as open_numbers
 from bayesvm.data.tables.arrow_parts import arrow_parts
 from bayesvm.data.tables.column_reading import ArrowColumns
 from bayesvm.data.tables.csv_copy import copy_csv
@@ -29,8 +30,10 @@ from bayesvm.data.tables.schemas import (
     some_names,
     target_dtype,
 )
-from bayesvm.preparation.encoding import CategoryColumn
+from bayesvm.extras import optional
+from bayesvm.preparation.encoding import CategoryColumn, NumberColumn
 from bayesvm.preparation.recipe import Recipe
+from bayesvm.suggest import did_you_mean
 from bayesvm.warn import warn_user
 
 
@@ -74,20 +77,37 @@ class Opened:
             extra = [name for name in schema.names if name not in expected]
             raise ValueError(
                 f"{file} does not have the columns of the model: missing {some_names(missing)}"
+                + nearest(missing[0], schema.names)
                 + (f"; not known to the model: {some_names(extra)}" if extra else "")
             )
         self.require_same_columns([*recipe.needed, *special])
-        numbers = [column.name for column in recipe.columns if not isinstance(column, CategoryColumn)]
+        numbers = [column.name for column in recipe.columns if isinstance(column, NumberColumn)]
         for each, columns in self.schemas:
             for name in [*numbers, *([weight] if weight else [])]:
-                _require_no_text(each, columns.field(name), "weights" if name == weight else "the model's column")
-                require_numbers(each, columns.field(name))
+                require_no_text(each, columns.field(name), "weights" if name == weight else "the model's column")
+                if name == weight or not _is_time_span(columns.field(name).type):
+                    require_numbers(each, columns.field(name))
         dtype = None
         if target is not None:
             dtype = target_dtype((each, columns.field(target)) for each, columns in self.schemas)
             dtype = np.dtype(str) if text_labels else dtype
         names = recipe.names
         return Table(self.rows, EncodedColumns(names, len(names), recipe.dtype, target, weight, dtype, recipe=recipe))
+
+
+def nearest(name: str, names: Sequence[str]) -> str:
+    """A hint, for messages, to the name that is most like a missing one.
+
+    >>> nearest("hours", ["age", "Hours"])
+    " (did you mean 'Hours'?)"
+    """
+    hint = did_you_mean(name, names)
+    return f" ({hint})" if hint.endswith("?") else ""
+
+
+def _is_time_span(kind: Any) -> bool:
+    types = optional("pyarrow.types", "tables")
+    return bool(types.is_duration(kind) or types.is_time(kind))
 
 
 def open_files(
@@ -154,7 +174,7 @@ def prepared(
         have = "numbered features, as LIBSVM files have them" if recipe.numbered is not None else "named columns"
         raise ValueError(f"the model was fitted to {have}; {files[0]} is {kind}")
     if recipe.numbered is not None:
-        return open_table(
+        return open_numbers(
             source, n_features=recipe.numbered, zero_based=recipe.zero_based, copy_to=copy_to, verbose=verbose, **csv
         )
     if keep is None:
@@ -177,7 +197,8 @@ def prepared(
     return opened.table(recipe, target, opened.if_there(weight), text_labels=text_labels)
 
 
-def _require_no_text(file: SourceFile, field: Any, what: str) -> None:
+def require_no_text(file: SourceFile, field: Any, what: str) -> None:
+    """Numbers are needed in a column; ``what`` says for what."""
     if is_text(field.type):
         example = (field.metadata or {}).get(TEXT_EXAMPLE)
         such_as = f" ({example.decode()})" if example else ""
@@ -192,11 +213,15 @@ class EncodedColumns(ArrowColumns):
 
     recipe: Recipe
 
+    @property
+    def prepared_by(self) -> Recipe:
+        return self.recipe
+
     def needed(self, *, features: bool, targets: bool) -> list[str]:
         return [*(self.recipe.needed if features else ()), *super().needed(features=False, targets=targets)]
 
     def features(self, chunks: Sequence[Any], locate: Locate) -> Any:
-        X = self.recipe.encoded(chunks)
+        X = self.recipe.filled(self.recipe.encoded(chunks))
         require_in_range(X, self.names, locate)
         return X
 

@@ -43,7 +43,7 @@ def write_report(
 
     Examples
     --------
-    >>> from bayesvm import TableModel
+    >>> from bayesvm.workflow import TableModel
     >>> from bayesvm.report import write_report
     >>> model = TableModel.load("income.bayesvm")  # doctest: +SKIP
     >>> write_report(model, "income.html", model.judged("test.csv"))  # doctest: +SKIP

@@ -16,6 +16,7 @@ from bayesvm.inspection import EffectDisplay, PartialDependenceDisplay
 from bayesvm.inspection.colours import CLASSES
 from bayesvm.inspection.partial_dependence import FEW_VALUES, mean_and_band
 from bayesvm.preparation import Recipe
+from bayesvm.preparation.dates import DateColumn
 from bayesvm.preparation.encoding import MISSING, CategoryColumn
 from bayesvm.report.svg import drawn
 from bayesvm.workflow import Judged, TableModel
@@ -65,6 +66,10 @@ def setting(recipe: Recipe, name: str, X: npt.NDArray[Any]) -> Setting:
         labels = [shortened(category, 16) for category in column.shown[:FEW_VALUES]]
         values = np.array([[0.0], [1.0]]) if len(column.shown) == 2 else np.eye(len(column.shown))
         return Setting(features, values[:FEW_VALUES], labels)
+    if isinstance(column, DateColumn):
+        days = X[~np.isnan(X[:, features[-1]]), features[-1]]
+        low, high = np.percentile(days, (2, 98))
+        return Setting(features, *column.on_days(np.unique(np.floor(np.linspace(low, high, FEW_VALUES)))))
     is_missing = np.isnan(X[:, features[0]])
     missing = np.full(len(features), np.nan)
     if len(features) == 2:  # the second feature says that the number is missing

@@ -11,7 +11,8 @@ from bayesvm.evaluation import Predictions, cheapest_threshold, formatting, metr
 from bayesvm.evaluation.coverage import COVERAGES
 from bayesvm.evaluation.formatting import column_label, shortened
 from bayesvm.preparation import Recipe
-from bayesvm.preparation.encoding import CategoryColumn, Column
+from bayesvm.preparation.dates import DateColumn
+from bayesvm.preparation.encoding import CategoryColumn, Column, NumberColumn
 from bayesvm.report.svg import small_bars
 from bayesvm.workflow import Judged, TableModel
 from bayesvm.workflow.contributions import contributions, reference
@@ -41,6 +42,8 @@ def data_card(model: TableModel) -> list[tuple[str, str]]:
         rows.append(("learned from", formatting.listed(card["files"], MOST_LISTED)))
     if card.get("n_rows"):
         held = f"{card['n_train']:,} to learn from, {card['n_holdout']:,} held out" if card["n_holdout"] else "all used"
+        if card.get("refitted"):
+            held = f"all used; {card['n_holdout']:,} judged a model that had not learned from them"
         rows.append(("rows", f"{card['n_rows']:,} ({held})"))
     n_columns, n_features = len(recipe.groups), len(recipe.names)
     become = "" if n_columns == n_features else f", which become {n_features:,} features"
@@ -93,6 +96,8 @@ def classes(predictions: Predictions) -> list[tuple[Any, int]]:
 def _holds(column: Column) -> str:
     if isinstance(column, CategoryColumn):
         return formatting.counted(len(column.categories), "category") + (", and rare ones" if column.rare else "")
+    if isinstance(column, DateColumn):
+        return f"date or time, as {formatting.listed(column.parts, 8)}"
     filled = f"; a missing one becomes {formatting.cell(column.fill)}, marked as such" if column.indicator else ""
     return f"number{filled}"
 
@@ -225,7 +230,7 @@ def rows(model: TableModel, judged: Judged, ranked: Sequence[str]) -> dict[str, 
     order = np.argsort(said.doubt, kind="stable")
     names = list(ranked)[:VALUES_SHOWN]
     references = [reference(usual, model.recipe.groups[name]) for name in names]
-    texts = {column.name for column in model.recipe.columns if isinstance(column, CategoryColumn)}
+    texts = {column.name for column in model.recipe.columns if not isinstance(column, NumberColumn)}
     n_classes = len(said.classes)
     shown = [1] if n_classes == 2 else list(range(n_classes)) if n_classes <= MOST_PROBABILITIES else []
 

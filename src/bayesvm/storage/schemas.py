@@ -18,6 +18,7 @@ from bayesvm.inference.fitted import Training
 from bayesvm.inference.inducing import HOW
 from bayesvm.inference.learning_rates import AdaptiveRate, LearningRate, RobbinsMonro
 from bayesvm.inference.tuning_report import Trial
+from bayesvm.preparation.recipe import RECIPE
 from bayesvm.schema import (
     Schema,
     Sizes,
@@ -385,7 +386,7 @@ def check_model(parameters: Iterable[str], state: Any, beside: Schema) -> None:
             "feature_names": either(nothing, array("UO", "D")),
             "fitted": satisfying(FITTED, "a model with left-out rows for every member", _left_out_fit),
         },
-        {"beside": either(nothing, beside)},
+        {"beside": either(nothing, beside), "recipe": either(nothing, RECIPE)},
     )
     whole_state(state, "state", {})
 

@@ -40,6 +40,11 @@ class TableColumns(ABC):
     sparse: ClassVar[bool] = False
 
     @property
+    def prepared_by(self) -> Any:
+        """What makes the features of the columns; None if these are the features."""
+        return None
+
+    @property
     def has_target(self) -> bool:
         """Whether there is a target in each row."""
         return self.target is not None
@@ -99,6 +104,12 @@ class ArrowColumns(TableColumns):
             first += batch.num_rows
         require_in_range(X, self.names, locate)
         return X
+
+    def without_target(self, chunk: Any) -> npt.NDArray[np.bool_]:
+        """Which rows of a chunk have no target."""
+        column = _without_null_categories(chunk.column(self.target))
+        missing: npt.NDArray[np.bool_] = column.is_null(nan_is_null=True).to_numpy(zero_copy_only=False)
+        return missing
 
     def targets(self, chunks: Sequence[Any], locate: Locate) -> npt.NDArray[Any]:
         columns = [_without_null_categories(batch.column(self.target)) for batch in chunks]

@@ -26,6 +26,19 @@ def is_text(kind: Any) -> bool:
     return str(value) in {"string", "large_string"}  # views have been cast
 
 
+def is_number(kind: Any) -> bool:
+    """Whether values of an Arrow type become floats as they are; so may a column without any value."""
+    types = optional("pyarrow.types", "tables")
+    return bool(
+        types.is_integer(kind)
+        or types.is_floating(kind)
+        or types.is_boolean(kind)
+        or types.is_decimal(kind)
+        or types.is_null(kind)
+        or types.is_duration(kind)
+    )
+
+
 def common_type(kinds: Iterable[Any]) -> Any:
     """One Arrow type for the values of a column whose files differ: of numbers, the wider; else text."""
     pyarrow = optional("pyarrow", "tables")
@@ -105,11 +118,7 @@ def require_numbers(file: SourceFile, field: Any) -> None:
     """The type of a column is one that becomes a float."""
     types = optional("pyarrow.types", "tables")
     kind = field.type
-    if types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind) or types.is_decimal(kind):
-        return
-    if types.is_null(kind) or types.is_duration(
-        kind
-    ):  # a file without rows may have no types; else values are reported as missing
+    if is_number(kind):  # a file without rows may have no types; else values are reported as missing
         return
     if types.is_temporal(kind):
         remedy = "turn it into numbers, such as days since a date"

@@ -10,16 +10,18 @@ import numpy as np
 import numpy.typing as npt
 
 from bayesvm.data.blocks import RowNumbers, taken
+from bayesvm.data.checks import left_out_without_target
 from bayesvm.data.memory import stacked
 from bayesvm.data.tables.arrow_parts import arrow_parts
-from bayesvm.data.tables.column_reading import Batch, TableColumns, cast_to
+from bayesvm.data.tables.column_reading import ArrowColumns, Batch, TableColumns, cast_to
 from bayesvm.data.tables.csv_copy import copy_csv
 from bayesvm.data.tables.csv_dialect import CsvOptions, options_given, require_csv
 from bayesvm.data.tables.csv_files import look_at
 from bayesvm.data.tables.files import Paths, find_files
 from bayesvm.data.tables.libsvm_copy import LibsvmPart, copy_libsvm
 from bayesvm.data.tables.rows import FileRows, copying
-from bayesvm.data.tables.schemas import choose_columns, common_schema, some_names
+from bayesvm.data.tables.schemas import Schemas, choose_columns, common_schema, some_names
+from bayesvm.warn import warn_user
 
 
 def open_table(
@@ -116,6 +118,7 @@ class Table:
     has_target : whether rows have targets
     sparse : whether ``X`` of a batch is a CSR matrix: for LIBSVM
     zero_based : whether indices of LIBSVM files count from 0; None for other formats
+    prepared_by : what makes the features of the columns, if they are more than read
     """
 
     def __init__(self, rows: FileRows, columns: TableColumns) -> None:
@@ -123,6 +126,7 @@ class Table:
         self.n_rows, self.n_features = rows.n_rows, columns.n_features
         self.names, self.dtype, self.sparse = columns.names, columns.dtype, columns.sparse
         self.target, self.weight, self.has_target = columns.target, columns.weight, columns.has_target
+        self.prepared_by = columns.prepared_by
         first = rows.parts[0]
         self.zero_based = first.shift == 0 if isinstance(first, LibsvmPart) else None
         rows.require_some()
@@ -203,15 +207,49 @@ class Table:
                 + f" of the {len(names)} features that the model was fitted to; it has {', '.join(have[:10])}"
                 + ("…" if len(have) > 10 else "")
             )
-        return self if tuple(names) == have else Table(self._rows, self._columns.with_features(tuple(names)))
+        return self if tuple(names) == have else type(self)(self._rows, self._columns.with_features(tuple(names)))
 
-    def subset(self, numbers: RowNumbers) -> Table:
+    def with_columns(self, columns: TableColumns) -> Table:
+        """The same rows, of which other columns are read, or in another way."""
+        return Table(self._rows, columns)
+
+    def subset(self, numbers: RowNumbers) -> Self:
         """The rows with these rising numbers, as a table of their own."""
-        return Table(self._rows.subset(numbers), self._columns)
+        return self._of(self._rows.subset(numbers))
 
-    def in_memory(self) -> Table:
+    def in_memory(self) -> Self:
         """The same rows, read once and kept in memory."""
-        return Table(self._rows.in_memory(self._columns.needed(features=True, targets=True)), self._columns)
+        return self._of(self._rows.in_memory(self._columns.needed(features=True, targets=True)))
+
+    def labelled(self) -> Self:
+        """The rows that have a target. The others are left out, which is reported; the targets are read once."""
+        numbers = self.rows_with_target()
+        return self if numbers is None else self.subset(numbers)
+
+    def rows_with_target(self) -> RowNumbers | None:
+        """Numbers of the rows that have a target; if others have none, this is reported; None: all have one."""
+        if not isinstance(self._columns, ArrowColumns) or not self.has_target:
+            return None
+        missing = [np.zeros(0, bool)]
+        for _, chunk in self._rows.chunks(self._columns.needed(features=False, targets=True)):
+            missing.append(self._columns.without_target(chunk))
+        lost = np.concatenate(missing)
+        if not lost.any():
+            return None
+        if lost.all():
+            raise ValueError(f"{self._rows.files[0]}: no row has a value in the column {self.target!r}")
+        warn_user(left_out_without_target(lost, f"column {self.target!r}", self.where(int(np.argmax(lost)))))
+        return np.flatnonzero(~lost)
+
+    def _of(self, rows: FileRows) -> Self:
+        """The same columns of other rows."""
+        return type(self)(rows, self._columns)
+
+    @property
+    def source(self) -> tuple[FileRows, Schemas]:
+        """Its rows, and the columns that each file has, to be read in another way."""
+        parts: Any = self._rows.parts
+        return self._rows, [(part.file, part.schema) for part in parts]
 
     def where(self, row: int) -> str:
         """The file and the row in it: ``"b.parquet, row 17"``."""
