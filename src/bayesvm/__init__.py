@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from bayesvm import kernels
-    from bayesvm.estimators import BayesianLinearSVC, BayesianSVC, ColumnEffect, stop_on_interrupt
+    from bayesvm.estimators import BayesianLinearSVC, BayesianSVC, BayesianSVR, ColumnEffect, stop_on_interrupt
     from bayesvm.export import to_onnx
     from bayesvm.preparation import open_table
     from bayesvm.versions import show_versions
@@ -16,6 +16,7 @@ __version__ = "0.1.0"
 __all__ = [
     "BayesianLinearSVC",
     "BayesianSVC",
+    "BayesianSVR",
     "ColumnEffect",
     "__version__",
     "kernels",
@@ -29,6 +30,7 @@ __all__ = [
 _PACKAGES = {
     "BayesianLinearSVC": "estimators",
     "BayesianSVC": "estimators",
+    "BayesianSVR": "estimators",
     "ColumnEffect": "estimators",
     "load": "workflow",
     "open_table": "preparation",

@@ -9,7 +9,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import PolynomialFeatures
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from bayesvm import BayesianLinearSVC, BayesianSVC
+from bayesvm import BayesianLinearSVC, BayesianSVC, BayesianSVR
 from bayesvm.kernels import RBF, Constant
 
 X, y = load_breast_cancer(return_X_y=True)
@@ -33,6 +33,8 @@ CALIBRATED = {
         BayesianLinearSVC(),
         BayesianLinearSVC(tune=None, link="probit"),
         BayesianLinearSVC(covariance="diagonal"),
+        BayesianSVR(),
+        BayesianSVR(tune=None),
     ],
     expected_failed_checks=lambda estimator: {} if estimator.link == "probit" else CALIBRATED,
 )

@@ -255,12 +255,15 @@ LEFT_OUT_ROWS: dict[str, Schema] = {
     "weight": array("f", "N", least=0.0),
 }
 LEFT_OUT = satisfying(record(LEFT_OUT_ROWS), "weights of some rows", lambda found, _: found["weight"].sum() > 0)
+LIKELIHOOD = satisfying(
+    named(LIKELIHOODS),
+    "one with a variance from 0, a tube from 0 and a scale above 0",
+    lambda found, _: found["noise"] >= 0 and found.get("epsilon", 0.0) >= 0 and found.get("scale", 1.0) > 0,
+)
 FITTED = record(
     {
         "head": named(HEADS, "K"),
-        "likelihood": satisfying(
-            named(LIKELIHOODS), "one with a variance from 0", lambda found, _: found["noise"] >= 0
-        ),
+        "likelihood": LIKELIHOOD,
         "scale": either(nothing, text),
         "scaler": SCALER,
         "members": MEMBERS,
@@ -354,6 +357,7 @@ PREPARED_MEMBER = {
     "functions": either(items(), FUNCTIONS),
     "chosen": either(nothing, TRIAL),
     "gained": number,
+    "likelihood": either(nothing, LIKELIHOOD),
 }
 PREPARED = record(
     PREPARED_MEMBER
