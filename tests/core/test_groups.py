@@ -90,7 +90,7 @@ def test_batches_have_every_row_once_whatever_their_memory(monkeypatch):
                 assert len(set(group[row[row < 300]])) == 1
 
 
-@pytest.mark.parametrize("wide", [2, 9], ids=["more rows than weights", "fewer rows than weights"])
+@pytest.mark.parametrize("wide", [2, 5], ids=["more rows than weights", "as many"])
 def test_a_group_that_gave_more_than_all_of_the_precision_has_a_floor(wide):
     """The variance is that of the singular values; the mean stays finite."""
     rng = np.random.default_rng(1)

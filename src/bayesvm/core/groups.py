@@ -66,8 +66,8 @@ class Removed(NamedTuple):
 def removed(positions: Positions, B: Array, centred: Array, w: Array, gamma: Array) -> Removed:
     """``B₋ = (I - TW)^-1 B``, ``t₋ = diag(B₋ Bᵀ)``, ``m₋ - c = (I + B₋ Bᵀ W) (m - c - Tγ)`` (D24).
 
-    ``T = B Bᵀ``. Arrays have an axis for groups and one for their rows. Of ``(I - TW)^-1 B = B (I - BᵀWB)^-1`` the side is taken
-    whose matrix is smaller.
+    ``T = B Bᵀ``. Arrays have an axis for groups and one for their rows. Of ``(I - TW)^-1 B = B (I - BᵀWB)^-1`` the
+    side is taken whose matrix is smaller.
     """
     root = np.sqrt(w)[:, :, None]
     scaled = root * B  # W^½ B

@@ -18,6 +18,7 @@ from scipy.special import ndtr, ndtri
 from scipy.stats import qmc
 
 from bayesvm.core.linalg import Array
+from bayesvm.data.blas import one_blas_thread
 from bayesvm.data.repetition import uniforms
 
 LEARNED_FROM = 4_000  # rows
@@ -43,7 +44,11 @@ class Completion:
     @classmethod
     def learned(cls, X: npt.NDArray[Any]) -> Completion:
         """From some rows; columns without any value are zero."""
-        X = np.asarray(X, np.float64)
+        with one_blas_thread():
+            return cls._learned(np.asarray(X, np.float64))
+
+    @classmethod
+    def _learned(cls, X: Array) -> Completion:
         there = ~np.isnan(X)
         independent = bool(there.all())
         shares = _shares(FEW_KNOTS if independent else KNOTS)
@@ -144,6 +149,20 @@ def incomplete(X: npt.NDArray[Any]) -> npt.NDArray[np.intp]:
     if hasattr(X, "tocsr") or X.dtype.kind != "f":
         return np.zeros(0, np.intp)
     return np.flatnonzero(np.isnan(X).any(axis=1))
+
+
+def spread_at(
+    completion: Completion | None, X: npt.NDArray[Any], means: Callable[[Array], Sequence[Array]]
+) -> list[Array] | None:
+    """The ``spread`` of all rows, zero where nothing is missing; None if nothing is missing anywhere."""
+    rows = incomplete(X)
+    if completion is None or not len(rows):
+        return None
+    found = []
+    for part in spread(completion, X[rows], means):
+        found.append(np.zeros((len(X), *part.shape[1:])))
+        found[-1][rows] = part
+    return found
 
 
 def spread(completion: Completion, X: npt.NDArray[Any], means: Callable[[Array], Sequence[Array]]) -> list[Array]:

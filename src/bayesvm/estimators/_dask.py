@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import dataclass
 from functools import wraps
@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from bayesvm.core.linalg import Array
 from bayesvm.data.blocks import RowNumbers, rounded_sum, rows_to_hold
 from bayesvm.data.dask_rows import (
     DaskSource,
@@ -54,6 +55,9 @@ class DaskRows:
 
     def given(self, numbers: RowNumbers) -> RowNumbers:
         return self.table.given(numbers)
+
+    def spread(self, numbers: RowNumbers, means: Callable[[Array], Sequence[Array]]) -> list[Array] | None:
+        return None
 
     def fingerprint(self) -> dict[str, Any]:
         return {

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
 
 from bayesvm.core.latent import Block
+from bayesvm.core.linalg import Array
 from bayesvm.data.blocks import RowNumbers, checksum, rows_to_hold, taken
 from bayesvm.data.dask_rows import is_dask
 from bayesvm.data.memory import MemorySource
@@ -17,6 +19,7 @@ from bayesvm.data.workers import Workers
 from bayesvm.estimators._classes import encoder_for, require_few_classes, weighting_encoder
 from bayesvm.estimators._dask import dask_rows
 from bayesvm.estimators.columns import rows_with_targets
+from bayesvm.estimators.completing import MissingValues, completed
 from bayesvm.estimators.giveaways import warn_of_giveaways
 from bayesvm.estimators.labels import LabelCounts
 from bayesvm.estimators.tables import table_rows
@@ -56,6 +59,7 @@ class ArrayRows:
     totals: np.ndarray
     kept: np.ndarray | None = None  # of the rows given; all of them unless some have weight zero
     groups: RowNumbers | None = None
+    missing: MissingValues | None = None
 
     @classmethod
     def of(cls, rows: Block, classes: np.ndarray, totals: np.ndarray) -> ArrayRows:
@@ -79,6 +83,9 @@ class ArrayRows:
 
     def given(self, numbers: RowNumbers) -> RowNumbers:
         return numbers if self.kept is None else self.kept[numbers]
+
+    def spread(self, numbers: RowNumbers, means: Callable[[Array], Sequence[Array]]) -> list[Array] | None:
+        return None if self.missing is None else self.missing.spread(numbers, means)
 
     def fingerprint(self) -> dict[str, Any]:
         return {
@@ -105,7 +112,7 @@ def training_rows(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Labelle
     codes, row_weight = encoder(y, weight)
     if estimator.recipe_ is not None:
         warn_of_giveaways(X, codes, estimator.recipe_)
-    rows = ArrayRows.of(Block(X, codes, row_weight), encoder.classes, totals)
+    rows = completed(estimator, ArrayRows.of(Block(X, codes, row_weight), encoder.classes, totals))
     return rows if labelled is None else replace(rows, kept=labelled[rows.given(np.arange(rows.n_rows))])
 
 
@@ -137,4 +144,4 @@ def stream_rows(estimator: Any, X: Any, y: Any, sample_weight: Any, *, first: bo
         )
     weight = row_weights(sample_weight, X)
     encoder, totals = weighting_encoder(estimator.class_weight, LabelCounts.of(y, weight, classes))
-    return ArrayRows.of(Block(X, *encoder(y, weight)), classes, totals)
+    return completed(estimator, ArrayRows.of(Block(X, *encoder(y, weight)), classes, totals), first=first)

@@ -26,12 +26,14 @@ from bayesvm.data.blocks import block_rows
 from bayesvm.data.checks import MissingTargetError
 from bayesvm.data.dask_rows import is_dask
 from bayesvm.data.memory import MemorySource
+from bayesvm.data.scaling import ColumnScaler
 from bayesvm.data.streams import map_table
 from bayesvm.data.tables import Table
 from bayesvm.data.tables.writing import writing_table
 from bayesvm.data.workers import Workers
 from bayesvm.estimators._dask import lazy_on_dask
 from bayesvm.estimators.columns import n_features
+from bayesvm.estimators.completing import Completing
 from bayesvm.estimators.names import check_names
 from bayesvm.estimators.notebooks import headline_html
 from bayesvm.estimators.tables import table_to_predict
@@ -68,10 +70,10 @@ class PredictingModel(BaseEstimator, metaclass=ABCMeta):
     def _predicted(self, X: Any, what: Callable[[Parts], Result]) -> Generator[Result, None, None]:
         """Something about the moments of f, for some rows after the others."""
         check_is_fitted(self)
-        fitted, views = self.fitted_, self.fitted_.views
+        fitted, views, completion = self.fitted_, self.fitted_.views, getattr(self, "completion_", None)
 
         def work(blocks: Iterable[Block], workspace: Workspace) -> Result:
-            parts = views.moments(blocks, workspace)
+            parts = Completing(completion, fitted.scaler).moments(views, blocks, workspace)
             if not all(np.isfinite(part.mean).all() and np.isfinite(part.variance).all() for part in parts):
                 raise NotFiniteError(f"predictions are not finite: {OUT_OF_RANGE}")
             return what(parts)
@@ -79,11 +81,11 @@ class PredictingModel(BaseEstimator, metaclass=ABCMeta):
         with Workers(jobs(self.n_jobs)) as workers:
             rows = views.block_rows(block_rows(views.n_weights, n_features(self)))
             if isinstance(X, Table):
-                yield from map_table(table_to_predict(self, X), work, fitted.scaler, workers, rows)
+                yield from map_table(table_to_predict(self, X), work, ColumnScaler(), workers, rows)
             else:
                 X = new_data(self, X)
                 y = np.zeros(X.shape[0], np.int8)
-                yield from MemorySource(X, y, None, fitted.scaler, workers, rows).map(work)
+                yield from MemorySource(X, y, None, ColumnScaler(), workers, rows).map(work)
 
     @lazy_on_dask
     def latent_mean_and_variance(self, X: Any) -> tuple[np.ndarray, np.ndarray]:

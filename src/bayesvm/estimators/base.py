@@ -51,6 +51,7 @@ class BaseBayesianModel(PredictingModel):
     _seen: ClassVar[tuple[str, ...]] = (
         "n_features_in_",
         "feature_names_in_",
+        "completion_",
         "recipe_",
     )  # what a fit assigns beside ``fitted_``
 
@@ -284,7 +285,7 @@ class BaseBayesianModel(PredictingModel):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
+        tags.input_tags.sparse = tags.input_tags.allow_nan = True
         return tags
 
 

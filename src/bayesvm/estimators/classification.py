@@ -44,7 +44,7 @@ def _error(fitted: Fitted) -> float:
 class BaseBayesianSVC(ClassifierMixin, BaseBayesianModel):
     """A classifier; subclasses say what its features are."""
 
-    _seen = ("n_features_in_", "feature_names_in_", "recipe_", "classes_")
+    _seen = ("n_features_in_", "feature_names_in_", "completion_", "recipe_", "classes_")
 
     classes_: np.ndarray
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import numpy as np
 
+from bayesvm.core.linalg import Array
 from bayesvm.data.blocks import BlockSource, RowNumbers, rounded_sum, rows_to_hold
 from bayesvm.data.checks import MissingTargetError
 from bayesvm.data.memory import MemorySource
@@ -55,6 +57,9 @@ class TableRows:
 
     def given(self, numbers: RowNumbers) -> RowNumbers:
         return numbers if self.kept is None else self.kept[numbers]
+
+    def spread(self, numbers: RowNumbers, means: Callable[[Array], Sequence[Array]]) -> list[Array] | None:
+        return None
 
     def fingerprint(self) -> dict[str, Any]:
         return {f"the table's {name}": value for name, value in self.table.fingerprint().items()}

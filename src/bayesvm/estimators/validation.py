@@ -109,8 +109,10 @@ def column_name(estimator: Any, column: int) -> str:
 
 
 def _require_in_range(estimator: Any, X: Any) -> None:
-    if not is_in_range(X):
-        row, column, affected, what, remedy = first_out_of_range(X)
+    """Values may be missing, unless the rows are sparse or the model was made before it could complete them."""
+    missing = not hasattr(X, "tocsr") and getattr(estimator, "completion_", True) is not None
+    if not is_in_range(X, missing=missing):
+        row, column, affected, what, remedy = first_out_of_range(X, missing=missing)
         names = feature_names(estimator)
         where = f"row {row}, column {column}" + ("" if names is None else f" ({names[column]!r})")
         also = f"; {affected - 1} more rows are affected" if affected > 1 else ""

@@ -18,16 +18,17 @@ import numpy as np
 from bayesvm.core.cavities import Cavities
 from bayesvm.core.groups import Grouping, group_cavities
 from bayesvm.core.heads import Head
-from bayesvm.core.latent import full
-from bayesvm.core.linalg import NotFiniteError, NotPositiveDefiniteError
-from bayesvm.core.members import Member
+from bayesvm.core.latent import Block, full
+from bayesvm.core.linalg import Array, NotFiniteError, NotPositiveDefiniteError
+from bayesvm.core.members import Member, MemberViews
 from bayesvm.core.posterior import Gaussian
+from bayesvm.core.workspace import Workspace
 from bayesvm.data.blas import threads_for_matrices
 from bayesvm.data.blocks import BlockSource, HeldRows, RowNumbers, at_most, block_rows
 from bayesvm.data.repetition import Repetition, group_weights, repetition
 from bayesvm.data.stopping import Stopped
 from bayesvm.inference.calibrating import Candidate, calibrated
-from bayesvm.inference.fitted import Fitted
+from bayesvm.inference.fitted import MANY_ROWS, Fitted
 from bayesvm.inference.leaves import AVERAGED_UP_TO, FEWEST_ROWS, Found, base_rows, find_leaves, with_leaves
 from bayesvm.inference.local import Start
 from bayesvm.inference.problem import Problem, evaluate
@@ -91,6 +92,7 @@ def fit(
         prepared = _ready(model, raw, session) if start is None else _continued(start, as_prior=False)
         session.clock.stop.heeded = True
         candidates, prepared = _trained_members(model, raw, prepared, session)
+        candidates = [_widened(candidate, rows) for candidate in candidates]
         indices = rows.given(candidates[0].left_out_rows)
         left_out = [candidate.left_out for candidate in candidates]
         return calibrated(candidates, left_out, indices, prepared, session, rows.n_rows)
@@ -113,6 +115,7 @@ def update(
         prepared = model.prepare(raw, session) if start is None else _continued(start, as_prior=True)
         session.clock.stop.heeded = True
         candidates, prepared = _trained_members(model, raw, prepared, session, inference="batch")
+        candidates = [_widened(candidate, rows) for candidate in candidates]
         left_out = [candidate.left_out for candidate in candidates]
         n_samples: int | None = rows.n_rows
         if start is not None:
@@ -207,6 +210,27 @@ def _with_leaves(candidate: Candidate, of_first: Found, raw: BlockSource, sessio
             return with_leaves(candidate, found, source, session, number)
     session.clock.stop.settle()
     return candidate
+
+
+def _widened(candidate: Candidate, rows: TrainingRows) -> Candidate:
+    """The rows left out with what their missing values add to the variance of f (D33)."""
+    member = Member(
+        candidate.problem.features,
+        tuple(candidate.trained.functions),
+        scaler=candidate.prepared.scaler,
+        leaves=candidate.leaves,
+    )
+    views = MemberViews.of([member], None, MANY_ROWS, np.float64)
+
+    def means(X: Array) -> list[Array]:
+        (found,) = views.moments([Block(X, np.zeros(len(X)), None)], Workspace())
+        return [found.mean]
+
+    found = rows.spread(candidate.left_out_rows, means)
+    if found is None:
+        return candidate
+    left_out = candidate.left_out
+    return replace(candidate, left_out=left_out._replace(variance=left_out.variance + found[0]))
 
 
 def _on_common_rows(candidates: list[Candidate]) -> list[Candidate]:

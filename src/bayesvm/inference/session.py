@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -15,6 +15,7 @@ from bayesvm.core.features import Features
 from bayesvm.core.heads import Head
 from bayesvm.core.kernels import Kernel
 from bayesvm.core.latent import LatentFunction
+from bayesvm.core.linalg import Array
 from bayesvm.data.blocks import BlockSource, HeldRows, RowNumbers
 from bayesvm.data.repetition import Repetition
 from bayesvm.data.scaling import Scaler
@@ -51,6 +52,10 @@ class TrainingRows(Protocol):
 
     def given(self, numbers: RowNumbers) -> RowNumbers:
         """What rows of the source are called in the user's table."""
+        ...
+
+    def spread(self, numbers: RowNumbers, means: Callable[[Array], Sequence[Array]]) -> list[Array] | None:
+        """How far means at these rows vary with the values that are missing there (D33); None if none is missing."""
         ...
 
 
