@@ -378,7 +378,7 @@ CHECKPOINT = record({}, {"seed": whole, "identity": record({}, others=plain)}, o
 
 # Of missing values (D33), for D features.
 COMPLETION = record(
-    {"knots": array("f", "Q", "D"), "loadings": array("f", "D", None), "noise": array("f", "D", least=1e-9)}
+    {"knots": array("f", None, "D"), "loadings": array("f", "D", None), "noise": array("f", "D", least=1e-9)}
 )
 
 
