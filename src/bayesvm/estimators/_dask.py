@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass
-from functools import wraps
+from functools import partial, wraps
 from typing import Any
 
 import numpy as np
@@ -77,12 +77,16 @@ def lazy_on_dask(method: Callable[..., Any]) -> Callable[..., Any]:
 
     @wraps(method)
     def either(self: Any, X: Any, *args: Any, **kwargs: Any) -> Any:
-        return lazy_prediction(self, method.__name__, X) if is_dask(X) else method(self, X, *args, **kwargs)
+        return (
+            lazy_prediction(self, method.__name__, X, *args, **kwargs)
+            if is_dask(X)
+            else method(self, X, *args, **kwargs)
+        )
 
     return either
 
 
-def lazy_prediction(model: Any, method: str, X: Any) -> Any:
+def lazy_prediction(model: Any, method: str, X: Any, *args: Any, **kwargs: Any) -> Any:
     """What a prediction method says of a Dask array or data frame, as Dask arrays not yet computed.
 
     The model is one node of the graph, as it is now: a later fit does not change it.
@@ -98,10 +102,13 @@ def lazy_prediction(model: Any, method: str, X: Any) -> Any:
     model, unnamed = copy(model), copy(model)
     vars(unnamed).pop("feature_names_in_", None)  # each partition of an array would warn again that it has no names
     model.n_jobs = unnamed.n_jobs = 1
-    example = getattr(unnamed, method)(np.zeros((1, model.n_features_in_)))
+    example = getattr(unnamed, method)(np.zeros((1, model.n_features_in_)), *args, **kwargs)
     form = _as_columns(example)[:0]
     node = optional("dask", "dask").delayed(model if is_frame(X) else unnamed, traverse=False, pure=False)
-    X, how = one_column_chunk(X), {"model": node, "method": method, "form": form, "meta": form}
+    X, how = (
+        one_column_chunk(X),
+        {"model": node, "method": partial(_called, method, args, kwargs), "form": form, "meta": form},
+    )
     if is_frame(X):
         found = X.map_partitions(_of_partition, **how)
     elif form.ndim == 1:
@@ -121,9 +128,13 @@ def _outline(X: Any) -> Any:
     return X._meta if is_frame(X) else X  # noqa: SLF001  (an empty data frame of pandas)
 
 
-def _of_partition(X: Any, model: Any, method: str, form: np.ndarray) -> np.ndarray:
+def _called(method: str, args: tuple[Any, ...], kwargs: dict[str, Any], model: Any, X: Any) -> Any:
+    return getattr(model, method)(X, *args, **kwargs)
+
+
+def _of_partition(X: Any, model: Any, method: Callable[[Any, Any], Any], form: np.ndarray) -> np.ndarray:
     """A prediction for some rows, as one array."""
-    return _as_columns(getattr(model, method)(X)) if X.shape[0] else form
+    return _as_columns(method(model, X)) if X.shape[0] else form
 
 
 def _as_columns(found: Any) -> np.ndarray:

@@ -188,6 +188,11 @@ class TableModel:
         probabilities: np.ndarray = self.estimator.predict_proba(self.table(source))
         return probabilities
 
+    def predict_set(self, source: Any, coverage: float = 0.9, *, per_class: bool = False) -> np.ndarray:
+        """Sets of classes that contain the class of a new row about that often; as the estimator's."""
+        sets: np.ndarray = self.estimator.predict_set(self.table(source), coverage, per_class=per_class)
+        return sets
+
     def predict_uncertainty(self, source: Any) -> dict[str, np.ndarray]:
         """How uncertain each prediction is, and why; as the estimator's."""
         parts: dict[str, np.ndarray] = self.estimator.predict_uncertainty(self.table(source))
