@@ -1,4 +1,4 @@
-"""Prediction sets beside MAPIE's split conformal, on ten sets: coverage and size. Prints the table of docs/prediction_sets.md.
+"""Prediction sets beside MAPIE's split conformal, on ten sets: the table of docs/prediction_sets.md.
 
 Both sides have the same training rows and the same estimator. Split conformal learns from 70 % of them and takes its
 threshold from the other 30 %; leave-one-out uses all for both. Needs ``pip install mapie``, and tables of

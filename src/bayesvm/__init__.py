@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from bayesvm import kernels
     from bayesvm.data.tables import open_table
-    from bayesvm.estimators import BayesianLinearSVC, BayesianSVC, ColumnEffect, stop_on_interrupt
+    from bayesvm.estimators import BayesianLinearSVC, BayesianOneClassSVM, BayesianSVC, ColumnEffect, stop_on_interrupt
     from bayesvm.export import to_onnx
     from bayesvm.versions import show_versions
     from bayesvm.workflow import TableModel, load
@@ -15,6 +15,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "BayesianLinearSVC",
+    "BayesianOneClassSVM",
     "BayesianSVC",
     "ColumnEffect",
     "TableModel",
@@ -29,6 +30,7 @@ __all__ = [
 
 _PACKAGES = {
     "BayesianLinearSVC": "estimators",
+    "BayesianOneClassSVM": "estimators",
     "BayesianSVC": "estimators",
     "ColumnEffect": "estimators",
     "TableModel": "workflow",

@@ -1,4 +1,4 @@
-"""Thresholds of prediction sets against sorted lists and against the theory of split conformal (D40)."""
+"""Thresholds of prediction sets against sorted lists and against the theory of split conformal (D40, D41)."""
 
 from math import ceil
 
@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import beta
 
-from bayesvm.core.conformal import conformal_threshold, prediction_set_thresholds, require_coverage
+from bayesvm.core.conformal import conformal_p_values, conformal_threshold, prediction_set_thresholds, require_coverage
 
 
 def by_sorting(scores, coverage):
@@ -44,15 +44,6 @@ def test_of_uneven_weights_the_effective_number_of_rows_counts():
     assert conformal_threshold(scores, few, 0.8) < np.inf
 
 
-def test_copies_of_a_row_are_one_row():
-    scores = np.random.default_rng(2).random(30)
-    twice = np.repeat(scores, 2)
-    assert conformal_threshold(twice, np.ones(60), 0.97, np.full(60, 2.0)) == conformal_threshold(
-        scores, np.ones(30), 0.97
-    ) == np.inf  # fmt: skip
-    assert conformal_threshold(twice, np.ones(60), 0.97) < np.inf
-
-
 def test_coverage_over_exchangeable_rows_is_that_of_split_conformal():
     """Given the rows left out, the coverage is Beta(rank, n + 1 - rank) distributed (Vovk 2012)."""
     rng, n, coverage = np.random.default_rng(3), 30, 0.8
@@ -78,3 +69,18 @@ def test_thresholds_of_columns_are_those_of_a_loop(each):
 def test_a_coverage_is_a_share(coverage):
     with pytest.raises(ValueError, match="coverage is a share strictly between 0 and 1"):
         require_coverage(coverage)
+
+
+@pytest.mark.parametrize(
+    "weight", [np.ones(99), np.random.default_rng(6).gamma(2.0, size=99)], ids=["plain", "weighted"]
+)
+def test_a_p_value_is_at_most_the_rate_of_misses_where_the_score_is_above_the_threshold(weight):
+    rng = np.random.default_rng(5)
+    scores, new = rng.random(99).round(2), rng.random(500).round(2)
+    p = conformal_p_values(scores, weight, new)
+    n = weight.sum() ** 2 / (weight**2).sum()
+    assert p == pytest.approx([(1 + n * weight[scores >= s].sum() / weight.sum()) / (n + 1) for s in new])
+    for coverage in (0.5, 0.9, 0.95):
+        flagged = new > conformal_threshold(scores, weight, coverage)
+        assert flagged.any()
+        assert np.array_equal(flagged, p <= 1 - coverage + 1e-9)

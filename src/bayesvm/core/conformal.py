@@ -1,4 +1,4 @@
-"""Core: thresholds that scores of new rows stay below with a wanted probability, from scores of rows left out (D40)."""
+"""Core: thresholds that scores of new rows seldom exceed, and p-values, from scores of rows left out (D40, D41)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def require_coverage(coverage: Any) -> None:
         raise ValueError(f"coverage is a share strictly between 0 and 1, such as 0.9; got {coverage!r}")
 
 
-def conformal_threshold(scores: Array, weight: Array, coverage: float, group_weight: Array | None = None) -> float:
+def conformal_threshold(scores: Array, weight: Array, coverage: float) -> float:
     """The smallest score s with ``Σ_{s_i ≤ s} ω_i ≥ (n + 1) · coverage``, ω the weights with sum n, effective (D40).
 
     Of equal weights, the ⌈(n + 1) · coverage⌉-th smallest score. Infinity where n rows are too few for that.
@@ -29,7 +29,7 @@ def conformal_threshold(scores: Array, weight: Array, coverage: float, group_wei
     if not there.any():
         return np.inf
     scores, weight = scores[there], weight[there]
-    n = effective_rows(weight, None if group_weight is None else group_weight[there])
+    n = effective_rows(weight)
     order = np.argsort(scores, kind="stable")
     reached = np.cumsum(weight[order]) * (n / weight.sum())
     first = int(np.searchsorted(reached, (n + 1) * coverage * (1 - ROUNDING)))
@@ -42,7 +42,6 @@ def prediction_set_thresholds(
     weight: Array,
     coverage: float,
     *,
-    group_weight: Array | None = None,
     each: bool = False,
 ) -> Array:
     """What ``1 - p`` of an outcome must not exceed to be in the set, a number for every column (D40).
@@ -53,11 +52,19 @@ def prediction_set_thresholds(
     scores = 1 - probabilities[np.arange(len(y)), y]
     n_outcomes = probabilities.shape[1]
     if not each:
-        return np.full(n_outcomes, conformal_threshold(scores, weight, coverage, group_weight))
+        return np.full(n_outcomes, conformal_threshold(scores, weight, coverage))
     rows = [y == number for number in range(n_outcomes)]
-    groups = [None if group_weight is None else group_weight[mine] for mine in rows]
-    found = [
-        conformal_threshold(scores[mine], weight[mine], coverage, group)
-        for mine, group in zip(rows, groups, strict=True)
-    ]
-    return np.array(found)
+    return np.array([conformal_threshold(scores[mine], weight[mine], coverage) for mine in rows])
+
+
+def conformal_p_values(scores: Array, weight: Array, new: Array) -> Array:
+    """``(1 + Σ_{s_i ≥ s} ω_i) / (n + 1)`` of new scores s: how often a new row has one as large (D41).
+
+    At most 1 - coverage exactly where s is above the threshold of that coverage.
+    """
+    there = weight > 0
+    scores, weight = scores[there], weight[there]
+    n = effective_rows(weight)
+    order = np.argsort(scores, kind="stable")
+    below = np.concatenate([[0.0], np.cumsum(weight[order])]) / weight.sum()
+    return np.asarray((1 + n * (1 - below[np.searchsorted(scores[order], new)])) / (n + 1))

@@ -5,5 +5,13 @@ from bayesvm.estimators.effects import ColumnEffect
 from bayesvm.estimators.files import load
 from bayesvm.estimators.interrupts import stop_on_interrupt
 from bayesvm.estimators.linear import BayesianLinearSVC
+from bayesvm.estimators.one_class import BayesianOneClassSVM
 
-__all__ = ["BayesianLinearSVC", "BayesianSVC", "ColumnEffect", "load", "stop_on_interrupt"]
+__all__ = [
+    "BayesianLinearSVC",
+    "BayesianOneClassSVM",
+    "BayesianSVC",
+    "ColumnEffect",
+    "load",
+    "stop_on_interrupt",
+]

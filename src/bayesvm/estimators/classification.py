@@ -210,7 +210,6 @@ class BaseBayesianSVC(ClassifierMixin, BaseBayesianModel):
             fitted.left_out_y,
             fitted.left_out_weight,
             coverage,
-            group_weight=fitted.left_out[0].group_weight,
             each=per_class,
         )
 

@@ -9,13 +9,16 @@ from typing import Any, TypeVar
 from bayesvm.estimators.base import BaseBayesianModel
 from bayesvm.estimators.classifier import BayesianSVC
 from bayesvm.estimators.linear import BayesianLinearSVC
+from bayesvm.estimators.one_class import BayesianOneClassSVM
 from bayesvm.persistence import building
 from bayesvm.schema import Schema, anything
 from bayesvm.storage.models import read_model
 
 Made = TypeVar("Made")
 
-ESTIMATORS: dict[str, type[BaseBayesianModel]] = {cls.__name__: cls for cls in (BayesianSVC, BayesianLinearSVC)}
+ESTIMATORS: dict[str, type[BaseBayesianModel]] = {
+    cls.__name__: cls for cls in (BayesianSVC, BayesianLinearSVC, BayesianOneClassSVM)
+}
 
 
 def load(path: str | Path, trusted: Iterable[Any] = ()) -> Any:

@@ -26,6 +26,15 @@ def training_data(estimator: Any, X: Any, y: Any, *, first: bool = True) -> tupl
     return X, column_or_1d(y)
 
 
+def training_rows_without_target(estimator: Any, X: Any) -> np.ndarray:
+    """``X`` as floats, dense, for a model that has no y."""
+    _require_rows(X)
+    with _naming_text_columns(X):
+        X = validate_data(estimator, X, ensure_min_samples=2, reset=True, **_FLOATS | {"accept_sparse": False})
+    _require_in_range(estimator, X)
+    return np.asarray(X)
+
+
 def require_whole_labels(y: Any, name: str = "y") -> None:
     """Labels that stay what they are when they become an array."""
     if y is not None and getattr(getattr(y, "dtype", None), "kind", "O") == "O":

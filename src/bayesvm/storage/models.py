@@ -33,6 +33,7 @@ class Model:
     feature_names: npt.NDArray[Any] | None
     fitted: Fitted
     beside: Any = None  # a plain state that somebody else keeps in the same file
+    background: dict[str, Any] | None = None  # of a model of one class (D41)
 
 
 def write_model(path: str | PathLike[str], model: Model, schema: Schema = anything) -> None:
@@ -44,7 +45,7 @@ def write_model(path: str | PathLike[str], model: Model, schema: Schema = anythi
         "feature_names": model.feature_names,
         "fitted": fitted_state(model.fitted),
         "beside": model.beside,
-    }
+    } | ({} if model.background is None else {"background": model.background})
     check_model(model.parameters, state, schema)
     persistence.write(path, model.kind, state)
 
@@ -83,7 +84,8 @@ def _model(kind: str, state: dict[str, Any], trusted: Iterable[Any]) -> Model:
             raise ValueError(f"the link {type(link).__name__} does not belong to the head {type(fitted.head).__name__}")
     parameters = {name: from_plain(value, trusted) for name, value in state["parameters"].items()}
     names, beside = state["feature_names"], state.get("beside")
-    return Model(kind, parameters, state["classes"], int(state["n_features"]), names, fitted, beside)
+    background = state.get("background")
+    return Model(kind, parameters, state["classes"], int(state["n_features"]), names, fitted, beside, background)
 
 
 def _largest_matrix(fitted: dict[str, Any]) -> int:

@@ -368,6 +368,18 @@ FINISHED_LEAVES = each(
         }
     )(found, path, dict(sizes))
 )
+BACKGROUND = record(
+    {
+        "centre": array("f", "D"),
+        "scale": array("f", "D", least=TINY),
+        "mean": array("f", "D"),
+        "values": array("f", "D", least=0.0),
+        "vectors": array("f", "D", "D"),
+        "shrinkage": positive,
+        "total": positive,
+        "left_out": array("f", None),  # the estimator compares their number
+    }
+)
 CHECKPOINT = record({}, {"seed": whole, "identity": record({}, others=plain)}, others=anything)
 
 
@@ -381,7 +393,7 @@ def check_model(parameters: Iterable[str], state: Any, beside: Schema) -> None:
             "feature_names": either(nothing, array("UO", "D")),
             "fitted": satisfying(FITTED, "a model with left-out rows for every member", _left_out_fit),
         },
-        {"beside": either(nothing, beside)},
+        {"beside": either(nothing, beside), "background": BACKGROUND},
     )
     whole_state(state, "state", {})
 

@@ -1,0 +1,444 @@
+"""Estimators: one class, learned without labels: the density of the rows as a ratio to a background (D41)."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from copy import copy
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from scipy.special import log_ndtr
+from sklearn.base import OutlierMixin
+from sklearn.covariance import ledoit_wolf_shrinkage
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from bayesvm.core.conformal import conformal_p_values, conformal_threshold
+from bayesvm.core.heads import Binary, ClassHead
+from bayesvm.core.latent import Block
+from bayesvm.core.student_t import StudentT
+from bayesvm.data.dask_rows import is_dask
+from bayesvm.data.scaling import ColumnMoments, ColumnScaler
+from bayesvm.data.tables import Table
+from bayesvm.estimators._attributes import FittedAttribute
+from bayesvm.estimators._dask import lazy_on_dask
+from bayesvm.estimators._inputs import ArrayRows
+from bayesvm.estimators._kernel import KernelEstimator
+from bayesvm.estimators._predicting import Parts
+from bayesvm.estimators.classification import class_head
+from bayesvm.estimators.parameters import real
+from bayesvm.estimators.validation import new_data, row_weights, training_rows_without_target
+from bayesvm.inference.fitted import Fitted
+from bayesvm.storage.models import Model
+from bayesvm.warn import warn_user
+
+BACKGROUND_ROWS = 2  # for each training row; 1 and 4 are about as good
+LEAST_SHRINKAGE = 1e-3  # so that a column that is constant in training has some width
+FARTHEST = 30.0  # a probit beyond which a ratio is not told apart from others
+ROWS_AT_ONCE = 8_192  # of predictions that are written
+SIDES = np.array([-1, 1])  # of the background, and of the rows
+
+
+@dataclass(frozen=True)
+class Background:
+    """What the rows are told apart from: a t distribution of their standardised columns (D41)."""
+
+    scaler: ColumnScaler
+    density: StudentT
+    left_out: np.ndarray  # log density of the training rows that leave-one-out judges, each without itself
+
+    @classmethod
+    def of(cls, X: np.ndarray, weight: np.ndarray) -> Background:
+        """Around these rows."""
+        scaler = ColumnMoments.of([Block(X, np.zeros(len(X)), weight)]).scaler()
+        Z = scaler(X)
+        scaled = Z * np.sqrt(weight * (len(weight) / weight.sum()))[:, None]
+        shrinkage = max(float(ledoit_wolf_shrinkage(scaled, assume_centered=True)), LEAST_SHRINKAGE)
+        density = StudentT.of(Z, weight, shrinkage)
+        if not density.target > 0:
+            raise ValueError(f"all {len(X)} rows are equal, so that any other row is an outlier; give rows that differ")
+        return cls(scaler, density, density.log_density_left_out(Z, weight))
+
+    def log_density(self, X: Any) -> np.ndarray:
+        """Of rows in the units of the table, as a density of standardised columns."""
+        return self.density.log_density(self.scaler(np.asarray(X, np.float64)))
+
+    def draws(self, n_rows: int, rng: np.random.Generator) -> np.ndarray:
+        """Rows in the units of the table."""
+        return self.scaler.inverse(self.density.draws(n_rows, rng))
+
+    def expected(self, X: np.ndarray, column: int) -> np.ndarray:
+        """A column as the others let expect it."""
+        Z = self.scaler(X)
+        replaced = Z.copy()
+        replaced[:, column] = self.density.expected(Z, column)
+        return self.scaler.inverse(replaced)[:, column]
+
+
+class BayesianOneClassSVM(OutlierMixin, KernelEstimator):
+    """Outlier detection without labels: a density of the rows, and a rate of false alarms that holds for new rows.
+
+    The rows are told apart from rows drawn from a heavy-tailed background with their mean and covariance. The score of
+    a row is the log density of the background plus the log odds of the binary model, which leave-one-out tunes and
+    calibrates; so it is itself a log density. The threshold is a quantile of leave-one-out scores.
+
+    Parameters
+    ----------
+    contamination : float, default=0.05
+        Share of new rows, of the kind that training rows are, that ``predict`` takes for outliers: the rate of false
+        alarms. Strictly between 0 and 1.
+    kernel : "auto", a name or a kernel object, default="auto"
+        As of ``BayesianSVC``.
+    n_inducing : int, "auto" or None, default="auto"
+        Number of inducing points; as of ``BayesianSVC``.
+    max_iter : int, default=100
+        Budget in passes over the data.
+    tol : float, default=5e-5
+        Stop when the ELBO that further updates could gain is estimated below this, in nats per row.
+    time_limit : float or None, default=None
+        Budget in seconds; the update under way is finished.
+    n_jobs : int or None, default=None
+        Threads; None means all cores. The result does not depend on it, to the last bit.
+    random_state : int, RandomState or None, default=None
+        Controls the background rows and all other randomness.
+    verbose : int, default=0
+        1 shows progress.
+
+    Attributes
+    ----------
+    offset_ : float
+        ``predict`` takes rows with a score below it for outliers; minus infinity if there are too few rows to tell.
+    loo_scores_ : array of shape (n_left_out,)
+        Leave-one-out scores of training rows.
+    loo_indices_ : array of shape (n_left_out,)
+        Which rows of X those are: all up to about 6,700, a random choice beyond.
+    n_samples_ : int
+        Number of training rows, those of weight zero left out.
+    n_features_in_ : int
+        Number of columns.
+    feature_names_in_ : array of str
+        Names of the columns, if X was a data frame.
+    kernel_ : kernel
+        The tuned kernel, on standardised columns.
+    inducing_points_ : array of shape (n_inducing, n_features)
+        In the units of X.
+
+    See Also
+    --------
+    BayesianSVC : Where there are labels, also of few outliers.
+
+    Notes
+    -----
+    ``latent_mean_and_variance`` and ``loo_log_loss_`` are those of the binary model of rows against background.
+
+    Examples
+    --------
+    >>> from bayesvm import BayesianOneClassSVM
+    >>> from bayesvm.datasets import twonorm
+    >>> train, new = twonorm(300, random_state=0), twonorm(1000, random_state=1)
+    >>> model = BayesianOneClassSVM(contamination=0.1, random_state=0).fit(train.X)
+    >>> bool(0.05 < (model.predict(new.X) == -1).mean() < 0.15)
+    True
+    >>> model.predict(new.X[:1] + 10)
+    array([-1])
+    """
+
+    _kind = "BayesianOneClassSVM"
+    _parameter_checks = KernelEstimator._parameter_checks | {  # noqa: SLF001
+        "contamination": real(lambda share: 0 < share < 1, "a share strictly between 0 and 1")
+    }
+    _seen = ("n_features_in_", "feature_names_in_", "background_")
+
+    # What BayesianSVC lets one choose.
+    max_inducing, inducing, learn_inducing, local = 2000, "kmeans", False, False
+    bound, inference, tune, tune_interval, scale = "exact", "auto", "loo", 10, "auto"
+    link, noise, batch_size, learning_rate = "calibrated", "auto", "auto", "adaptive"
+    warm_start, precision = False, "auto"
+
+    background_: Background
+
+    n_samples_ = FittedAttribute(lambda fitted: fitted.n_samples and fitted.n_samples // (1 + BACKGROUND_ROWS))
+    loo_indices_ = FittedAttribute(lambda fitted: _numbers(fitted))
+
+    def __init__(
+        self,
+        contamination: float = 0.05,
+        kernel: Any = "auto",
+        n_inducing: Any = "auto",
+        max_iter: int = 100,
+        tol: float = 5e-5,
+        time_limit: float | None = None,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.contamination = contamination
+        self.kernel = kernel
+        self.n_inducing = n_inducing
+        self.max_iter = max_iter
+        self.tol = tol
+        self.time_limit = time_limit
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def _training_rows(self, outline: Any, X: Any, y: Any, sample_weight: Any) -> ArrayRows:
+        """The rows that were given, and after them those of the background; the numbers of both sides are y."""
+        _require_memory(X)
+        X = training_rows_without_target(outline, X)
+        weight = row_weights(sample_weight, X)
+        kept = np.arange(len(X)) if weight is None else np.flatnonzero(weight)
+        if len(kept) < 2:
+            raise ValueError(f"two rows of weight above zero are needed to learn from; there are {len(kept)}")
+        rows, own = X[kept], np.ones(len(kept)) if weight is None else weight[kept]
+        background = Background.of(rows, own)
+        rng = np.random.default_rng([check_random_state(self.random_state).randint(2**31), len(rows)])
+        drawn = background.draws(BACKGROUND_ROWS * len(rows), rng).astype(X.dtype)
+        left_out = np.full(len(X), np.nan)
+        left_out[kept] = background.left_out
+        outline.background_ = replace(background, left_out=left_out)
+        others = np.full(len(drawn), own.mean())
+        return ArrayRows(
+            np.concatenate([rows, drawn]),
+            np.repeat(np.array([1, 0], np.int8), [len(rows), len(drawn)]),
+            None if weight is None else np.concatenate([own, others]),
+            SIDES,
+            np.array([others.sum(), own.sum()]),
+            np.concatenate([kept, len(X) + np.arange(len(drawn))]),
+        )
+
+    def _new_head(self, rows: ArrayRows) -> ClassHead:
+        return Binary((float(rows.totals[1] / rows.totals.sum()),))
+
+    def _encoded(self, outline: Any, y: Any, name: str) -> np.ndarray:
+        raise TypeError(f"{type(self).__name__} learns without y, so {name} rows cannot be judged during the fit")
+
+    def _labels(self, outline: Any) -> np.ndarray:
+        return SIDES
+
+    def _store(self, outline: Any, fitted: Fitted) -> None:
+        """The background's scores of the rows that leave-one-out judges are kept, and not those of all rows."""
+        background, numbers = outline.background_, _numbers(fitted)
+        outline.background_ = replace(background, left_out=background.left_out[numbers])
+        super()._store(outline, fitted)
+        if np.isneginf(self.offset_):
+            least = int(np.ceil(1 / self.contamination)) - 1
+            warn_user(
+                f"{len(self.loo_scores_)} rows are too few to know a rate of false alarms of {self.contamination:g}: "
+                f"predict will take no row for an outlier. Give at least {least} rows, or a larger contamination"
+            )
+
+    def as_model(self) -> Model:
+        """All that a file of this model holds, as a value."""
+        return replace(super().as_model(), background=_state(self.background_))
+
+    @classmethod
+    def from_model(cls, model: Model) -> Any:
+        """The estimator that ``as_model`` was called on."""
+        if model.background is None:
+            raise ValueError(f"a {cls.__name__} needs a background")
+        estimator = super().from_model(model)
+        estimator.background_ = _background(model.background)
+        if len(estimator.background_.left_out) != _of_training(model.fitted).sum():
+            raise ValueError("the background has another number of rows left out than the model")
+        return estimator
+
+    @property
+    def loo_scores_(self) -> np.ndarray:
+        """Leave-one-out scores of training rows."""
+        check_is_fitted(self)
+        return self._odds(self.fitted_.left_out_moments)[_of_training(self.fitted_)] + self.background_.left_out
+
+    @property
+    def offset_(self) -> float:
+        """The score below which a row is taken for an outlier (D41)."""
+        return -conformal_threshold(-self.loo_scores_, self._loo_weight, 1 - self.contamination)
+
+    @property
+    def _loo_weight(self) -> np.ndarray:
+        return self.fitted_.left_out_weight[_of_training(self.fitted_)]
+
+    def _odds(self, parts: Parts) -> np.ndarray:
+        """Log of the density as a ratio to the background: log odds, less those of a row without its columns (D41)."""
+        z = np.clip(class_head(self.fitted_).decision(parts), -FARTHEST, FARTHEST)
+        return np.asarray(log_ndtr(z) - log_ndtr(-z) + np.log(BACKGROUND_ROWS))
+
+    def _scores(self, X: np.ndarray) -> np.ndarray:
+        """Of rows that were checked."""
+        unnamed: Any = copy(self)
+        vars(unnamed).pop("feature_names_in_", None)
+        odds = np.concatenate(list(unnamed._predicted(X, self._odds)))  # noqa: SLF001
+        return odds + self.background_.log_density(X)
+
+    def _checked(self, X: Any) -> np.ndarray:
+        _require_memory(X)
+        X = new_data(self, X)
+        if hasattr(X, "toarray"):
+            raise TypeError(f"{type(self).__name__} needs dense rows, as in training; give X.toarray()")
+        return np.asarray(X)
+
+    @lazy_on_dask
+    def score_samples(self, X: Any) -> np.ndarray:
+        """How usual rows are: the log density of their standardised columns.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features), or a Dask array or data frame
+            Rows to judge.
+
+        Returns
+        -------
+        array of shape (n_rows,)
+            The higher, the more usual. The unit is nats.
+        """
+        return self._scores(self._checked(X))
+
+    @lazy_on_dask
+    def decision_function(self, X: Any) -> np.ndarray:
+        """The score less ``offset_``.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features), or a Dask array or data frame
+            Rows to judge.
+
+        Returns
+        -------
+        array of shape (n_rows,)
+            Negative for outliers.
+        """
+        return self.score_samples(X) - self.offset_
+
+    @lazy_on_dask
+    def predict(self, X: Any) -> np.ndarray:
+        """Which rows are outliers.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features), or a Dask array or data frame
+            Rows to judge.
+
+        Returns
+        -------
+        array of int of shape (n_rows,)
+            -1 for outliers, 1 for others. Of new rows of the training kind, a share of ``contamination`` has -1.
+        """
+        return np.where(self.decision_function(X) < 0, SIDES[0], SIDES[1])
+
+    @lazy_on_dask
+    def predict_p_value(self, X: Any) -> np.ndarray:
+        """The probability that a row like the training rows is at least as unusual.
+
+        These are conformal p-values: of new rows like those of training, a share of about p has a value up to p. It is
+        not the probability that a row is an outlier, which depends on how many outliers there are.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features), or a Dask array or data frame
+            Rows to judge.
+
+        Returns
+        -------
+        array of shape (n_rows,)
+            At most ``contamination`` for the rows that ``predict`` takes for outliers.
+        """
+        return conformal_p_values(-self.loo_scores_, self._loo_weight, -self.score_samples(X))
+
+    @lazy_on_dask
+    def explain(self, X: Any) -> np.ndarray:
+        """Which columns make rows unusual.
+
+        A column is replaced by what the others let expect: its conditional mean in the background. The contribution is
+        the rise of the score.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features), or a Dask array or data frame
+            Rows to explain.
+
+        Returns
+        -------
+        array of shape (n_rows, n_features)
+            Contributions in nats: the larger, the more this column makes the row unusual; negative where the value is
+            more usual than the expected one.
+
+        Examples
+        --------
+        >>> from bayesvm import BayesianOneClassSVM
+        >>> from bayesvm.datasets import twonorm
+        >>> train, new = twonorm(300, random_state=0), twonorm(1, random_state=1)
+        >>> model = BayesianOneClassSVM(random_state=0).fit(train.X)
+        >>> new.X[0, 7] = 12.0
+        >>> model.explain(new.X).argmax()
+        np.int64(7)
+        """
+        X = self._checked(X)
+        plain, found = self._scores(X), np.empty(X.shape)
+        for column in range(X.shape[1]):
+            replaced = X.copy()
+            replaced[:, column] = self.background_.expected(X, column)
+            found[:, column] = self._scores(replaced) - plain
+        return found
+
+    def predictions(
+        self, X: Any, *, uncertainty: bool = True, coverage: float | None = None
+    ) -> Generator[dict[str, np.ndarray], None, None]:
+        """The columns of ``predict_to``, some rows after the others.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features)
+            Rows to judge.
+        uncertainty : bool, default=True
+            Whether there is a column ``p_value``.
+        coverage : None
+            Is for models that predict classes or numbers.
+
+        Yields
+        ------
+        dict of arrays
+            ``prediction``, ``score`` and ``p_value``.
+        """
+        if coverage is not None:
+            raise ValueError(f"coverage is for sets of classes; the rate of a {type(self).__name__} is contamination")
+        X = self._checked(X)
+        scores, weight, offset = self.loo_scores_, self._loo_weight, self.offset_
+        for first in range(0, len(X), ROWS_AT_ONCE):
+            score = self._scores(X[first : first + ROWS_AT_ONCE])
+            part = {"prediction": np.where(score < offset, SIDES[0], SIDES[1]), "score": score}
+            yield part | ({"p_value": conformal_p_values(-scores, weight, -score)} if uncertainty else {})
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = False
+        return tags
+
+
+def _of_training(fitted: Fitted) -> np.ndarray:
+    """Which of the rows left out are rows that were given, and not of the background."""
+    return fitted.left_out_y == 1
+
+
+def _numbers(fitted: Fitted) -> np.ndarray:
+    """The numbers of those rows in X; a fit knows them, and there is no stream."""
+    if fitted.left_out_rows is None:
+        raise ValueError("the model does not know which rows were left out")
+    return fitted.left_out_rows[_of_training(fitted)]
+
+
+def _require_memory(X: Any) -> None:
+    if isinstance(X, Table) or is_dask(X):
+        raise TypeError(
+            "BayesianOneClassSVM takes rows in memory: their background needs all columns at once. Take a sample of a "
+            f"{type(X).__name__}, for example with open_table(…).rows(numbers) or X.sample(…).compute()"
+        )
+
+
+def _state(background: Background) -> dict[str, Any]:
+    return vars(background.scaler) | vars(background.density) | {"left_out": background.left_out}
+
+
+def _background(state: dict[str, Any]) -> Background:
+    density = StudentT(*(state[name] for name in ("mean", "values", "vectors", "shrinkage", "total")))
+    return Background(ColumnScaler(state["centre"], state["scale"]), density, state["left_out"])
