@@ -76,6 +76,18 @@ class Background:
         return self.scaler.inverse(replaced)[:, column]
 
 
+def _of_training(fitted: Fitted) -> np.ndarray:
+    """Which of the rows left out are rows that were given, and not of the background."""
+    return fitted.left_out_y == 1
+
+
+def _numbers(fitted: Fitted) -> np.ndarray:
+    """The numbers of those rows in X; a fit knows them, and there is no stream."""
+    if fitted.left_out_rows is None:
+        raise ValueError("the model does not know which rows were left out")
+    return fitted.left_out_rows[_of_training(fitted)]
+
+
 class BayesianOneClassSVM(OutlierMixin, KernelEstimator):
     """Outlier detection without labels: a density of the rows, and a rate of false alarms that holds for new rows.
 
@@ -159,7 +171,7 @@ class BayesianOneClassSVM(OutlierMixin, KernelEstimator):
     background_: Background
 
     n_samples_ = FittedAttribute(lambda fitted: fitted.n_samples and fitted.n_samples // (1 + BACKGROUND_ROWS))
-    loo_indices_ = FittedAttribute(lambda fitted: _numbers(fitted))
+    loo_indices_ = FittedAttribute(_numbers)
 
     def __init__(
         self,
@@ -413,18 +425,6 @@ class BayesianOneClassSVM(OutlierMixin, KernelEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = False
         return tags
-
-
-def _of_training(fitted: Fitted) -> np.ndarray:
-    """Which of the rows left out are rows that were given, and not of the background."""
-    return fitted.left_out_y == 1
-
-
-def _numbers(fitted: Fitted) -> np.ndarray:
-    """The numbers of those rows in X; a fit knows them, and there is no stream."""
-    if fitted.left_out_rows is None:
-        raise ValueError("the model does not know which rows were left out")
-    return fitted.left_out_rows[_of_training(fitted)]
 
 
 def _require_memory(X: Any) -> None:
