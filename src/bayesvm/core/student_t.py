@@ -10,7 +10,8 @@ from scipy.special import gammaln
 from bayesvm.core.linalg import Array
 
 FREEDOM = 5.0  # degrees of freedom: tails that are heavier than those of nearly all tables
-SMALLEST_DISTANCE_LEFT = 1e-12  # 1 - βa, which is zero only for a row that is all there is of a direction
+LEAST_SHRINKAGE = 1e-3  # so that a column that is constant in training has some width
+SMALLEST_LEFT = 1e-12  # of 1 - βa and of the trace, which are zero if a row is all there is of a direction
 
 
 @dataclass(frozen=True)
@@ -27,13 +28,24 @@ class StudentT:
     total: float  # weight of the rows
 
     @classmethod
-    def of(cls, rows: Array, weight: Array, shrinkage: float) -> StudentT:
-        """The distribution with the weighted mean and covariance of these rows."""
+    def of(cls, rows: Array, weight: Array, shrinkage: float | None = None) -> StudentT:
+        """The distribution with mean and covariance of weighted rows; by default with the shrinkage of Ledoit and Wolf.
+
+        ``α = Σ p_i² |z_i z_iᵀ - S|² / |S - τ I|²``, z centred and p the shares of the weight: the variance of S over
+        its distance to what it is drawn to (D41).
+        """
         total = float(weight.sum())
-        mean = weight @ rows / total
-        centred = (rows - mean) * np.sqrt(weight / total)[:, None]
-        values, vectors = np.linalg.eigh(centred.T @ centred)
-        return cls(mean, np.maximum(values, 0.0), vectors, shrinkage, total)
+        share = weight / total
+        centred = rows - share @ rows
+        values, vectors = np.linalg.eigh((centred * share[:, None]).T @ centred)
+        values = np.maximum(values, 0.0)
+        if shrinkage is None:
+            along = (centred @ vectors) ** 2
+            spread = along.sum(axis=1) ** 2 - 2 * along @ values + values @ values
+            apart = np.sum((values - values.mean()) ** 2)
+            ratio = share**2 @ spread / apart if apart > 0 else 1.0
+            shrinkage = float(np.clip(ratio, LEAST_SHRINKAGE, 1.0))
+        return cls(share @ rows, values, vectors, shrinkage, total)
 
     @property
     def target(self) -> float:
@@ -51,17 +63,19 @@ class StudentT:
         return self._log_density(np.sum(along**2 / self.shape, axis=1), np.log(self.shape).sum())
 
     def log_density_left_out(self, rows: Array, weight: Array) -> Array:
-        """Of every training row under the mean and covariance of the others; α τ is held (D41).
+        """Of every training row under the mean and covariance of the others; α is held (D41).
 
-        ``Σ₋ = A - β u uᵀ``, ``A = (1-α) κ S + α τ I``, ``κ = W/(W-ω)``, ``β = (1-α) κ² ω/W``, ``u = x - m``.
+        ``Σ₋ = A - β u uᵀ``, ``A = (1-α) κ S + α τ₋ I``, ``κ = W/(W-ω)``, ``β = (1-α) κ² ω/W``, ``u = x - m``.
         """
         along = (rows - self.mean) @ self.vectors
         rest = np.maximum(self.total - weight, 1e-12 * self.total)
         kappa = self.total / rest
         beta = (1 - self.shrinkage) * kappa**2 * weight / self.total
-        spectrum = (1 - self.shrinkage) * kappa[:, None] * self.values + self.target
+        trace = kappa * self.values.sum() - kappa**2 * weight / self.total * np.sum(along**2, axis=1)
+        target = self.shrinkage * np.maximum(trace, SMALLEST_LEFT * self.values.sum()) / len(self.mean)
+        spectrum = (1 - self.shrinkage) * kappa[:, None] * self.values + target[:, None]
         a = np.sum(along**2 / spectrum, axis=1)
-        left = np.maximum(1 - beta * a, SMALLEST_DISTANCE_LEFT)
+        left = np.maximum(1 - beta * a, SMALLEST_LEFT)
         return self._log_density(kappa**2 * a / left, np.log(spectrum).sum(axis=1) + np.log(left))
 
     def _log_density(self, distance: Array, log_determinant: Array | float) -> Array:

@@ -61,8 +61,10 @@ class PredictingModel(BaseEstimator, metaclass=ABCMeta):
         """For notebooks: scikit-learn's ``_repr_html_`` and ``_repr_mimebundle_`` call it."""
         return headline_html(self) + str(super()._html_repr())
 
-    def _predicted(self, X: Any, what: Callable[[Parts], Result]) -> Generator[Result, None, None]:
-        """Something about the moments of f, for some rows after the others."""
+    def _predicted(
+        self, X: Any, what: Callable[[Parts], Result], *, checked: bool = False
+    ) -> Generator[Result, None, None]:
+        """Something about the moments of f, for some rows after the others; ``checked`` rows come from ``new_data``."""
         check_is_fitted(self)
         fitted, views = self.fitted_, self.fitted_.views
 
@@ -77,7 +79,7 @@ class PredictingModel(BaseEstimator, metaclass=ABCMeta):
             if isinstance(X, Table):
                 yield from map_table(table_to_predict(self, X), work, fitted.scaler, workers, rows)
             else:
-                X = new_data(self, X)
+                X = X if checked else new_data(self, X)
                 y = np.zeros(X.shape[0], np.int8)
                 yield from MemorySource(X, y, None, fitted.scaler, workers, rows).map(work)
 

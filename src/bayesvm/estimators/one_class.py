@@ -3,29 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Generator
-from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from scipy.special import log_ndtr
 from sklearn.base import OutlierMixin
-from sklearn.covariance import ledoit_wolf_shrinkage
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from bayesvm.core.conformal import conformal_p_values, conformal_threshold
 from bayesvm.core.heads import Binary, ClassHead
-from bayesvm.core.latent import Block
-from bayesvm.core.student_t import StudentT
 from bayesvm.data.dask_rows import is_dask
-from bayesvm.data.scaling import ColumnMoments, ColumnScaler
 from bayesvm.data.tables import Table
 from bayesvm.estimators._attributes import FittedAttribute
 from bayesvm.estimators._dask import lazy_on_dask
 from bayesvm.estimators._inputs import ArrayRows
 from bayesvm.estimators._kernel import KernelEstimator
 from bayesvm.estimators._predicting import Parts
+from bayesvm.estimators.background import Background
 from bayesvm.estimators.classification import class_head
 from bayesvm.estimators.parameters import real
 from bayesvm.estimators.validation import new_data, row_weights, training_rows_without_target
@@ -34,46 +30,9 @@ from bayesvm.storage.models import Model
 from bayesvm.warn import warn_user
 
 BACKGROUND_ROWS = 2  # for each training row; 1 and 4 are about as good
-LEAST_SHRINKAGE = 1e-3  # so that a column that is constant in training has some width
 FARTHEST = 30.0  # a probit beyond which a ratio is not told apart from others
 ROWS_AT_ONCE = 8_192  # of predictions that are written
 SIDES = np.array([-1, 1])  # of the background, and of the rows
-
-
-@dataclass(frozen=True)
-class Background:
-    """What the rows are told apart from: a t distribution of their standardised columns (D41)."""
-
-    scaler: ColumnScaler
-    density: StudentT
-    left_out: np.ndarray  # log density of the training rows that leave-one-out judges, each without itself
-
-    @classmethod
-    def of(cls, X: np.ndarray, weight: np.ndarray) -> Background:
-        """Around these rows."""
-        scaler = ColumnMoments.of([Block(X, np.zeros(len(X)), weight)]).scaler()
-        Z = scaler(X)
-        scaled = Z * np.sqrt(weight * (len(weight) / weight.sum()))[:, None]
-        shrinkage = max(float(ledoit_wolf_shrinkage(scaled, assume_centered=True)), LEAST_SHRINKAGE)
-        density = StudentT.of(Z, weight, shrinkage)
-        if not density.target > 0:
-            raise ValueError(f"all {len(X)} rows are equal, so that any other row is an outlier; give rows that differ")
-        return cls(scaler, density, density.log_density_left_out(Z, weight))
-
-    def log_density(self, X: Any) -> np.ndarray:
-        """Of rows in the units of the table, as a density of standardised columns."""
-        return self.density.log_density(self.scaler(np.asarray(X, np.float64)))
-
-    def draws(self, n_rows: int, rng: np.random.Generator) -> np.ndarray:
-        """Rows in the units of the table."""
-        return self.scaler.inverse(self.density.draws(n_rows, rng))
-
-    def expected(self, X: np.ndarray, column: int) -> np.ndarray:
-        """A column as the others let expect it."""
-        Z = self.scaler(X)
-        replaced = Z.copy()
-        replaced[:, column] = self.density.expected(Z, column)
-        return self.scaler.inverse(replaced)[:, column]
 
 
 def _of_training(fitted: Fitted) -> np.ndarray:
@@ -243,7 +202,7 @@ class BayesianOneClassSVM(OutlierMixin, KernelEstimator):
 
     def as_model(self) -> Model:
         """All that a file of this model holds, as a value."""
-        return replace(super().as_model(), background=_state(self.background_))
+        return replace(super().as_model(), background=self.background_.state())
 
     @classmethod
     def from_model(cls, model: Model) -> Any:
@@ -251,7 +210,7 @@ class BayesianOneClassSVM(OutlierMixin, KernelEstimator):
         if model.background is None:
             raise ValueError(f"a {cls.__name__} needs a background")
         estimator = super().from_model(model)
-        estimator.background_ = _background(model.background)
+        estimator.background_ = Background.from_state(model.background)
         if len(estimator.background_.left_out) != _of_training(model.fitted).sum():
             raise ValueError("the background has another number of rows left out than the model")
         return estimator
@@ -278,9 +237,7 @@ class BayesianOneClassSVM(OutlierMixin, KernelEstimator):
 
     def _scores(self, X: np.ndarray) -> np.ndarray:
         """Of rows that were checked."""
-        unnamed: Any = copy(self)
-        vars(unnamed).pop("feature_names_in_", None)
-        odds = np.concatenate(list(unnamed._predicted(X, self._odds)))  # noqa: SLF001
+        odds = np.concatenate(list(self._predicted(X, self._odds, checked=True)))
         return odds + self.background_.log_density(X)
 
     def _checked(self, X: Any) -> np.ndarray:
@@ -433,12 +390,3 @@ def _require_memory(X: Any) -> None:
             "BayesianOneClassSVM takes rows in memory: their background needs all columns at once. Take a sample of a "
             f"{type(X).__name__}, for example with open_table(…).rows(numbers) or X.sample(…).compute()"
         )
-
-
-def _state(background: Background) -> dict[str, Any]:
-    return vars(background.scaler) | vars(background.density) | {"left_out": background.left_out}
-
-
-def _background(state: dict[str, Any]) -> Background:
-    density = StudentT(*(state[name] for name in ("mean", "values", "vectors", "shrinkage", "total")))
-    return Background(ColumnScaler(state["centre"], state["scale"]), density, state["left_out"])

@@ -370,13 +370,11 @@ FINISHED_LEAVES = each(
 )
 BACKGROUND = record(
     {
-        "centre": array("f", "D"),
+        **dict.fromkeys(("centre", "mean"), array("f", "D")),
         "scale": array("f", "D", least=TINY),
-        "mean": array("f", "D"),
         "values": array("f", "D", least=0.0),
         "vectors": array("f", "D", "D"),
-        "shrinkage": positive,
-        "total": positive,
+        **dict.fromkeys(("shrinkage", "total"), positive),
         "left_out": array("f", None),  # the estimator compares their number
     }
 )
