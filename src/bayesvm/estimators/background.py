@@ -10,6 +10,7 @@ import numpy as np
 from bayesvm.core.latent import Block
 from bayesvm.core.student_t import StudentT
 from bayesvm.data.scaling import ColumnMoments, ColumnScaler
+from bayesvm.inference.fitted import Fitted
 
 
 @dataclass(frozen=True)
@@ -54,3 +55,15 @@ class Background:
         """Back from a file."""
         density = StudentT(*(state[name] for name in ("mean", "values", "vectors", "shrinkage", "total")))
         return cls(ColumnScaler(state["centre"], state["scale"]), density, state["left_out"])
+
+
+def of_training(fitted: Fitted) -> np.ndarray:
+    """Which of the rows left out are rows that were given, and not of the background."""
+    return fitted.left_out_y == 1
+
+
+def numbers_of_training(fitted: Fitted) -> np.ndarray:
+    """The numbers of those rows in X; a fit knows them, and there is no stream."""
+    if fitted.left_out_rows is None:
+        raise ValueError("the model does not know which rows were left out")
+    return fitted.left_out_rows[of_training(fitted)]

@@ -13,7 +13,7 @@ def headline(estimator: Any) -> list[tuple[str, str]]:
     fitted: Fitted | None = getattr(estimator, "fitted_", None)
     if fitted is None:
         return []
-    n_samples = getattr(estimator, "n_samples_", None)  # files of version 1 do not have it
+    n_samples = getattr(estimator, "n_samples_", fitted.n_samples)  # of one class, without the background
     size = [] if n_samples is None else [f"{n_samples:,} rows"]
     size.append(f"{estimator.n_features_in_:,} columns")
     judged = [f"log loss {estimator.loo_log_loss_:.4f}"]

@@ -21,7 +21,7 @@ from bayesvm.estimators._dask import lazy_on_dask
 from bayesvm.estimators._inputs import ArrayRows
 from bayesvm.estimators._kernel import KernelEstimator
 from bayesvm.estimators._predicting import Parts
-from bayesvm.estimators.background import Background
+from bayesvm.estimators.background import Background, numbers_of_training, of_training
 from bayesvm.estimators.classification import class_head
 from bayesvm.estimators.parameters import real
 from bayesvm.estimators.validation import new_data, row_weights, training_rows_without_target
@@ -33,18 +33,6 @@ BACKGROUND_ROWS = 2  # for each training row; 1 and 4 are about as good
 FARTHEST = 30.0  # a probit beyond which a ratio is not told apart from others
 ROWS_AT_ONCE = 8_192  # of predictions that are written
 SIDES = np.array([-1, 1])  # of the background, and of the rows
-
-
-def _of_training(fitted: Fitted) -> np.ndarray:
-    """Which of the rows left out are rows that were given, and not of the background."""
-    return fitted.left_out_y == 1
-
-
-def _numbers(fitted: Fitted) -> np.ndarray:
-    """The numbers of those rows in X; a fit knows them, and there is no stream."""
-    if fitted.left_out_rows is None:
-        raise ValueError("the model does not know which rows were left out")
-    return fitted.left_out_rows[_of_training(fitted)]
 
 
 class BayesianOneClassSVM(OutlierMixin, KernelEstimator):
@@ -130,7 +118,7 @@ class BayesianOneClassSVM(OutlierMixin, KernelEstimator):
     background_: Background
 
     n_samples_ = FittedAttribute(lambda fitted: fitted.n_samples and fitted.n_samples // (1 + BACKGROUND_ROWS))
-    loo_indices_ = FittedAttribute(_numbers)
+    loo_indices_ = FittedAttribute(numbers_of_training)
 
     def __init__(
         self,
@@ -190,7 +178,7 @@ class BayesianOneClassSVM(OutlierMixin, KernelEstimator):
 
     def _store(self, outline: Any, fitted: Fitted) -> None:
         """The background's scores of the rows that leave-one-out judges are kept, and not those of all rows."""
-        background, numbers = outline.background_, _numbers(fitted)
+        background, numbers = outline.background_, numbers_of_training(fitted)
         outline.background_ = replace(background, left_out=background.left_out[numbers])
         super()._store(outline, fitted)
         if np.isneginf(self.offset_):
@@ -201,17 +189,34 @@ class BayesianOneClassSVM(OutlierMixin, KernelEstimator):
             )
 
     def as_model(self) -> Model:
-        """All that a file of this model holds, as a value."""
+        """All that a file of this model holds, as a value.
+
+        Returns
+        -------
+        Model
+            What ``save`` writes.
+        """
         return replace(super().as_model(), background=self.background_.state())
 
     @classmethod
     def from_model(cls, model: Model) -> Any:
-        """The estimator that ``as_model`` was called on."""
+        """The estimator that ``as_model`` was called on.
+
+        Parameters
+        ----------
+        model : Model
+            What a file holds.
+
+        Returns
+        -------
+        BayesianOneClassSVM
+            Fitted.
+        """
         if model.background is None:
             raise ValueError(f"a {cls.__name__} needs a background")
         estimator = super().from_model(model)
         estimator.background_ = Background.from_state(model.background)
-        if len(estimator.background_.left_out) != _of_training(model.fitted).sum():
+        if len(estimator.background_.left_out) != of_training(model.fitted).sum():
             raise ValueError("the background has another number of rows left out than the model")
         return estimator
 
@@ -219,7 +224,7 @@ class BayesianOneClassSVM(OutlierMixin, KernelEstimator):
     def loo_scores_(self) -> np.ndarray:
         """Leave-one-out scores of training rows."""
         check_is_fitted(self)
-        return self._odds(self.fitted_.left_out_moments)[_of_training(self.fitted_)] + self.background_.left_out
+        return self._odds(self.fitted_.left_out_moments)[of_training(self.fitted_)] + self.background_.left_out
 
     @property
     def offset_(self) -> float:
@@ -228,7 +233,7 @@ class BayesianOneClassSVM(OutlierMixin, KernelEstimator):
 
     @property
     def _loo_weight(self) -> np.ndarray:
-        return self.fitted_.left_out_weight[_of_training(self.fitted_)]
+        return self.fitted_.left_out_weight[of_training(self.fitted_)]
 
     def _odds(self, parts: Parts) -> np.ndarray:
         """Log of the density as a ratio to the background: log odds, less those of a row without its columns (D41)."""
