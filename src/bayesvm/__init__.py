@@ -5,11 +5,11 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from bayesvm import kernels
-    from bayesvm.data.tables import open_table
     from bayesvm.estimators import BayesianLinearSVC, BayesianOneClassSVM, BayesianSVC, ColumnEffect, stop_on_interrupt
     from bayesvm.export import to_onnx
+    from bayesvm.preparation import open_table
     from bayesvm.versions import show_versions
-    from bayesvm.workflow import TableModel, load
+    from bayesvm.workflow import load
 
 __version__ = "0.1.0"
 
@@ -18,7 +18,6 @@ __all__ = [
     "BayesianOneClassSVM",
     "BayesianSVC",
     "ColumnEffect",
-    "TableModel",
     "__version__",
     "kernels",
     "load",
@@ -33,9 +32,8 @@ _PACKAGES = {
     "BayesianOneClassSVM": "estimators",
     "BayesianSVC": "estimators",
     "ColumnEffect": "estimators",
-    "TableModel": "workflow",
     "load": "workflow",
-    "open_table": "data.tables",
+    "open_table": "preparation",
     "show_versions": "versions",
     "stop_on_interrupt": "estimators",
     "to_onnx": "export",

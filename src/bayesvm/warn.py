@@ -13,6 +13,10 @@ _BETWEEN = {"bayesvm", "sklearn", "joblib", "contextlib", "functools", "threadpo
 _BETWEEN |= {"threading", "concurrent", "multiprocessing"}
 
 
+class ReadingNote(UserWarning):
+    """How files were read, where that was detected; nothing is wrong."""
+
+
 def warn_user(message: str, category: type[Warning] = UserWarning) -> None:
     """Issue a warning at the first line outside bayesvm.
 

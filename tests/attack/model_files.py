@@ -21,10 +21,12 @@ from safetensors import safe_open
 from safetensors.numpy import load_file, save
 
 import bayesvm
-from bayesvm import BayesianLinearSVC, BayesianSVC, TableModel, persistence
+from bayesvm import BayesianLinearSVC, BayesianSVC, persistence
 from bayesvm.datasets import waveform
+from bayesvm.estimators.columns import n_features
 from bayesvm.kernels import RBF, Constant, Matern
 from bayesvm.storage.states import fitted_state
+from bayesvm.workflow import fit_table
 from tests.storage.committees import committee, local_models, two_scalings
 
 REFUSED, SAME = "refused", "loaded, same values"
@@ -86,7 +88,7 @@ def originals(folder):
         BayesianLinearSVC(covariance="diagonal", scale=None, max_iter=500, random_state=0, n_jobs=1).fit(X, y),
         local_models([small().set_params(random_state=seed).fit(X, y) for seed in range(2)]),
         committee([BayesianLinearSVC(noise=noise, n_jobs=1, random_state=0).fit(X, three) for noise in (0.5, 2.0)]),
-        TableModel.fit(folder / "table.csv", "y", estimator=small()),
+        fit_table(folder / "table.csv", "y", estimator=small()),
         *(with_scalings_and_effects(X, labels) for labels in (y, three)),
     ]
     for number, model in enumerate(models):
@@ -109,7 +111,7 @@ def estimator_of(model):
 def said_by(model):
     """Predictions for some rows, and all that was learned, by name."""
     estimator = estimator_of(model)
-    X = np.random.default_rng(1).normal(size=(7, estimator.n_features_in_))
+    X = np.random.default_rng(1).normal(size=(7, n_features(estimator)))
     with warnings.catch_warnings(action="ignore"):  # rows without names
         said = {"probabilities": estimator.predict_proba(X)} | estimator.predict_uncertainty(X)
         said["samples"] = estimator.sample_latent(X, 3, random_state=0)

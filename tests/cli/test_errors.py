@@ -12,8 +12,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from bayesvm import TableModel
 from bayesvm.cli.app import run
+from bayesvm.workflow import TableModel
 from tests.cli.conftest import write_csv
 from tests.cli.driver import bayesvm, environment, process
 
@@ -46,7 +46,7 @@ def test_a_mistake_of_ours_has_its_traceback(small, monkeypatch):
     def slip(*_, **__):
         raise IndexError("list index out of range")
 
-    monkeypatch.setattr("bayesvm.cli.fit.TableModel.fit", slip)
+    monkeypatch.setattr("bayesvm.cli.fit.fit_table", slip)
     with pytest.raises(IndexError):
         bayesvm(*FIT, folder=small())
 
@@ -56,7 +56,7 @@ def test_a_failure_of_arithmetic_is_told_in_a_sentence(small, monkeypatch, error
     def overflow(*_, **__):
         raise error("a number is too large")
 
-    monkeypatch.setattr("bayesvm.cli.fit.TableModel.fit", overflow)
+    monkeypatch.setattr("bayesvm.cli.fit.fit_table", overflow)
     told(bayesvm(*FIT, folder=small()), "a number is too large")
 
 
@@ -73,7 +73,7 @@ def test_an_exit_that_no_broken_pipe_made_keeps_its_code(small, monkeypatch, cod
     def leave(*_, **__):
         raise SystemExit(code)
 
-    monkeypatch.setattr("bayesvm.cli.fit.TableModel.fit", leave)
+    monkeypatch.setattr("bayesvm.cli.fit.fit_table", leave)
     with pytest.raises(SystemExit) as left:
         bayesvm(*FIT, folder=small())
     assert left.value.code == code
@@ -102,10 +102,12 @@ def test_wrong_usage(small, words, expected):
 @pytest.mark.parametrize(
     ("columns", "expected"),
     [
-        ({"day": ["2024-05-01"] * 60}, ["'day'", "dates or times", "the weekday", "--drop day"]),
-        ({"at": ["2024-05-01 12:00:00"] * 60}, ["'at'", "dates or times"]),
+        (
+            {"day": ["2024-05-01"] * 50 + ["3/5/2024"] * 10},
+            ["'day'", "holds dates", "'3/5/2024'", "leave the column out"],
+        ),
+        ({"y": [None] * 60}, ["no row has a value in the column 'y'"]),
         ({"y": ["a"] * 60}, ["one class: 'a'"]),
-        ({"y": [None] + ["a", "b", "a"] * 19 + ["b", "a"]}, ["row 0, column 'y'", "label is missing"]),
         ({"y": np.linspace(0, 1, 60)}, ["row 1: the target 'y' is 0.0169", "Labels must be classes"]),
         ({"x": ["inf", *["1.5", "2.5", "3.5"] * 19, "1", "2"]}, ["row 0, column 'x'", "infinity"]),
         ({"x": ["1"] * 60, "z": ["a"] * 60}, ["no column", "the same value in all rows"]),
@@ -118,20 +120,42 @@ def test_tables_that_cannot_be_learned_from(small, columns, expected):
 @pytest.mark.parametrize(
     ("content", "expected"),
     [
-        (b"", ["table.csv", "Empty CSV"]),
+        (b"", ["table.csv is empty"]),
         (b"x,y\n", ["table.csv has no rows"]),
-        (b"x,x,y\n1,2,a\n2,3,b\n", ["several columns of the name 'x'"]),
-        (("x,name,y\n" + "1,J\xf6rg,a\n2,Ute,b\n" * 20).encode("latin-1"), ["'name'", "UTF-8"]),
-        ("x,n\xe4me,y\n1,Joe,a\n2,Ute,b\n".encode("latin-1"), ["first line", "UTF-8"]),
-        (b"x;y\n1;a\n2;b\n", ["no column 'y'", "another separator"]),
+        (b"x,x,y\n1,2,a\n2,3,b\n", ["several columns of the name 'x'", "column 1 and column 2"]),
+        (b"5,a,5\n1,b,2\n", ["column 1 and column 3; if the first line has values", "--no-header"]),
+        (b"PK\x03\x04", ["table.csv", "Excel"]),
         (b"1,2,a\n2,3,b\n", ["no column 'y'"]),
-        (b"1,2,3\n2,3,4\n", ["names of the columns"]),
-        (b"x,y\n1,a\n2\n", ["Expected 2 columns, got 1"]),
+        (b"1,2,3\n2,3,4\n", ["names of the columns", "--no-header"]),
+        (b"x,y\n1,a\n2\n", ["line 3: expected 2 field(s) like the first line, got 1: '2'", "--sep"]),
+        (b"x,y\n1,a\n2,b,c\n", ["line 3: expected 2 field(s) like the first line, got 3: '2,b,c'"]),
     ],
 )
 def test_files_that_are_no_tables(tmp_path, content, expected):
     (tmp_path / "table.csv").write_bytes(content)
     told(bayesvm(*FIT, folder=tmp_path), *expected)
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["--sep", ";"], ["no column 'y'; it has 'x,name,y'. Is another separator meant? Name it with sep= (--sep)"]),
+        (["--sep", "no"], ["sep must be one character"]),
+        (["--decimal", ","], ["table.csv, line 2, column 'x': '1.5'", "--decimal"]),
+        (["--encoding", "ascii"], ["table.csv, line 2: text that is not in ascii", "--encoding"]),
+        (["--encoding", "utf-99"], ["'utf-99' is not known"]),
+        (["--no-header"], ["no column 'y'; it has 'c1', 'c2', 'c3'"]),
+    ],
+)
+def test_wrong_options_of_csv(tmp_path, words, expected):
+    (tmp_path / "table.csv").write_text("x,name,y\n" + "1.5,Jörg,a\n2.5,Ute,b\n" * 20, encoding="utf-8")
+    told(bayesvm(*FIT, *words, folder=tmp_path), *expected)
+
+
+def test_options_of_csv_for_other_files(tmp_path):
+    pq.write_table(pa.table({"x": [1, 2] * 20, "y": ["a", "b"] * 20}), tmp_path / "table.parquet")
+    done = bayesvm("fit", "table.parquet", "-t", "y", "--missing", "?", folder=tmp_path)
+    told(done, "missing=['?'] is for CSV files; table.parquet is Parquet")
 
 
 @pytest.mark.parametrize(
@@ -145,7 +169,6 @@ def test_files_that_are_no_tables(tmp_path, content, expected):
         (["-t", "y", "--drop", "x,z"], ["no column", "as asked for"]),
         (["-t", "y", "--weight", "z"], ["weights 'z'", "text"]),
         (["-t", "y", "--holdout", "1"], ["from 0 to below 1"]),
-        (["-t", "y", "--holdout", "0.001", "--seed", "3"], ["no row of 60 can be held out"]),
         (["-t", "y", "--time-limit", "-1"], ["time_limit"]),
         (["-t", "y", "--out", "nope/m.bayesvm"], ["the folder nope does not exist"]),
         (["-t", "y", "--out", "."], ["is a folder"]),
@@ -260,7 +283,7 @@ def full_disk(*_):
 def test_a_full_disk_is_told_before_the_fit(small, monkeypatch):
     folder = small()
     monkeypatch.setattr(os, "posix_fallocate", full_disk, raising=False)
-    monkeypatch.setattr("bayesvm.cli.fit.TableModel.fit", lambda *_, **__: pytest.fail("trained"))
+    monkeypatch.setattr("bayesvm.cli.fit.fit_table", lambda *_, **__: pytest.fail("trained"))
     told(
         bayesvm(*FIT, folder=folder), "table.bayesvm could not be written (No space left", "make room", "another --out"
     )
@@ -271,12 +294,12 @@ LIMITED = """
 import resource, sys
 from bayesvm.cli import fit
 from bayesvm.cli.app import run
-train = fit.TableModel.fit
+train = fit.fit_table
 def trained(*args, **options):
     model = train(*args, **options)
     resource.setrlimit(resource.RLIMIT_FSIZE, (0, resource.RLIM_INFINITY))  # no room from now on
     return model
-fit.TableModel.fit = trained
+fit.fit_table = trained
 save, tries = fit.TableModel.save, []
 def saved(model, path):
     tries.append(path)

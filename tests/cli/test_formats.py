@@ -11,7 +11,7 @@ import pyarrow.feather
 import pyarrow.parquet as pq
 import pytest
 
-import bayesvm as library
+from bayesvm.workflow import TableModel
 from tests.cli.conftest import require_equal_values, some_people, write_csv
 from tests.cli.driver import bayesvm
 
@@ -61,7 +61,7 @@ def test_predictions_in_every_format(home, tmp_path, name):
     table = readers[name](tmp_path / name)
     assert table.num_rows == 300
     assert table["prediction"].null_count or "" in table["prediction"].to_pylist()
-    expected = library.load(home / "people.bayesvm").predict_proba(home / "new.csv")[:, 1]
+    expected = TableModel.load(home / "people.bayesvm").predict_proba(home / "new.csv")[:, 1]
     np.testing.assert_allclose(table["probability_high"].to_numpy(), expected, rtol=1e-12)
 
 
@@ -75,7 +75,7 @@ def test_a_model_is_the_same_from_csv_and_parquet(tmp_path):
     )
     for name in ("a.csv", "b.parquet"):
         assert bayesvm("fit", name, "-t", "income", "--linear", "-q", folder=tmp_path).code == 0
-    a, b = library.load(tmp_path / "a.bayesvm"), library.load(tmp_path / "b.bayesvm")
+    a, b = TableModel.load(tmp_path / "a.bayesvm"), TableModel.load(tmp_path / "b.bayesvm")
     assert a.recipe == b.recipe
     np.testing.assert_array_equal(a.predict_proba(tmp_path / "a.csv"), b.predict_proba(tmp_path / "a.csv"))
 
@@ -120,7 +120,6 @@ def test_unseen_categories_and_new_missing_values_are_told_and_predicted(small):
     write_csv(folder / "new.csv", {"x": [1.0, None, 1.0], "z": ["never", "a", None]})
     done = bayesvm("predict", "table.bayesvm", "new.csv", folder=folder)
     assert done.code == 0
-    assert "Warning: column 'x' has missing values, and none were missing in training" in done.err
     assert "Warning: column 'z' has categories not seen in training; they count as none of the known ones" in done.err
     header, unseen, _, missing = done.out.splitlines()
     require_equal_values(f"{header}\n{unseen}\n", f"{header}\n{missing}\n")  # new category, new missing value
@@ -158,7 +157,7 @@ def test_categories_and_weights_and_columns(small):
 def test_a_table_from_stdin_is_learned_from(home, tmp_path):
     stdin = (home / "people.csv").read_bytes()
     done = bayesvm("fit", "-", "-t", "income", "--linear", "-q", folder=tmp_path, stdin=stdin)
-    assert "held out: 20% of stdin.csv" in done.out
+    assert "5-fold cross-validation of stdin.csv (400 rows)" in done.out
     expected = bayesvm("predict", home / "linear.bayesvm", home / "new.csv", "-q", folder=tmp_path).out
     assert bayesvm("predict", "model.bayesvm", home / "new.csv", "-q", folder=tmp_path).out == expected
 
@@ -175,7 +174,7 @@ def test_nothing_is_held_out_if_so_wished(small):
     folder = small()
     done = bayesvm("fit", "table.csv", "-t", "y", "--linear", "-q", "--holdout", 0, folder=folder)
     assert "leave-one-out on the training rows" in done.out
-    model = library.load(folder / "table.bayesvm")
+    model = TableModel.load(folder / "table.bayesvm")
     assert model.holdout is None
     assert model.card["n_train"] == 60
     assert "leave-one-out on the training rows" in bayesvm("inspect", "table.bayesvm", folder=folder).out
@@ -192,3 +191,71 @@ def test_a_model_has_the_name_of_its_table(tmp_path, monkeypatch, given, expecte
     (tmp_path / "folder").mkdir()
     assert str(model_file([given])) == f"{expected}.bayesvm"
     assert str(model_file(["-"])) == "model.bayesvm"
+
+
+def european(text):
+    """The same table as a program of Windows in Europe writes it."""
+    header, *lines = text.splitlines()
+    return "\r\n".join([header.replace(",", ";"), *(line.replace(",", ";").replace(".", ",") for line in lines), ""])
+
+
+def test_a_european_csv_gives_the_same_model_and_says_how_it_was_read(small):
+    folder = small(town=["Köln", "Ulm", None] * 20)
+    text = (folder / "table.csv").read_text(encoding="utf-8")
+    (folder / "eu.csv").write_text(european(text), encoding="cp1252", newline="")
+    noted = "Note: eu.csv: separator ';', decimal comma, encoding cp1252\n"
+    for name in ("table", "eu"):
+        done = bayesvm("fit", f"{name}.csv", "-t", "y", "--linear", "-q", folder=folder)
+        assert (done.code, done.err) == (0, noted if name == "eu" else "")
+    expected = bayesvm("predict", "table.bayesvm", "table.csv", "-q", folder=folder)
+    done = bayesvm("predict", "eu.bayesvm", "eu.csv", "-q", folder=folder)
+    assert (done.code, done.out, done.err) == (0, expected.out, noted)
+    said = ["--sep", ";", "--decimal", ",", "--encoding", "cp1252"]
+    for words in (
+        ["predict", "eu.bayesvm", "eu.csv", "-q"],
+        ["evaluate", "eu.bayesvm", "eu.csv"],
+        ["report", "eu.bayesvm", "eu.csv"],
+        ["fit", "eu.csv", "-t", "y", "--linear", "-q"],
+    ):
+        done = bayesvm(*words, *said, folder=folder)
+        assert (done.code, done.err) == (0, "")
+    stdin = (folder / "eu.csv").read_bytes()
+    done = bayesvm("predict", "eu.bayesvm", "-", "-q", *said, folder=folder, stdin=stdin)
+    assert done.out == expected.out
+
+
+def test_prices_and_shares_are_numbers(small):
+    rng = np.random.default_rng(2)
+    prices = [f'"${price:,.2f}"' for price in rng.uniform(10, 5000, 60)]
+    folder = small(price=["?", *prices[1:]], share=[f"{share}%" for share in rng.integers(0, 100, 60)])
+    done = bayesvm("fit", "table.csv", "-t", "y", "--linear", "-q", folder=folder)
+    assert done.code == 0
+    numbers, missing = done.err.splitlines()
+    assert numbers.startswith("Note: table.csv: texts read as numbers: 'price' ('$")
+    assert missing == "Note: table.csv: texts read as missing values: 'price' ('?')"
+    facts = json.loads(bayesvm("inspect", "table.bayesvm", "--json", folder=folder).out)
+    kinds = {column["name"]: column["kind"] for column in facts["columns"]}
+    assert kinds["price"] == kinds["share"] == "number"
+
+
+def test_a_table_without_names_and_with_codes_for_missing_values(small):
+    folder = small(x=[-999, *range(59)])
+    text = (folder / "table.csv").read_text()
+    (folder / "bare.csv").write_text(text.split("\n", 1)[1])
+    said = ["--no-header", "--missing", "-999"]
+    done = bayesvm("fit", "bare.csv", "-t", "c3", "--linear", "-q", *said, folder=folder)
+    assert (done.code, done.err) == (0, "")
+    model = TableModel.load(folder / "bare.bayesvm")
+    assert [column.name for column in model.recipe.columns] == ["c1", "c2"]
+    assert model.recipe.medians[0] == 29  # of 0 to 58: -999 is missing
+    done = bayesvm("predict", "bare.bayesvm", "bare.csv", "-q", *said, folder=folder)
+    assert (done.code, len(done.out.splitlines())) == (0, 61)
+
+
+def test_columns_that_are_kept_stay_as_they_are(small):
+    folder = small(id=["-", " 007 ", "NA", None, *(f"id {k}" for k in range(56))])
+    assert bayesvm("fit", "table.csv", "-t", "y", "--linear", "-q", "--drop", "id", folder=folder).code == 0
+    done = bayesvm("predict", "table.bayesvm", "table.csv", "-q", "--keep", "id", "-o", "p.parquet", folder=folder)
+    assert (done.code, done.err) == (0, "")
+    kept = pq.read_table(folder / "p.parquet")["id"].to_pylist()
+    assert kept[:5] == ["-", " 007 ", "NA", None, "id 0"]

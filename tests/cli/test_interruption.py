@@ -7,8 +7,8 @@ import sys
 
 import pytest
 
-import bayesvm as library
 from bayesvm.inference.kernel_model import KernelModel
+from bayesvm.workflow import TableModel
 from tests.cli.conftest import some_people, write_csv
 from tests.cli.driver import bayesvm, environment, process
 
@@ -38,7 +38,7 @@ def test_ctrl_c_writes_the_model(tmp_path):
     assert "the fit was stopped by Ctrl-C" in err
     assert "Traceback" not in err
     assert "written: people.bayesvm" in out
-    assert library.load(tmp_path / "people.bayesvm").estimator.interrupted_
+    assert TableModel.load(tmp_path / "people.bayesvm").estimator.interrupted_
     assert "interrupted" in bayesvm("inspect", "people.bayesvm", folder=tmp_path).out
 
 
@@ -139,7 +139,8 @@ def test_without_typer_there_is_a_sentence(tmp_path):
     path = f"{tmp_path}:{environment()['PYTHONPATH']}"
     done = process("fit", folder=tmp_path, PYTHONPATH=path)
     assert done.code == 1
-    assert done.err == 'bayesvm: the command line needs typer; pip install "bayesvm[cli]"\n'
+    command = 'pip install "bayesvm[cli]" (in a clone of the repository: pip install ".[cli]")'
+    assert done.err == f"bayesvm: the command line needs typer; {command}\n"
 
 
 def test_time_limit_and_quiet(home, tmp_path):

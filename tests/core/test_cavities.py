@@ -10,7 +10,6 @@ from bayesvm.core.cavities import (
     LeftOut,
     block_cavities,
     effective_rows,
-    group_cavities,
     without_group,
 )
 from bayesvm.core.features import InducingFeatures, LinearFeatures
@@ -20,13 +19,7 @@ from bayesvm.core.likelihoods import LIKELIHOODS
 from bayesvm.core.posterior import DiagonalGaussian, Gaussian, NaturalParameters
 from bayesvm.core.statistics import Sites
 from bayesvm.core.workspace import Workspace
-from bayesvm.data.memory import MemorySource
-from bayesvm.data.scaling import ColumnScaler
-from bayesvm.data.workers import Workers
 from bayesvm.datasets import waveform
-from bayesvm.inference.learning_rates import AdaptiveRate
-from bayesvm.inference.problem import Problem
-from bayesvm.inference.training import Plan, train
 from bayesvm.kernels import RBF, Linear, Matern
 from tests import oracles
 
@@ -127,35 +120,6 @@ def test_a_row_that_holds_all_the_information_does_not_divide_by_zero():
 # ---- groups ----
 
 
-@pytest.mark.parametrize("size", [1, 3, M, M + 5, N], ids=lambda size: f"{size} rows")
-@pytest.mark.parametrize("weight", [None, OMEGA], ids=["no weights", "weights"])
-def test_a_group_left_out_is_all_its_sites_removed(size, weight):
-    """Groups of fewer rows than weights and of more, up to all rows, which leaves the prior."""
-    dense = Dense(weight)
-    group = rng.permutation(np.arange(N) // size)  # the rows of a group need not be neighbours
-    how = {"posteriors": dense.posteriors, "head": HEAD, "likelihood": EXACT}
-    found = group_cavities(Block(ROWS, CODES, weight), group, Workspace(), **views(dense), **how)
-    for number in range(3):
-        for which in np.unique(group):
-            rows = np.flatnonzero(group == which)
-            mean, variance = dense.without(number, rows)
-            np.testing.assert_allclose(found.mean[rows, number], mean, atol=1e-6)
-            np.testing.assert_allclose(found.variance[rows, number], variance, atol=1e-6)
-    if size == N:
-        np.testing.assert_allclose(found.mean, np.tile(OFFSETS, (N, 1)), atol=1e-6)
-        np.testing.assert_allclose(found.variance, 2.0, atol=1e-6)
-
-
-def test_a_group_of_weight_zero_is_what_the_fit_says():
-    dense, weight = Dense(OMEGA), np.zeros(N)
-    final = views(dense)["final"]
-    how = {"before": final, "final": final, "posteriors": dense.posteriors, "head": HEAD, "likelihood": EXACT}
-    found = group_cavities(Block(ROWS, CODES, weight), np.arange(N) // 4, Workspace(), **how)
-    inside = final.moments([Block(ROWS, CODES, weight)], Workspace())
-    np.testing.assert_allclose(found.mean, inside.mean, atol=1e-12)
-    np.testing.assert_allclose(found.variance, inside.variance, atol=1e-12)
-
-
 @pytest.mark.parametrize("precision", [0.3, 0.998, 0.9995, 1.7, 50.0])
 def test_a_group_of_one_row_is_that_row_at_the_floor_too(precision):
     """At t = 1, wt is the precision; from .999 on the share is at its floor."""
@@ -183,46 +147,6 @@ def test_a_group_that_gave_more_than_all_of_the_precision_has_the_floor_for_eige
     mean, explained = without_group(spread, centred, w, gamma)
     np.testing.assert_allclose(mean, inverse @ (centred - T @ gamma), rtol=1e-6, atol=1e-6)
     np.testing.assert_allclose(explained, np.diag(inverse @ T), rtol=1e-6, atol=1e-6)
-
-
-def trained(X, y, weight=None):
-    """Far closer to the optimum than users ask for, so that what is compared is the removal alone."""
-    source = MemorySource(X, y, weight, ColumnScaler(), Workers(1), 512)
-    features = InducingFeatures.build(RBF(4.0, 2.0), WAVES.X[:25])
-    problem = Problem(features, Binary((0.5,)), EXACT, np.float64, float(len(y)))
-    plan = Plan("batch", 1000, 1e-10, 512, AdaptiveRate())
-    return problem, train(problem, source, plan, problem.start(), np.random.default_rng(0))
-
-
-WAVES = waveform(150, random_state=0)
-
-
-def test_groups_left_out_are_refits_without_them():
-    """Three near-copies of every row leave together.
-
-    The sites of other rows stay as they are while a refit moves them a little, so the two do not agree exactly: means
-    were within .003 of the deviation of f on average, as for single rows. A row that leaves alone is still predicted by
-    its copies.
-    """
-    times = 3
-    X = np.repeat(WAVES.X, times, axis=0) + 0.05 * rng.standard_normal((150 * times, WAVES.X.shape[1]))
-    y, group = np.repeat((WAVES.y == 1).astype(int), times), np.repeat(np.arange(150), times)
-    problem, fit = trained(X, y)
-    block = Block(X, y, None)
-    seen = {"before": problem.view(fit.before, 0)[0], "final": problem.view(fit.functions, 0)[0]}
-    posteriors = [function.posterior for function in fit.functions]
-    together = group_cavities(block, group, Workspace(), **seen, posteriors=posteriors, **problem.head_and_likelihood)
-    alone = block_cavities([block], Workspace(), **seen, **problem.head_and_likelihood)
-    refits, rows = [], np.flatnonzero(np.isin(group, np.arange(0, 150, 6)))
-    for which in np.arange(0, 150, 6):
-        keep = group != which
-        other, refit = trained(X[keep], y[keep])
-        refits.append(other.view(refit.functions, 0)[0].moments([Block(X[~keep], y[~keep], None)], Workspace()))
-    mean, variance = (np.concatenate(column)[:, 0] for column in zip(*refits, strict=True))
-    assert np.corrcoef(together.mean[rows, 0], mean)[0, 1] > 0.9999
-    assert np.abs(together.mean[rows, 0] - mean).mean() < 0.01 * mean.std()
-    assert np.abs(together.mean[rows, 0] - mean).mean() < 0.1 * np.abs(alone.mean[rows, 0] - mean).mean()
-    np.testing.assert_allclose(together.variance[rows, 0], variance, rtol=0.1, atol=0.005)
 
 
 # ---- the adjoint ----
@@ -280,6 +204,7 @@ def test_cavities_are_taken_and_joined_row_by_row():
 
 # ---- whole fits ----
 
+WAVES = waveform(150, random_state=0)
 X, y = WAVES.X, WAVES.y
 HOW = {"tune": None, "scale": None, "inference": "batch", "tol": 1e-9, "max_iter": 1000}
 MODELS = {

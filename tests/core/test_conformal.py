@@ -1,4 +1,4 @@
-"""Thresholds of prediction sets against sorted lists and against the theory of split conformal (D40, D41)."""
+"""Thresholds of prediction sets against sorted lists and against the theory of split conformal (D35, D36)."""
 
 from math import ceil
 

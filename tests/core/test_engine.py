@@ -88,7 +88,7 @@ def assert_same(one, other, **tolerance):
 
 def test_every_function_of_the_engine_is_tried_here():
     functions = {name for name, value in vars(NumpyEngine).items() if isinstance(value, staticmethod)}
-    assert functions == {*GIVEN, "group_cavities", "view", "adjoint_view"}
+    assert functions == {*GIVEN, "view", "adjoint_view"}
 
 
 @every_function
@@ -122,10 +122,3 @@ def test_results_do_not_live_in_the_workspace():
         kept = [array.copy() for array in numbers(found)]
         getattr(NUMPY, name)(in_blocks(20)[1:], workspace, **given, **TASK)
         assert_same(numbers(found), kept, rtol=0, atol=0)
-
-
-def test_groups_survive_a_journey_too():
-    block, group = in_blocks()[0], np.arange(N) // 4
-    work = partial(NUMPY.group_cavities, **BOTH, posteriors=FINAL, **TASK)
-    there = pickle.loads(pickle.dumps(work))  # noqa: S301
-    assert_same(there(block, group, Workspace()), work(block, group, Workspace()), rtol=0, atol=0)

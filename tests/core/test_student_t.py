@@ -1,4 +1,4 @@
-"""The background of one-class learning against SciPy, dense matrices and refits without each row (D41)."""
+"""The background of one-class learning against SciPy, dense matrices and refits without each row (D36)."""
 
 import numpy as np
 import pytest

@@ -8,9 +8,9 @@ import pyarrow as pa
 import pytest
 from pyarrow import ipc, parquet
 
-from bayesvm import TableModel
 from bayesvm.data.tables import open_table
 from bayesvm.preparation import learn, open_files
+from bayesvm.workflow import fit_table
 from tests.attack.tables import READ, REFUSED, Reader, attack, damaged, whole_files
 
 
@@ -183,6 +183,6 @@ def test_frames_that_polars_wrote(tmp_path, suffix):
         for level in set(values):
             feature = recipe.names.index(f"{column}={level}")
             assert rows.X[:, feature].tolist() == [value == level for value in values[::5]]
-    model = TableModel.fit(path, "y", drop=["note"], holdout=0, seed=0)
+    model = fit_table(path, "y", drop=["note"], holdout=0, seed=0)
     copy = shutil.copy(path, tmp_path / f"b.{suffix}")
     np.testing.assert_array_equal(model.predict_proba(frame), model.predict_proba(copy))

@@ -4,7 +4,7 @@ import errno
 import os
 import re
 import sys
-from datetime import date
+from datetime import date, time
 from decimal import Decimal
 
 import numpy as np
@@ -13,6 +13,7 @@ import pytest
 from pyarrow import ipc, parquet
 
 from bayesvm.data.tables import open_table
+from bayesvm.warn import ReadingNote
 
 
 def table(**columns):
@@ -193,7 +194,7 @@ def test_columns_of_one_name(tmp_path):
     with pytest.raises(ValueError, match=r"a\.parquet has several columns of the name 'x'"):
         open_table(tmp_path, "y")
     (tmp_path / "a.csv").write_text("x,y,x\n1,2,3\n")
-    with pytest.raises(ValueError, match=r"a\.csv has several columns of the name 'x'"):
+    with pytest.raises(ValueError, match=r"a\.csv has several .* 'x': 'x' is column 1 and column 3; rename"):
         open_table(tmp_path / "a.csv", "y")
 
 
@@ -214,6 +215,10 @@ def test_files_of_different_columns(tmp_path):
         (pa.array(["u"] * 10).dictionary_encode(), "dictionary.*encode"),
         ([date(2020, 1, 1)] * 10, "date32.*days since"),
         ([[1.0, 2.0]] * 10, "list.*each of its parts"),
+        ([{"a": 1.0}] * 10, "struct.*each of its parts"),
+        ([time(12)] * 10, "time64.*days since"),
+        ([b"u"] * 10, "binary; write text or numbers"),
+        (pa.array([b"u"] * 10, pa.binary(1)), "binary.*; write text or numbers"),
     ],
 )
 def test_features_that_are_no_numbers(tmp_path, values, words):
@@ -306,12 +311,14 @@ def test_text_in_csv(tmp_path, monkeypatch):
     path = csv_file(tmp_path, "x,town,y\n1,7,0\n2,Rome,1\n")
     with pytest.raises(TypeError, match=r"column 'town' of .*a\.csv .*holds the text 'Rome' .line 3.; encode"):
         open_table(path, "y", copy_to=tmp_path)
-    monkeypatch.setattr("bayesvm.data.tables.csv_copy._BLOCK_BYTES", 64)
+    monkeypatch.setattr("bayesvm.data.tables.csv_files._BLOCK_BYTES", 64)
     path = csv_file(tmp_path, "x,town,y\n" + "1,7,0\n" * 50 + "2,Rome,1\n")
     with pytest.raises(ValueError, match=r"a\.csv, line 52, column 'town': 'Rome' cannot be read as double"):
         open_table(path, "y", copy_to=tmp_path)
     path = csv_file(tmp_path, "x,y\n" + "1,0\n" * 50 + "2\n")
-    with pytest.raises(ValueError, match=r"a\.csv, line 52 cannot be read: .*Expected 2 columns, got 1"):
+    with pytest.raises(
+        ValueError, match=r"a\.csv, line 52: expected 2 field\(s\) like the first line, got 1: '2'\. Corr"
+    ):
         open_table(path, "y", copy_to=tmp_path)
     path = csv_file(tmp_path, "0.5,1.5\n" + "1,0\n" * 50)
     with pytest.raises(ValueError, match=r"first line of .*a\.csv holds numbers \(0\.5, 1\.5, …\).*line of names"):
@@ -390,10 +397,120 @@ def test_pyarrow_is_asked_for(tmp_path, monkeypatch):
         open_table(path)
 
 
-def test_a_semicolon_is_told_apart(tmp_path):
+def test_a_wrong_separator_is_told(tmp_path):
     path = csv_file(tmp_path, "x;y\n1;0\n2;1\n")
-    with pytest.raises(ValueError, match="has no column 'y'; it has 'x;y'. Is another separator meant"):
+    with pytest.raises(
+        ValueError, match=r"has no column 'y'; it has 'x;y'. Is another separator meant\? Name it with sep"
+    ):
+        open_table(path, "y", sep=",")
+    path = csv_file(tmp_path, "x,y\n1;0\n2;1\n")
+    with pytest.raises(ValueError, match=r"a\.csv, line 2: expected 2 field.* got 1: '1;0'.*sep="):
+        open_table(path, "y", sep=",")
+    path = csv_file(tmp_path, "x;y\n1;0\n2,5;1\n")
+    with pytest.raises(ValueError, match=r"a\.csv, line 3: expected 1 field.* got 2: '2,5;1'.*sep="):
+        open_table(path, "y", sep=",")
+
+
+@pytest.mark.parametrize("block", [64, 2**23])
+def test_a_wrong_decimal_mark_is_told(tmp_path, monkeypatch, block):
+    monkeypatch.setattr("bayesvm.data.tables.csv_files._BLOCK_BYTES", block)
+    path = csv_file(tmp_path, "x,y\n" + "1.0,0\n" * 3 + "2.5,1\n" * 20)
+    with pytest.raises(
+        ValueError, match=r"a\.csv, line 2, column 'x': '1\.0' is a number with the decimal mark '\.'.*','"
+    ):
+        open_table(path, "y", decimal=",")
+    path = csv_file(tmp_path, "x;y\n" + "1;0\n" * 50 + "2,5;1\n")
+    if block == 64:  # the first block shows whole numbers only
+        with pytest.raises(ValueError, match=r"a\.csv, line 52, column 'x': '2,5' cannot be read as double.*--missing"):
+            open_table(path, "y", sep=";", decimal=".")
+
+
+def test_a_wrong_encoding_is_told(tmp_path, monkeypatch):
+    path = tmp_path / "a.csv"
+    path.write_bytes("x,y\n1,a\n2,ö\n".encode("cp1252"))
+    with pytest.raises(ValueError, match=r"a\.csv, line 3: text that is not in utf-8 .*--encoding"):
+        open_table(path, "y", encoding="utf-8")
+    path.write_bytes("x,y\n1,a\n2,ö\n".encode())
+    with pytest.raises(ValueError, match=r"a\.csv, line 3: text that is not in ascii .*--encoding"):
+        open_table(path, "y", encoding="ascii")
+    for module in ("csv_files._BLOCK_BYTES", "csv_files.START_BYTES"):
+        monkeypatch.setattr(f"bayesvm.data.tables.{module}", 64)
+    path.write_bytes(b"x,y\n" + b"1,a\n" * 50 + "2,ö\n".encode("cp1252"))
+    with pytest.raises(ValueError, match=r"a\.csv, line 52, column 'y': text that is not in UTF-8.*--encoding"):
         open_table(path, "y")
+    monkeypatch.setattr("bayesvm.data.tables.csv_files._BLOCK_BYTES", 2**10)
+    with pytest.raises(ValueError, match=r"a\.csv, line 52, column 'y': text that is not in UTF-8.*--encoding"):
+        open_table(path, "y")
+    assert open_table(path, columns=["x"]).n_rows == 51
+    path.write_bytes("x,y\n1,ö\n".encode("cp1252") + b"1,a\n" * 50 + b"2,\x81\n")
+    with pytest.raises(ValueError, match=r"a\.csv: further down, text is not in cp1252 .*--encoding"):
+        open_table(path, "y")
+
+
+def test_numbers_in_text_are_told_if_further_down_they_are_none(tmp_path, monkeypatch):
+    monkeypatch.setattr("bayesvm.data.tables.csv_files._BLOCK_BYTES", 64)
+    path = csv_file(tmp_path, "x,y\n" + "$5,0\n$6,1\n" * 25 + "cheap,1\n")
+    with (
+        pytest.warns(ReadingNote, match=r"'x' \('\$5' is 5\)"),
+        pytest.raises(
+            ValueError, match=r"a\.csv, line 52, column 'x': 'cheap' cannot be read as a number like \$1234\.5"
+        ),
+    ):
+        open_table(path, "y")
+    with pytest.warns(ReadingNote):
+        table = open_table(path, "y", missing=["cheap"])
+    with table, pytest.raises(ValueError, match=r"row 50, column 'x': a missing value"):
+        read(table)
+
+
+def test_names_of_rows_that_r_writes(tmp_path):
+    for text in ('"x" "y"\n"1" 5 0\n"2" 6 1\n', '"x","y"\n"1",5,0\n"2",6,1\n', "x;y\n1;5;0\n2;6;1\n"):
+        with pytest.raises(ValueError, match=r"a\.csv, line 2: expected 2 field.* got 3: .*Give every column a name"):
+            open_table(csv_file(tmp_path, text), "y")
+
+
+def test_a_file_without_names(tmp_path):
+    path = csv_file(tmp_path, "0.5,1\n1.5,2\n")
+    for text in ("0.5,1\n1.5,2\n", "0,5;1\n1,5;2\n"):
+        path.write_text(text)
+        with pytest.raises(ValueError, match=r"first line of .*a\.csv holds numbers .*header=False \(--no-header\)"):
+            open_table(path, "y")
+    path.write_text("0.5,1\n1.5,2\n")
+    with open_table(path, "c2", header=False) as table:
+        assert table.names == ("c1",)
+        assert table.rows(np.arange(2)).X[:, 0].tolist() == [0.5, 1.5]
+    path.write_text("0.5,1\n1.5\n")
+    with pytest.raises(ValueError, match=r"a\.csv, line 2: expected 2 field.* got 1"):
+        open_table(path, "c2", header=False)
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"", "is empty"),
+        (b" \n\n", "is empty"),
+        (b"PK\x03\x04" + bytes(20), "Excel workbook or another zip archive: save the sheet as CSV"),
+        (b"\xd0\xcf\x11\xe0" + bytes(20), "Excel workbook: save"),
+        (b'"x,y\n' + b"1,2\n" * 50_000, "a quote in the first one is never closed"),
+        (b"PAR1" + bytes(20), "a Parquet file: give it a name"),
+    ],
+)
+def test_files_that_are_no_csv(tmp_path, content, words):
+    (tmp_path / "a.csv").write_bytes(content)
+    with pytest.raises(ValueError, match=rf"a\.csv .*{words}"):
+        open_table(tmp_path)
+
+
+def test_an_excel_file_is_told_what_to_do(tmp_path):
+    (tmp_path / "a.xlsx").touch()
+    with pytest.raises(ValueError, match=r"a\.xlsx is an Excel workbook: save the sheet as CSV"):
+        open_table(tmp_path / "a.xlsx")
+
+
+@pytest.mark.parametrize("option", [{"sep": ";"}, {"decimal": ","}, {"missing": ["x"]}, {"header": False}])
+def test_options_of_csv_are_for_csv(tmp_path, option):
+    with pytest.raises(ValueError, match=rf"{next(iter(option))}=.* is for CSV files; .*a\.parquet is Parquet"):
+        open_table(save(tmp_path / "a.parquet"), **option)
 
 
 @pytest.mark.parametrize(("given", "error"), [(None, TypeError), ("s3://bucket/a.parquet", ValueError)])

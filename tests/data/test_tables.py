@@ -243,7 +243,7 @@ def test_single_precision_is_kept_only_where_it_loses_nothing(tmp_path):
 
 
 def test_a_csv_column_of_whole_numbers_may_have_others_further_down(tmp_path, monkeypatch):
-    monkeypatch.setattr("bayesvm.data.tables.csv_copy._BLOCK_BYTES", 64)
+    monkeypatch.setattr("bayesvm.data.tables.csv_files._BLOCK_BYTES", 64)
     path = tmp_path / "t.csv"
     path.write_text("x,flag,y\n" + "1,true,no\n" * 100 + "0.5,false,yes\n")
     with open_table(path, "y") as table:
@@ -349,7 +349,7 @@ def test_arrow_files_of_other_writers(tmp_path):
 
 
 def test_lines_may_be_broken_inside_quotes(tmp_path, monkeypatch):
-    monkeypatch.setattr("bayesvm.data.tables.csv_copy._BLOCK_BYTES", 256)
+    monkeypatch.setattr("bayesvm.data.tables.csv_files._BLOCK_BYTES", 256)
     path = tmp_path / "a.csv"
     path.write_text("note,x,y\n" + '"one\ntwo, three",1.5,0\n"x",2.5,1\n' * 60)
     with open_table(path, "y", columns=["x"]) as table:

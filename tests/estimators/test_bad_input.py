@@ -43,7 +43,7 @@ def test_unusable_values_are_named_with_row_and_column(make, value, word):
 def test_columns_of_frames_are_named():
     pd = pytest.importorskip("pandas")
     with pytest.raises(ValueError, match="row 7, column 2 .'height'"):
-        BayesianSVC().fit(pd.DataFrame(spoiled(7, 2, np.nan), columns=["age", "size", "height"]), y)
+        BayesianSVC().fit(pd.DataFrame(spoiled(7, 2, np.inf), columns=["age", "size", "height"]), y)
 
 
 @both
@@ -57,7 +57,7 @@ def test_columns_of_frames_are_named():
         (X[:0], y[:0], "0 sample"),
         (X[:, :0], y, "0 feature"),
         (X[:, 0], y, "1D array"),
-        (np.array([["a", "b"]] * 80), y, "row 0, column 0.*OneHotEncoder"),
+        (np.array([["a", "b"]] * 80), y, "row 0, column 0.*Give a data frame"),
     ],
 )
 def test_unusable_tables_are_refused(make, rows, labels, message):

@@ -8,8 +8,9 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from bayesvm import BayesianLinearSVC, TableModel, open_table
+from bayesvm import BayesianLinearSVC, open_table
 from bayesvm.estimators._classes import require_classes
+from bayesvm.workflow import fit_table
 from bayesvm.workflow.comparing import compare_on
 from tests.cli.driver import bayesvm
 
@@ -42,8 +43,8 @@ WAYS = {
     "Dask data frame": lambda y, path: fast().fit(frame(y)[NAMES], frame(y)["y"]),
     "partial_fit": lambda y, path: fast().partial_fit(X, y, classes=np.unique(y)),
     "open_table": lambda y, path: fast().fit(open_table(path, "price")),
-    "TableModel": lambda y, path: TableModel.fit(path, "price", estimator=fast()),
-    "nothing held out": lambda y, path: TableModel.fit(path, "price", estimator=fast(), holdout=0),
+    "TableModel": lambda y, path: fit_table(path, "price", estimator=fast()),
+    "nothing held out": lambda y, path: fit_table(path, "price", estimator=fast(), holdout=0),
     "compare": lambda y, path: compare_on(path, "price", estimator=fast()),
 }
 
@@ -102,7 +103,7 @@ def test_numbers_of_the_target_can_be_said_to_be_names(tmp_path, suffix):
     data = pd.DataFrame({"a": X[:300, 0] + (np.arange(300) % 3), "code": codes})
     path = tmp_path / f"t.{suffix}"
     data.to_csv(path, index=False) if suffix == "csv" else data.to_parquet(path)
-    model = TableModel.fit(path, "code", categories=["code"], estimator=BayesianLinearSVC(random_state=0), seed=0)
+    model = fit_table(path, "code", categories=["code"], estimator=BayesianLinearSVC(random_state=0), seed=0)
     assert model.classes_.tolist() == sorted(set(map(str, codes)))
     judged = model.judged(path)
     np.testing.assert_array_equal(model.classes_[judged.predictions.y], codes.astype(str))
@@ -147,7 +148,7 @@ def test_such_labels_of_a_table_are_refused_with_their_row(tmp_path, suffix, kin
     with pytest.raises(ValueError, match=rf"t\.{suffix}, row 1, column 'y': the label 'a\\x00' ends in a NUL"):
         fast().fit(open_table(path, "y"))
     with pytest.raises(ValueError, match=rf"t\.{suffix}, row 1, column 'y': the label 'a\\x00' ends in a NUL"):
-        TableModel.fit(path, "y")
+        fit_table(path, "y")
 
 
 def test_such_labels_on_a_cluster_are_refused():
@@ -167,5 +168,7 @@ def test_a_missing_category_is_a_missing_label(tmp_path):
     labels = pa.DictionaryArray.from_arrays(pa.array([0, 1, 2] * 20), pa.array(["a", "b", None]))
     with pa.ipc.new_file(str(tmp_path / "t.arrow"), pa.schema([("x", pa.float64()), ("y", labels.type)])) as writer:
         writer.write_batch(pa.record_batch([pa.array(FEW[:, 0]), labels], names=["x", "y"]))
-    with pytest.raises(ValueError, match=r"t\.arrow, row 2, column 'y': the label is missing; 19 more rows"):
-        fast().fit(open_table(tmp_path / "t.arrow", "y"))
+    with pytest.warns(UserWarning, match=r"20 rows are left out of 60.*column 'y' \(first: .*t\.arrow, row 2\)"):
+        model = fast().fit(open_table(tmp_path / "t.arrow", "y"))
+    assert model.classes_.tolist() == ["a", "b"]
+    assert model.n_samples_ == 40

@@ -27,7 +27,17 @@ MODELS = {
     "tuned": lambda **how: BayesianSVC(n_inducing=12, random_state=0, **how),
     "linear": lambda **how: BayesianLinearSVC(random_state=0, **how),
 }
-EVERY = {"classes_", "n_features_in_", "fitted_", "elbo_", "elbo_trace_", "n_iter_", "n_passes_", "converged_"}
+EVERY = {
+    "classes_",
+    "n_features_in_",
+    "recipe_",
+    "fitted_",
+    "elbo_",
+    "elbo_trace_",
+    "n_iter_",
+    "n_passes_",
+    "converged_",
+}
 EVERY |= {"interrupted_", "noise_", "n_samples_", "scale_", "loo_proba_", "loo_log_loss_", "loo_error_", "loo_indices_"}
 CALIBRATED = {"calibration_scale_", "calibration_bias_"}
 KERNEL = {"kernel_", "inducing_points_", "effects_", "relevance_"}
@@ -92,7 +102,7 @@ def test_a_stream_does_not_know_its_rows():
 def test_a_fit_assigns_one_value_and_what_scikit_learn_wants(make):
     model = make().fit(NAMED, Y)
     new = vars(model).keys() - make().get_params().keys()
-    assert new == {"fitted_", "classes_", "n_features_in_", "feature_names_in_"}
+    assert new == {"fitted_", "classes_", "n_features_in_", "feature_names_in_", "recipe_"}
 
 
 def test_the_value_is_frozen():
@@ -105,7 +115,7 @@ def test_the_value_is_frozen():
 
 def test_an_attribute_is_read_and_not_set():
     model = MODELS["kernel"]().fit(X, Y)
-    for name in (EVERY | CALIBRATED | KERNEL) - {"classes_", "n_features_in_", "fitted_"}:
+    for name in (EVERY | CALIBRATED | KERNEL) - {"classes_", "n_features_in_", "recipe_", "fitted_"}:
         with pytest.raises(AttributeError, match=f"{name} is read from what fit learned"):
             setattr(model, name, None)
 

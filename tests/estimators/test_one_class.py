@@ -1,4 +1,4 @@
-"""One class: rates of false alarms, scores as log densities, explanations, files, errors (D41)."""
+"""One class: rates of false alarms, scores as log densities, explanations, files, errors (D36)."""
 
 from dataclasses import replace
 
@@ -154,7 +154,8 @@ def test_a_file_gives_the_same_bits_back(model, tmp_path):
 def test_a_state_whose_background_does_not_fit_is_refused(model):
     made = model.as_model()
     short = made.background | {"left_out": made.background["left_out"][:-1]}
-    for background in (None, short):
+    broken = made.background | {"values": -made.background["values"]}
+    for background in (None, short, broken):
         with pytest.raises(ValueError, match="background"):
             BayesianOneClassSVM.from_model(replace(made, background=background))
 
@@ -171,6 +172,19 @@ def test_frames_carry_names_and_predictions_go_to_files(tmp_path, recwarn):
     assert said["p_value"].to_pylist() == fitted.predict_p_value(frame).tolist()
     assert not [warning for warning in recwarn if "feature names" in str(warning.message)]
     assert "500 rows" in fitted._repr_html_()
+
+
+def test_data_frames_may_have_text(tmp_path):
+    pd = pytest.importorskip("pandas")
+    colour = np.where(TRAIN[:, 0] > 5, "red", "blue")
+    frame = pd.DataFrame({"a": TRAIN[:, 0], "b": TRAIN[:, 1], "colour": colour})
+    fitted = BayesianOneClassSVM(random_state=0).fit(frame)
+    swapped = frame.assign(colour=np.where(colour == "red", "blue", "red"))
+    far = np.abs(TRAIN[:, 0] - 5) > 1
+    assert (fitted.predict(swapped[far]) == -1).mean() > 0.8
+    assert fitted.explain(frame[:2]).shape == (2, len(fitted.recipe_.names))
+    fitted.save(tmp_path / "m.bayesvm")
+    assert np.array_equal(bayesvm.load(tmp_path / "m.bayesvm").score_samples(frame), fitted.score_samples(frame))
 
 
 def test_predictions_of_dask_arrays_are_lazy(model):
@@ -195,6 +209,14 @@ def test_what_is_wrong_is_said(model):
     assert (few.predict(NEW + 100) == 1).all()
     with pytest.raises(TypeError, match="learns without y"):
         BayesianOneClassSVM().fit(TRAIN, held_out=(TRAIN, np.ones(500)))
+    with pytest.raises(TypeError, match="takes no groups"):
+        BayesianOneClassSVM().fit(TRAIN, groups=np.arange(500))
+    gap = TRAIN.copy()
+    gap[7, 1] = np.nan
+    with pytest.raises(ValueError, match="row 7, column 1"):
+        BayesianOneClassSVM().fit(gap)
+    with pytest.raises(ValueError, match="row 7, column 1"):
+        model.predict(gap)
     with pytest.raises(ValueError, match="coverage is for sets of classes"):
         next(model.predictions(NEW, coverage=0.9))
     with pytest.raises(TypeError, match="to_onnx takes a BayesianSVC"):

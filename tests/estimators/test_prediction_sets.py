@@ -1,4 +1,4 @@
-"""Sets of classes: against a loop over rows, and how often they contain the class of new rows (D40)."""
+"""Sets of classes: against a loop over rows, and how often they contain the class of new rows (D35)."""
 
 from math import ceil
 

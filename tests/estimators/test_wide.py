@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from bayesvm import BayesianLinearSVC, BayesianSVC, TableModel, open_table
+from bayesvm import BayesianLinearSVC, BayesianSVC, open_table
 from bayesvm.data.capacity import memory_bytes
+from bayesvm.workflow import fit_table
 
 MODELS = {
     "kernel": lambda: BayesianSVC(tune=None, random_state=0),
@@ -44,7 +45,7 @@ def test_one_large_index_is_refused_and_takes_no_memory(name, tmp_path, monkeypa
         with pytest.raises(ValueError, match=message):
             MODELS[name]().fit(open_table(tmp_path / "t.libsvm"))
         with pytest.raises(ValueError, match=message):
-            TableModel.fit(tmp_path / "t.libsvm", estimator=MODELS[name]())
+            fit_table(tmp_path / "t.libsvm", estimator=MODELS[name]())
         with pytest.raises(ValueError, match=message):
             MODELS[name]().fit(*wide(40_000_000))
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import accuracy_score, brier_score_loss, log_loss, roc_auc_score
 
-from bayesvm.evaluation import Metric, Predictions, metrics
+from bayesvm.evaluation import Metric, Predictions, metrics, paired_difference
 from tests.evaluation.problems import calibrated, tied, weights
 
 NAMES = ["error", "brier", "log_loss", "auc", "calibration_error"]
@@ -181,3 +181,33 @@ def test_many_rows_are_resampled_less_often(monkeypatch):
     assert metrics(two) == metrics(two, n_bootstrap=1000)
     assert metrics(calibrated(101)) == metrics(calibrated(101), n_bootstrap=200)
     assert metrics(four) == metrics(four, n_bootstrap=200)
+
+
+def test_a_paired_difference_has_the_interval_of_the_bootstrap():
+    rng = np.random.default_rng(0)
+    p = rng.random(2000)
+    y, q = rng.random(2000) < p, p**2 / (p**2 + (1 - p) ** 2)
+    weight = rng.integers(1, 4, 2000).astype(float)
+    ours, theirs = (
+        Predictions.of([False, True], y, np.column_stack([1 - each, each]), weight=weight) for each in (p, q)
+    )
+    found = paired_difference(theirs, ours)
+    loss = [-np.log(np.where(y, each, 1 - each)) for each in (p, q)]
+    drawn = [rng.integers(2000, size=2000) for _ in range(2000)]
+    expected = [np.average((loss[1] - loss[0])[rows], weights=weight[rows]) for rows in drawn]
+    assert found["log_loss"].value == pytest.approx(np.average(loss[1] - loss[0], weights=weight))
+    half = np.subtract(*np.quantile(expected, [0.975, 0.025])) / 2
+    assert (found["log_loss"].high - found["log_loss"].low) / 2 == pytest.approx(half, rel=0.1)
+    assert found["error"] == (0, 0, 0)  # both predict the same classes
+
+
+def test_only_the_same_rows_have_a_paired_difference():
+    one, other = (Predictions.of([0, 1], y, [[0.5, 0.5]] * 2) for y in ([0, 1], [1, 1]))
+    with pytest.raises(ValueError, match="same rows"):
+        paired_difference(one, other)
+
+
+def test_an_interval_down_to_zero_may_be_zero():
+    assert Metric(0.01, 0.0, 0.03).may_be_zero
+    assert not Metric(0.01, 0.005, 0.03).may_be_zero
+    assert not Metric(0.0, 0.0, 0.0).may_be_zero

@@ -10,7 +10,8 @@ from urllib.request import Request, urlopen
 import numpy as np
 import pytest
 
-from bayesvm import BayesianLinearSVC, TableModel
+from bayesvm import BayesianLinearSVC
+from bayesvm.workflow import fit_table
 from tests.export.test_recipes import FRAME
 
 SERVER = Path(__file__).parent.parent.parent / "examples" / "serve_onnx.py"
@@ -64,7 +65,7 @@ def refused(url, content, status=400):
 @pytest.fixture
 def saved(tmp_path):
     FRAME.to_csv(tmp_path / "people.csv", index=False)
-    model = TableModel.fit(tmp_path / "people.csv", "income", estimator=BayesianLinearSVC(tune=None))
+    model = fit_table(tmp_path / "people.csv", "income", estimator=BayesianLinearSVC(tune=None))
     model.save(tmp_path / "income.bayesvm")
     return model, tmp_path / "income.bayesvm"
 

@@ -5,13 +5,23 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from bayesvm.preparation.encoding import COLUMN, MISSING, RARE, CategoryColumn, NumberColumn, column_from, column_state
+from bayesvm.preparation.encoding import (
+    COLUMN,
+    MISSING,
+    RARE,
+    VALUES,
+    CategoryColumn,
+    NumberColumn,
+    column_from,
+    column_state,
+)
+from bayesvm.preparation.values import as_kind, of_arrow
 
 
 def encoded(column, values):
     array = values if isinstance(values, pa.Array) else pa.array(values, from_pandas=True)
     out = np.full((len(array), len(column.names)), np.nan)
-    strange = column.encode(array, out)
+    strange = column.encode(as_kind(of_arrow(array), VALUES[type(column)]), out)
     return out, strange
 
 

@@ -51,14 +51,14 @@ def test_what_is_learned(files):
     columns = {column.name: column for column in recipe.columns}
     data = frame()
     assert list(columns) == ["number", "count", "flag", "color", "sex"]
-    assert columns["number"] == NumberColumn("number", pytest.approx(data["number"].median()), indicator=True)
-    assert columns["count"] == NumberColumn("count", data["count"].median())
-    assert columns["flag"] == NumberColumn("flag", 0.0)
+    assert [columns[name] for name in ("number", "count", "flag")] == [
+        NumberColumn(name) for name in ("number", "count", "flag")
+    ]
+    assert recipe.medians[:3] == (data["number"].median(), data["count"].median(), 0.0)
     assert columns["color"] == CategoryColumn("color", ("red", "green", "blue", MISSING), rare=True)
     assert set(columns["sex"].categories) == {"f", "m"}
     assert recipe.names == (
         "number",
-        f"number {MISSING}",
         "count",
         "flag",
         "color=red",
@@ -68,7 +68,8 @@ def test_what_is_learned(files):
         f"color={RARE}",
         f"sex={columns['sex'].categories[1]}",
     )
-    assert recipe.groups["color"] == [4, 5, 6, 7, 8]
+    assert recipe.groups["color"] == [3, 4, 5, 6, 7]
+    assert recipe.inputs == tuple(name for name in data if name != "y")
 
 
 def test_what_is_left_out_and_why(files):
@@ -91,7 +92,6 @@ def test_features_are_those_of_pandas(files):
     expected = np.column_stack(
         [
             data["number"].fillna(data["number"].median()),
-            data["number"].isna(),
             data["count"],
             data["flag"],
             dummies[["red", "green", "blue", MISSING, RARE]],
@@ -144,12 +144,12 @@ def test_values_that_training_had_not_are_told_once(files):
         X = recipe.encoded(pa.Table.from_pandas(data).to_batches())
     messages = [str(each.message) for each in told]
     assert messages == [
-        "column 'count' has missing values, and none were missing in training; they count as 3, the median",
         f"column 'sex' has categories not seen in training; they count as {recipe.columns[-1].categories[0]}",
     ]
-    assert X[3, 2] == frame()["count"].median() == 3
+    assert np.isnan(X[3, 1])
+    assert recipe.filled(X)[3, 1] == frame()["count"].median() == 3
     assert X[4, -1] == 0
-    assert X[5, 4:9].tolist() == [0, 0, 0, 0, 1]
+    assert X[5, 3:8].tolist() == [0, 0, 0, 0, 1]
 
 
 def test_plain_recipes_take_numbers_as_they_are():
@@ -214,7 +214,7 @@ def test_identifiers_have_a_text_for_more_than_every_second_row(tmp_path, n_rows
 def identifier(folder, n_rows, n_categories):
     """Whether a column is taken for one."""
     texts = [f"t{k}" for k in range(n_categories - 1)] + ["often"] * (n_rows - n_categories + 1)
-    columns = {"x": np.arange(float(n_rows)), "z": texts, "y": ["a"] * n_rows}
+    columns = {"x": np.sin(np.arange(n_rows)), "z": texts, "y": ["a"] * n_rows}
     pq.write_table(pa.table(columns), folder / "t.parquet")
     return "an identifier?" in learned(folder / "t.parquet").left_out.get("z", "")
 
@@ -227,8 +227,8 @@ def test_of_many_rows_some_are_learned_from(files, monkeypatch, sample, n_used):
 
 def test_the_rows_to_learn_from_are_a_random_choice(tmp_path, monkeypatch):
     monkeypatch.setattr("bayesvm.preparation.learning.SAMPLE", 100)
-    pq.write_table(pa.table({"x": np.arange(10_000.0), "y": ["a", "b"] * 5_000}), tmp_path / "t.parquet")
-    medians = [learned(tmp_path / "t.parquet", random_state=seed).columns[0].fill for seed in (0, 0, 1)]
+    pq.write_table(pa.table({"x": np.arange(10_000) + 0.5, "y": ["a", "b"] * 5_000}), tmp_path / "t.parquet")
+    medians = [learned(tmp_path / "t.parquet", random_state=seed).medians[0] for seed in (0, 0, 1)]
     assert medians[0] == medians[1] != medians[2]
     for median in medians:
         assert abs(median - 5_000) < 2_500  # five standard errors
@@ -289,12 +289,14 @@ def test_files_may_have_different_types_of_the_same_kind(tmp_path):
         pq.write_table(pa.table(columns | {"y": labels}), tmp_path / name)
     recipe = learned(tmp_path)
     number, categories = recipe.columns
-    assert number == NumberColumn("x", float(np.median([1, 2, 4] * 40 + [7] * 80)), indicator=True)
+    assert number == NumberColumn("x")
+    assert recipe.medians[0] == np.median([1, 2, 4] * 40 + [7] * 80)
     assert categories.categories == (MISSING, "b", "c", "a")
     with prepared(tmp_path, recipe, "y") as table:
         X = table.rows(np.arange(320)).X
     decoded = recipe.decoded(X)
-    assert decoded["x"] == [*whole, *whole, *[None] * 80, *[7] * 80]
+    filled = [recipe.medians[0] if value is None else value for value in whole]
+    assert decoded["x"] == [*filled, *filled, *[recipe.medians[0]] * 80, *[7] * 80]
     assert decoded["z"] == [text or MISSING for text in [*texts, *texts, *[None] * 80, *["c"] * 80]]
 
 
@@ -315,7 +317,7 @@ def test_several_values_in_a_row_are_refused(tmp_path, values):
 @pytest.fixture
 def late_text(tmp_path, monkeypatch):
     """A CSV file with numbers in the first block, and in one column text further down."""
-    monkeypatch.setattr("bayesvm.data.tables.csv_copy._BLOCK_BYTES", 2**10)
+    monkeypatch.setattr("bayesvm.data.tables.csv_files._BLOCK_BYTES", 2**10)
     data = pd.DataFrame({"id": range(1_000), "x": np.arange(1_000) % 7, "w": 1 + np.arange(1_000) % 2})
     data["y"] = np.where(data["x"] > 3, "a", "b")
     data["id"] = data["id"].astype(str).where(data.index < 900, "id-" + data["id"].astype(str))

@@ -5,7 +5,8 @@ import pandas as pd
 import pytest
 from sklearn.datasets import load_iris
 
-from bayesvm import BayesianLinearSVC, BayesianSVC, TableModel
+from bayesvm import BayesianLinearSVC, BayesianSVC
+from bayesvm.workflow import TableModel, fit_table
 
 NASTY = "<script>alert('&')</script>"
 
@@ -38,7 +39,7 @@ def fit(folder, name, table, target, **options):
     path = folder / f"{name}.csv"
     table.to_csv(path, index=False)
     options = {"estimator": BayesianSVC(n_inducing=40, random_state=0)} | options
-    return TableModel.fit(path, target, **options)
+    return fit_table(path, target, **options)
 
 
 @pytest.fixture(scope="session")
@@ -73,7 +74,7 @@ def from_libsvm(folder):
         lines.append(f"{'+1' if row[0] + 0.3 * rng.normal() > 0 else '-1'} {features}")
     path = folder / "rows.libsvm"
     path.write_text("\n".join(lines) + "\n")
-    return TableModel.fit(path, estimator=BayesianSVC(n_inducing=20, tune=None, scale="common", random_state=0))
+    return fit_table(path, estimator=BayesianSVC(n_inducing=20, tune=None, scale="common", random_state=0))
 
 
 @pytest.fixture(scope="session")

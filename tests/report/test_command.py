@@ -14,7 +14,12 @@ def test_the_report_gets_the_name_of_the_model(binary, folder, capsys):
     assert run(["report", str(folder / "buyers.bayesvm")]) == 0
     out = folder / "buyers.html"
     assert out.read_text().startswith("<!DOCTYPE html>")
-    assert f"written: {out} ({out.stat().st_size / 1000:,.0f} kB)" in capsys.readouterr().out.replace("\n", "")
+    printed = capsys.readouterr().out.replace("\n", "")
+    assert f"written: {out} ({out.stat().st_size / 1000:,.0f} kB)" in printed
+    assert "it shows 20 rows of the table; --no-rows leaves them out" in printed
+    assert run(["report", str(folder / "buyers.bayesvm"), "--no-rows"]) == 0
+    assert "it shows" not in capsys.readouterr().out
+    assert "Single rows are left out" in out.read_text()
 
 
 @pytest.mark.slow

@@ -11,6 +11,7 @@ from bayesvm.preparation.encoding import CategoryColumn, NumberColumn
 from bayesvm.report import write_report
 from bayesvm.workflow import TableModel
 from tests.effects import NAMES, categories, gains, given_effects, plain_model
+from tests.recipes import with_recipe
 from tests.storage.committees import committee
 
 from .conftest import NASTY, fit
@@ -35,7 +36,7 @@ def test_a_jump_is_listed_and_plotted(folder):
     share = model.estimator.effects_[0].share
     assert f"effect of kind share gain one column {100 * share:.0f} %" in page.words
     assert "of gain, added to the kernel of all columns" in page.words
-    assert {"effect0", "relevance"} <= page.plots
+    assert {"effect0", "importance"} <= page.plots
     assert "committee" not in page.words
 
 
@@ -52,7 +53,7 @@ def test_one_hot_columns_are_called_by_their_column_whatever_its_name(folder):
     places = CategoryColumn(NASTY, ("city", "<b>", "coast", "$_{ $"))
     recipe = Recipe((NumberColumn("x", 0.0), places, CategoryColumn("day", ("Mo", "Tu", "We"))))
     estimator = given_effects(X, np.where(y, "</title>", "no"), tuple(range(1, 8)), (1, 2, 3, 4))
-    page = page_of(TableModel(estimator, recipe), folder, "places")
+    page = page_of(TableModel(with_recipe(estimator, recipe)), folder, "places")
     assert f"{NASTY} × day pair of columns" in page.words
     assert f"{NASTY} one column" in page.words
     assert {"effect0", "effect1"} <= page.plots
@@ -63,7 +64,7 @@ def test_one_hot_columns_are_called_by_their_column_whatever_its_name(folder):
 def test_of_many_classes_one_is_shown(folder):
     X, _, names = categories(400)
     y = np.where(X[:, 0] > 0.5, "a", np.where(X[:, 1] > 0, "b", "c"))
-    page = page_of(TableModel(given_effects(X, y, (0,)), Recipe.plain(names)), folder, "three")
+    page = page_of(TableModel(with_recipe(given_effects(X, y, (0,)), Recipe.plain(names))), folder, "three")
     assert "effect0" in page.plots
 
 
@@ -71,7 +72,7 @@ def test_the_members_of_a_committee_are_listed(folder):
     X, y = gains(300)
     models = [given_effects(X, y, (3,), n_inducing=size) for size in (20, 30)]
     together = committee(models, weights=(0.25, 0.75))
-    page = page_of(TableModel(together, Recipe.plain(NAMES)), folder, "committee")
+    page = page_of(TableModel(with_recipe(together, Recipe.plain(NAMES))), folder, "committee")
     assert "committee of 2 models, whose predictions are averaged" in page.words
     assert "25 % standard RBF, one length-scale 20 0." in page.words
     assert "75 % standard RBF, one length-scale 30 0." in page.words

@@ -9,15 +9,20 @@ import pytest
 pytest.importorskip("matplotlib")
 pytest.importorskip("jinja2")
 
-from bayesvm.evaluation import metrics
-from bayesvm.report import write_report
+from bayesvm import BayesianSVC
+from bayesvm.evaluation import Predictions, metrics
+from bayesvm.preparation import Recipe
+from bayesvm.preparation.encoding import NumberColumn
+from bayesvm.report import n_rows_shown, write_report
+from bayesvm.report.influence import setting
 from bayesvm.workflow import Judged, TableModel
 
 from .conftest import NASTY, people
 
 VOID = {"meta", "br", "hr", "img", "input", "link"}
 PREDICTED = {"reliability", "histogram", "coverage", "roc", "precision"}
-ALL = PREDICTED | {"uncertainty", "tuning", "elbo", "movement", "relevance"}
+OF_TWO = {"thresholds", "lift"}
+ALL = PREDICTED | OF_TWO | {"uncertainty", "tuning", "elbo", "importance"}
 
 
 class Page(HTMLParser):
@@ -73,13 +78,14 @@ def page(binary, written):
 
 def test_a_report_is_well_formed_and_whole(page, binary):
     parsed, estimator = Page(page), binary.estimator
-    missing = set() if estimator.kernel_.has_relevance else {"relevance"}
-    missing |= set() if len(estimator.elbo_trace_) > 1 else {"elbo"}
+    missing = set() if len(estimator.elbo_trace_) > 1 else {"elbo"}
     assert parsed.plots == (ALL - missing) | {f"dependence{i}" for i in range(4)}
-    assert sum(tag == "svg" for tag, _ in parsed.tags) == len(parsed.plots)
+    drawings = [attributes.get("class") for tag, attributes in parsed.tags if tag == "svg"]
+    assert drawings.count(None) == len(parsed.plots)
+    assert drawings.count("small") == 4  # a histogram of each column
     assert len(parsed.ids) == len(set(parsed.ids))
-    for section in ("model", "quality", "probabilities", "doubt", "tuning", "columns", "rows"):
-        assert section in parsed.ids
+    order = ("quality", "probabilities", "columns", "decisions", "data", "rows", "model", "tuning")
+    assert tuple(name for name in parsed.ids if name in order) == order
     assert ("meta", {"name": "viewport", "content": "width=device-width, initial-scale=1"}) in parsed.tags
 
 
@@ -129,6 +135,9 @@ def test_colours_are_those_of_the_page(page):
 def test_metrics_are_those_of_the_evaluation(page, binary):
     for name, metric in metrics(binary.holdout.predictions).items():
         tile = re.search(rf'<div id="metric-{name}">.*?</div>', page, flags=re.DOTALL)[0]
+        if name == "calibration_error" and metric.low <= 0:
+            assert f"at most {metric.high:.3f}" in tile
+            continue
         assert f'<dd class="value">{metric.value:.4f}</dd>' in tile
         assert f'<dd class="interval">{metric.low:.4f} to {metric.high:.4f}</dd>' in tile
 
@@ -142,14 +151,15 @@ def test_the_confusion_table_counts_all_rows(page, binary):
 
 def test_the_most_and_the_least_certain_rows_are_told_as_the_table_has_them(page, binary):
     table = people()
-    first, last = (re.findall(r"<tr><td class=\"n\">(\d+)</td>", part) for part in page.split(">Most certain<"))
+    rows = page[page.index('<section id="rows">') : page.index('<section id="model">')]
+    first, last = (re.findall(r"<tr><td class=\"n\">(\d+)</td>", part) for part in rows.split(">Most certain<"))
     said = binary.holdout.predictions
     doubt = dict(zip(binary.holdout.rows.tolist(), said.doubt[binary.holdout.sample], strict=True))
     ranked = sorted(doubt, key=doubt.get)
     assert sorted(map(int, last), key=doubt.get) == ranked[:10]
     assert sorted(map(int, first), key=doubt.get) == ranked[-10:]
-    row = re.search(rf'<tr><td class="n">{first[0]}</td>(.*?)</tr>', page)[1]
-    assert f'<td class="n">{table.age[int(first[0])]}</td>' in row
+    row = re.search(rf'<tr><td class="n">{first[0]}</td>(.*?)</tr>', rows)[1]
+    assert re.search(rf'<td class="n">{table.age[int(first[0])]}<', row)
 
 
 def test_the_same_model_gives_the_same_bytes_and_a_light_file(page, binary, written, folder):
@@ -167,14 +177,14 @@ def test_a_saved_model_gives_the_same_report(page, binary, written, folder):
 
 def test_many_classes(many, written):
     parsed = Page(written("many", many))
-    assert PREDICTED | {"uncertainty", "elbo", "movement", "dependence0"} <= parsed.plots
+    assert PREDICTED | {"uncertainty", "elbo", "importance", "dependence0"} <= parsed.plots
     for word in ("setosa", "versicolor", "virginica", "without tuning", "petal length (cm)"):
         assert word in parsed.words
 
 
 def test_a_linear_model(linear, written):
     parsed = Page(written("linear", linear))
-    assert ALL - {"tuning", "relevance", "elbo"} <= parsed.plots
+    assert ALL - {"tuning", "elbo"} <= parsed.plots
     assert "how large weights may become" in parsed.words
 
 
@@ -182,16 +192,16 @@ def test_without_rows_held_out_it_is_judged_by_leave_one_out(without_holdout, wr
     text = written("left_out", without_holdout)
     parsed = Page(text)
     assert "uncertainty" not in parsed.plots
-    assert PREDICTED | {"movement", "dependence0"} <= parsed.plots  # by inducing points
+    assert PREDICTED | OF_TWO | {"importance", "dependence0"} <= parsed.plots  # by inducing points
     assert "200 training rows, each as if it had been left out" in parsed.words
     assert "No rows were kept" in parsed.words
     assert f"{metrics(Judged.left_out(without_holdout.estimator).predictions)['log_loss'].value:.4f}" in text
 
 
 def test_a_linear_model_without_rows_says_what_is_missing(folder, written, linear):
-    bare = TableModel(linear.estimator, linear.recipe, linear.card)
+    bare = TableModel(linear.estimator, linear.card)
     parsed = Page(written("bare", bare))
-    assert "movement" not in parsed.plots
+    assert "importance" not in parsed.plots
     assert "there are no rows to try it on" in parsed.words
 
 
@@ -199,7 +209,7 @@ def test_a_linear_model_without_rows_says_what_is_missing(folder, written, linea
 def test_an_estimator_alone_with_a_table_to_judge_it_by(plain, written):
     model, test = plain
     parsed = Page(written("plain", model, test))
-    assert ALL - {"tuning", "relevance"} <= parsed.plots
+    assert ALL - {"tuning"} <= parsed.plots
     assert "test.csv (100 rows)" in parsed.words
     assert "sepal length (cm)" in parsed.words
 
@@ -208,7 +218,7 @@ def test_an_estimator_alone_with_a_table_to_judge_it_by(plain, written):
 def test_a_model_of_libsvm_files(from_libsvm, written):
     parsed = Page(written("libsvm", from_libsvm))
     assert "features of a LIBSVM file" in parsed.words
-    assert {"movement", "dependence3"} <= parsed.plots
+    assert {"importance", "dependence3"} <= parsed.plots
 
 
 def test_a_test_table_comes_before_the_rows_held_out(binary, folder, written):
@@ -241,3 +251,62 @@ def test_a_folder_that_does_not_exist_is_told_before_the_work(binary, folder):
 def test_a_model_from_a_file_gives_the_same_bytes(binary, folder, written, page):
     binary.save(folder / "same.bayesvm")
     assert written("same", TableModel.load(folder / "same.bayesvm")) == page
+
+
+def test_it_opens_with_the_conclusion(page, binary):
+    lead = re.findall(r'<p class="lead">(.*?)</p>', page)
+    assert len(lead) == 2
+    first, second = (text.replace("\N{NO-BREAK SPACE}", " ") for text in lead)
+    said, (regression, boosting) = binary.holdout.predictions, binary.card["baselines"]
+    shares = np.bincount(said.y) / said.n_rows
+    assert first.startswith("This model predicts buys (&lt;/title&gt; or not &amp; never) and is right for ")
+    assert f"right for {100 * said.correct.mean():.1f} % of the rows" in first
+    assert (
+        f"is right for {100 * shares.max():.1f} %, logistic regression for {100 * (1 - regression['error']):.1f} %"
+        in first
+    )
+    assert first.endswith(f"gradient boosting for {100 * (1 - boosting['error']):.1f} % of the same rows.")
+    assert f"{100 * metrics(said)['calibration_error'].high:.1f}" in second or "percentage points" in second
+    assert re.search(r"(age|member)", second)
+
+
+def test_a_table_of_others_is_not_set_beside_baselines_of_the_hold_out(binary, folder, written):
+    people(100, seed=1).to_csv(folder / "others.csv", index=False)
+    parsed = Page(written("others", binary, binary.judged(folder / "others.csv", name="others.csv")))
+    assert "gradient boosting" not in parsed.words
+    assert "always guessing" in parsed.words
+
+
+def test_no_rows_shows_none(binary, folder, page):
+    text = write_report(binary, folder / "no_rows.html", show_rows=False).read_text(encoding="utf-8")
+    assert "Single rows are left out" in Page(text).words
+    assert ">Most certain<" in page
+    assert ">Most certain<" not in text
+    assert n_rows_shown(binary.holdout) == 20
+    assert page.count('class="part') > 20  # contributions
+
+
+def test_the_costs_of_thresholds_are_counted(page, binary):
+    table = page[page.index('<section id="decisions">') : page.index('id="plot-thresholds"')]
+    said = binary.holdout.predictions
+    for ratio in (1, 5, 50):
+        flags = said.positive >= 1 / (1 + ratio)
+        cost = 100 * np.mean(flags & (said.y == 0)) + 100 * ratio * np.mean(~flags & (said.y == 1))
+        row = re.search(rf'<tr><td class="n">{ratio}</td>.*?</tr>', table)[0]
+        assert f"<b>{cost:.1f}</b>" in row
+
+
+def test_booleans_are_points_and_a_column_without_a_name_has_words(folder, written):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 2))
+    X[:, 1] = X[:, 1] > 0
+    recipe = Recipe((NumberColumn("", np.nan), NumberColumn("flag", np.nan)))
+    estimator = BayesianSVC(n_inducing=20, tune=None, random_state=0).fit(X, X[:, 0] + X[:, 1] > 0.5)
+    y = (X[:, 0] + X[:, 1] > 0.5).astype(int)
+    said = Predictions(estimator.classes_, y, estimator.predict_proba(X))
+    text = written("flags", TableModel(estimator, recipe), Judged(said, np.arange(200), X, np.arange(200), "flags"))
+    parsed = Page(text)
+    assert "(unnamed column)" in parsed.words
+    assert "0 or 1" in parsed.words
+    assert setting(recipe, "flag", X).labels == ["0", "1"]
+    assert setting(recipe, "", X).labels is None

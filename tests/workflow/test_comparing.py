@@ -12,7 +12,7 @@ from bayesvm.evaluation import Predictions, metrics
 from bayesvm.evaluation.peers import PEERS, compete
 from bayesvm.workflow import comparing
 from bayesvm.workflow.comparing import compare_on
-from bayesvm.workflow.splitting import split
+from bayesvm.workflow.splitting import split, with_codes
 
 
 def near(expected):
@@ -40,7 +40,7 @@ def test_all_are_judged_on_the_rows_that_fit_would_hold_out(path, one_peer):
     begun = []
     found = compare_on(path, "y", estimator=BayesianLinearSVC(), seed=2, begin=begun.append)
     table = open_table(path, "y")
-    train, test = (table.rows(numbers) for numbers in split(table, 0.2, 2))
+    train, test = (table.rows(numbers) for numbers in split(with_codes(table)[1], 0.2, 2))
     ours = BayesianLinearSVC().fit(train.X, train.y)
     expected = metrics(Predictions.of(ours.classes_, test.y, ours.predict_proba(test.X)))
     assert found.competitors[0].metrics == near(expected)
@@ -87,7 +87,7 @@ def test_weights_count_in_training_and_in_judging(path, one_peer):
     pq.write_table(weighted, path)
     found = compare_on(path, "y", weight="w", estimator=BayesianLinearSVC(), seed=2)
     table = open_table(path, "y", weight="w")
-    train, test = (table.rows(numbers) for numbers in split(table, 0.2, 2))
+    train, test = (table.rows(numbers) for numbers in split(with_codes(table)[1], 0.2, 2))
     ours = BayesianLinearSVC().fit(train.X, train.y, sample_weight=train.weight)
     expected = metrics(Predictions.of(ours.classes_, test.y, ours.predict_proba(test.X), weight=test.weight))
     assert found.competitors[0].metrics == near(expected)

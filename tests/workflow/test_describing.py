@@ -12,6 +12,7 @@ from bayesvm.evaluation.formatting import METRIC_NAMES
 from bayesvm.preparation import Recipe
 from bayesvm.workflow import TableModel
 from bayesvm.workflow.describing import SCALING_DESCRIPTIONS, describe_kernel, described
+from tests.recipes import with_recipe
 
 
 def a_model(kernel):
@@ -23,7 +24,7 @@ def a_model(kernel):
 def test_the_scaling_is_the_one_that_was_used(scale):
     X = np.random.default_rng(0).normal(size=(60, 2))
     model = BayesianSVC(n_inducing=9, tune=None, scale=scale).fit(X, X[:, 0] > 0)
-    assert described(TableModel(model, Recipe.plain(["a", "b"])))["scaling"] == SCALING_DESCRIPTIONS[scale]
+    assert described(TableModel(with_recipe(model, Recipe.plain(["a", "b"]))))["scaling"] == SCALING_DESCRIPTIONS[scale]
 
 
 @pytest.mark.parametrize(
@@ -50,7 +51,7 @@ def test_kernels_in_words(kernel, expected):
 @pytest.mark.parametrize("made", [BayesianSVC(n_inducing=9, tune=None), BayesianLinearSVC()])
 def test_every_model_can_be_described(made):
     X = np.random.default_rng(0).normal(size=(60, 2))
-    known = described(TableModel(made.fit(X, X[:, 0] > 0), Recipe.plain(["a", "b"])))
+    known = described(TableModel(with_recipe(made.fit(X, X[:, 0] > 0), Recipe.plain(["a", "b"]))))
     assert known["scaling"] == SCALING_DESCRIPTIONS["standard"]
     assert known["link"]
     assert known["kernel"].startswith("none: linear" if "Linear" in type(made).__name__ else "RBF")

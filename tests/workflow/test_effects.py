@@ -1,17 +1,17 @@
 """What is said of effects and of committees, in the columns of the table."""
 
 import json
-from types import SimpleNamespace
 
-import numpy as np
 import pytest
 
 from bayesvm import BayesianLinearSVC, BayesianSVC
+from bayesvm.estimators.effects import column_name
 from bayesvm.preparation import Recipe
 from bayesvm.preparation.encoding import CategoryColumn, NumberColumn
 from bayesvm.workflow import TableModel
-from bayesvm.workflow.describing import described, effect_columns
-from tests.effects import NAMES, checkerboard, gains, given_effects, plain_model
+from bayesvm.workflow.describing import described
+from tests.effects import NAMES, checkerboard, gains, plain_model
+from tests.recipes import with_recipe
 
 RECIPE = Recipe(
     (
@@ -35,31 +35,30 @@ RECIPE = Recipe(
     ],
 )
 def test_effects_are_of_the_columns_of_the_table(factors, expected):
-    assert effect_columns(SimpleNamespace(factors=factors), RECIPE) == expected
+    assert [column_name(factor, RECIPE) for factor in factors] == expected
 
 
 def test_a_jump_is_told_and_kept_in_the_file(tmp_path):
     X, y = gains()
-    model = TableModel(plain_model().fit(X, y), Recipe.plain(NAMES))
+    model = TableModel(with_recipe(plain_model().fit(X, y), Recipe.plain(NAMES)))
     model.save(tmp_path / "m")
     for known in (described(model), described(TableModel.load(tmp_path / "m"))):
         (effect,) = known["effects"]
         assert effect["columns"] == ["gain"]
         assert effect["share"] == model.estimator.effects_[0].share
-        assert next(iter(known["relevance"])) == "gain"
         assert known["members"] == []
 
 
 @pytest.mark.parametrize("made", [plain_model(), BayesianLinearSVC()])
 def test_without_effects_none_are_told(made):
-    known = described(TableModel(made.fit(*gains(jumps=False)), Recipe.plain(NAMES)))
+    known = described(TableModel(with_recipe(made.fit(*gains(jumps=False)), Recipe.plain(NAMES))))
     assert known["effects"] == known["members"] == []
 
 
 @pytest.mark.slow
 def test_the_members_of_a_committee_are_told():
     estimator = BayesianSVC(n_inducing=60, random_state=0).fit(*checkerboard())
-    known = described(TableModel(estimator, Recipe.plain(["age", "height", "month", "gain", "day"])))
+    known = described(TableModel(with_recipe(estimator, Recipe.plain(["age", "height", "month", "gain", "day"]))))
     assert [effect["columns"] for effect in known["effects"]] == [["month", "day"]]
     members, trials = known["members"], estimator.tuning_report_.trials[estimator.tuning_report_.kept :]
     assert len(members) == len(estimator.fitted_.members) > 1
@@ -76,7 +75,7 @@ def test_inspect_says_it_in_a_few_lines(tmp_path):
     bayesvm = pytest.importorskip("tests.cli.driver").bayesvm
     estimator = BayesianSVC(n_inducing=40, random_state=0).fit(*checkerboard(2000))
     names = ["age", "height", "month", "gain", "day"]
-    TableModel(estimator, Recipe.plain(names)).save(tmp_path / "m.bayesvm")
+    TableModel(with_recipe(estimator, Recipe.plain(names))).save(tmp_path / "m.bayesvm")
     said = bayesvm("inspect", "m.bayesvm", folder=tmp_path)
     assert said.code == 0, said.err
     n_members = len(estimator.fitted_.members)
@@ -85,13 +84,3 @@ def test_inspect_says_it_in_a_few_lines(tmp_path):
     told = json.loads(bayesvm("inspect", "m.bayesvm", "--json", folder=tmp_path).out)
     assert told["effects"][0]["columns"] == ["month", "day"]
     assert len(told["members"]) == n_members
-
-
-def test_relevance_of_the_table_counts_effects_of_its_columns():
-    rng = np.random.default_rng(0)
-    which = rng.integers(3, size=400)
-    X = np.column_stack([rng.normal(size=400), np.zeros(400), np.eye(3)[which], rng.integers(2, size=400)])
-    model = TableModel(given_effects(X, which == 1, (2, 3, 4)), RECIPE)
-    known = described(model)
-    assert [effect["columns"] for effect in known["effects"]] == [["place"]]
-    assert known["relevance"]["place"] > known["effects"][0]["share"]

@@ -6,11 +6,11 @@ import pyarrow.parquet as pq
 import pytest
 from sklearn.metrics import log_loss
 
-from bayesvm import BayesianLinearSVC, BayesianSVC, TableModel, open_table
+from bayesvm import BayesianLinearSVC, BayesianSVC, open_table
 from bayesvm.datasets import waveform
-from bayesvm.workflow import splitting
+from bayesvm.workflow import fit_table, splitting
 from bayesvm.workflow.judging import Judged
-from bayesvm.workflow.splitting import split
+from bayesvm.workflow.splitting import folds, split, with_codes
 
 
 @pytest.fixture(scope="module")
@@ -24,13 +24,23 @@ def path(tmp_path_factory):
     return path
 
 
+@pytest.fixture
+def held_out(monkeypatch):
+    """Small tables are judged like large ones."""
+    monkeypatch.setattr("bayesvm.workflow.fitting.FEW_ROWS", 0)
+
+
+def split_of(table, share, seed):
+    return split(with_codes(table)[1], share, seed)
+
+
 def labels_of(table):
     return np.concatenate([y for y, _ in table.targets()])
 
 
 def test_the_split_keeps_the_shares_of_the_classes(path):
     table = open_table(path, "y", columns=["a", "b"])
-    train, test = split(table, 0.2, seed=0)
+    train, test = split_of(table, 0.2, seed=0)
     assert np.array_equal(np.sort(np.concatenate([train, test])), np.arange(500))
     y = labels_of(table)
     for label in np.unique(y):
@@ -40,29 +50,30 @@ def test_the_split_keeps_the_shares_of_the_classes(path):
 
 def test_the_split_is_decided_by_the_seed(path):
     table = open_table(path, "y", columns=["a", "b"])
-    again = [split(table, 0.2, seed)[1].tolist() for seed in (0, 0, 1)]
+    again = [split_of(table, 0.2, seed)[1].tolist() for seed in (0, 0, 1)]
     assert again[0] == again[1] != again[2]
 
 
 def test_the_split_is_capped(path, monkeypatch):
     monkeypatch.setattr(splitting, "MOST_HELD_OUT", 40)
-    _, test = split(open_table(path, "y", columns=["a", "b"]), 0.5, seed=0)
+    _, test = split_of(open_table(path, "y", columns=["a", "b"]), 0.5, seed=0)
     assert 38 <= len(test) <= 42
 
 
 def test_no_class_loses_its_only_row(tmp_path):
     pq.write_table(pa.table({"x": np.arange(50.0), "y": ["one"] + ["a", "b"] * 24 + ["a"]}), tmp_path / "t.parquet")
     for seed in range(5):
-        train, _ = split(open_table(tmp_path / "t.parquet", "y"), 0.5, seed)
+        train, _ = split_of(open_table(tmp_path / "t.parquet", "y"), 0.5, seed)
         assert 0 in train
-    assert split(open_table(tmp_path / "t.parquet", "y"), 0, 0) == (None, None)
+    assert split_of(open_table(tmp_path / "t.parquet", "y"), 0, 0) == (None, None)
 
 
+@pytest.mark.usefixtures("held_out")
 def test_what_is_held_out_is_neither_learned_nor_changes_the_fit(path):
     """The model is, to the last bit, one that was given only the other rows."""
-    made = TableModel.fit(path, "y", drop=["w"], estimator=BayesianSVC(n_inducing=15, random_state=0))
+    made = fit_table(path, "y", drop=["w"], refit=False, estimator=BayesianSVC(n_inducing=15, random_state=0))
     table = open_table(path, "y", columns=["a", "b"])
-    train, test = split(table, 0.2, seed=0)
+    train, test = split_of(table, 0.2, seed=0)
     alone = BayesianSVC(n_inducing=15, random_state=0).fit(table.subset(train))
     expected = alone.predict_proba(table)
     np.testing.assert_array_equal(made.estimator.predict_proba(table), expected)
@@ -101,35 +112,37 @@ def test_held_out_rows_that_make_no_sense(path):
         make.fit(X, y, held_out=(X.tolist(), y[1:]))
 
 
+@pytest.mark.usefixtures("held_out")
 def test_the_recipe_is_learned_from_the_rows_that_are_learned_from(tmp_path):
     """A category that only held-out rows have is as new to the model as one in a new table."""
     rng = np.random.default_rng(0)
     x, y = rng.normal(size=200), rng.choice(["a", "b"], 200)
     path = tmp_path / "t.parquet"
     pq.write_table(pa.table({"x": x, "kind": ["usual"] * 200, "y": y}), path)
-    _, test = split(open_table(path, "y", columns=["x"]), 0.2, seed=0)
+    _, test = split_of(open_table(path, "y", columns=["x"]), 0.2, seed=0)
     kinds = np.where(np.isin(np.arange(200), test), "only here", np.array(["one", "two"] * 100))
     pq.write_table(pa.table({"x": np.where(np.isin(np.arange(200), test), 1e6, x), "kind": kinds, "y": y}), path)
     with pytest.warns(UserWarning, match="categories not seen in training"):
-        made = TableModel.fit(path, "y", estimator=BayesianLinearSVC(random_state=0))
+        made = fit_table(path, "y", refit=False, estimator=BayesianLinearSVC(random_state=0))
     assert set(made.recipe.columns[1].categories) == {"one", "two"}
-    assert abs(made.recipe.columns[0].fill) < 1
+    assert abs(made.recipe.medians[0]) < 1
 
 
+@pytest.mark.usefixtures("held_out")
 def test_a_model_is_kept_if_its_judging_is_stopped(path, monkeypatch):
     def stopped(*_):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(Judged, "of", stopped)
     with pytest.warns(UserWarning, match="stopped before"):
-        made = TableModel.fit(path, "y", drop=["w"], estimator=BayesianLinearSVC(random_state=0))
+        made = fit_table(path, "y", drop=["w"], estimator=BayesianLinearSVC(random_state=0))
     assert made.holdout is None
     assert made.predict(path).shape == (500,)
 
 
 def test_the_estimator_that_is_given_stays_as_it_is(path):
     given = BayesianLinearSVC(random_state=0, verbose=0)
-    TableModel.fit(path, "y", drop=["w"], estimator=given, holdout=0)
+    fit_table(path, "y", drop=["w"], estimator=given, holdout=0)
     assert not hasattr(given, "classes_")
 
 
@@ -138,36 +151,115 @@ def test_very_wide_tables_get_a_mean_field(tmp_path):
     lines = [f"{rng.integers(2)} {rng.integers(1, 3000)}:1 6000:{rng.random():.3f}" for _ in range(60)]
     (tmp_path / "wide.libsvm").write_text("\n".join(lines))
     with pytest.warns(UserWarning, match="only their variances"):
-        made = TableModel.fit(tmp_path / "wide.libsvm", estimator=BayesianLinearSVC(max_iter=3, tol=0, random_state=0))
+        made = fit_table(tmp_path / "wide.libsvm", estimator=BayesianLinearSVC(max_iter=3, tol=0, random_state=0))
     assert made.estimator.covariance == "diagonal"
     assert len(made.holdout.X) == 0  # rows of 6,000 features are not kept
 
 
 def test_the_card_tells_where_a_model_comes_from(path):
-    model = TableModel.fit(path, "y", weight="w", estimator=BayesianLinearSVC(), seed=3)
+    model = fit_table(path, "y", weight="w", estimator=BayesianLinearSVC(), seed=3)
     assert model.card["files"] == ["t.parquet"]
     assert (model.card["target"], model.card["weight"], model.card["seed"]) == ("y", "w", 3)
-    assert model.card["n_rows"] == model.card["n_train"] + model.card["n_holdout"] == 500
+    assert model.card["n_rows"] == model.card["n_train"] == model.card["n_holdout"] == 500
     assert model.holdout.predictions.weight is not None
 
 
 def test_numbers_are_no_classes(tmp_path):
     pq.write_table(pa.table({"x": np.arange(80.0), "y": np.arange(80)}), tmp_path / "t.parquet")
     with pytest.raises(ValueError, match="the target 'y' has 80 different numbers in 80 rows, like a quantity"):
-        TableModel.fit(tmp_path / "t.parquet", "y")
+        fit_table(tmp_path / "t.parquet", "y")
 
 
 def test_numbers_that_are_names_keep_their_digits(tmp_path):
     lines = [f"{'01234' if i % 2 else '1234'},{i % 5},{'ab'[i % 2]}" for i in range(60)]
     (tmp_path / "t.csv").write_text("\n".join(["zip,x,y", *lines]))
-    made = TableModel.fit(tmp_path / "t.csv", "y", categories=["zip"], estimator=BayesianLinearSVC(random_state=0))
+    made = fit_table(tmp_path / "t.csv", "y", categories=["zip"], estimator=BayesianLinearSVC(random_state=0))
     assert set(made.recipe.columns[0].categories) == {"01234", "1234"}
 
 
+@pytest.mark.usefixtures("held_out")
 def test_the_most_and_the_least_certain_rows_are_kept(path, monkeypatch):
     monkeypatch.setattr("bayesvm.workflow.judging.MOST_KEPT", 20)
     monkeypatch.setattr("bayesvm.workflow.judging.EXTREME", 5)
-    judged = TableModel.fit(path, "y", drop=["w"], estimator=BayesianLinearSVC(random_state=0), holdout=0.5).holdout
+    judged = fit_table(path, "y", drop=["w"], estimator=BayesianLinearSVC(random_state=0), holdout=0.5).holdout
     order = np.argsort(judged.predictions.doubt, kind="stable")
     assert set(order[:5]) | set(order[-5:]) <= set(judged.sample)
     assert len(judged.sample) <= 20
+
+
+@pytest.mark.usefixtures("held_out")
+def test_a_judged_model_is_fitted_again_to_all_rows(path):
+    """To the bits of a fit to all rows; what is held out judges the model before."""
+    given = BayesianLinearSVC(random_state=0)
+    made = fit_table(path, "y", drop=["w"], estimator=given)
+    table = open_table(path, "y", columns=["a", "b"])
+    np.testing.assert_array_equal(made.estimator.predict_proba(table), given.fit(table).predict_proba(table))
+    judged = fit_table(path, "y", drop=["w"], estimator=given, refit=False)
+    assert made.card["refitted"]
+    assert not judged.card["refitted"]
+    assert made.estimator.n_samples_ == made.card["n_train"] == 500
+    assert judged.estimator.n_samples_ == judged.card["n_train"] == 500 - judged.card["n_holdout"]
+    np.testing.assert_array_equal(made.holdout.predictions.proba, judged.holdout.predictions.proba)
+
+
+def test_small_tables_are_judged_by_models_of_the_other_folds(path):
+    given = BayesianLinearSVC(random_state=0)
+    made = fit_table(path, "y", drop=["w"], estimator=given, seed=1)
+    table = open_table(path, "y", columns=["a", "b"])
+    table, classes = with_codes(table)
+    expected = np.empty((500, 3))
+    for train, test in folds(classes, 1):
+        expected[test] = given.fit(table.subset(train)).predict_proba(table.subset(test))
+    np.testing.assert_allclose(made.holdout.predictions.proba, expected, rtol=1e-9)
+    np.testing.assert_array_equal(made.holdout.predictions.classes[made.holdout.predictions.y], labels_of(table))
+    assert made.holdout.source == "5-fold cross-validation of t.parquet (500 rows)"
+    np.testing.assert_array_equal(made.holdout.X, table.rows(made.holdout.rows).X)
+    assert made.estimator.n_samples_ == 500
+
+
+def test_folds_have_each_row_once_and_the_shares_of_the_classes():
+    classes = np.random.default_rng(0).choice(4, 203, p=[0.6, 0.3, 0.09, 0.01])
+    classes[:5], classes[5] = 4, 5
+    tests = [test for _, test in folds(classes, 0)]
+    assert sorted(np.concatenate(tests).tolist()) == [
+        row for row in range(203) if row != 5
+    ]  # the only one of its class
+    for test in tests:
+        counts = np.bincount(classes[test], minlength=6)
+        assert np.all(np.abs(counts[:5] - np.bincount(classes)[:5] / 5) < 1)
+    for train, test in folds(classes, 0):
+        assert 5 in train
+        assert not set(train) & set(test)
+
+
+@pytest.mark.parametrize("few", [0, 2_000])
+def test_groups_stay_together(tmp_path, monkeypatch, few):
+    """Rows of a group are alike, so that only whole groups can judge: held out, and in folds."""
+    monkeypatch.setattr("bayesvm.workflow.fitting.FEW_ROWS", few)
+    rng = np.random.default_rng(0)
+    groups = rng.permutation(np.repeat(np.arange(60), 8))
+    label = rng.integers(2, size=60)[groups]  # by chance: there is nothing to learn but the groups themselves
+    x = rng.normal(size=60)[groups] + 0.001 * rng.normal(size=480)
+    data = {"x": x, "who": [f"p{g}" for g in groups], "y": np.where(label, "a", "b")}
+    pq.write_table(pa.table(data), tmp_path / "t.parquet")
+    made = fit_table(tmp_path / "t.parquet", "y", group="who", estimator=BayesianSVC(n_inducing=40, random_state=0))
+    assert made.recipe.needed == ["x"]
+    assert made.card["group"] == "who"
+    judged = set(groups[made.holdout.rows])
+    assert (len(judged) == 60) if few else (len(judged) == 12)
+    assert np.mean(made.holdout.predictions.correct) < 0.75
+    table = pa.table(data | {"who": [None, *data["who"][1:]]})
+    pq.write_table(table, tmp_path / "t.parquet")
+    with pytest.raises(ValueError, match=r"t\.parquet, row 0, column 'who': the group is missing"):
+        fit_table(tmp_path / "t.parquet", "y", group="who")
+
+
+def test_rows_without_a_target_are_left_out_and_counted(path, tmp_path):
+    table = pq.read_table(path)
+    y = [None if i in {3, 7} else label for i, label in enumerate(table["y"].to_pylist())]
+    pq.write_table(table.set_column(2, "y", pa.array(y)), tmp_path / "t.parquet")
+    with pytest.warns(UserWarning, match=r"2 rows are left out of 500.*column 'y' \(first: .*t.parquet, row 3\)"):
+        made = fit_table(tmp_path / "t.parquet", "y", drop=["w"], estimator=BayesianLinearSVC(random_state=0))
+    kept = open_table(path, "y", columns=["a", "b"]).subset(np.delete(np.arange(500), [3, 7]))
+    alone = BayesianLinearSVC(random_state=0).fit(kept)
+    np.testing.assert_array_equal(made.estimator.predict_proba(kept), alone.predict_proba(kept))

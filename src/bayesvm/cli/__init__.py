@@ -6,6 +6,7 @@ import os
 import sys
 
 from bayesvm.cli.interrupts import leaving_on_interrupt
+from bayesvm.extras import how_to_install
 
 
 def main() -> None:
@@ -17,7 +18,7 @@ def main() -> None:
             from bayesvm.cli.app import run  # noqa: PLC0415
             from bayesvm.cli.console import show_exception  # noqa: PLC0415
         except ImportError as error:
-            sys.exit(f'bayesvm: the command line needs {error.name}; pip install "bayesvm[cli]"')
+            sys.exit(f"bayesvm: the command line needs {error.name}; {how_to_install('cli')}")
     sys.excepthook = show_exception
     sys.exit(run())
 

@@ -19,6 +19,7 @@ import typer.main
 
 from bayesvm.cli.console import complain, errors
 from bayesvm.cli.interrupts import leaving_on_interrupt
+from bayesvm.warn import ReadingNote
 
 # Each is a module of this package with a function or a Typer of its name. It is imported when it is called, so that
 # --help and --version need none of NumPy's and scikit-learn's seconds. What --help says is the module's first sentence.
@@ -28,7 +29,7 @@ COMMANDS = {
     "evaluate": "Judge a model on a table with the true classes.",
     "compare": "Train other classifiers on the same rows and columns, and judge all on the same other rows.",
     "report": "Write what a model is, how good it is and what it has learned, as one HTML file.",
-    "inspect": "Show what is in a model's file: columns, kernel, tuning, metrics, effects, relevance.",
+    "inspect": "Show what is in a model's file: columns, kernel, tuning, metrics, effects, importance.",
     "export": "Write a model as an ONNX file, which onnxruntime and others run without bayesvm.",
     "demo": "Show the whole way on a synthetic table: fit, evaluate, predict, report, compare.",
     "datasets": "Tables to try: generated ones, some of scikit-learn, the paper's, and two with millions of rows.",
@@ -142,5 +143,7 @@ def _sentence(error: BaseException) -> str:
 
 
 def _show_warning(message: Any, category: type[Warning], *_: Any, **__: Any) -> None:
-    if not issubclass(category, DeprecationWarning | FutureWarning):
+    if issubclass(category, ReadingNote):
+        complain("Note", str(message), "cyan")
+    elif not issubclass(category, DeprecationWarning | FutureWarning):
         complain("Warning", str(message), "yellow")

@@ -8,7 +8,7 @@ import typer
 
 from bayesvm.cli import console, options
 from bayesvm.estimators import BayesianSVC
-from bayesvm.evaluation.formatting import METRIC_NAMES, decimal
+from bayesvm.evaluation.formatting import METRIC_NAMES, metric_cell
 from bayesvm.workflow.comparing import Comparison, compare_on
 
 
@@ -24,10 +24,16 @@ def compare(
     columns: options.UsedColumns = None,
     drop: options.Drop = None,
     categories: options.Categories = None,
+    keep: options.Kept = None,
     holdout: options.Holdout = 0.2,
     seed: options.Seed = 0,
     jobs: options.Jobs = None,
     copy_to: options.CopyTo = None,
+    sep: options.Separator = None,
+    decimal: options.Decimal = None,
+    encoding: options.Encoding = None,
+    missing: options.Missing = None,
+    no_header: options.NoHeader = False,
     kind: options.Format = "csv",
     quiet: options.Quiet = False,
     json: options.Json = False,
@@ -58,11 +64,13 @@ def compare(
             columns=options.names(columns) or None,
             drop=options.names(drop),
             categories=options.names(categories),
+            keep=options.names(keep),
             holdout=holdout,
             estimator=BayesianSVC(random_state=seed, n_jobs=jobs),
             seed=seed,
             copy_to=copy_to,
             begin=begin,
+            **options.csv_options(sep, decimal, encoding, missing, no_header),
         )
     if json:
         console.as_json(vars(found) | {"competitors": [vars(each) for each in found.competitors]})
@@ -75,7 +83,7 @@ def _print_result(found: Comparison) -> None:
     lines = []
     for each in found.competitors:
         stars = {name: "*" if each.name in found.best(name) else " " for name in each.metrics}
-        values = [f"{decimal(metric.value)}{stars[name]}" for name, metric in each.metrics.items()]
+        values = [f"{metric_cell(name, metric)}{stars[name]}" for name, metric in each.metrics.items()]
         lines.append([each.name, *values, f"{each.seconds:.1f} s", f"{each.n_rows:,}"])
     header = ["", *(f"{name} " for name in METRIC_NAMES.values()), "training", "rows"]
     console.table(f"{found.source}: {found.n_test:,} rows; {found.n_train:,} to train with", header, lines)

@@ -13,7 +13,7 @@ from bayesvm.cli import console, options
 from bayesvm.datasets import people
 from bayesvm.datasets.people import People
 from bayesvm.evaluation import Predictions, metrics
-from bayesvm.evaluation.formatting import METRIC_NAMES, decimal
+from bayesvm.evaluation.formatting import METRIC_NAMES, metric_cell
 from bayesvm.evaluation.peers import PEERS, compete
 from bayesvm.workflow import TableModel
 
@@ -30,7 +30,7 @@ def demo(
 ) -> None:
     """Show the whole way on a synthetic table: fit, evaluate, predict, report, compare.
 
-    The probabilities by which the table was made are known, so there is a limit that nobody can beat.
+    The probabilities by which the table was made are known: on average over many rows, no model can beat them.
 
     Examples:
 
@@ -89,10 +89,15 @@ def _judge(model: TableModel, table: Path, new: Path, truth: People, seed: int) 
     n_points = len(model.estimator.inducing_points_)
     outcome = compete(peer, train.X, train.y, test.X, test.y, n_points=n_points, seed=seed)
     took = {"BayesianSVC": model.card["seconds"], peer.name: outcome.seconds}
-    lines = {"nobody can do better than": limit, "BayesianSVC": said, peer.name: outcome.predictions}
+    lines = {"true probabilities": limit, "BayesianSVC": said, peer.name: outcome.predictions}
     rows = []
     for name, each in lines.items():
-        found = [decimal(metric.value) for metric in metrics(each, n_bootstrap=0).values()]
-        rows.append([name, *found, f"{took[name]:.1f} s" if name in took else ""])
+        cells = [metric_cell(key, metric) for key, metric in metrics(each).items()]
+        rows.append([name, *cells, f"{took[name]:.1f} s" if name in took else ""])
     console.say()
     console.table(f"on {len(truth.income):,} new rows", ["", *METRIC_NAMES.values(), "training"], rows)
+    console.say()
+    console.say(
+        "The true probabilities made the table. They are the best in expectation; on a finite number of rows, another "
+        "model can come out slightly ahead of them by chance."
+    )

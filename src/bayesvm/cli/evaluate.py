@@ -7,7 +7,8 @@ from typing import Any
 from bayesvm.cli import console, options
 from bayesvm.evaluation import metrics, risk_coverage
 from bayesvm.evaluation.coverage import COVERAGES
-from bayesvm.evaluation.formatting import decimal, metric_rows, percent
+from bayesvm.evaluation.formatting import decimal as rounded
+from bayesvm.evaluation.formatting import metric_rows, percent
 from bayesvm.workflow.model import MOST_JUDGED
 
 MANY = 100_000  # rows that take long enough to say what is going on
@@ -19,6 +20,11 @@ def evaluate(
     target: options.Target = None,
     jobs: options.Jobs = None,
     copy_to: options.CopyTo = None,
+    sep: options.Separator = None,
+    decimal: options.Decimal = None,
+    encoding: options.Encoding = None,
+    missing: options.Missing = None,
+    no_header: options.NoHeader = False,
     kind: options.Format = "csv",
     quiet: options.Quiet = False,
     json: options.Json = False,
@@ -37,7 +43,8 @@ def evaluate(
     judge = options.loaded(model, jobs)
     with options.source(tables, kind) as files:
         wanted = target or judge.card.get("target")
-        opening: dict[str, Any] = {"copy_to": copy_to, "verbose": 0 if quiet else 1}
+        csv = options.csv_options(sep, decimal, encoding, missing, no_header)
+        opening: dict[str, Any] = {"copy_to": copy_to, "verbose": 0 if quiet else 1, **csv}
         opened: Any = files if wanted is None else judge.table(files, wanted, **opening)
         n_rows = getattr(opened, "n_rows", 0)
         if n_rows > MANY and not quiet:
@@ -55,5 +62,5 @@ def evaluate(
     title = f"{judged.source}: {judged.predictions.n_rows:,} rows"
     console.table(title, ["", "value", "95 % interval"], metric_rows(found))
     console.say()
-    rows = [[percent(share), decimal(risk), decimal(stated)] for share, risk, stated in kept]
+    rows = [[percent(share), rounded(risk), rounded(stated)] for share, risk, stated in kept]
     console.table("If only the most certain rows are predicted", ["share", "error", "expected"], rows)

@@ -17,7 +17,7 @@ from bayesvm.data.tables.files import Paths, find_files
 from bayesvm.estimators import BayesianLinearSVC, BayesianSVC, stop_on_interrupt
 from bayesvm.evaluation import metrics
 from bayesvm.evaluation.formatting import metric_rows
-from bayesvm.workflow import TableModel
+from bayesvm.workflow import TableModel, fit_table
 from bayesvm.workflow.describing import described
 
 SMALL_MODEL = 2**21  # bytes
@@ -35,27 +35,39 @@ def fit(
     columns: options.UsedColumns = None,
     drop: options.Drop = None,
     categories: options.Categories = None,
+    keep: options.Kept = None,
+    group: options.Group = None,
     holdout: options.Holdout = 0.2,
+    refit: Annotated[
+        bool, typer.Option("--refit/--no-refit", help="Whether the judged model is fitted again to all rows.")
+    ] = True,
     inducing: Annotated[
         int | None,
         typer.Option(help="Number of inducing points; more are slower, mostly better.", show_default="auto"),
     ] = None,
     linear: Annotated[bool, typer.Option("--linear", metavar="", help="The linear model, for many columns.")] = False,
-    time_limit: Annotated[float | None, typer.Option(help="Seconds for training.", show_default="none")] = None,
+    time_limit: Annotated[
+        float | None, typer.Option(help="Seconds for training, of each fit.", show_default="none")
+    ] = None,
     checkpoint: Annotated[
         Path | None, typer.Option(help="A file from which the same command resumes if it was killed.")
     ] = None,
     seed: options.Seed = 0,
     jobs: options.Jobs = None,
     copy_to: options.CopyTo = None,
+    sep: options.Separator = None,
+    decimal: options.Decimal = None,
+    encoding: options.Encoding = None,
+    missing: options.Missing = None,
+    no_header: options.NoHeader = False,
     kind: options.Format = "csv",
     quiet: options.Quiet = False,
     json: options.Json = False,
 ) -> None:
     """Learn from a table and write a model.
 
-    Text columns are encoded, missing values filled in, and everything else is tuned. A part of the rows is held out
-    for honest metrics.
+    Text and dates are encoded, missing values completed, and everything else is tuned. A part of the rows is held out
+    for honest metrics; then the model is fitted again to all rows. Small tables are judged by cross-validation.
 
     Examples:
 
@@ -77,19 +89,23 @@ def fit(
         if checkpoint is not None and checkpoint.resolve() == path.resolve():
             raise ValueError(f"{path} cannot be both the model and the checkpoint; give another --checkpoint")
         with stop_on_interrupt():
-            model = TableModel.fit(
+            model = fit_table(
                 files,
                 target,
                 weight=weight,
                 columns=options.names(columns) or None,
                 drop=options.names(drop),
                 categories=options.names(categories),
+                keep=options.names(keep),
+                group=group,
                 holdout=holdout,
+                refit=refit,
                 estimator=estimator,
                 seed=seed,
                 checkpoint=checkpoint,
                 copy_to=copy_to,
                 verbose=0 if quiet else 1,
+                **options.csv_options(sep, decimal, encoding, missing, no_header),
             )
     try:
         model.save(path)
@@ -100,7 +116,8 @@ def fit(
         same = ("classes", "left_out", "inducing_points", "converged", "interrupted", "judged_on", "metrics")
         sizes = {"columns": len(model.recipe.groups), "features": len(model.recipe.names)}
         loss = {"loo_log_loss": facts["leave_one_out"]["log_loss"]}
-        console.as_json(facts["card"] | {name: facts[name] for name in same} | sizes | loss | {"model": str(path)})
+        card = {name: value for name, value in facts["card"].items() if name != "profile"}
+        console.as_json(card | {name: facts[name] for name in same} | sizes | loss | {"model": str(path)})
     else:
         _print_result(model, path)
     if model.estimator.interrupted_:
@@ -158,6 +175,8 @@ def _print_result(model: TableModel, path: Path) -> None:
     console.say()
     rows = metric_rows(metrics(judged.predictions))
     console.table(judged.source, ["", "value", "95 % interval"], rows)
+    if card["refitted"]:
+        console.say(f"then fitted to all {card['n_train']:,} rows")
     console.next_commands(
         path,
         ["report", str(path)],

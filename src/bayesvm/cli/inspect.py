@@ -5,17 +5,18 @@ from __future__ import annotations
 from typing import Any
 
 from bayesvm.cli import console, options
-from bayesvm.evaluation.formatting import decimal, metric_rows
+from bayesvm.evaluation.formatting import column_label, decimal, metric_rows
 from bayesvm.workflow import TableModel
 from bayesvm.workflow.describing import described
+from bayesvm.workflow.importance import Importance, importance
 
-MOST_RELEVANT = 10
+MOST_IMPORTANT = 15
 CATEGORIES_SHOWN = 6  # shown of a column
 MOST_COLUMNS = 100
 
 
 def inspect(model: options.ModelFile, json: options.Json = False) -> None:
-    """Show what is in a model's file: columns, kernel, tuning, metrics, effects, relevance.
+    """Show what is in a model's file: columns, kernel, tuning, metrics, effects, importance.
 
     Examples:
 
@@ -23,8 +24,12 @@ def inspect(model: options.ModelFile, json: options.Json = False) -> None:
 
         bayesvm inspect income.bayesvm --json
     """
-    facts = described(TableModel.load(model), model)
+    loaded = TableModel.load(model)
+    facts = described(loaded, model)
+    facts["importance"] = importance(loaded, loaded.judged_by_default)
     if json:
+        found = facts["importance"]
+        facts["importance"] = None if found is None else dict(zip(found.names, found.change, strict=True))
         console.as_json(facts)
         return
     _print_origin(facts)
@@ -33,12 +38,7 @@ def inspect(model: options.ModelFile, json: options.Json = False) -> None:
     title = f"{facts['judged_on']}" + ("" if "rows)" in facts["judged_on"] else f" ({facts['judged_rows']:,} rows)")
     console.table(title, ["", "value", "95 % interval"], metric_rows(facts["metrics"]))
     _print_effects(facts)
-    if facts["relevance"] is not None:
-        shares = list(facts["relevance"].items())
-        more = f", the first {MOST_RELEVANT} of {len(shares)}" if len(shares) > MOST_RELEVANT else ""
-        rows = [[name, f"{share:.1%}"] for name, share in shares[:MOST_RELEVANT]]
-        console.say()
-        console.table(f"Relevance (share of a column in the variation of f){more}", ["column", "share"], rows)
+    _print_importance(facts["importance"])
     _print_tuning(facts)
 
 
@@ -124,6 +124,16 @@ def _print_effects(facts: dict[str, Any]) -> None:
         console.say()
         title = "Effects of one column or of a pair, beside the kernel of all columns"
         console.table(title, ["effect", "share of the variation of f"], rows, words={"effect"})
+
+
+def _print_importance(found: Importance | None) -> None:
+    if found is None:
+        return
+    console.say()
+    more = f", the first {MOST_IMPORTANT} of {len(found.names)}" if len(found.names) > MOST_IMPORTANT else ""
+    title = "Importance of the columns (mean change of the probabilities with the value of another row, in points)"
+    rows = [[column_label(name), f"{100 * change:.1f}"] for name, change in zip(found.names, found.change, strict=True)]
+    console.table(title + more, ["column", "points"], rows[:MOST_IMPORTANT])
 
 
 def _print_tuning(facts: dict[str, Any]) -> None:

@@ -15,6 +15,7 @@ from typing import Annotated
 import typer
 
 from bayesvm.atomic import NO_ROOM, try_to_write
+from bayesvm.data.tables.csv_dialect import CsvOptions
 from bayesvm.data.tables.files import COMPRESSIONS, FORMATS, Paths, find_files
 from bayesvm.workflow import TableModel
 
@@ -43,9 +44,23 @@ Categories = Annotated[
         "--categories", help="Columns whose numbers are names, such as postal codes; also the target.", metavar="A,B"
     ),
 ]
+Kept = Annotated[
+    str | None,
+    typer.Option("--keep", help="Columns to use although they look like an index or an identifier.", metavar="A,B"),
+]
+Group = Annotated[
+    str | None,
+    typer.Option(
+        "--group", help="Column of groups, such as patients; rows of a group are judged together.", metavar="NAME"
+    ),
+]
 Holdout = Annotated[
     float,
-    typer.Option("--holdout", help="Share of the rows, at most 50,000, kept back to judge the model; 0 for none."),
+    typer.Option(
+        "--holdout",
+        help="Share of the rows, at most 50,000, held out to judge the model; 0 for none. Tables below 2,000 rows are "
+        "judged by cross-validation.",
+    ),
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", metavar="", help="No progress.")]
 Json = Annotated[bool, typer.Option("--json", metavar="", help="The result as JSON on stdout.")]
@@ -57,6 +72,32 @@ CopyTo = Annotated[
     Path | None,
     typer.Option("--copy-to", help="Folder for working copies of text files; default: the system's for such files."),
 ]
+Separator = Annotated[
+    str | None,
+    typer.Option(
+        "--sep", help="Separator of CSV files: a character, tab or space; default: detected.", show_default=False
+    ),
+]
+Decimal = Annotated[
+    str | None,
+    typer.Option("--decimal", help="Decimal mark of CSV files, . or ,; default: detected.", show_default=False),
+]
+Encoding = Annotated[
+    str | None,
+    typer.Option("--encoding", help="Encoding of CSV files, such as cp1252; default: detected.", show_default=False),
+]
+Missing = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--missing",
+        help="A text of CSV files that is a missing value, beside ?, NA, - and the like; may be repeated.",
+        show_default=False,
+        metavar="TEXT",
+    ),
+]
+NoHeader = Annotated[
+    bool, typer.Option("--no-header", metavar="", help="CSV files have no line of names: columns are c1, c2, ….")
+]
 KINDS = ("csv", "tsv", "libsvm", "parquet", "arrow")
 Format = Annotated[str, typer.Option("--format", help="Of stdin: csv, tsv, libsvm, parquet or arrow.")]
 
@@ -65,6 +106,13 @@ def names(text: str | None) -> list[str]:
     """Names with commas between them; one that has a comma in it stands in double quotes."""
     found = [] if text is None else next(csv.reader([text], skipinitialspace=True), [])
     return [name.strip() for name in found if name.strip()]
+
+
+def csv_options(
+    sep: str | None, decimal: str | None, encoding: str | None, missing: list[str] | None, no_header: bool
+) -> CsvOptions:
+    """How the user says that CSV files are written."""
+    return CsvOptions(sep=sep, decimal=decimal, encoding=encoding, missing=missing or (), header=not no_header)
 
 
 def loaded(path: Path, jobs: int | None) -> TableModel:

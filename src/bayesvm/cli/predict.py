@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
@@ -33,6 +33,11 @@ def predict(
     uncertainty: Annotated[bool, typer.Option(metavar="", help="Whether to say why a row is uncertain.")] = True,
     jobs: options.Jobs = None,
     copy_to: options.CopyTo = None,
+    sep: options.Separator = None,
+    decimal: options.Decimal = None,
+    encoding: options.Encoding = None,
+    missing: options.Missing = None,
+    no_header: options.NoHeader = False,
     kind: options.Format = "csv",
     quiet: options.Quiet = False,
     json: options.Json = False,
@@ -51,9 +56,11 @@ def predict(
     if json and out == "-":
         raise typer.BadParameter("--json writes to stdout: give the predictions a file with --out")
     predictor = options.loaded(model, jobs)
+    csv = options.csv_options(sep, decimal, encoding, missing, no_header)
+    opening: dict[str, Any] = {"copy_to": copy_to, "verbose": 0 if quiet else 1, **csv}
     with (
         options.source(tables, kind) as files,
-        predictor.table(files, keep=options.names(keep), copy_to=copy_to, verbose=0 if quiet else 1) as table,
+        predictor.table(files, keep=options.names(keep), **opening) as table,
         rows_bar(quiet=quiet) as watch,
     ):
         done = predict_table(

@@ -8,7 +8,8 @@ from typing import Annotated
 import typer
 
 from bayesvm.cli import console, options
-from bayesvm.report import write_report
+from bayesvm.evaluation.formatting import counted
+from bayesvm.report import n_rows_shown, write_report
 
 
 def report(
@@ -27,25 +28,41 @@ def report(
     target: options.Target = None,
     jobs: options.Jobs = None,
     copy_to: options.CopyTo = None,
+    sep: options.Separator = None,
+    decimal: options.Decimal = None,
+    encoding: options.Encoding = None,
+    missing: options.Missing = None,
+    no_header: options.NoHeader = False,
     kind: options.Format = "csv",
+    no_rows: Annotated[
+        bool,
+        typer.Option("--no-rows", metavar="", help="Leave single rows of the table out of the report."),
+    ] = False,
     quiet: options.Quiet = False,
 ) -> None:
     """Write what a model is, how good it is and what it has learned, as one HTML file.
 
-    It needs no network, can be read on a phone, and is light enough to mail.
+    It needs no network, can be read on a phone, and is light enough to mail. It shows the least and the most certain
+    rows of the table, with their values; `--no-rows` leaves them out.
 
     Examples:
 
         bayesvm report income.bayesvm
 
         bayesvm report income.bayesvm test.parquet --out income-on-test.html
+
+        bayesvm report income.bayesvm --no-rows
     """
     path = out or model.with_suffix(".html")
     options.require_writable(path, tables or (), model)
     shown, judged = options.loaded(model, jobs), None
     if tables:
         with options.source(tables, kind) as files:
-            judged = shown.judged(files, target, options.name_of(tables), copy_to=copy_to, verbose=0 if quiet else 1)
-    write_report(shown, path, judged)
+            csv = options.csv_options(sep, decimal, encoding, missing, no_header)
+            name = options.name_of(tables)
+            judged = shown.judged(files, target, name, copy_to=copy_to, verbose=0 if quiet else 1, **csv)
+    write_report(shown, path, judged, show_rows=not no_rows)
     if not quiet:
         console.say(f"written: {path} ({path.stat().st_size / 1000:,.0f} kB)")
+        if n_shown := 0 if no_rows else n_rows_shown(judged or shown.judged_by_default):
+            console.say(f"it shows {counted(n_shown, 'row')} of the table; --no-rows leaves them out")

@@ -16,7 +16,6 @@ from bayesvm.core.heads.contract import Targets
 from bayesvm.core.latent import Block, Marginals, View
 from bayesvm.core.likelihoods.contract import Likelihood
 from bayesvm.core.linalg import Array
-from bayesvm.core.posterior import Gaussian
 from bayesvm.core.statistics import Sites, sites_at
 from bayesvm.core.workspace import Workspace
 
@@ -161,39 +160,6 @@ def block_cavities(
         rows = block_marginals([block], workspace, before=before, final=final, head=head, likelihood=likelihood)
         parts.append(rows.cavities(block.y.copy(), block.weights.copy()))
     return Cavities.joined(parts)
-
-
-def group_cavities(
-    block: Block,
-    group: npt.NDArray[np.integer],
-    workspace: Workspace,
-    *,
-    before: View,
-    final: View,
-    posteriors: Iterable[Gaussian],
-    head: Targets,
-    likelihood: Likelihood,
-) -> Cavities:
-    """Every row left out together with all rows of its group, each with all its weight (D24).
-
-    ``group`` numbers the groups of the block's rows; a group must not go beyond the block. ``final`` sees these
-    posteriors in the weights' own coordinates.
-    """
-    members = [np.flatnonzero(group == number) for number in np.unique(group)]
-    found = []
-    views = (view.marginals(block.X, workspace) for view in (before, final))
-    for target, q, then, now in zip(final.targets, posteriors, *views, strict=True):
-        site = sites_at(block, then, head.target(block.y, target), likelihood)
-        spread = now.phi.astype(np.float64) @ q.root  # B, with T = B Bᵀ
-        mean, variance = np.empty(len(group)), np.empty(len(group))
-        for rows in members:
-            prior_mean = np.broadcast_to(now.prior_mean, len(group))[rows]
-            centred = now.mean[rows] - prior_mean
-            moved, explained = without_group(spread[rows], centred, site.precision[rows], site.linear[rows])
-            mean[rows], variance[rows] = prior_mean + moved, explained
-        found.append((mean, variance + now.residual))
-    means, variances = (np.column_stack(column) for column in zip(*found, strict=True))
-    return Cavities(means, variances, block.y.copy(), block.weights.copy())
 
 
 def without_group(spread: Array, centred: Array, w: Array, gamma: Array) -> tuple[Array, Array]:

@@ -1,4 +1,4 @@
-"""Core: thresholds that scores of new rows seldom exceed, and p-values, from scores of rows left out (D40, D41)."""
+"""Core: thresholds that scores of new rows seldom exceed, and p-values, from scores of rows left out (D35, D36)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def require_coverage(coverage: Any) -> None:
 
 
 def conformal_threshold(scores: Array, weight: Array, coverage: float) -> float:
-    """The smallest score s with ``Σ_{s_i ≤ s} ω_i ≥ (n + 1) · coverage``, ω the weights with sum n, effective (D40).
+    """The smallest score s with ``Σ_{s_i ≤ s} ω_i ≥ (n + 1) · coverage``, ω the weights with sum n, effective (D35).
 
     Of equal weights, the ⌈(n + 1) · coverage⌉-th smallest score. Infinity where n rows are too few for that.
     """
@@ -44,7 +44,7 @@ def prediction_set_thresholds(
     *,
     each: bool = False,
 ) -> Array:
-    """What ``1 - p`` of an outcome must not exceed to be in the set, a number for every column (D40).
+    """What ``1 - p`` of an outcome must not exceed to be in the set, a number for every column (D35).
 
     ``probabilities`` are those of rows left out, ``y`` the numbers of the columns that came true. With ``each``, every
     outcome has the threshold of its own rows.
@@ -58,7 +58,7 @@ def prediction_set_thresholds(
 
 
 def conformal_p_values(scores: Array, weight: Array, new: Array) -> Array:
-    """``(1 + Σ_{s_i ≥ s} ω_i) / (n + 1)`` of new scores s: how often a new row has one as large (D41).
+    """``(1 + Σ_{s_i ≥ s} ω_i) / (n + 1)`` of new scores s: how often a new row has one as large (D36).
 
     At most 1 - coverage exactly where s is above the threshold of that coverage.
     """

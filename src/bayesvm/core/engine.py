@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bayesvm.core.cavities import block_cavities, block_marginals, group_cavities
+from bayesvm.core.cavities import block_cavities, block_marginals
 from bayesvm.core.gradients import block_elbo_gradient
 from bayesvm.core.latent import View
 from bayesvm.core.statistics import block_gradient, block_statistics, block_transfer
@@ -20,7 +20,6 @@ class NumpyEngine:
     marginals = staticmethod(block_marginals)
     mean_field_gradient = staticmethod(block_gradient)
     cavities = staticmethod(block_cavities)
-    group_cavities = staticmethod(group_cavities)
     elbo_gradient = staticmethod(block_elbo_gradient)
     view = staticmethod(View.of)
     adjoint_view = staticmethod(View.for_adjoints)

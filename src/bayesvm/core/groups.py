@@ -1,11 +1,11 @@
-"""Core: rows that belong together, left out together (D24), and the derivative of their loss (D31).
+"""Core: rows that belong together, left out together (D24), and the derivative of their loss (D34).
 
 Groups are removed side by side: those of similar size make a *batch*, padded with rows that say nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -21,86 +21,112 @@ from bayesvm.core.linalg import Array
 
 MOST_ENTRIES = 4_000_000  # of the features of a batch
 
-Places = npt.NDArray[np.intp]
+Positions = npt.NDArray[np.intp]
 
 
 @dataclass(frozen=True)
 class Grouping:
-    """Which of N rows belong together. ``batches`` has the places of groups' rows, N standing for no row."""
+    """Which of N rows belong together. ``batches`` has the positions of groups' rows, N standing for no row."""
 
     n_rows: int
-    batches: tuple[Places, ...]
-    labels: Places  # the number of every row's group
+    batches: tuple[Positions, ...]
+    numbers: Positions  # the number of every row's group
 
     @classmethod
-    def of(cls, labels: npt.NDArray[Any], n_weights: int = 500) -> Grouping:
+    def of(cls, numbers: npt.NDArray[Any], n_weights: int = 500) -> Grouping:
         """Groups of the same power of two in size share a batch, as far as memory allows."""
-        _, numbers, sizes = np.unique(labels, return_inverse=True, return_counts=True)
-        order, ends = np.argsort(numbers, kind="stable"), np.cumsum(sizes)
+        _, group, sizes = np.unique(numbers, return_inverse=True, return_counts=True)
+        order, ends = np.argsort(group, kind="stable"), np.cumsum(sizes)
         padded = 2 ** np.ceil(np.log2(sizes)).astype(int)
-        batches = list[Places]()
+        batches = list[Positions]()
         for size in np.unique(padded):
             members = np.flatnonzero(padded == size)
-            places = np.full((len(members), size), len(labels), np.intp)
-            for row, group in enumerate(members):
-                places[row, : sizes[group]] = order[ends[group] - sizes[group] : ends[group]]
+            positions = np.full((len(members), size), len(numbers), np.intp)
+            for row, each in enumerate(members):
+                positions[row, : sizes[each]] = order[ends[each] - sizes[each] : ends[each]]
             most = max(1, MOST_ENTRIES // (size * n_weights))
-            batches += [places[first : first + most] for first in range(0, len(places), most)]
-        return cls(len(labels), tuple(batches), numbers)
+            batches += [positions[first : first + most] for first in range(0, len(positions), most)]
+        return cls(len(numbers), tuple(batches), group)
 
     @property
     def n_groups(self) -> int:
         """How many there are."""
-        return int(self.labels.max()) + 1
-
-    def weights(self, weight: Array) -> Array:
-        """The weight of each row's group."""
-        return np.asarray(np.bincount(self.labels, weight)[self.labels])
+        return int(self.numbers.max()) + 1
 
 
 class Removed(NamedTuple):
-    """Groups of a batch, removed from one function: arrays of groups × rows, or groups × rows × rows."""
+    """Groups of a batch, removed from one function: arrays of groups × rows, or groups × rows × M."""
 
-    places: Places
+    positions: Positions
     mean: Array  # m₋ - c
     explained: Array  # t₋
-    factor: Array  # (I - TW)^-1
+    spread: Array  # B₋, with Phi S₋ = B₋ rootᵀ
 
 
-def removed(places: Places, spread: Array, centred: Array, w: Array, gamma: Array) -> Removed:
-    """``m₋ - c = F (m - c - Tγ)`` and ``t₋ = diag(F T)``, ``F = (I - TW)^-1 = I + T W^½ (I - W^½TW^½)^-1 W^½`` (D24).
+def removed(positions: Positions, B: Array, centred: Array, w: Array, gamma: Array) -> Removed:
+    """``B₋ = (I - TW)^-1 B``, ``t₋ = diag(B₋ Bᵀ)``, ``m₋ - c = (I + B₋ Bᵀ W) (m - c - Tγ)`` (D24).
 
-    The arrays have a row of zeros at their end, for places without a row. Eigenvalues of ``I - W^½TW^½`` have a floor.
+    ``T = B Bᵀ``. Arrays have an axis for groups and one for their rows. Of ``(I - TW)^-1 B = B (I - BᵀWB)^-1`` the
+    side is taken whose matrix is smaller.
     """
-    B, u, weight, linear = (part[places].astype(np.float64) for part in (spread, centred, w, gamma))
-    T = B @ np.swapaxes(B, 1, 2)
-    root = np.sqrt(weight)
-    values, vectors = np.linalg.eigh(root[:, :, None] * T * root[:, None, :])
-    shares = 1 - np.minimum(values, 1 - SMALLEST_SHARE)
-    inner = (vectors / shares[:, None, :]) @ np.swapaxes(vectors, 1, 2)
-    factor = np.eye(places.shape[1]) + (T * root[:, None, :]) @ (inner * root[:, None, :])
-    alone = u - np.einsum("nij,nj->ni", T, linear)
-    mean, explained = np.einsum("nij,nj->ni", factor, alone), np.einsum("nij,nji->ni", factor, T)
-    return Removed(places, mean, np.maximum(explained, 0.0), factor)
+    root = np.sqrt(w)[:, :, None]
+    scaled = root * B  # W^½ B
+    transposed = np.swapaxes(scaled, 1, 2)
+    if B.shape[1] > B.shape[2]:
+        spread = B @ _inverse_of_rest(transposed @ scaled)
+    else:
+        # I + T W^½ (I - W^½TW^½)^-1 W^½, times B
+        spread = B + (B @ transposed) @ (_inverse_of_rest(scaled @ transposed) @ scaled)
+    alone = centred - _times(B, gamma)
+    return Removed(
+        positions, alone + _times(spread, w * alone, B), np.maximum(np.einsum("nij,nij->ni", spread, B), 0.0), spread
+    )
 
 
-def groups_left_out(rows: RowMarginals, spreads: Sequence[Array], grouping: Grouping) -> list[list[Removed]]:
-    """Every group removed from every function; ``spreads`` are ``B = Phi root`` of all rows."""
-    columns = zip(spreads, (rows.mean - rows.prior_mean).T, rows.precision.T, rows.linear.T, strict=True)
-    return [[removed(places, *map(_with_nothing, function)) for places in grouping.batches] for function in columns]
+def _times(left: Array, values: Array, right: Array | None = None) -> Array:
+    """``left rightᵀ values`` for each group; ``right`` is ``left`` unless given."""
+    return np.asarray(np.einsum("nij,nj->ni", left, np.einsum("nij,ni->nj", left if right is None else right, values)))
+
+
+def _inverse_of_rest(taken: Array) -> Array:
+    """``(I - A)^-1``, with a floor for the eigenvalues of ``I - A`` where some are below it (D24)."""
+    rest = np.eye(taken.shape[-1]) - taken
+    try:
+        np.linalg.cholesky(rest - SMALLEST_SHARE * np.eye(taken.shape[-1]))
+    except np.linalg.LinAlgError:
+        values, vectors = np.linalg.eigh(rest)
+        values = np.maximum(values, SMALLEST_SHARE)
+        return np.asarray((vectors / values[:, None, :]) @ np.swapaxes(vectors, 1, 2))
+    return np.linalg.inv(rest)
+
+
+def groups_left_out(
+    rows: RowMarginals, spreads: Callable[[Positions], Sequence[Array]], grouping: Grouping
+) -> list[list[Removed]]:
+    """Every group removed from every function; ``spreads`` gives ``B = Phi root`` of some rows, for each function."""
+    found: list[list[Removed]] = [[] for _ in rows.mean.T]
+    columns = [*zip((rows.mean - rows.prior_mean).T, rows.precision.T, rows.linear.T, strict=True)]
+    for positions in grouping.batches:
+        there = positions < grouping.n_rows
+        for number, spread in enumerate(spreads(positions[there])):
+            B = np.zeros((*positions.shape, spread.shape[1]))
+            B[there] = spread
+            given = (_with_nothing(column)[positions] for column in columns[number])
+            found[number].append(removed(positions, B, *given))
+    return found
 
 
 def group_cavities(
-    rows: RowMarginals, without: Sequence[Sequence[Removed]], y: npt.NDArray[Any], weight: Array, grouping: Grouping
+    rows: RowMarginals, without: Sequence[Sequence[Removed]], y: npt.NDArray[Any], weight: Array
 ) -> Cavities:
     """Every row left out together with all rows of its group, each with all its weight (D24)."""
     mean, variance = rows.prior_mean.copy(), rows.residual.copy()
     for number, batches in enumerate(without):
         for batch in batches:
-            there = batch.places < len(y)
-            mean[batch.places[there], number] += batch.mean[there]
-            variance[batch.places[there], number] += batch.explained[there]
-    return Cavities(mean, variance, y, weight, grouping.weights(weight))
+            there = batch.positions < len(y)
+            mean[batch.positions[there], number] += batch.mean[there]
+            variance[batch.positions[there], number] += batch.explained[there]
+    return Cavities(mean, variance, y, weight)
 
 
 def group_loss_gradient(
@@ -111,7 +137,7 @@ def group_loss_gradient(
     functions: Sequence[LatentFunction],
     link: FittedLink,
 ) -> Iterator[FeatureGradient]:
-    """The derivative of the loss of groups left out by the features, block by block (D31).
+    """The derivative of the loss of groups left out by the features, block by block (D34).
 
     As in D17 the link and the sites are held, and q follows the features.
     """
@@ -124,8 +150,8 @@ def group_loss_gradient(
         response = Response(np.zeros(phi.shape[1]), np.zeros((phi.shape[1],) * 2))
         for batch in batches:
             found = _pulled(batch, phi, function, centred, *given)
-            there = batch.places < len(phi)
-            phi_bar[batch.places[there]] += found[0][there]
+            there = batch.positions < len(phi)
+            phi_bar[batch.positions[there]] += found[0][there]
             response = Response(response.linear + found[1].linear, response.precision + found[1].precision)
         phi_bar += 2 * rows.precision[:, [number]] * (phi @ response.precision)
         phi_bar += np.outer(rows.linear[:, number], response.linear)
@@ -142,24 +168,28 @@ def group_loss_gradient(
 def _pulled(
     batch: Removed, phi: Array, function: LatentFunction, centred: Array, *given: Array
 ) -> tuple[Array, Response]:
-    """``phī`` of the rows of a batch, and how its loss changes with h and P of the whole function (D31)."""
-    q, places = full(function), batch.places
-    Phi = _with_nothing(phi)[places]
-    u, m_bar, t_bar, w, gamma = (_with_nothing(part)[places] for part in (centred, *given))
-    V = batch.factor @ (Phi @ q.covariance)  # Phi S₋
+    """``phī`` of the rows of a batch, and how its loss changes with h and P of the whole function (D34)."""
+    q, positions = full(function), batch.positions
+    Phi = _with_nothing(phi)[positions]
+    u, m_bar, t_bar, w, gamma = (_with_nothing(part)[positions] for part in (centred, *given))
+    V = batch.spread @ q.root.T  # Phi S₋
     mean = q.mean + np.einsum("nij,ni->nj", V, w * u - gamma)  # mu₋
     linear = np.einsum("nij,ni->nj", V, m_bar)  # h̄
     scaled = t_bar[:, :, None] * V
-    halves = np.einsum("nij,nj->ni", Phi, linear), np.einsum("nij,nj->ni", Phi, mean)
-    with_precision = -(Phi @ np.swapaxes(V, 1, 2)) @ scaled - 0.5 * (
-        halves[0][:, :, None] * mean[:, None, :] + halves[1][:, :, None] * linear[:, None, :]
-    )
     phi_bar = m_bar[:, :, None] * mean[:, None, :] + 2 * scaled
+    if V.shape[1] > V.shape[2]:
+        halves = -0.5 * linear[:, :, None] * mean[:, None, :]
+        precision = halves + np.swapaxes(halves, 1, 2) - np.swapaxes(V, 1, 2) @ scaled  # P̄ of every group
+        with_precision, total = Phi @ precision, precision.sum(axis=0)
+    else:
+        along = np.einsum("nij,nj->ni", Phi, linear), np.einsum("nij,nj->ni", Phi, mean)
+        with_precision = -(Phi @ np.swapaxes(V, 1, 2)) @ scaled - 0.5 * (
+            along[0][:, :, None] * mean[:, None, :] + along[1][:, :, None] * linear[:, None, :]
+        )
+        outer = linear.T @ mean
+        total = -V.reshape(-1, V.shape[2]).T @ scaled.reshape(-1, V.shape[2]) - 0.5 * (outer + outer.T)
     phi_bar -= 2 * w[:, :, None] * with_precision + gamma[:, :, None] * linear[:, None, :]
-    flat = V.reshape(-1, V.shape[2])
-    outer = linear.T @ mean
-    precision = -flat.T @ scaled.reshape(flat.shape) - 0.5 * (outer + outer.T)
-    return phi_bar, Response(linear.sum(axis=0), precision)
+    return phi_bar, Response(linear.sum(axis=0), total)
 
 
 def _with_nothing(values: Array) -> Array:

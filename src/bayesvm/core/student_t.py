@@ -1,4 +1,4 @@
-"""Core: a multivariate t distribution around some rows: the background of one-class learning (D41)."""
+"""Core: a multivariate t distribution around some rows: the background of one-class learning (D36)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SMALLEST_LEFT = 1e-12  # of 1 - βa and of the trace, which are zero if a row is
 
 @dataclass(frozen=True)
 class StudentT:
-    """Mean m, and shape ``Σ = (1 - α) S + α τ I``: S the covariance of the rows, τ the mean of its diagonal (D41).
+    """Mean m, and shape ``Σ = (1 - α) S + α τ I``: S the covariance of the rows, τ the mean of its diagonal (D36).
 
     The eigenvectors of S are the columns of ``vectors``.
     """
@@ -32,7 +32,7 @@ class StudentT:
         """The distribution with mean and covariance of weighted rows; by default with the shrinkage of Ledoit and Wolf.
 
         ``α = Σ p_i² |z_i z_iᵀ - S|² / |S - τ I|²``, z centred and p the shares of the weight: the variance of S over
-        its distance to what it is drawn to (D41).
+        its distance to what it is drawn to (D36).
         """
         total = float(weight.sum())
         share = weight / total
@@ -63,7 +63,7 @@ class StudentT:
         return self._log_density(np.sum(along**2 / self.shape, axis=1), np.log(self.shape).sum())
 
     def log_density_left_out(self, rows: Array, weight: Array) -> Array:
-        """Of every training row under the mean and covariance of the others; α is held (D41).
+        """Of every training row under the mean and covariance of the others; α is held (D36).
 
         ``Σ₋ = A - β u uᵀ``, ``A = (1-α) κ S + α τ₋ I``, ``κ = W/(W-ω)``, ``β = (1-α) κ² ω/W``, ``u = x - m``.
         """

@@ -73,6 +73,9 @@ class BlockSource(Protocol):
     def held(self) -> HeldRows:
         """All rows in memory, in their order; for tables that are known to be small."""
 
+    def rows(self, numbers: RowNumbers) -> HeldRows:
+        """The rows of the table with these rising numbers, in memory."""
+
     def bucketed(self, bucket_of: Callable[[Array], RowNumbers], n_buckets: int) -> Buckets:
         """The rows by the bucket that a function of scaled rows puts them into."""
 

@@ -21,11 +21,16 @@ def require_in_range(X: Any, names: tuple[str, ...] | None, locate: Locate) -> N
         raise ValueError(f"{locate(row)}, column {name}: {what}{_also(affected)}. {remedy}")
 
 
-def is_in_range(X: Any) -> bool:
-    """Whether every number in ``X``, an array or a CSR matrix, is finite and not absurdly large."""
+def is_in_range(X: Any, *, missing: bool = False) -> bool:
+    """Whether every number in ``X``, an array or a CSR matrix, is finite and not absurdly large, or missing."""
     values = X.data if hasattr(X, "tocoo") else X
+    if not values.size:
+        return True
     # A NaN anywhere makes the maximum NaN, and NaN is not at most anything.
-    return not values.size or bool(max(float(values.max()), -float(values.min())) <= LARGEST_VALUE)
+    low, high = (
+        (np.fmin.reduce(values, None), np.fmax.reduce(values, None)) if missing else (values.min(), values.max())
+    )
+    return bool(max(float(high), -float(low)) <= LARGEST_VALUE) or (missing and bool(np.isnan(high)))
 
 
 def require_weights(weight: npt.NDArray[np.float64], name: str, locate: Locate) -> None:
@@ -39,14 +44,25 @@ def require_weights(weight: npt.NDArray[np.float64], name: str, locate: Locate) 
         )
 
 
+class MissingTargetError(ValueError):
+    """Rows have no target."""
+
+
 def require_targets(missing: npt.NDArray[np.bool_], name: str | None, locate: Locate) -> None:
     """No row is without a target."""
     if missing.any():
         column = "" if name is None else f", column {name!r}"
-        raise ValueError(
+        raise MissingTargetError(
             f"{locate(int(np.argmax(missing)))}{column}: the label is missing{_also(int(missing.sum()))}. "
             "Fill the labels, or drop the rows without one"
         )
+
+
+def left_out_without_target(missing: npt.NDArray[np.bool_], name: str, first: str) -> str:
+    """What to say of rows that have no target and are left out; ``first`` is the place of the first."""
+    n_missing, n_rows = int(missing.sum()), len(missing)
+    rows = "1 row is" if n_missing == 1 else f"{n_missing:,} rows are"
+    return f"{rows} left out of {n_rows:,}, because there is no value in {name} (first: {first})"
 
 
 def require_whole_text(targets: npt.NDArray[Any], name: str | None, locate: Locate) -> None:
@@ -62,7 +78,7 @@ def require_whole_text(targets: npt.NDArray[Any], name: str | None, locate: Loca
             )
 
 
-def first_out_of_range(X: Any) -> tuple[int, int, int, str, str]:
+def first_out_of_range(X: Any, *, missing: bool = False) -> tuple[int, int, int, str, str]:
     """The first bad value in ``X``, an array or a CSR matrix that has some.
 
     Its row and column, how many rows have such values, and words for the fault and its remedy.
@@ -73,7 +89,7 @@ def first_out_of_range(X: Any) -> tuple[int, int, int, str, str]:
         row, column, value = entries.row[bad_entries[0]], entries.col[bad_entries[0]], entries.data[bad_entries[0]]
         affected = len(np.unique(entries.row[bad_entries]))
     else:
-        bad = ~(np.abs(X, dtype=np.float64) <= LARGEST_VALUE)
+        bad = ~(np.abs(X, dtype=np.float64) <= LARGEST_VALUE) & ~(missing & np.isnan(X))
         row, column = np.argwhere(bad)[0]
         value, affected = X[row, column], int(bad.any(axis=1).sum())
     if np.isnan(value):

@@ -1,8 +1,8 @@
-"""Data: missing values, completed from the other columns of their row by a Gaussian copula (D31).
+"""Data: missing values, completed from the other columns of their row by a Gaussian copula (D33).
 
 Every column is mapped to normal scores; the scores of a row are normal with a covariance of few factors, learned by EM
 from rows that may have missing values themselves. Training sees the conditional mean of what is missing. What is not
-known about it, seen by draws, widens the variance of f.
+present about it, seen by draws, widens the variance of f.
 """
 
 from __future__ import annotations
@@ -18,13 +18,14 @@ from scipy.special import ndtr, ndtri
 from scipy.stats import qmc
 
 from bayesvm.core.linalg import Array
+from bayesvm.data.blas import one_blas_thread
 from bayesvm.data.repetition import uniforms
 
 LEARNED_FROM = 4_000  # rows
 MOST_FACTORS, UPDATES = 12, 12  # of the covariance, and of EM
 PRIOR_ROWS = 1.0  # that say a loading is zero
 SMALLEST_NOISE = 0.02  # variance of a score that the other columns do not explain, at least
-KNOTS, FEW_KNOTS = 513, 33  # of a column's distribution; where it needs to be known roughly only
+KNOTS, FEW_KNOTS = 513, 33  # of a column's distribution; where it needs to be present roughly only
 DRAWS = 8
 ROWS_AT_ONCE = 1_024
 
@@ -43,14 +44,18 @@ class Completion:
     @classmethod
     def learned(cls, X: npt.NDArray[Any]) -> Completion:
         """From some rows; columns without any value are zero."""
-        X = np.asarray(X, np.float64)
+        with one_blas_thread():
+            return cls._learned(np.asarray(X, np.float64))
+
+    @classmethod
+    def _learned(cls, X: Array) -> Completion:
         there = ~np.isnan(X)
         independent = bool(there.all())
         shares = _shares(FEW_KNOTS if independent else KNOTS)
         knots = np.zeros((len(shares), X.shape[1]))
-        for column, (values, known) in enumerate(zip(X.T, there.T, strict=True)):
-            if known.any():
-                knots[:, column] = np.quantile(values[known], shares, method="hazen")
+        for column, (values, present) in enumerate(zip(X.T, there.T, strict=True)):
+            if present.any():
+                knots[:, column] = np.quantile(values[present], shares, method="hazen")
         plain = cls(knots, np.zeros((X.shape[1], 0)), np.ones(X.shape[1]))
         return plain if independent else plain._with_factors(np.where(there, plain._scores(X), 0.0), there)
 
@@ -108,17 +113,17 @@ class Completion:
         return filled
 
     def _conditional(self, X: npt.NDArray[Any]) -> tuple[Array, npt.NDArray[np.bool_], Array, Array]:
-        """The rows, what of them is there, and mean and covariance of their factors given that (D31)."""
+        """The rows, what of them is there, and mean and covariance of their factors given that (D33)."""
         part = np.asarray(X, np.float64)
         there = ~np.isnan(part)
         return part, there, *_factors(np.where(there, self._scores(part), 0.0), there, self.loadings, self.noise)
 
     def _with_factors(self, scores: Array, there: npt.NDArray[np.bool_]) -> Completion:
-        """EM for a factor model whose rows have missing values (D31); ``scores`` are zero where one is missing."""
+        """EM for a factor model whose rows have missing values (D33); ``scores`` are zero where one is missing."""
         n_features = scores.shape[1]
         q = min(n_features, MOST_FACTORS)
-        known = there.astype(np.float64)
-        both = known.T @ known
+        present = there.astype(np.float64)
+        both = present.T @ present
         variance = np.maximum(np.einsum("ij,ij->j", scores, scores) / np.maximum(np.diag(both), 1), 1e-12)
         correlation = (scores.T @ scores) / np.sqrt(np.outer(variance, variance)) / (both + 10 * PRIOR_ROWS)
         np.fill_diagonal(correlation, 1.0)
@@ -126,11 +131,11 @@ class Completion:
         start = vectors[:, ::-1][:, :q] * np.sqrt(np.maximum(values[::-1][:q] - values.clip(0).min(), 1e-4))
         loadings = start * np.sqrt(variance)[:, None]
         noise = np.maximum(variance - np.sum(loadings**2, axis=1), SMALLEST_NOISE)
-        count, squares = np.maximum(known.sum(axis=0), 1), np.einsum("ij,ij->j", scores, scores)
+        count, squares = np.maximum(present.sum(axis=0), 1), np.einsum("ij,ij->j", scores, scores)
         for _ in range(UPDATES):
             mean, covariance = _factors(scores, there, loadings, noise)
             second = (covariance + mean[:, :, None] * mean[:, None, :]).reshape(len(mean), -1)
-            among = (known.T @ second).reshape(n_features, q, q)
+            among = (present.T @ second).reshape(n_features, q, q)
             with_scores = scores.T @ mean
             loadings = np.linalg.solve(among + PRIOR_ROWS * np.eye(q), with_scores[:, :, None])[:, :, 0]
             explained = np.einsum("jq,jqr,jr->j", loadings, among, loadings)
@@ -146,8 +151,22 @@ def incomplete(X: npt.NDArray[Any]) -> npt.NDArray[np.intp]:
     return np.flatnonzero(np.isnan(X).any(axis=1))
 
 
+def spread_at(
+    completion: Completion | None, X: npt.NDArray[Any], means: Callable[[Array], Sequence[Array]]
+) -> list[Array] | None:
+    """The ``spread`` of all rows, zero where nothing is missing; None if nothing is missing anywhere."""
+    rows = incomplete(X)
+    if completion is None or not len(rows):
+        return None
+    found = []
+    for part in spread(completion, X[rows], means):
+        found.append(np.zeros((len(X), *part.shape[1:])))
+        found[-1][rows] = part
+    return found
+
+
 def spread(completion: Completion, X: npt.NDArray[Any], means: Callable[[Array], Sequence[Array]]) -> list[Array]:
-    """How far the ``means`` of f at these rows vary with what is missing: variances over the draws (D31)."""
+    """How far the ``means`` of f at these rows vary with what is missing: variances over the draws (D33)."""
     parts = []
     for some in _parts(np.arange(len(X))):
         drawn = zip(*(means(draw) for draw in completion.draws(X[some])), strict=True)
@@ -156,10 +175,10 @@ def spread(completion: Completion, X: npt.NDArray[Any], means: Callable[[Array],
 
 
 def _factors(scores: Array, there: npt.NDArray[np.bool_], loadings: Array, noise: Array) -> tuple[Array, Array]:
-    """``(I + Λᵀ Ψ⁻¹ Λ)⁻¹`` over the columns that are there, and the mean of the factors (D31)."""
+    """``(I + Λᵀ Ψ⁻¹ Λ)⁻¹`` over the columns that are there, and the mean of the factors (D33)."""
     n_features, q = loadings.shape
     products = (loadings[:, :, None] * loadings[:, None, :]).reshape(n_features, q * q)
-    precision = ((there / noise) @ products).reshape(-1, q, q) + np.eye(q)
+    precision = ((there / noise) @ products).reshape(len(scores), q, q) + np.eye(q)
     covariance = np.linalg.inv(precision)
     return np.einsum("nqr,nr->nq", covariance, (scores / noise) @ loadings), covariance
 

@@ -127,6 +127,9 @@ class MemorySource:
     def take(self, which: RowNumbers) -> MemorySource:
         return replace(self, chosen=which if self.chosen is None else self.chosen[which], to_hold=None)
 
+    def rows(self, numbers: RowNumbers) -> MemorySource:
+        return self.take(numbers)
+
     def weighted(self, weight: Array) -> MemorySource:
         if self.chosen is None:
             return replace(self, weight=weight)

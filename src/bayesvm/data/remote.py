@@ -56,13 +56,13 @@ class RemoteSource(ABC):
             yield from self.sample.minibatches(size, rng)
             return
         numbers = random_rows(self.n_rows, most_held(self.n_features), rng)
-        yield from self._fetched(numbers).minibatches(size, rng)
+        yield from self.rows(numbers).minibatches(size, rng)
 
     def held(self) -> MemorySource:
         if self.sample.n_rows == self.n_rows:
             return self.sample
-        return self._fetched(np.arange(self.n_rows))
+        return self.rows(np.arange(self.n_rows))
 
-    def _fetched(self, numbers: RowNumbers) -> MemorySource:
+    def rows(self, numbers: RowNumbers) -> MemorySource:
         with self.sample.workers.stop.elsewhere():
             return replace(self.sample, **self.fetch(numbers)._asdict(), numbered=numbers)

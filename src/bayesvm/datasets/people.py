@@ -24,7 +24,7 @@ def people(n_rows: int, random_state: int | None = None) -> People:
 
     ``occupation`` has frequent and rare categories, and is missing at random. ``commute`` (minutes) is missing for
     those who work at home, which says something. The class is drawn with a probability that is a function of what the
-    row shows, missing values included: nobody can do better than that probability.
+    row shows, missing values included: in expectation, no model can do better than that probability.
 
     Parameters
     ----------

@@ -20,7 +20,7 @@ def load_table(name: str) -> FeaturesAndLabels:
     """Rows and labels of ``$BAYESVM_DATA/name.parquet``; needs pyarrow.
 
     The column ``y`` holds the labels, whole numbers; all other columns are features. Other names, text and tables that
-    do not fit into memory: ``open_table``, ``TableModel``.
+    do not fit into memory: ``open_table``.
 
     Parameters
     ----------

@@ -10,13 +10,13 @@ class FittedAttribute:
     """An attribute that reads ``fitted_`` and cannot be set.
 
     It is missing before ``fit``, and where there is nothing to read: None, unless ``may_be_none``. ``read`` is given
-    the names of the columns, too, or None, if it is ``with_names``.
+    the estimator, too, if it is ``of_columns``.
     """
 
-    def __init__(self, read: Callable[..., Any], *, may_be_none: bool = False, with_names: bool = False) -> None:
+    def __init__(self, read: Callable[..., Any], *, may_be_none: bool = False, of_columns: bool = False) -> None:
         self.read = read
         self.may_be_none = may_be_none
-        self.with_names = with_names
+        self.of_columns = of_columns
 
     def __set_name__(self, owner: type, name: str) -> None:
         self.name = name
@@ -25,8 +25,7 @@ class FittedAttribute:
         if estimator is None:
             return self
         if hasattr(estimator, "fitted_"):
-            names = [getattr(estimator, "feature_names_in_", None)] if self.with_names else []
-            value = self.read(estimator.fitted_, *names)
+            value = self.read(estimator.fitted_, *([estimator] if self.of_columns else []))
             if value is not None or self.may_be_none:
                 return value
         raise AttributeError(f"this {owner.__name__} has no attribute {self.name!r}", name=self.name, obj=estimator)

@@ -43,10 +43,10 @@ def _are_numbers(labels: np.ndarray) -> bool:
 def _too_many(labels: np.ndarray, n_rows: int, target: str) -> str:
     if _are_numbers(labels):
         return (
-            f"{target} has {len(labels):,} different numbers in {n_rows:,} rows, like a quantity. bayesvm is a "
-            f"classifier: bin the target (above and below a limit, for example). Up to {MOST_NUMBERS} numbers with "
-            f"{ROWS_OF_A_NUMBER} rows each are taken for classes; if more are meant, give them as text: "
-            "y.astype(str), a column of text, or --categories on the command line"
+            f"{target} has {len(labels):,} different numbers in {n_rows:,} rows, like a quantity: was regression "
+            "meant? bayesvm predicts classes: bin the target (above and below a limit, for example). Up to "
+            f"{MOST_NUMBERS} numbers with {ROWS_OF_A_NUMBER} rows each are taken for classes; if more are meant, give "
+            "them as text: y.astype(str), a column of text, or --categories on the command line"
         )
     return (
         f"{target} has {len(labels):,} different labels in {n_rows:,} rows: is it an identifier? Up to {MOST_CLASSES} "

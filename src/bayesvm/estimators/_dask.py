@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import dataclass
 from functools import partial, wraps
@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from bayesvm.core.linalg import Array
 from bayesvm.data.blocks import RowNumbers, rounded_sum, rows_to_hold
 from bayesvm.data.dask_rows import (
     DaskSource,
@@ -25,6 +26,7 @@ from bayesvm.data.memory import MemorySource
 from bayesvm.data.scaling import ColumnScaler
 from bayesvm.data.workers import Workers
 from bayesvm.estimators._classes import count_labels, encoder_for
+from bayesvm.estimators.columns import n_features, recipe_of
 from bayesvm.extras import optional
 
 
@@ -35,6 +37,7 @@ class DaskRows:
     table: EncodedDaskTable
     classes: np.ndarray
     totals: np.ndarray
+    groups: RowNumbers | None = None
 
     @property
     def n_rows(self) -> int:
@@ -53,6 +56,9 @@ class DaskRows:
     def given(self, numbers: RowNumbers) -> RowNumbers:
         return self.table.given(numbers)
 
+    def spread(self, numbers: RowNumbers, means: Callable[[Array], Sequence[Array]]) -> list[Array] | None:
+        return None
+
     def fingerprint(self) -> dict[str, Any]:
         return {
             "the number of columns": self.n_features,
@@ -69,6 +75,7 @@ def dask_rows(estimator: Any, X: Any, y: Any, sample_weight: Any) -> DaskRows:
     rows, counts = table.survey(count_labels)
     encoder, totals = encoder_for(estimator, counts)
     validate_data(estimator, _outline(X), reset=True, skip_check_array=True)
+    estimator.recipe_ = None
     return DaskRows(EncodedDaskTable(table, rows, encoder), encoder.classes, totals)
 
 
@@ -98,11 +105,12 @@ def lazy_prediction(model: Any, method: str, X: Any, *args: Any, **kwargs: Any) 
             "and give it X.compute() of those"
         )
     validate_data(model, _outline(X), reset=False, skip_check_array=True)
-    columns_of(X)
+    if recipe_of(model) is None:
+        columns_of(X)
     model, unnamed = copy(model), copy(model)
     vars(unnamed).pop("feature_names_in_", None)  # each partition of an array would warn again that it has no names
     model.n_jobs = unnamed.n_jobs = 1
-    example = getattr(unnamed, method)(np.zeros((1, model.n_features_in_)), *args, **kwargs)
+    example = getattr(unnamed, method)(np.zeros((1, n_features(model))), *args, **kwargs)
     form = _as_columns(example)[:0]
     node = optional("dask", "dask").delayed(model if is_frame(X) else unnamed, traverse=False, pure=False)
     X, how = (

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
 
 from bayesvm.core.latent import Block
+from bayesvm.core.linalg import Array
 from bayesvm.data.blocks import RowNumbers, checksum, rows_to_hold, taken
 from bayesvm.data.dask_rows import is_dask
 from bayesvm.data.memory import MemorySource
@@ -16,10 +18,14 @@ from bayesvm.data.tables import Table
 from bayesvm.data.workers import Workers
 from bayesvm.estimators._classes import encoder_for, require_few_classes, weighting_encoder
 from bayesvm.estimators._dask import dask_rows
+from bayesvm.estimators.columns import rows_with_targets
+from bayesvm.estimators.completing import MissingValues, completed
+from bayesvm.estimators.giveaways import warn_of_giveaways
 from bayesvm.estimators.labels import LabelCounts
 from bayesvm.estimators.tables import table_rows
 from bayesvm.estimators.validation import row_weights, training_data
 from bayesvm.inference.session import TrainingRows
+from bayesvm.preparation import Frame
 
 
 class CheckedRows(TrainingRows, Protocol):
@@ -52,6 +58,8 @@ class ArrayRows:
     classes: np.ndarray
     totals: np.ndarray
     kept: np.ndarray | None = None  # of the rows given; all of them unless some have weight zero
+    groups: RowNumbers | None = None
+    missing: MissingValues | None = None
 
     @classmethod
     def of(cls, rows: Block, classes: np.ndarray, totals: np.ndarray) -> ArrayRows:
@@ -76,6 +84,9 @@ class ArrayRows:
     def given(self, numbers: RowNumbers) -> RowNumbers:
         return numbers if self.kept is None else self.kept[numbers]
 
+    def spread(self, numbers: RowNumbers, means: Callable[[Array], Sequence[Array]]) -> list[Array] | None:
+        return None if self.missing is None else self.missing.spread(numbers, means)
+
     def fingerprint(self) -> dict[str, Any]:
         return {
             "the number of rows": self.n_rows,
@@ -94,10 +105,25 @@ def training_rows(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Labelle
                 "a table has its labels and weights in it: open_table(…, target=…, weight=…), then fit(table)"
             )
         return table_rows(estimator, X)
+    X, y, sample_weight, labelled = _with_targets(X, y, sample_weight)
     X, y = training_data(estimator, X, y)
     weight = row_weights(sample_weight, X)
     encoder, totals = encoder_for(estimator, LabelCounts.of(y, weight))
-    return ArrayRows.of(Block(X, *encoder(y, weight)), encoder.classes, totals)
+    codes, row_weight = encoder(y, weight)
+    if estimator.recipe_ is not None:
+        warn_of_giveaways(X, codes, estimator.recipe_)
+    rows = completed(estimator, ArrayRows.of(Block(X, codes, row_weight), encoder.classes, totals))
+    return rows if labelled is None else replace(rows, kept=labelled[rows.given(np.arange(rows.n_rows))])
+
+
+def _with_targets(X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any, np.ndarray | None]:
+    """The rows of a data frame that have a target, and their numbers if others have none."""
+    frame = None if y is None else Frame.of(X)
+    labelled = None if frame is None or len(y) != frame.n_rows else rows_with_targets(y)
+    if frame is None or labelled is None:
+        return X, y, sample_weight, None
+    weight = None if sample_weight is None else np.asarray(sample_weight)[labelled]
+    return frame.take(labelled), np.array(np.asarray(y)[labelled].tolist()), weight, labelled
 
 
 def stream_rows(estimator: Any, X: Any, y: Any, sample_weight: Any, *, first: bool) -> LabelledRows:
@@ -118,4 +144,4 @@ def stream_rows(estimator: Any, X: Any, y: Any, sample_weight: Any, *, first: bo
         )
     weight = row_weights(sample_weight, X)
     encoder, totals = weighting_encoder(estimator.class_weight, LabelCounts.of(y, weight, classes))
-    return ArrayRows.of(Block(X, *encoder(y, weight)), classes, totals)
+    return completed(estimator, ArrayRows.of(Block(X, *encoder(y, weight)), classes, totals), first=first)

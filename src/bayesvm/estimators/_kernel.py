@@ -12,10 +12,9 @@ from bayesvm.core.features import InducingFeatures
 from bayesvm.core.kernels import NAMED, Kernel, LengthScaled, with_broad_component
 from bayesvm.estimators._attributes import FittedAttribute
 from bayesvm.estimators.base import BaseBayesianModel
-from bayesvm.estimators.effects import column_effects
+from bayesvm.estimators.effects import column_effects, column_relevance
 from bayesvm.estimators.parameters import COMMON, one_of, whole
 from bayesvm.inference import inducing
-from bayesvm.inference.effects import relevance
 from bayesvm.inference.fitted import Fitted
 from bayesvm.inference.kernel_model import KernelModel
 
@@ -39,8 +38,8 @@ class KernelEstimator(BaseBayesianModel):
     kernel_ = FittedAttribute(lambda fitted: _features(fitted).kernel)
     inducing_points_ = FittedAttribute(lambda fitted: fitted.first_scaler.inverse(_features(fitted).inducing_points))
     tuning_report_ = FittedAttribute(lambda fitted: fitted.report)
-    effects_ = FittedAttribute(column_effects, with_names=True)
-    relevance_ = FittedAttribute(relevance)
+    effects_ = FittedAttribute(column_effects, of_columns=True)
+    relevance_ = FittedAttribute(column_relevance, of_columns=True)
 
     kernel: Any
     n_inducing: Any

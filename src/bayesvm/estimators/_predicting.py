@@ -23,18 +23,23 @@ from bayesvm.core.sampling import drawn_members, joint_samples
 from bayesvm.core.workspace import Workspace
 from bayesvm.data.blas import one_blas_thread
 from bayesvm.data.blocks import block_rows
+from bayesvm.data.checks import MissingTargetError
 from bayesvm.data.dask_rows import is_dask
 from bayesvm.data.memory import MemorySource
+from bayesvm.data.scaling import ColumnScaler
 from bayesvm.data.streams import map_table
 from bayesvm.data.tables import Table
 from bayesvm.data.tables.writing import writing_table
 from bayesvm.data.workers import Workers
 from bayesvm.estimators._dask import lazy_on_dask
+from bayesvm.estimators.columns import n_features
+from bayesvm.estimators.completing import Completing
 from bayesvm.estimators.names import check_names
 from bayesvm.estimators.notebooks import headline_html
 from bayesvm.estimators.tables import table_to_predict
 from bayesvm.estimators.validation import new_data
 from bayesvm.inference.fitted import Fitted
+from bayesvm.preparation import Recipe
 
 MOST_JOINT_ROWS = 5_000  # whose joint covariance is factored for sample_latent
 
@@ -48,6 +53,7 @@ class PredictingModel(BaseEstimator, metaclass=ABCMeta):
     n_features_in_: int
     n_jobs: int | None
     fitted_: Fitted
+    recipe_: Recipe | None
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "fitted_")
@@ -66,22 +72,22 @@ class PredictingModel(BaseEstimator, metaclass=ABCMeta):
     ) -> Generator[Result, None, None]:
         """Something about the moments of f, for some rows after the others; ``checked`` rows come from ``new_data``."""
         check_is_fitted(self)
-        fitted, views = self.fitted_, self.fitted_.views
+        fitted, views, completion = self.fitted_, self.fitted_.views, getattr(self, "completion_", None)
 
         def work(blocks: Iterable[Block], workspace: Workspace) -> Result:
-            parts = views.moments(blocks, workspace)
+            parts = Completing(completion, fitted.scaler).moments(views, blocks, workspace)
             if not all(np.isfinite(part.mean).all() and np.isfinite(part.variance).all() for part in parts):
                 raise NotFiniteError(f"predictions are not finite: {OUT_OF_RANGE}")
             return what(parts)
 
         with Workers(jobs(self.n_jobs)) as workers:
-            rows = views.block_rows(block_rows(views.n_weights, self.n_features_in_))
+            rows = views.block_rows(block_rows(views.n_weights, n_features(self)))
             if isinstance(X, Table):
-                yield from map_table(table_to_predict(self, X), work, fitted.scaler, workers, rows)
+                yield from map_table(table_to_predict(self, X), work, ColumnScaler(), workers, rows)
             else:
                 X = X if checked else new_data(self, X)
                 y = np.zeros(X.shape[0], np.int8)
-                yield from MemorySource(X, y, None, fitted.scaler, workers, rows).map(work)
+                yield from MemorySource(X, y, None, ColumnScaler(), workers, rows).map(work)
 
     @lazy_on_dask
     def latent_mean_and_variance(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -92,6 +98,10 @@ class PredictingModel(BaseEstimator, metaclass=ABCMeta):
         m, v = map(np.concatenate, zip(*self._predicted(X, mixed_moments), strict=True))
         return (m[:, 0], v[:, 0]) if m.shape[1] == 1 else (m, v)
 
+    def features_of(self, X: Any) -> Any:
+        """Rows as the features that the model sees: of a data frame, those that ``recipe_`` makes of its columns."""
+        return new_data(self, X)
+
     @abstractmethod
     def predict(self, X: Any) -> np.ndarray:
         """What is predicted of each row."""
@@ -99,7 +109,11 @@ class PredictingModel(BaseEstimator, metaclass=ABCMeta):
     def _judged(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
         """What was to be predicted, what is predicted, and weights, all in memory; a table has the first and last."""
         if isinstance(X, Table) and y is None:
-            parts, weights = zip(*X.targets(), strict=True)
+            try:
+                parts, weights = zip(*X.targets(), strict=True)
+            except MissingTargetError:
+                X = X.labelled()
+                parts, weights = zip(*X.targets(), strict=True)
             y, sample_weight = np.concatenate(parts), None if weights[0] is None else np.concatenate(weights)
         elif is_dask(X):
             y, sample_weight = (part.compute() if is_dask(part) else part for part in (y, sample_weight))

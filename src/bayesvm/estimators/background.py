@@ -1,4 +1,4 @@
-"""Estimators: what the rows of one class are told apart from, a heavy-tailed distribution around them (D41)."""
+"""Estimators: what the rows of one class are told apart from, a heavy-tailed distribution around them (D36)."""
 
 from __future__ import annotations
 
@@ -9,13 +9,15 @@ import numpy as np
 
 from bayesvm.core.latent import Block
 from bayesvm.core.student_t import StudentT
+from bayesvm.data.dask_rows import is_dask
 from bayesvm.data.scaling import ColumnMoments, ColumnScaler
+from bayesvm.data.tables import Table
 from bayesvm.inference.fitted import Fitted
 
 
 @dataclass(frozen=True)
 class Background:
-    """What the rows are told apart from: a t distribution of their standardised columns (D41)."""
+    """What the rows are told apart from: a t distribution of their standardised columns (D36)."""
 
     scaler: ColumnScaler
     density: StudentT
@@ -54,6 +56,8 @@ class Background:
     def from_state(cls, state: dict[str, Any]) -> Background:
         """Back from a file."""
         density = StudentT(*(state[name] for name in ("mean", "values", "vectors", "shrinkage", "total")))
+        if not (density.shape > 0).all():
+            raise ValueError("the background has no width in some direction")
         return cls(ColumnScaler(state["centre"], state["scale"]), density, state["left_out"])
 
 
@@ -67,3 +71,12 @@ def numbers_of_training(fitted: Fitted) -> np.ndarray:
     if fitted.left_out_rows is None:
         raise ValueError("the model does not know which rows were left out")
     return fitted.left_out_rows[of_training(fitted)]
+
+
+def require_memory(X: Any) -> None:
+    """Neither a table in files nor a Dask collection."""
+    if isinstance(X, Table) or is_dask(X):
+        raise TypeError(
+            "BayesianOneClassSVM takes rows in memory: their background needs all columns at once. Take a sample of a "
+            f"{type(X).__name__}, for example with open_table(…).rows(numbers) or X.sample(…).compute()"
+        )

@@ -22,6 +22,8 @@ from bayesvm.data.capacity import require_memory
 from bayesvm.estimators._attributes import FittedAttribute
 from bayesvm.estimators._inputs import CheckedRows
 from bayesvm.estimators._predicting import PredictingModel, jobs
+from bayesvm.estimators.columns import feature_names, n_features, recipe_of, use_recipe
+from bayesvm.estimators.groups import grouped, without_column
 from bayesvm.estimators.held_out import HeldOut
 from bayesvm.estimators.parameters import COMMON, check_parameters, learning_rate
 from bayesvm.estimators.validation import columns_of, require_same_columns
@@ -46,7 +48,12 @@ class BaseBayesianModel(PredictingModel):
     _parameter_checks = COMMON
     _feature_map: ClassVar[type]  # of its members
     _kind: ClassVar[str]  # what a saved model is called; a class that does not set it itself cannot be saved
-    _seen: ClassVar[tuple[str, ...]] = ("n_features_in_", "feature_names_in_")  # what a fit assigns beside ``fitted_``
+    _seen: ClassVar[tuple[str, ...]] = (
+        "n_features_in_",
+        "feature_names_in_",
+        "completion_",
+        "recipe_",
+    )  # what a fit assigns beside ``fitted_``
 
     elbo_ = FittedAttribute(lambda fitted: fitted.training.elbo)
     elbo_trace_ = FittedAttribute(lambda fitted: np.array(fitted.training.trace))
@@ -86,6 +93,7 @@ class BaseBayesianModel(PredictingModel):
         y: Any = None,
         sample_weight: Any = None,
         *,
+        groups: Any = None,
         callback: Callback | None = None,
         checkpoint: Any = None,
         checkpoint_every: float = 30.0,
@@ -105,6 +113,10 @@ class BaseBayesianModel(PredictingModel):
         sample_weight : array-like of shape (n_rows,), optional
             For a given kernel and link, a weight of 2 counts as the row given twice, a weight of 0 as the row left
             out. Tuning and calibration leave a row out with all its weight.
+        groups : array-like of shape (n_rows,), optional
+            A label of any type for every row: rows with the same label, such as those of one patient, are left out
+            together in tuning, calibration and the ``loo_`` attributes. There are no local models then. Of a table,
+            it may be the name of a column, which is not learned from.
         callback : callable, optional
             Called with a ``Progress`` after every update; of a committee, one member is trained after the other, and
             ``Progress.update`` starts again at 1.
@@ -122,7 +134,9 @@ class BaseBayesianModel(PredictingModel):
         with progress_display(self.verbose) as display:
             display.phase("reading labels")
             outline = copy(self)  # scikit-learn's validation writes to what it is given
+            X = without_column(X, groups)
             rows = self._training_rows(outline, X, y, sample_weight)
+            rows = rows if groups is None else grouped(rows, groups, X)
             start = self.fitted_ if self.warm_start and self._can_continue(outline) else None
             if start is not None:
                 require_same_columns(columns_of(self), outline)
@@ -137,6 +151,9 @@ class BaseBayesianModel(PredictingModel):
         self._store(outline, fitted)
         self._warn_if_unfinished(fitted)
         return self
+
+    # ``fit`` asks for groups where scikit-learn routes metadata.
+    __metadata_request__fit: ClassVar = {"groups": True}
 
     def _learn_more(self, outline: Any, rows: CheckedRows) -> Any:
         """``partial_fit`` of checked rows."""
@@ -159,7 +176,6 @@ class BaseBayesianModel(PredictingModel):
 
     def _settings(self, outline: Any) -> Settings:
         usual = NOISE if self.tune in {"auto", "loo"} else 0.0  # the paper's bound has none (D22)
-        names = getattr(outline, "feature_names_in_", None)
         return Settings(
             likelihood=noisy(self.bound, usual if self.noise == "auto" else float(self.noise)),
             inference=self.inference,
@@ -175,7 +191,7 @@ class BaseBayesianModel(PredictingModel):
             precision=self.precision,
             n_jobs=jobs(self.n_jobs),
             seed=check_random_state(self.random_state).randint(2**31),
-            column_names=None if names is None else tuple(names),
+            column_names=feature_names(outline),
             local=self._local(),
         )
 
@@ -219,9 +235,15 @@ class BaseBayesianModel(PredictingModel):
         for name in vars(self):
             if name.endswith("_") and not name.startswith("_") and name not in {*self._seen, "fitted_"}:
                 warn_user(f"{name} is not a fitted attribute of {kind} and is not saved")
-        names = getattr(self, "feature_names_in_", None)
+        names = feature_names(self)
         return Model(
-            self._kind, self.get_params(deep=False), self._labels(self), self.n_features_in_, names, self.fitted_
+            self._kind,
+            self.get_params(deep=False),
+            self._labels(self),
+            n_features(self),
+            None if names is None else np.array(names, object),
+            self.fitted_,
+            recipe=recipe_of(self),
         )
 
     @classmethod
@@ -231,9 +253,15 @@ class BaseBayesianModel(PredictingModel):
         check_parameters(estimator, cls._parameter_checks)
         if not all(isinstance(member.features, cls._feature_map) for member in model.fitted.members):
             raise ValueError(f"the members of a {cls.__name__} have {cls._feature_map.__name__}")
-        estimator.n_features_in_, estimator.fitted_ = model.n_features, model.fitted
-        if model.feature_names is not None:
-            estimator.feature_names_in_ = model.feature_names
+        estimator.fitted_, estimator.recipe_ = model.fitted, model.recipe
+        if model.recipe is None:
+            estimator.n_features_in_ = model.n_features
+            if model.feature_names is not None:
+                estimator.feature_names_in_ = model.feature_names
+            return estimator
+        if len(model.recipe.names) != model.n_features:
+            raise ValueError(f"the recipe makes {len(model.recipe.names)} features of {model.n_features}")
+        use_recipe(estimator, model.recipe)
         return estimator
 
     def _warn_if_unfinished(self, fitted: Fitted) -> None:
@@ -257,7 +285,7 @@ class BaseBayesianModel(PredictingModel):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
+        tags.input_tags.sparse = tags.input_tags.allow_nan = True
         return tags
 
 

@@ -45,7 +45,7 @@ def _error(fitted: Fitted) -> float:
 class BaseBayesianSVC(ClassifierMixin, BaseBayesianModel):
     """A classifier; subclasses say what its features are."""
 
-    _seen = ("n_features_in_", "feature_names_in_", "classes_")
+    _seen = ("n_features_in_", "feature_names_in_", "completion_", "recipe_", "classes_")
 
     classes_: np.ndarray
 
@@ -202,7 +202,7 @@ class BaseBayesianSVC(ClassifierMixin, BaseBayesianModel):
         return np.concatenate(list(self._predicted(X, lambda parts: 1 - head.probabilities(parts) <= thresholds)))
 
     def _set_thresholds(self, coverage: float, *, per_class: bool = False) -> np.ndarray:
-        """What ``1 - p`` of each class must not exceed for the class to be in the set (D40)."""
+        """What ``1 - p`` of each class must not exceed for the class to be in the set (D35)."""
         require_coverage(coverage)
         fitted = self.fitted_
         return prediction_set_thresholds(

@@ -9,8 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from bayesvm.inference.effects import FittedEffect, fitted_effects
+from bayesvm.estimators.columns import feature_names, input_names, recipe_of
+from bayesvm.inference.effects import FittedEffect, fitted_effects, relevance
 from bayesvm.inference.fitted import Fitted
+from bayesvm.preparation import Recipe
 
 SEPARATORS = " =_.:-[("  # between the name of a column and a category
 
@@ -24,7 +26,8 @@ class ColumnEffect:
     Attributes
     ----------
     columns : tuple of int
-        Numbers of the columns; of a categorical column in one-hot form, of all its columns.
+        Numbers of the columns; of a categorical column in one-hot form, of all its columns. Where the model has a
+        recipe, of the features that it makes, ``recipe_.names``.
     names : tuple of str or None
         Their names, if the model knows them.
     factors : tuple of tuples of int
@@ -57,6 +60,7 @@ class ColumnEffect:
     variance: float
     share: float
     fitted: FittedEffect = field(compare=False)
+    labels: tuple[str, ...] | None = None
 
     @property
     def is_pair(self) -> bool:
@@ -95,6 +99,8 @@ class ColumnEffect:
 
     def factor_names(self, names: Sequence[str] | None = None) -> tuple[str, ...]:
         """Of its column, or of its two; ``names`` are those of all columns of X, in the place of the model's."""
+        if names is None and self.labels is not None:
+            return self.labels
         if names is not None:
             own = {column: names[column] for column in self.columns}
         else:
@@ -108,8 +114,9 @@ class ColumnEffect:
         return f"ColumnEffect({self}, share={self.share:.3g}, variance={self.variance:.3g})"
 
 
-def column_effects(fitted: Fitted, names: Sequence[str] | None) -> tuple[ColumnEffect, ...]:
-    """The effects of a fitted model, those with the largest shares first; ``names`` are those of its columns."""
+def column_effects(fitted: Fitted, estimator: Any) -> tuple[ColumnEffect, ...]:
+    """The effects of a fitted model, those with the largest shares first."""
+    names, recipe = feature_names(estimator), recipe_of(estimator)
     return tuple(
         ColumnEffect(
             effect.columns,
@@ -118,9 +125,26 @@ def column_effects(fitted: Fitted, names: Sequence[str] | None) -> tuple[ColumnE
             effect.variance,
             effect.share,
             effect,
+            None if recipe is None else tuple(column_name(factor, recipe) for factor in effect.factors),
         )
         for effect in fitted_effects(fitted)
     )
+
+
+def column_relevance(fitted: Fitted, estimator: Any) -> np.ndarray | None:
+    """Share of every column in the variation of f, those of its features together; None without distances."""
+    shares, recipe = relevance(fitted), recipe_of(estimator)
+    if shares is None or recipe is None:
+        return shares
+    return np.array([float(shares[recipe.groups.get(name, [])].sum()) for name in input_names(estimator)])
+
+
+def column_name(factor: Sequence[int], recipe: Recipe) -> str:
+    """The column that the features of a factor come from; one feature of several by its own name."""
+    owner = {feature: name for name, features in recipe.groups.items() for feature in features}
+    if len(factor) == 1 and len(recipe.groups[owner[factor[0]]]) > 1:
+        return recipe.names[factor[0]]
+    return ", ".join(dict.fromkeys(owner[feature] for feature in factor))
 
 
 def _label(columns: Sequence[int], names: Sequence[str]) -> str:

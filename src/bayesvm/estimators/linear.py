@@ -11,6 +11,7 @@ from bayesvm.core.posterior import DiagonalGaussian, Gaussian
 from bayesvm.data.scaling import ColumnScaler
 from bayesvm.estimators._attributes import FittedAttribute
 from bayesvm.estimators.classification import BaseBayesianSVC
+from bayesvm.estimators.columns import n_features
 from bayesvm.estimators.parameters import COMMON, one_of, whole
 from bayesvm.inference.fitted import Fitted
 from bayesvm.inference.linear_model import LinearModel
@@ -117,7 +118,7 @@ class BayesianLinearSVC(BaseBayesianSVC):
     @property
     def prior_variance_(self) -> Any:
         """Prior variances of the coefficients on the scaled inputs, as they were learned."""
-        root, width = _features(self.fitted_).root, self.n_features_in_
+        root, width = _features(self.fitted_).root, n_features(self)
         weights = root[:width] ** 2 if root.ndim == 1 else np.diag(root[:width] @ root[:width].T)
         return float(weights[0]) if np.ndim(self.prior_variance) == 0 else weights
 

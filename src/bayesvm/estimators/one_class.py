@@ -1,4 +1,4 @@
-"""Estimators: one class, learned without labels: the density of the rows as a ratio to a background (D41)."""
+"""Estimators: one class, learned without labels: the density of the rows as a ratio to a background (D36)."""
 
 from __future__ import annotations
 
@@ -14,14 +14,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from bayesvm.core.conformal import conformal_p_values, conformal_threshold
 from bayesvm.core.heads import Binary, ClassHead
-from bayesvm.data.dask_rows import is_dask
-from bayesvm.data.tables import Table
 from bayesvm.estimators._attributes import FittedAttribute
 from bayesvm.estimators._dask import lazy_on_dask
 from bayesvm.estimators._inputs import ArrayRows
 from bayesvm.estimators._kernel import KernelEstimator
 from bayesvm.estimators._predicting import Parts
-from bayesvm.estimators.background import Background, numbers_of_training, of_training
+from bayesvm.estimators.background import Background, numbers_of_training, of_training, require_memory
 from bayesvm.estimators.classification import class_head
 from bayesvm.estimators.parameters import real
 from bayesvm.estimators.validation import new_data, row_weights, training_rows_without_target
@@ -107,7 +105,7 @@ class BayesianOneClassSVM(OutlierMixin, KernelEstimator):
     _parameter_checks = KernelEstimator._parameter_checks | {  # noqa: SLF001
         "contamination": real(lambda share: 0 < share < 1, "a share strictly between 0 and 1")
     }
-    _seen = ("n_features_in_", "feature_names_in_", "background_")
+    _seen = (*KernelEstimator._seen, "background_")  # noqa: SLF001
 
     # What BayesianSVC lets one choose.
     max_inducing, inducing, learn_inducing, local = 2000, "kmeans", False, False
@@ -142,9 +140,32 @@ class BayesianOneClassSVM(OutlierMixin, KernelEstimator):
         self.random_state = random_state
         self.verbose = verbose
 
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, **options: Any) -> Any:
+        """Learn what rows are like.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features), or a data frame
+            Rows; a data frame may have columns of any kind, from which features are made.
+        y : None
+            Is ignored.
+        sample_weight : array-like of shape (n_rows,), optional
+            Weights of the rows.
+        **options
+            ``callback``, ``checkpoint`` and ``checkpoint_every``, as of ``BayesianSVC``.
+
+        Returns
+        -------
+        BayesianOneClassSVM
+            Itself.
+        """
+        if options.get("groups") is not None:
+            raise TypeError(f"{type(self).__name__} leaves single rows out, and takes no groups")
+        return super().fit(X, None, sample_weight, **options)
+
     def _training_rows(self, outline: Any, X: Any, y: Any, sample_weight: Any) -> ArrayRows:
         """The rows that were given, and after them those of the background; the numbers of both sides are y."""
-        _require_memory(X)
+        require_memory(X)
         X = training_rows_without_target(outline, X)
         weight = row_weights(sample_weight, X)
         kept = np.arange(len(X)) if weight is None else np.flatnonzero(weight)
@@ -228,7 +249,7 @@ class BayesianOneClassSVM(OutlierMixin, KernelEstimator):
 
     @property
     def offset_(self) -> float:
-        """The score below which a row is taken for an outlier (D41)."""
+        """The score below which a row is taken for an outlier (D36)."""
         return -conformal_threshold(-self.loo_scores_, self._loo_weight, 1 - self.contamination)
 
     @property
@@ -236,7 +257,7 @@ class BayesianOneClassSVM(OutlierMixin, KernelEstimator):
         return self.fitted_.left_out_weight[of_training(self.fitted_)]
 
     def _odds(self, parts: Parts) -> np.ndarray:
-        """Log of the density as a ratio to the background: log odds, less those of a row without its columns (D41)."""
+        """Log of the density as a ratio to the background: log odds, less those of a row without its columns (D36)."""
         z = np.clip(class_head(self.fitted_).decision(parts), -FARTHEST, FARTHEST)
         return np.asarray(log_ndtr(z) - log_ndtr(-z) + np.log(BACKGROUND_ROWS))
 
@@ -246,7 +267,7 @@ class BayesianOneClassSVM(OutlierMixin, KernelEstimator):
         return odds + self.background_.log_density(X)
 
     def _checked(self, X: Any) -> np.ndarray:
-        _require_memory(X)
+        require_memory(X)
         X = new_data(self, X)
         if hasattr(X, "toarray"):
             raise TypeError(f"{type(self).__name__} needs dense rows, as in training; give X.toarray()")
@@ -336,16 +357,6 @@ class BayesianOneClassSVM(OutlierMixin, KernelEstimator):
         array of shape (n_rows, n_features)
             Contributions in nats: the larger, the more this column makes the row unusual; negative where the value is
             more usual than the expected one.
-
-        Examples
-        --------
-        >>> from bayesvm import BayesianOneClassSVM
-        >>> from bayesvm.datasets import twonorm
-        >>> train, new = twonorm(300, random_state=0), twonorm(1, random_state=1)
-        >>> model = BayesianOneClassSVM(random_state=0).fit(train.X)
-        >>> new.X[0, 7] = 12.0
-        >>> model.explain(new.X).argmax()
-        np.int64(7)
         """
         X = self._checked(X)
         plain, found = self._scores(X), np.empty(X.shape)
@@ -385,13 +396,5 @@ class BayesianOneClassSVM(OutlierMixin, KernelEstimator):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = False
+        tags.input_tags.sparse = tags.input_tags.allow_nan = False
         return tags
-
-
-def _require_memory(X: Any) -> None:
-    if isinstance(X, Table) or is_dask(X):
-        raise TypeError(
-            "BayesianOneClassSVM takes rows in memory: their background needs all columns at once. Take a sample of a "
-            f"{type(X).__name__}, for example with open_table(…).rows(numbers) or X.sample(…).compute()"
-        )

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import numpy as np
 
+from bayesvm.core.linalg import Array
 from bayesvm.data.blocks import BlockSource, RowNumbers, rounded_sum, rows_to_hold
+from bayesvm.data.checks import MissingTargetError
 from bayesvm.data.memory import MemorySource
 from bayesvm.data.scaling import ColumnScaler
 from bayesvm.data.streams import StreamSource, encoded
@@ -16,7 +19,10 @@ from bayesvm.data.tables import Table
 from bayesvm.data.targets import TargetEncoder
 from bayesvm.data.workers import Workers
 from bayesvm.estimators._classes import count_labels, encoder_for, require_classes, require_few_classes
+from bayesvm.estimators.columns import recipe_of, report_left_out, set_columns, use_recipe
 from bayesvm.estimators.labels import LabelCounts
+from bayesvm.preparation import MixedTable, Recipe, encoded_table
+from bayesvm.preparation.mixed import numbers_of_table
 
 
 @dataclass(frozen=True)
@@ -28,6 +34,7 @@ class TableRows:
     classes: np.ndarray
     totals: np.ndarray  # the weight of every class
     kept: RowNumbers | None = None  # rows whose weight is not zero, unless that is all of them
+    groups: RowNumbers | None = None
 
     @property
     def n_rows(self) -> int:
@@ -51,6 +58,9 @@ class TableRows:
     def given(self, numbers: RowNumbers) -> RowNumbers:
         return numbers if self.kept is None else self.kept[numbers]
 
+    def spread(self, numbers: RowNumbers, means: Callable[[Array], Sequence[Array]]) -> list[Array] | None:
+        return None
+
     def fingerprint(self) -> dict[str, Any]:
         return {f"the table's {name}": value for name, value in self.table.fingerprint().items()}
 
@@ -59,14 +69,16 @@ def table_rows(estimator: Any, table: Table) -> TableRows:
     """A table to learn from, after a look at all labels."""
     if not table.has_target:
         raise ValueError(f"{table} has no labels; name their column: open_table(…, target=…)")
-    counts, left_out = label_counts(table)
+    try:
+        labelled, (counts, zeros) = None, label_counts(table)
+    except MissingTargetError:  # seldom: so it is not worth a look before
+        labelled = table.rows_with_target()
+        counts, zeros = label_counts(table if labelled is None else table.subset(labelled))
     encoder, totals = encoder_for(estimator, counts)
-    estimator.n_features_in_ = table.n_features
-    if table.names is not None:
-        estimator.feature_names_in_ = np.array(table.names, object)
-    elif hasattr(estimator, "feature_names_in_"):
-        del estimator.feature_names_in_
-    kept = np.delete(np.arange(table.n_rows), left_out) if len(left_out) else None
+    table = _features_to_learn(estimator, table if labelled is None else table.subset(labelled), table)
+    kept = labelled
+    if len(zeros):
+        kept = np.delete(np.arange(table.n_rows) if labelled is None else labelled, zeros)
     return TableRows(table, encoder, encoder.classes, totals, kept)
 
 
@@ -88,9 +100,32 @@ def _where(table: Table, before: int, row: int) -> str:
     return table.where(before + row)
 
 
+def _features_to_learn(estimator: Any, labelled: Table, table: Table) -> Table:
+    """The features of a table; the estimator gets the recipe that makes them, from rows with a target, if needed."""
+    if isinstance(table.prepared_by, Recipe):
+        recipe = table.prepared_by
+    elif estimator.warm_start and recipe_of(estimator) is not None:
+        recipe = estimator.recipe_
+    elif isinstance(labelled, MixedTable):
+        recipe = labelled.learned()
+        if not labelled.quiet:
+            report_left_out(recipe, "the table")
+    else:
+        estimator.recipe_ = None
+        set_columns(estimator, table.names, table.n_features)
+        return table
+    use_recipe(estimator, recipe)
+    return encoded_table(table, recipe)
+
+
 def table_to_predict(estimator: Any, table: Table) -> Table:
     """The features that the estimator was fitted to, wherever they are in the table."""
+    recipe = recipe_of(estimator)
+    if recipe is not None:
+        return encoded_table(table, recipe)
     names = getattr(estimator, "feature_names_in_", None)
+    if names is not None and isinstance(table, MixedTable):
+        return numbers_of_table(table, [str(name) for name in names])
     if names is not None and table.names is not None:
         return table.with_features(names)
     if table.n_features != estimator.n_features_in_:

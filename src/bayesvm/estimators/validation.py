@@ -8,29 +8,53 @@ from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
+from sklearn.utils import check_array, check_X_y
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, column_or_1d, validate_data
 
 from bayesvm.data.checks import first_out_of_range, is_in_range, is_number, require_whole_text
 from bayesvm.data.tables import Table
+from bayesvm.estimators.columns import encoded, feature_names, learned, needs_recipe, recipe_of
+from bayesvm.preparation import Frame
 
 _FLOATS = {"dtype": (np.float64, np.float32), "ensure_all_finite": False, "order": None, "accept_sparse": "csr"}
 
 
 def training_data(estimator: Any, X: Any, y: Any, *, first: bool = True) -> tuple[Any, np.ndarray]:
-    """``X`` as floats and ``y`` as a vector of labels; ``first`` is false for later parts of a stream."""
+    """``X`` as floats and ``y`` as a vector of labels; ``first`` is false for later parts of a stream.
+
+    Of a data frame with anything but numbers the estimator learns a recipe, and ``X`` are the features that it makes.
+    """
     _require_rows(X)
     require_whole_labels(y)
-    with _naming_text_columns(X):
-        X, y = validate_data(estimator, X, y, ensure_min_samples=2 if first else 1, reset=first, **_FLOATS)
+    least = 2 if first else 1
+    frame = Frame.of(X)
+    if first and not (estimator.warm_start and recipe_of(estimator) is not None):
+        estimator.recipe_ = None
+    features = None
+    if recipe_of(estimator) is not None:
+        features = encoded(estimator, X)
+    elif first and frame is not None and frame.n_rows and needs_recipe(frame):
+        features = learned(estimator, frame)
+    if features is not None:
+        X, y = check_X_y(features, y, ensure_min_samples=least, estimator=estimator, **_FLOATS)
+    else:
+        with _naming_text_columns(X):
+            X, y = validate_data(estimator, X, y, ensure_min_samples=least, reset=first, **_FLOATS)
     _require_in_range(estimator, X)
     return X, column_or_1d(y)
 
 
 def training_rows_without_target(estimator: Any, X: Any) -> np.ndarray:
-    """``X`` as floats, dense, for a model that has no y."""
+    """``X`` as floats, dense and without missing values, for a model that has no y; of a data frame its features."""
     _require_rows(X)
-    with _naming_text_columns(X):
-        X = validate_data(estimator, X, ensure_min_samples=2, reset=True, **_FLOATS | {"accept_sparse": False})
+    estimator.recipe_ = estimator.completion_ = None
+    dense = _FLOATS | {"accept_sparse": False, "ensure_min_samples": 2}
+    frame = Frame.of(X)
+    if frame is not None and frame.n_rows and needs_recipe(frame):
+        X = check_array(learned(estimator, frame), estimator=estimator, **dense)
+    else:
+        with _naming_text_columns(X):
+            X = validate_data(estimator, X, reset=True, **dense)
     _require_in_range(estimator, X)
     return np.asarray(X)
 
@@ -50,8 +74,11 @@ def new_data(estimator: Any, X: Any) -> Any:
 def prediction_rows(estimator: Any, X: Any) -> Any:
     """``X`` of the width that the estimator has seen, fitted or in the middle of it."""
     _require_rows(X)
-    with _naming_text_columns(X):
-        X = validate_data(estimator, X, reset=False, **_FLOATS)
+    if recipe_of(estimator) is not None:
+        X = check_array(encoded(estimator, X), estimator=estimator, input_name="X", **_FLOATS)
+    else:
+        with _naming_text_columns(X):
+            X = validate_data(estimator, X, reset=False, **_FLOATS)
     _require_in_range(estimator, X)
     return X
 
@@ -85,21 +112,23 @@ def _naming_text_columns(X: Any) -> Iterator[None]:
                 if isinstance(value, str) and not is_number(value):
                     raise ValueError(
                         f"{error}: X has text at row {row}, column {name!r}. "
-                        "Encode such columns first, for example with sklearn.preprocessing.OneHotEncoder."
+                        "Give a data frame, whose columns may hold text, or encode the column first."
                     ) from error
         raise
 
 
 def column_name(estimator: Any, column: int) -> str:
     """What a column of X is called in messages."""
-    names = getattr(estimator, "feature_names_in_", None)
+    names = feature_names(estimator)
     return str(column) if names is None else repr(names[column])
 
 
 def _require_in_range(estimator: Any, X: Any) -> None:
-    if not is_in_range(X):
-        row, column, affected, what, remedy = first_out_of_range(X)
-        names = getattr(estimator, "feature_names_in_", None)
+    """Values may be missing, unless the rows are sparse or the model was made before it could complete them."""
+    missing = not hasattr(X, "tocsr") and getattr(estimator, "completion_", True) is not None
+    if not is_in_range(X, missing=missing):
+        row, column, affected, what, remedy = first_out_of_range(X, missing=missing)
+        names = feature_names(estimator)
         where = f"row {row}, column {column}" + ("" if names is None else f" ({names[column]!r})")
         also = f"; {affected - 1} more rows are affected" if affected > 1 else ""
         raise ValueError(

@@ -2,8 +2,9 @@
 
 from bayesvm.evaluation.calibration import Reliability, reliability
 from bayesvm.evaluation.coverage import DoubtHistogram, RiskCoverage, risk_coverage
-from bayesvm.evaluation.metrics import Metric, metrics
+from bayesvm.evaluation.metrics import Metric, metrics, paired_difference
 from bayesvm.evaluation.predictions import Predictions
+from bayesvm.evaluation.thresholds import Thresholds, cheapest_threshold, thresholds
 
 __all__ = [
     "DoubtHistogram",
@@ -11,7 +12,11 @@ __all__ = [
     "Predictions",
     "Reliability",
     "RiskCoverage",
+    "Thresholds",
+    "cheapest_threshold",
     "metrics",
+    "paired_difference",
     "reliability",
     "risk_coverage",
+    "thresholds",
 ]

@@ -17,13 +17,23 @@ METRIC_NAMES = {
 }
 
 
-def decimal(value: float) -> str:
+def decimal(value: float, digits: int = 4) -> str:
     """Four decimals, or a dash for NaN.
 
     >>> decimal(0.12345), decimal(float("nan"))
     ('0.1235', '–')
     """
-    return "–" if math.isnan(value) else f"{value:.4f}"
+    return "–" if math.isnan(value) else f"{value:.{digits}f}"
+
+
+def decimals_of(low: float, high: float) -> int:
+    """Two to four decimals, as many as an interval supports.
+
+    >>> decimals_of(0.163, 0.212), decimals_of(0.1855, 0.1901), decimals_of(0.1, 0.6)
+    (3, 4, 2)
+    """
+    half = (high - low) / 2
+    return min(4, max(2, 1 + math.ceil(-math.log10(half)))) if half > 0 else 4
 
 
 def percent(share: float) -> str:
@@ -36,11 +46,13 @@ def percent(share: float) -> str:
 
 
 def rough_percent(share: float) -> str:
-    """A whole number, with a decimal where that matters.
+    """A whole number, with a decimal where that matters, or a dash for NaN.
 
     >>> rough_percent(0.314), rough_percent(0.012), rough_percent(0.0)
     ('31 %', '1.2 %', '0 %')
     """
+    if math.isnan(share):
+        return "–"
     return f"{100 * share:.1f} %" if 0 < share < 0.1 else f"{100 * share:.0f} %"
 
 
@@ -53,6 +65,43 @@ def probability(value: float) -> str:
     if 0 < value < 0.0005:
         return "< 0.001"
     return "> 0.999" if 0.9995 <= value < 1 else f"{value:.3f}"
+
+
+def points(share: float) -> str:
+    """Percentage points, with a decimal where that matters.
+
+    >>> points(0.0432), points(0.123), points(0.0)
+    ('4.3', '12', '0')
+    """
+    return rough_percent(share).removesuffix(" %")
+
+
+def signed_points(share: float) -> str:
+    """Percentage points of a change.
+
+    >>> signed_points(0.123), signed_points(-0.004), signed_points(0.0001)
+    ('+12', '-0.4', '0')
+    """
+    number = f"{100 * share:+.1f}" if abs(share) < 0.0995 else f"{100 * share:+.0f}"
+    return "0" if float(number) == 0 else number
+
+
+def at_most(most: float) -> str:
+    """A metric whose interval reaches down to zero: only its upper end says something.
+
+    >>> at_most(0.04302)
+    'at most 0.043'
+    """
+    return f"at most {most:.3f}"
+
+
+def column_label(name: Any) -> str:
+    """The name of a column, or words where it has none, as the index that pandas writes.
+
+    >>> column_label("age"), column_label(" ")
+    ('age', '(unnamed column)')
+    """
+    return str(name) if str(name).strip() else "(unnamed column)"
 
 
 def counted(n: int, noun: str) -> str:
@@ -80,10 +129,10 @@ def duration(seconds: float) -> str:
 def cell(value: Any) -> str:
     """A value of a table.
 
-    >>> cell(None), cell(0.1 + 0.2), cell(28700.0), cell("red"), cell(1e9)
-    ('missing', '0.3', '28700', 'red', '1000000000')
+    >>> cell(None), cell(float("nan")), cell(0.1 + 0.2), cell(28700.0), cell("red"), cell(1e9)
+    ('missing', 'missing', '0.3', '28700', 'red', '1000000000')
     """
-    if value is None:
+    if value is None or (isinstance(value, float) and math.isnan(value)):
         return "missing"
     if isinstance(value, float):
         return f"{value:.0f}" if value.is_integer() and abs(value) < 1e15 else f"{value:.6g}"
@@ -110,12 +159,25 @@ def listed(names: Sequence[Any], most: int) -> str:
 
 
 def metric_rows(metrics: Mapping[str, Metric]) -> list[list[str]]:
-    """Name, value and interval of each.
+    """Name, value and interval of each; of a calibration error that cannot be told from zero, only how large it may be.
 
-    >>> metric_rows({"error": Metric(0.1, 0.08, 0.12)})
-    [['error', '0.1000', '0.0800 to 0.1200']]
+    >>> metric_rows({"error": Metric(0.1, 0.08, 0.12), "calibration_error": Metric(0.01, 0.0, 0.043)})
+    [['error', '0.100', '0.080 to 0.120'], ['calibration error', '', 'at most 0.043']]
     """
-    return [
-        [METRIC_NAMES[name], decimal(value), f"{decimal(low)} to {decimal(high)}"]
-        for name, (value, low, high) in metrics.items()
-    ]
+    rows = []
+    for name, metric in metrics.items():
+        digits = decimals_of(metric.low, metric.high)
+        interval = f"{decimal(metric.low, digits)} to {decimal(metric.high, digits)}"
+        unclear = name == "calibration_error" and metric.may_be_zero
+        shown = ["", at_most(metric.high)] if unclear else [decimal(metric.value, digits), interval]
+        rows.append([METRIC_NAMES[name], *shown])
+    return rows
+
+
+def metric_cell(name: str, metric: Metric) -> str:
+    """Its value in a few letters; of a calibration error that cannot be told from zero, how large it may be.
+
+    >>> metric_cell("error", Metric(0.1, 0.08, 0.12)), metric_cell("calibration_error", Metric(0.01, 0.0, 0.043))
+    ('0.1000', '≤ 0.043')
+    """
+    return f"≤ {metric.high:.3f}" if name == "calibration_error" and metric.may_be_zero else decimal(metric.value)

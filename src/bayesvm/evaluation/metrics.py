@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bayesvm.evaluation.calibration import CalibrationError, wilson
+from bayesvm.evaluation.calibration import CalibrationError, Z, wilson
 from bayesvm.evaluation.predictions import Flags, Floats, Predictions
 
 LEAST_PROBABILITY = np.finfo(np.float64).eps  # what a probability of zero counts as in the log loss, as in scikit-learn
@@ -40,6 +40,11 @@ class Metric(NamedTuple):
     value: float
     low: float
     high: float
+
+    @property
+    def may_be_zero(self) -> bool:
+        """Whether the interval reaches down to zero, as it often does for a calibration error."""
+        return self.low <= 0 < self.high
 
 
 def metrics(
@@ -111,6 +116,29 @@ def metrics(
     return {name: Metric(value[name], *interval) for name, interval in intervals.items()}
 
 
+def paired_difference(theirs: Predictions, ours: Predictions) -> dict[str, Metric]:
+    """How much larger error and log loss of other predictions for the same rows are; positive: they are worse.
+
+    The interval is that of the mean difference d of a row, ``d ± 1.96 √(Σ w² (d_i - d)²) / Σ w``. It is narrower than
+    the intervals of both metrics suggest, since rows are hard for both.
+
+    Raises
+    ------
+    ValueError
+        If the rows are not the same ones.
+    """
+    if not (np.array_equal(theirs.y, ours.y) and np.array_equal(theirs.weight_or_ones, ours.weight_or_ones)):
+        raise ValueError("only predictions for the same rows have paired differences; labels or weights differ")
+    weight = ours.weight_or_ones / ours.weight_or_ones.sum()
+    error, _, log_loss = _losses(theirs) - _losses(ours)
+    found = {}
+    for name, differences in (("error", error), ("log_loss", log_loss)):
+        mean = float(weight @ differences)
+        half = Z * float(np.sqrt(np.sum((weight * (differences - mean)) ** 2)))
+        found[name] = Metric(mean, mean - half, mean + half)
+    return found
+
+
 class _Judge:
     """The metrics of predictions whose rows are drawn so many times each; what can be prepared, is."""
 
@@ -157,7 +185,7 @@ def _losses(predictions: Predictions) -> Floats:
     distances[rows, predictions.y] -= 1
     squares = distances[:, 1] ** 2 if len(predictions.classes) == 2 else np.sum(distances**2, axis=1)
     true = P[rows, predictions.y].clip(LEAST_PROBABILITY, 1 - LEAST_PROBABILITY)
-    return np.stack([~predictions.correct, squares, -np.log(true)])
+    return np.stack([(~predictions.correct).astype(np.float64), squares, -np.log(true)])
 
 
 class _Ranked:

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.impute import SimpleImputer
 from sklearn.kernel_approximation import Nystroem
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import Pipeline
@@ -192,6 +193,15 @@ def _nystroem(n_features: int, n_points: int, seed: int, n_rows: int | None = No
     return Pipeline([("scale", StandardScaler()), ("features", features), ("classifier", regression)])
 
 
+def _logistic_regression(n_features: int, n_points: int, seed: int, n_rows: int | None = None) -> Pipeline:  # noqa: ARG001
+    steps = [
+        ("fill", SimpleImputer(strategy="median", add_indicator=True, keep_empty_features=True)),
+        ("scale", StandardScaler()),
+        ("classifier", LogisticRegression(max_iter=200)),
+    ]
+    return Pipeline(steps)
+
+
 def _boosting(n_features: int, n_points: int, seed: int, n_rows: int | None = None) -> Pipeline:  # noqa: ARG001
     if n_rows is None or n_rows > ENOUGH_TO_STOP_EARLY:
         boosting = HistGradientBoostingClassifier(max_iter=1000, early_stopping=True, random_state=seed)
@@ -208,3 +218,5 @@ PEERS = {
         Peer("gradient boosting", _boosting),
     )
 }
+# What everybody has at hand, and what is quickly trained: a report sets the model beside these.
+BASELINES = (Peer("logistic regression", _logistic_regression), PEERS["gradient boosting"])

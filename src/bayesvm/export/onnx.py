@@ -15,13 +15,13 @@ from bayesvm.core.members import Member, MemberViews
 from bayesvm.core.workspace import Workspace
 from bayesvm.data.scaling import Scaler
 from bayesvm.estimators import BayesianLinearSVC, BayesianSVC
+from bayesvm.estimators.columns import n_features, recipe_of
 from bayesvm.estimators.validation import column_name
 from bayesvm.export.graph import Graph, Value, exp
 from bayesvm.export.mixtures import Parts, mixed_logs, mixed_moments, mixed_uncertainty
 from bayesvm.export.recipes import features_of
 from bayesvm.export.scalers import scaled
 from bayesvm.inference.fitted import Fitted
-from bayesvm.workflow import TableModel
 
 DTYPES: dict[str, np.dtype[Any]] = {"double": np.dtype(np.float64), "single": np.dtype(np.float32)}
 MOST_MOVED = 0.01  # probability, by rounding rows to single precision
@@ -29,20 +29,21 @@ LABEL_TYPES = {"b": np.bool_, "i": np.int64, "u": np.int64, "f": np.float64, "U"
 
 
 def to_onnx(
-    model: BayesianSVC | BayesianLinearSVC | TableModel,
+    model: BayesianSVC | BayesianLinearSVC,
     *,
     dtype: Literal["double", "single"] = "double",
     uncertainty: bool = False,
 ) -> Any:
     """A fitted model as an ``onnx.ModelProto`` (opset 17), for onnxruntime and others; needs ``bayesvm[onnx]``.
 
-    The input of an estimator is ``X``, N×D. A TableModel has an input for every column, by its name and N×1: numbers,
-    NaN if missing, or text, ``"(missing)"`` if missing. The outputs are ``label`` and ``probabilities``, whose columns
-    are in the order of ``classes_``; the model's metadata tell them too. All members of a committee are in one graph.
+    The input is ``X``, N×D. A model with a recipe of its columns (``recipe_``) has an input for every column, by its
+    name and N×1: numbers, NaN if missing; text, ``"(missing)"`` if missing; of dates, their parts. The outputs are
+    ``label`` and ``probabilities``, whose columns are in the order of ``classes_``; the model's metadata tell them
+    too. All members of a committee are in one graph.
 
     Parameters
     ----------
-    model : BayesianSVC, BayesianLinearSVC or TableModel
+    model : BayesianSVC or BayesianLinearSVC
     dtype : "double" or "single"
         The type of numbers that go in and come out, and of the large matrix products.
     uncertainty : bool
@@ -57,7 +58,7 @@ def to_onnx(
     >>> [output.name for output in graph.graph.output]
     ['label', 'probabilities']
     """
-    estimator: Any = model.estimator if isinstance(model, TableModel) else model
+    estimator: Any = model
     _require_exportable(estimator, dtype)
     graph, kind, n_classes = Graph(_prefix(model)), DTYPES[dtype], len(estimator.classes_)
     rows = _rows(graph, model, kind).cast(np.float64)
@@ -90,7 +91,7 @@ def _require_exportable(estimator: Any, dtype: str) -> None:
         raise ValueError(f"dtype is 'double' or 'single', got {dtype!r}")
     if type(estimator) not in (BayesianSVC, BayesianLinearSVC):
         raise TypeError(
-            f"to_onnx takes a BayesianSVC, a BayesianLinearSVC or a TableModel, not a {type(estimator).__name__}; of a "
+            f"to_onnx takes a BayesianSVC or a BayesianLinearSVC, not a {type(estimator).__name__}; of a "
             "pipeline give the last step, and do the others where the rows come from"
         )
     if not hasattr(estimator, "fitted_"):
@@ -114,7 +115,7 @@ def _require_exportable(estimator: Any, dtype: str) -> None:
 def _require_resolved(estimator: Any, views: MemberViews) -> None:
     """Single precision must not move probabilities, at rows that are usual in the scaling of any member."""
     fitted: Fitted = estimator.fitted_
-    corners = np.random.default_rng(0).choice([-1.0, 1.0], (64, estimator.n_features_in_))
+    corners = np.random.default_rng(0).choice([-1.0, 1.0], (64, n_features(estimator)))
     scalers = [member.scaler or fitted.scaler for member in fitted.members]
     points = np.vstack(
         [_usual_rows(member, scaler, corners) for member, scaler in zip(fitted.members, scalers, strict=True)]
@@ -149,7 +150,8 @@ def _usual_rows(member: Member, scaler: Scaler, corners: Array) -> Array:
 
 def _prefix(model: Any) -> str:
     """What names of nodes begin with, and no column's name does."""
-    names = [column.name for column in model.recipe.columns] if isinstance(model, TableModel) else []
+    recipe = recipe_of(model)
+    names = [] if recipe is None else recipe.needed
     if "" in names:
         raise ValueError(
             f"column {names.index('') + 1} of the model has no name, and an input of an ONNX graph needs one; name it "
@@ -160,10 +162,9 @@ def _prefix(model: Any) -> str:
 
 def _rows(graph: Graph, model: Any, dtype: np.dtype[Any]) -> Value:
     """The inputs, as features."""
-    if isinstance(model, TableModel):
-        if model.recipe.numbered is None:
-            return features_of(model.recipe, graph, dtype)
-        model = model.estimator
+    recipe = recipe_of(model)
+    if recipe is not None:
+        return features_of(recipe, graph, dtype)
     return graph.input("X", dtype, model.n_features_in_)
 
 

@@ -1,4 +1,4 @@
-"""Export: the recipe of a ``TableModel``, from columns of any kind to features."""
+"""Export: the recipe of a model, from columns of any kind to features."""
 
 from __future__ import annotations
 
@@ -8,16 +8,22 @@ import numpy as np
 
 from bayesvm.export.graph import Graph, Value, concatenated, where
 from bayesvm.preparation import Recipe
+from bayesvm.preparation.dates import DateColumn
 from bayesvm.preparation.encoding import CategoryColumn, NumberColumn
 
 
 def features_of(recipe: Recipe, graph: Graph, dtype: np.dtype[Any]) -> Value:
-    """An input for every column, and the features that they become."""
-    return concatenated([COLUMNS[type(column)](column, graph, dtype) for column in recipe.columns])
+    """An input for every column, and the features that they become; missing numbers are completed."""
+    found = concatenated([COLUMNS[type(column)](column, graph, dtype) for column in recipe.columns])
+    if recipe.medians is None:
+        return found
+    return where(found.apply("IsNaN", dtype=np.bool_), graph.constant(np.array(recipe.medians), dtype), found)
 
 
 def _number(column: NumberColumn, graph: Graph, dtype: np.dtype[Any]) -> Value:
     given = graph.input(column.name, dtype, 1)
+    if column.fill is None:
+        return given
     missing = given.apply("IsNaN", dtype=np.bool_)
     filled = where(missing, graph.constant(column.fill, dtype), given)
     return concatenated([filled, missing.cast(dtype)]) if column.indicator else filled
@@ -41,4 +47,9 @@ def _category(column: CategoryColumn, graph: Graph, dtype: np.dtype[Any]) -> Val
     return graph.constant(rows, dtype).at(number.flat())
 
 
-COLUMNS: dict[type, Any] = {NumberColumn: _number, CategoryColumn: _category}
+def _date(column: DateColumn, graph: Graph, dtype: np.dtype[Any]) -> Value:
+    """A graph knows no dates: an input for each part, by its name."""
+    return concatenated([graph.input(name, dtype, 1) for name in column.names])
+
+
+COLUMNS: dict[type, Any] = {NumberColumn: _number, CategoryColumn: _category, DateColumn: _date}

@@ -65,8 +65,7 @@ class Entry:
 
 def noise(one: Entry, other: Entry) -> float:
     """The standard error of the difference between the scores of two entries on the same rows."""
-    difference, weight = one.verdict.losses - other.verdict.losses, one.verdict.shares
-    return float(np.linalg.norm(weight * (difference - weight @ difference)))
+    return one.verdict.error(one.verdict.losses - other.verdict.losses)
 
 
 def inducing_features(judgement: Judgement) -> InducingFeatures:

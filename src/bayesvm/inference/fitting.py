@@ -16,17 +16,19 @@ from typing import Protocol
 import numpy as np
 
 from bayesvm.core.cavities import Cavities
+from bayesvm.core.groups import Grouping, group_cavities
 from bayesvm.core.heads import Head
-from bayesvm.core.latent import full
-from bayesvm.core.linalg import NotFiniteError, NotPositiveDefiniteError
-from bayesvm.core.members import Member
+from bayesvm.core.latent import Block, full
+from bayesvm.core.linalg import Array, NotFiniteError, NotPositiveDefiniteError
+from bayesvm.core.members import Member, MemberViews
 from bayesvm.core.posterior import Gaussian
+from bayesvm.core.workspace import Workspace
 from bayesvm.data.blas import threads_for_matrices
-from bayesvm.data.blocks import BlockSource, RowNumbers, at_most, block_rows
+from bayesvm.data.blocks import BlockSource, HeldRows, RowNumbers, at_most, block_rows
 from bayesvm.data.repetition import Repetition, group_weights, repetition
 from bayesvm.data.stopping import Stopped
 from bayesvm.inference.calibrating import Candidate, calibrated
-from bayesvm.inference.fitted import Fitted
+from bayesvm.inference.fitted import MANY_ROWS, Fitted
 from bayesvm.inference.leaves import AVERAGED_UP_TO, FEWEST_ROWS, Found, base_rows, find_leaves, with_leaves
 from bayesvm.inference.local import Start
 from bayesvm.inference.problem import Problem, evaluate
@@ -90,6 +92,7 @@ def fit(
         prepared = _ready(model, raw, session) if start is None else _continued(start, as_prior=False)
         session.clock.stop.heeded = True
         candidates, prepared = _trained_members(model, raw, prepared, session)
+        candidates = [_widened(candidate, rows) for candidate in candidates]
         indices = rows.given(candidates[0].left_out_rows)
         left_out = [candidate.left_out for candidate in candidates]
         return calibrated(candidates, left_out, indices, prepared, session, rows.n_rows)
@@ -112,6 +115,7 @@ def update(
         prepared = model.prepare(raw, session) if start is None else _continued(start, as_prior=True)
         session.clock.stop.heeded = True
         candidates, prepared = _trained_members(model, raw, prepared, session, inference="batch")
+        candidates = [_widened(candidate, rows) for candidate in candidates]
         left_out = [candidate.left_out for candidate in candidates]
         n_samples: int | None = rows.n_rows
         if start is not None:
@@ -181,6 +185,7 @@ def _may_be_local(raw: BlockSource, prepared: Prepared, session: Session) -> boo
     """Whether local models are to be tried: they need a kernel that was tuned, and rows enough."""
     local = session.settings.local
     enough = bool(local) if local != "auto" else raw.n_rows >= FEWEST_ROWS
+    enough = enough and session.groups is None
     return enough and prepared.weight is None and prepared.report is not None and not session.clock.over()
 
 
@@ -205,6 +210,27 @@ def _with_leaves(candidate: Candidate, of_first: Found, raw: BlockSource, sessio
             return with_leaves(candidate, found, source, session, number)
     session.clock.stop.settle()
     return candidate
+
+
+def _widened(candidate: Candidate, rows: TrainingRows) -> Candidate:
+    """The rows left out with what their missing values add to the variance of f (D33)."""
+    member = Member(
+        candidate.problem.features,
+        tuple(candidate.trained.functions),
+        scaler=candidate.prepared.scaler,
+        leaves=candidate.leaves,
+    )
+    views = MemberViews.of([member], None, MANY_ROWS, np.float64)
+
+    def means(X: Array) -> list[Array]:
+        (found,) = views.moments([Block(X, np.zeros(len(X)), None)], Workspace())
+        return [found.mean]
+
+    found = rows.spread(candidate.left_out_rows, means)
+    if found is None:
+        return candidate
+    left_out = candidate.left_out
+    return replace(candidate, left_out=left_out._replace(variance=left_out.variance + found[0]))
 
 
 def _on_common_rows(candidates: list[Candidate]) -> list[Candidate]:
@@ -242,7 +268,8 @@ def _opened(
         with _naming_the_largest_column(raw, settings):
             found, dtype = repetition(raw), settings.dtype(rows.n_rows * n_weights)
             _warn_of_repetition(found)
-            yield raw, Session(settings, head, workers, rng, listeners, clock, checkpoint, found, dtype)
+            given = settings, head, workers, rng, listeners, clock, checkpoint, found, dtype
+            yield raw, Session(*given, rows.groups)
 
 
 def _ready(model: FeatureModel, raw: BlockSource, session: Session) -> Prepared:
@@ -353,15 +380,35 @@ def leave_one_out(
 ) -> tuple[Cavities, RowNumbers]:
     """By removing sites (D10). A row leaves with all its copies: their sites are alike, so their weights add up."""
     # The same rows for every member of a committee.
-    part = at_most(
-        source, FEW_LOO_ROWS if few else LOO_ROWS, np.random.default_rng(session.checkpoint.seed(session.settings.seed))
-    )
+    rng, most = np.random.default_rng(session.checkpoint.seed(session.settings.seed)), FEW_LOO_ROWS if few else LOO_ROWS
+    if session.groups is not None:
+        return leave_groups_out(problem, source.rows(whole_groups(session.groups, most, rng)), trained, session.groups)
+    part = at_most(source, most, rng)
     if not session.repetition.copied:
         return problem.cavities(part, trained.before, trained.functions), part.numbers
     group = group_weights(source, part)
     weight = np.ones(part.n_rows) if part.weights is None else part.weights
     together = problem.cavities(part.weighted(group), trained.before, trained.functions)
     return together._replace(weight=weight, group_weight=group), part.numbers
+
+
+def leave_groups_out(
+    problem: Problem, part: HeldRows, trained: Trained, groups: RowNumbers
+) -> tuple[Cavities, RowNumbers]:
+    """Every row without all rows of its group (D24); ``part`` has whole groups."""
+    grouping = Grouping.of(groups[part.numbers], problem.features.n_weights)
+    marginals = problem.marginals(part, trained.before, trained.functions)
+    removed = problem.without_groups(part, marginals, trained.functions, grouping)
+    block = part.gathered()
+    return group_cavities(marginals, removed, block.y, block.weights), part.numbers
+
+
+def whole_groups(groups: RowNumbers, most: int, rng: np.random.Generator) -> RowNumbers:
+    """All rows, or those of a random choice of groups: as many as have ``most`` rows together, and two at least."""
+    sizes = np.bincount(groups)
+    order = rng.permutation(np.flatnonzero(sizes))
+    n_chosen = max(2, int(np.searchsorted(np.cumsum(sizes[order]), most, side="right")))
+    return np.flatnonzero(np.isin(groups, order[:n_chosen]))
 
 
 @contextmanager

@@ -21,6 +21,7 @@ from bayesvm.core import gradients
 from bayesvm.core.cavities import Cavities, LeftOut, RowMarginals, effective_rows
 from bayesvm.core.features import FeatureGradient, HeldFeatures, InducingFeatures, RecordedFeatures
 from bayesvm.core.gradients import LearnableFeatures, LossSums, Response, loss_sums
+from bayesvm.core.groups import Grouping, Removed, group_cavities, group_loss_gradient
 from bayesvm.core.heads import Head
 from bayesvm.core.kernels.records import Constant
 from bayesvm.core.latent import Block, LatentFunction, full
@@ -29,7 +30,7 @@ from bayesvm.core.linalg import Array, JitterWarning, NotFiniteError, NotPositiv
 from bayesvm.core.posterior import Gaussian, NaturalParameters
 from bayesvm.core.products import row_factors
 from bayesvm.core.workspace import Workspace
-from bayesvm.data.blocks import BlockSource
+from bayesvm.data.blocks import BlockSource, RowNumbers
 from bayesvm.data.memory import MemorySource
 from bayesvm.data.scaling import ColumnScaler
 from bayesvm.data.stopping import Stopped
@@ -60,13 +61,21 @@ class Rows:
     head: Head
     likelihood: Likelihood
     offsets: tuple[float, ...]
+    grouping: Grouping | None = None  # rows that are left out together
 
     @classmethod
     def held(
-        cls, block: Block, workers: Workers, head: Head, likelihood: Likelihood, offsets: tuple[float, ...]
+        cls,
+        block: Block,
+        workers: Workers,
+        head: Head,
+        likelihood: Likelihood,
+        offsets: tuple[float, ...],
+        groups: RowNumbers | None = None,
     ) -> Rows:
-        """Of rows in memory, which are scaled already."""
-        return cls(MemorySource(*block, ColumnScaler(), workers, BLOCK_ROWS), head, likelihood, offsets)
+        """Of rows in memory, which are scaled already; ``groups`` has the number of every row's group."""
+        source = MemorySource(*block, ColumnScaler(), workers, BLOCK_ROWS)
+        return cls(source, head, likelihood, offsets, None if groups is None else Grouping.of(groups))
 
     def with_features(
         self, features: LearnableFeatures, constants: Constants = None
@@ -122,11 +131,18 @@ class Judgement:
     link: Any
     loo: float  # log loss per unit of weight
     losses: Array  # of every row
+    grouping: Grouping | None = None
+    removed: list[list[Removed]] | None = None  # the groups, removed from each function
 
     @property
     def shares(self) -> Array:
         """Of every row in the mean loss."""
         return np.asarray(self.cavities.weight / self.cavities.weight.sum())
+
+    def error(self, values: Array) -> float:
+        """The standard error of a weighted mean over the rows; those of a group vary together."""
+        parts = self.shares * (values - self.shares @ values)
+        return float(np.linalg.norm(parts if self.grouping is None else np.bincount(self.grouping.numbers, parts)))
 
     @property
     def elbo(self) -> float:
@@ -184,11 +200,18 @@ def judge(
         states = coordinate_ascent.step(problem, source, states)
     before, final = [state.best.function for state in states], [state.settled() for state in states]
     marginals = problem.marginals(source, before, final)
-    cavities = marginals.cavities(source.y, np.ones(source.n_rows) if source.weight is None else source.weight)
+    weight = np.ones(source.n_rows) if source.weight is None else source.weight
+    removed = None
+    if rows.grouping is None:
+        cavities = marginals.cavities(source.y, weight)
+    else:
+        removed = problem.without_groups(source, marginals, final, rows.grouping)
+        cavities = group_cavities(marginals, removed, source.y, weight)
     link = rows.head.fit_link(cavities)
     losses = link.row_losses(cavities.mean, cavities.variance, cavities.y)
     loo = float(np.average(losses, weights=cavities.weight))
-    return Judgement(features, problem, source, records, tuple(states), marginals, cavities, link, loo, losses)
+    found = features, problem, source, records, tuple(states), marginals, cavities, link, loo, losses
+    return Judgement(*found, rows.grouping, removed)
 
 
 def _from_sites(
@@ -247,6 +270,9 @@ def moved(
 def loss_gradient(here: Judgement) -> FeatureGradient:
     """Sums over rows of the derivative of the leave-one-out loss, with q following at fixed sites (D17)."""
     problem, source, size = here.problem, here.source, here.source.rows_per_block
+    if here.removed is not None:
+        given = here.records, here.marginals, here.removed, here.cavities, here.functions, here.link
+        return reduce(iadd, group_loss_gradient(*given))
     final = problem.adjoint_view(here.functions)
 
     def part(first: int) -> tuple[Block, RecordedFeatures, list[LeftOut]]:
@@ -340,6 +366,5 @@ def search(rows: Rows, family: Family, start: Judgement | None, most: int) -> Se
 
 def _has_stalled(before: Judgement, now: Judgement) -> bool:
     """Whether what was gained since is little, or below its own standard error."""
-    gained, share = before.losses - now.losses, now.shares
-    mean = float(share @ gained)
-    return mean < max(STALLED, float(np.linalg.norm(share * (gained - mean))))
+    gained = before.losses - now.losses
+    return float(now.shares @ gained) < max(STALLED, now.error(gained))

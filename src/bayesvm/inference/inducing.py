@@ -83,16 +83,6 @@ def select(
         return np.unique(points * unit + origin, axis=0)
 
 
-def spread_rows(source: BlockSource, n_points: int, rng: np.random.Generator, kernel: Kernel) -> Array:
-    """Inducing points for a trial of tuning: rows of a bounded random sample, far from each other.
-
-    They take a fifth of the time of k-means, which a trial does not repay.
-    """
-    block = at_most(source, max(SAMPLE_ROWS, SAMPLE_ROWS_PER_POINT * n_points), rng).gathered()
-    given = block.weights > 0
-    return seeds(np.asarray(block.X[given], np.float64), block.weights[given], n_points, rng, kernel)
-
-
 def seeds(rows: Array, weight: Array, n_points: int, rng: np.random.Generator, kernel: Kernel) -> Array:
     """Distinct rows far from each other in the kernel's length-scales, as k-means|| draws them (Bahmani et al., 2012).
 

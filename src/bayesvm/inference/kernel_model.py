@@ -190,8 +190,9 @@ class KernelModel:
             log,
             session.clock,
             self.size(raw.n_rows, np.inf),
-            # Where local models may be had, more points never paid: either these resolve more, or nothing does.
+            # Where local models may be had, more points gained less than .0005 on five tables of 10,000 rows.
             compares_points=session.settings.local is False,
+            groups=session.groups_of(part),
         )
 
     def _candidates(self, raw: BlockSource, settings: Settings) -> Candidates:

@@ -78,7 +78,8 @@ class LinearModel:
         part = at_most(source, TUNING_ROWS, session.rng)
         part = merged(part) if session.repetition.copied else part
         offsets = (0.0,) * session.head.n_functions
-        rows = Rows.held(part.gathered(), session.workers, session.head, settings.likelihood, offsets)
+        given = part.gathered(), session.workers, session.head, settings.likelihood, offsets
+        rows = Rows.held(*given, session.groups_of(part))
         intercept = np.full(int(self.fit_intercept), np.sqrt(INTERCEPT_VARIANCE))
         family = LinearFamily(np.atleast_1d(self.prior_variance), source.n_features, intercept)
         session.clock.stop.heeded = True
@@ -157,7 +158,9 @@ class LinearModel:
         direction = session.rng.standard_normal(source.n_features)
         parts = rows.map(partial(_projected, direction=direction))
         projected, y, weight = map(np.concatenate, zip(*parts, strict=True))
-        half, targets = _halves(projected), range(problem.head.n_functions)
+        groups = session.groups_of(rows)
+        half = _halves(projected) if groups is None else session.rng.permutation(int(groups.max()) + 1)[groups] % 2
+        targets = range(problem.head.n_functions)
         mean, variance = np.empty((rows.n_rows, len(targets))), np.empty((rows.n_rows, len(targets)))
         for side in (0, 1):
             inside, outside = np.flatnonzero(half == side), np.flatnonzero(half != side)

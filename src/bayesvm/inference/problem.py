@@ -13,13 +13,15 @@ import numpy.typing as npt
 from bayesvm.core.cavities import Cavities, RowMarginals
 from bayesvm.core.engine import NUMPY, NumpyEngine
 from bayesvm.core.features import Features
+from bayesvm.core.groups import Grouping, Removed, groups_left_out
 from bayesvm.core.heads import Head
 from bayesvm.core.latent import LatentFunction, View, full
 from bayesvm.core.likelihoods import Likelihood
-from bayesvm.core.linalg import OUT_OF_RANGE, NotFiniteError
+from bayesvm.core.linalg import OUT_OF_RANGE, Array, NotFiniteError
 from bayesvm.core.posterior import Coordinates, Gaussian, NaturalParameters
 from bayesvm.core.statistics import Statistics
-from bayesvm.data.blocks import BlockSource, HeldRows
+from bayesvm.core.workspace import Workspace
+from bayesvm.data.blocks import BlockSource, HeldRows, RowNumbers
 
 
 @dataclass(frozen=True)
@@ -66,6 +68,17 @@ class Problem:
     ) -> RowMarginals:
         """The sites and marginals of these rows, for a sample that is searched on."""
         return RowMarginals.joined(rows.map(partial(self.engine.marginals, **self.both(rows.n_rows, before, final))))
+
+    def without_groups(
+        self, rows: HeldRows, marginals: RowMarginals, final: Sequence[LatentFunction], grouping: Grouping
+    ) -> list[list[Removed]]:
+        """Groups of these rows removed from each function (D24)."""
+        view, _ = self.view(final, rows.n_rows)
+
+        def spreads(positions: RowNumbers) -> list[Array]:
+            return list(view.spreads(rows.take(positions).gathered().X, Workspace()))
+
+        return groups_left_out(marginals, spreads, grouping)
 
     def both(self, n_rows: int, before: Sequence[LatentFunction], final: Sequence[LatentFunction]) -> dict[str, Any]:
         """Two views for about so many rows, which share the features unless a basis is folded into them."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -15,7 +15,8 @@ from bayesvm.core.features import Features
 from bayesvm.core.heads import Head
 from bayesvm.core.kernels import Kernel
 from bayesvm.core.latent import LatentFunction
-from bayesvm.data.blocks import BlockSource, RowNumbers
+from bayesvm.core.linalg import Array
+from bayesvm.data.blocks import BlockSource, HeldRows, RowNumbers
 from bayesvm.data.repetition import Repetition
 from bayesvm.data.scaling import Scaler
 from bayesvm.data.stopping import StopRequest
@@ -44,8 +45,17 @@ class TrainingRows(Protocol):
         """The rows as blocks, not scaled."""
         ...
 
+    @property
+    def groups(self) -> RowNumbers | None:
+        """The number of every row's group; None where each row is on its own."""
+        ...
+
     def given(self, numbers: RowNumbers) -> RowNumbers:
         """What rows of the source are called in the user's table."""
+        ...
+
+    def spread(self, numbers: RowNumbers, means: Callable[[Array], Sequence[Array]]) -> list[Array] | None:
+        """How far means at these rows vary with the values that are missing there (D33); None if none is missing."""
         ...
 
 
@@ -158,6 +168,11 @@ class Session:
     checkpoint: NoCheckpoint
     repetition: Repetition
     dtype: Any  # of numbers in blocks
+    groups: RowNumbers | None = None  # the number of every row's group, if groups leave together
+
+    def groups_of(self, rows: HeldRows) -> RowNumbers | None:
+        """The numbers of the groups of some rows."""
+        return None if self.groups is None else self.groups[rows.numbers]
 
     @property
     def display(self) -> NullDisplay:

@@ -20,6 +20,7 @@ from bayesvm.core.kernels import Kernel
 from bayesvm.core.latent import Block
 from bayesvm.core.likelihoods import Likelihood
 from bayesvm.core.linalg import Array, NotFiniteError, NotPositiveDefiniteError
+from bayesvm.data.blocks import RowNumbers
 from bayesvm.data.scaling import Scaler
 from bayesvm.data.stopping import Stopped
 from bayesvm.data.workers import Workers
@@ -29,7 +30,7 @@ from bayesvm.inference.entries import Candidates, Entry, inducing_features, nois
 from bayesvm.inference.evidence import maximise
 from bayesvm.inference.families import KernelFamily
 from bayesvm.inference.hyperparameters import Judgement, Rows, judge, search, trying
-from bayesvm.inference.inducing import select, spread_rows
+from bayesvm.inference.inducing import select
 from bayesvm.inference.screening import Found, screened, united
 from bayesvm.inference.training_state import Clock
 from bayesvm.inference.tuning_report import Trial, TrialLog
@@ -71,6 +72,7 @@ class Tuner:
     log: TrialLog
     clock: Clock = field(default_factory=Clock)
     most_points: int = 1_000_000  # of the fit that will follow; a kernel tuned with more would not suit it
+    groups: RowNumbers | None = None  # the number of every row's group, if groups leave together
     compares_points: bool = True  # whether the fit will have more points if these pay
 
     def tune(self, candidates: Candidates) -> list[Entry]:
@@ -235,7 +237,7 @@ class Tuner:
 
     def _judged(self, entry: Entry, rows: Rows, n_points: int) -> Judgement:
         """A candidate's kernel as it is, on these rows and with so many points."""
-        points = spread_rows(rows.source, min(n_points, self.most_points), self.rng, entry.kernel)
+        points = select(rows.source, "kmeans", min(n_points, self.most_points), self.rng, entry.kernel, self.head)
         features = InducingFeatures.build(entry.kernel, points, np.float32, entry.features.effects)
         return judge(rows, features, entry.judgement)
 
@@ -322,7 +324,7 @@ class Tuner:
         start: Judgement | None,
         stage: Stage,
     ) -> Entry:
-        points = spread_rows(rows.source, min(stage[1], self.most_points), self.rng, kernel)
+        points = select(rows.source, "kmeans", min(stage[1], self.most_points), self.rng, kernel, self.head)
         return self._found(what, scale, name, rows, KernelFamily(kernel, points), start, stage[2])
 
     def _found(
@@ -357,7 +359,8 @@ class Tuner:
         X, y, weight = self.sample
         chosen = None if weight is None else weight[which]
         block = Block(scaler(X[which]), y[which], chosen)
-        return Rows.held(block, self.workers, self.head, self.likelihood, self.offsets(entry))
+        groups = None if self.groups is None else self.groups[which]
+        return Rows.held(block, self.workers, self.head, self.likelihood, self.offsets(entry), groups)
 
     def _first_rows(self, n_rows: int) -> slice:
         """So many, or more if the head needs more to see all that may happen."""

@@ -52,7 +52,7 @@ def typical(X: Any, number: int) -> Any:
     """The median of a column of numbers, else the most frequent value."""
     column = column_of(X, number)
     if holds_numbers(column):
-        return float(np.median(column.astype(float)))
+        return float(np.nanmedian(column.astype(float)))
     values, counts = np.unique(column.astype(str), return_counts=True)
     return values[counts.argmax()]
 

@@ -54,6 +54,16 @@ class ModelInPipeline:
             own_names = getattr(X, "columns", None)
         return checked_names(given, own_names, X.shape[1])
 
+    def inner_features(self, X: Any) -> Any:
+        """Rows as the features of the model, after the steps before it and the recipe of its columns."""
+        rows = self.prepared(X)
+        return rows if getattr(self.model, "recipe_", None) is None else self.model.features_of(rows)
+
+    def feature_names(self, given: Sequence[str] | None) -> list[str]:
+        """Of these features: those that the recipe makes, if the model has one."""
+        recipe = getattr(self.model, "recipe_", None)
+        return self.inner_names(given) if recipe is None else checked_names(given, recipe.names, len(recipe.names))
+
     def inner_names(self, given: Sequence[str] | None) -> list[str]:
         """Of the columns that the model sees, after the steps before it."""
         own_names = getattr(self.model, "feature_names_in_", None)

@@ -138,10 +138,10 @@ class EffectDisplay(Display):
         fitted = ModelInPipeline.of(estimator)
         found = _chosen(fitted.model, effect)
         number = fitted.class_number(target)
-        axes = _axes(found, fitted.inner_names(feature_names))
+        axes = _axes(found, fitted.feature_names(feature_names))
         reference = None
         if X is not None:
-            rows = as_rows(fitted.prepared(X))
+            rows = as_rows(fitted.inner_features(X))
             reference = np.column_stack([column_of(rows, k).astype(float) for k in found.columns])
         mean, variance = found.mean_and_variance(_combined(axes, found), reference)
         if mean.ndim == 2:  # a function for each class

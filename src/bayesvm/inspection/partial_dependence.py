@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
@@ -150,13 +150,19 @@ class PartialDependenceDisplay(Display):
             raise ValueError("feature is empty: give the name or number of a column, or several")
         settings, labels = _settings(X, columns, names, values, labels, n_values)
         rows = rows_of(X, some_of(X.shape[0], max_rows, random_state))
-        found = partial_dependence(estimator, rows, columns, settings, n_draws, random_state)
+        found = mean_and_band(
+            estimator.predict_proba,
+            lambda moved: fitted.model.sample_proba(fitted.prepared(moved), n_draws, random_state),
+            rows,
+            columns,
+            settings,
+        )
         numeric = labels is None and len(columns) == 1
         return cls(
             settings[:, 0] if len(columns) == 1 else settings,
             *(part[:, number] for part in found),
             labels=labels,
-            deciles=np.quantile(column_of(X, columns[0]).astype(float), np.arange(1, 10) / 10) if numeric else None,
+            deciles=np.nanquantile(column_of(X, columns[0]).astype(float), np.arange(1, 10) / 10) if numeric else None,
             feature_name=feature_name or ", ".join(names[column] for column in columns[:3]),
             target=fitted.model.classes_[number],
             n_rows=rows.shape[0],
@@ -205,23 +211,20 @@ class PartialDependenceDisplay(Display):
         return self
 
 
-def moved_rows(X: Any, columns: Sequence[int], settings: Array) -> Iterator[Any]:
-    """The rows X with some columns at each setting in turn."""
-    for setting in settings:
-        yield with_columns(X, columns, list(setting))
-
-
-def partial_dependence(
-    estimator: Any, X: Any, columns: Sequence[int], settings: Array, n_draws: int, random_state: int
+def mean_and_band(
+    proba: Callable[[Any], Floats], draws: Callable[[Any], Floats], X: Any, columns: Sequence[int], settings: Array
 ) -> tuple[Floats, Floats, Floats]:
-    """Mean probabilities over the rows X at each setting, and their band, each of shape (settings, classes)."""
-    fitted = ModelInPipeline.of(estimator)
-    means, draws = [], []
-    for moved in moved_rows(X, columns, settings):
-        means.append(estimator.predict_proba(moved).mean(axis=0))
-        draws.append(fitted.model.sample_proba(fitted.prepared(moved), n_draws, random_state).mean(axis=1))
+    """Mean probabilities over the rows X at each setting of some columns, and their band, of shape (settings, classes).
+
+    ``proba`` gives probabilities of rows, ``draws`` joint posterior draws of them, of shape (draws, rows, classes).
+    """
+    means, bands = [], []
+    for setting in settings:
+        moved = with_columns(X, columns, list(setting))
+        means.append(proba(moved).mean(axis=0))
+        bands.append(np.quantile(draws(moved).mean(axis=1), BAND, axis=0))
     mean = np.array(means)
-    low, high = np.quantile(draws, BAND, axis=1)
+    low, high = np.moveaxis(np.array(bands), 1, 0)
     return mean, np.minimum(low, mean), np.maximum(high, mean)
 
 
@@ -251,6 +254,13 @@ def _found(X: Any, columns: Sequence[int], names: Sequence[str], n_values: int) 
     """Settings that occur in X; of a number with many values, an even grid."""
     if len(columns) == 1:
         column = column_of(X, columns[0])
+        if column.dtype.kind == "M":
+            times = column[~np.isnat(column)].astype("datetime64[s]")
+            low, high = np.percentile(times.astype(np.int64), OUTER)
+            grid = np.unique(np.linspace(low, high, min(n_values, FEW_VALUES)).astype("datetime64[s]"))
+            return grid[:, None], [str(time.astype("datetime64[D]")) for time in grid]
+        if column.dtype.kind == "f":
+            column = column[~np.isnan(column)]
         distinct = np.unique(column.astype(float) if holds_numbers(column) else column.astype(str))
         if holds_numbers(column):
             low, high = np.percentile(column.astype(float), OUTER)

@@ -142,7 +142,9 @@ class TuningPathDisplay(Display):
         """Trials of one stage share a label below the axis."""
         ticks, labels = [], []
         for (what, rows), group in groupby(
-            zip(number, self.trials, strict=True), key=lambda pair: (pair[1].what, pair[1].n_rows)
+            # Members of a committee are fits with their weights behind a comma: one label, or they would overlap.
+            zip(number, self.trials, strict=True),
+            key=lambda pair: (pair[1].what.partition(",")[0], pair[1].n_rows),
         ):
             members = [int(i) for i, _ in group]
             ticks.append(np.mean(members))

@@ -1,7 +1,22 @@
 """Preparation: columns of any kind become numbers, by a recipe that is learned once and kept with the model."""
 
-from bayesvm.preparation.learning import learn
-from bayesvm.preparation.opening import Opened, open_files, prepared
+from bayesvm.preparation.frames import Frame
+from bayesvm.preparation.learning import learn, learn_frame
+from bayesvm.preparation.mixed import MixedTable, encoded_table, mixed_table, open_table
+from bayesvm.preparation.opening import Opened, nearest, open_files, prepared
 from bayesvm.preparation.recipe import Recipe
 
-__all__ = ["Opened", "Recipe", "learn", "open_files", "prepared"]
+__all__ = [
+    "Frame",
+    "MixedTable",
+    "Opened",
+    "Recipe",
+    "encoded_table",
+    "learn",
+    "learn_frame",
+    "mixed_table",
+    "nearest",
+    "open_files",
+    "open_table",
+    "prepared",
+]

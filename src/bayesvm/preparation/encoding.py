@@ -9,30 +9,48 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from bayesvm.data.tables.column_reading import numbers_of
-from bayesvm.extras import optional
-from bayesvm.schema import each, either, flag, one_of, real, record, satisfying, text
+from bayesvm.preparation.dates import DAYS, PARTS, DateColumn
+from bayesvm.schema import each, either, flag, nothing, one_of, real, record, satisfying, text
 
 MISSING = "(missing)"
 RARE = "(rare)"
-# In files. Earlier ones call categories "levels".
+# In files. Earlier ones call categories "levels", and fill missing numbers, or say NaN if they do not.
 NAMES = satisfying(each(text), "distinct names, at least one", lambda found, _: len(set(found)) == len(found) > 0)
 COLUMN = either(
-    record({"name": text, "fill": real, "indicator": flag, "kind": one_of("number")}),
+    record({"name": text, "fill": either(nothing, real), "indicator": flag, "kind": one_of("number")}),
     record({"name": text, "categories": NAMES, "rare": flag, "kind": one_of("category")}),
     record({"name": text, "levels": NAMES, "rare": flag, "kind": one_of("levels")}),
+    record(
+        {
+            "name": text,
+            "first": satisfying(text, "a day like 2024-04-03", lambda found, _: _is_day(found)),
+            "parts": satisfying(
+                each(one_of(*PARTS, DAYS)),
+                "distinct parts, the last of them days",
+                lambda found, _: len(set(found)) == len(found) and list(found[-1:]) == [DAYS],
+            ),
+            "kind": one_of("date"),
+        }
+    ),
 )
+
+
+def _is_day(found: str) -> bool:
+    try:
+        return str(np.datetime64(found, "D")) == found
+    except ValueError:
+        return False
 
 
 @dataclass(frozen=True)
 class NumberColumn:
-    """Numbers; a missing one becomes ``fill``, and a second feature says so if that happened in training.
+    """Numbers, booleans among them. A missing one is NaN.
 
-    With a ``fill`` of NaN a missing value stays missing, and whatever reads the features refuses it.
+    Recipes of earlier versions have a ``fill`` for it, and with ``indicator`` a second feature that says so.
     """
 
     name: str
-    fill: float
+    fill: float | None = None
     indicator: bool = False
     kind: str = "number"
 
@@ -41,18 +59,20 @@ class NumberColumn:
         """Of the features that it becomes."""
         return (self.name, f"{self.name} {MISSING}")[: 1 + self.indicator]
 
-    def encode(self, column: Any, out: npt.NDArray[Any]) -> bool:
-        """Fill the features from an Arrow column; True if values are missing and none were in training."""
-        numbers = numbers_of(column)
+    def encode(self, numbers: npt.NDArray[Any], out: npt.NDArray[Any]) -> bool:
+        """Fill the features; True if missing values are filled and none were in training."""
+        if self.fill is None:
+            out[:, 0] = numbers
+            return False
         missing = np.isnan(numbers)
         out[:, 0] = np.where(missing, self.fill, numbers)
         if self.indicator:
             out[:, 1] = missing
-        return bool(missing.any()) and not self.indicator and not np.isnan(self.fill)
+        return bool(missing.any()) and not self.indicator
 
     def decoded(self, X: npt.NDArray[Any]) -> list[Any]:
         """The values that features stand for."""
-        return [None if self.indicator and row[1] else float(row[0]) for row in X]
+        return [None if np.isnan(row[0]) or (self.indicator and row[1]) else float(row[0]) for row in X]
 
 
 @dataclass(frozen=True)
@@ -90,15 +110,17 @@ class CategoryColumn:
         rows = np.eye(len(self.categories) + 1, len(self.shown), dtype=np.float32)
         return rows[:, 1:] if len(self.shown) == 2 else rows
 
-    def encode(self, column: Any, out: npt.NDArray[Any]) -> bool:
-        """Fill the features from an Arrow column; True if a category was not seen in training and has no feature."""
-        numbers = optional("pyarrow.compute", "tables").index_in(
-            texts_of(column), optional("pyarrow", "tables").array(self.categories, "string")
-        )
-        other = len(self.categories)
-        numbers = numbers.fill_null(other).to_numpy(zero_copy_only=False)
-        out[:] = self.features[numbers]
-        return not self.rare and bool((numbers == other).any())
+    @cached_property
+    def _numbers(self) -> dict[str | None, int]:
+        numbers: dict[str | None, int] = {category: number for number, category in enumerate(self.categories)}
+        return numbers | {None: numbers.get(MISSING, len(numbers))}
+
+    def encode(self, texts: npt.NDArray[Any], out: npt.NDArray[Any]) -> bool:
+        """Fill the features from text, None if missing; True if a category is new and has no feature."""
+        other, numbers = len(self.categories), self._numbers
+        found = np.fromiter((numbers.get(text, other) for text in texts.tolist()), np.intp, len(texts))
+        out[:] = self.features[found]
+        return not self.rare and bool((found == other).any())
 
     def decoded(self, X: npt.NDArray[Any]) -> list[Any]:
         """The categories that features stand for; None if none of them."""
@@ -107,15 +129,8 @@ class CategoryColumn:
         return [self.shown[int(row.argmax())] if row.any() else None for row in X]
 
 
-Column = NumberColumn | CategoryColumn
-
-
-def texts_of(column: Any) -> Any:
-    """An Arrow column as text, missing values as a category of their own."""
-    decoded = column.dictionary_decode() if hasattr(column, "dictionary") else column
-    if str(decoded.type) in {"double", "float", "halffloat"}:
-        decoded = optional("pyarrow", "tables").array(decoded.to_numpy(zero_copy_only=False), from_pandas=True)
-    return decoded.cast("string").fill_null(MISSING)
+Column = NumberColumn | CategoryColumn | DateColumn
+VALUES = {NumberColumn: "number", CategoryColumn: "text", DateColumn: "time"}  # the kind that each encodes
 
 
 def column_state(column: Column) -> dict[str, Any]:
@@ -126,6 +141,9 @@ def column_state(column: Column) -> dict[str, Any]:
 def column_from(state: dict[str, Any]) -> Column:
     """The column whose state this is."""
     if state["kind"] == "number":
-        return NumberColumn(**state)
+        fill = state["fill"]
+        return NumberColumn(**state | {"fill": None if fill is None or np.isnan(fill) else float(fill)})
+    if state["kind"] == "date":
+        return DateColumn(**state | {"parts": tuple(state["parts"])})
     categories = state["categories" if "categories" in state else "levels"]
     return CategoryColumn(state["name"], tuple(categories), state["rare"])

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from bayesvm.data.blocks import random_rows
 from bayesvm.data.checks import is_number
-from bayesvm.data.tables.column_reading import numbers_of
 from bayesvm.data.tables.files import SourceFile
 from bayesvm.data.tables.schemas import EXACT_IN_FLOAT32, PANDAS_INDEX, TEXT_EXAMPLE, is_text
 from bayesvm.extras import optional
-from bayesvm.preparation.encoding import MISSING, RARE, CategoryColumn, Column, NumberColumn, texts_of
+from bayesvm.preparation.dates import DateColumn
+from bayesvm.preparation.encoding import MISSING, RARE, VALUES, CategoryColumn, Column, NumberColumn
+from bayesvm.preparation.frames import Frame
 from bayesvm.preparation.opening import Opened
 from bayesvm.preparation.recipe import Recipe
+from bayesvm.preparation.values import Row, Values, are_dates, as_kind, joined, of_arrow, refusal_of, times_of
 from bayesvm.warn import warn_user
 
 SAMPLE = 200_000  # rows that a recipe is learned from
@@ -23,6 +27,8 @@ MOST_CATEGORIES = 50  # of a column; the others are rare
 RARE_SHARE, RARE_ROWS = 500, 5  # a category is rare if it has fewer rows than one in 500, or than 5
 MISTAKES = 0.2  # share of the distinct texts, below which they seem to be mistakes in a column of numbers
 FEW_TEXTS = 50  # distinct ones, with which text is never taken for an identifier
+LEAST_INDEXED = 20  # rows, from which on whole numbers in order are taken for an index
+SOME_DATES = 0.5  # share of the distinct texts, from which on text is taken for dates
 
 
 def learn(
@@ -32,50 +38,67 @@ def learn(
     columns: Sequence[str] | None = None,
     drop: Collection[str] = (),
     categories: Collection[str] = (),
+    keep: Collection[str] = (),
     random_state: int = 0,
 ) -> Recipe:
-    """The recipe for all columns but the ``special`` ones (target and weight).
+    """The recipe for all columns of files but the ``special`` ones (target and weight).
 
-    ``columns`` names those to use, ``drop`` those to leave out, ``categories`` those whose numbers are names.
+    ``columns`` names those to use, ``drop`` those to leave out, ``categories`` those whose numbers are names, and
+    ``keep`` those that are used although they look like an index or an identifier.
     """
     file, schema = opened.schemas[0]
-    opened.require_columns([*special, *(columns or ()), *drop, *categories])
+    opened.require_columns([*special, *(columns or ()), *drop, *categories, *keep])
     names = [
         n
         for n in dict.fromkeys(columns or schema.names)
         if n not in {*special, *drop} and not PANDAS_INDEX.fullmatch(n)
     ]
     opened.require_same_columns([*names, *special])
-    kinds = {name: "category" if name in categories else _kind(opened, name) for name in names}
-    sample = _sample(opened, names, random_state) if names else []
-    left_out = dict.fromkeys(drop, "as asked for")
-    found: list[Column] = []
     for name in names:
-        chunks = [chunk.column(name) for chunk in sample]
-        is_category = kinds[name] == "category"
-        made = _category(name, chunks, asked=name in categories) if is_category else _number(name, chunks)
-        if isinstance(made, str):
-            left_out[name] = made
-        else:
-            found.append(made)
+        require_one_kind(opened, name)
+    sample = _sample(opened, names, random_state) if names else []
+    found, medians, left_out = _learned(
+        names, lambda name: joined([of_arrow(chunk.column(name)) for chunk in sample]), categories, keep
+    )
+    left_out = dict.fromkeys(drop, "as asked for") | left_out
     if not found:
-        reasons = "; ".join(f"{name}: {why}" for name, why in list(left_out.items())[:12])
-        raise ValueError(f"no column of {file} is left to learn from ({reasons})")
+        raise ValueError(f"no column of {file} is left to learn from ({_reasons(left_out)})")
     numbers = [column.name for column in found if isinstance(column, NumberColumn)]
     single = all(str(each.field(name).type) in EXACT_IN_FLOAT32 for _, each in opened.schemas for name in numbers)
-    return Recipe(tuple(found), left_out, single=single)
+    single &= not any(isinstance(column, DateColumn) for column in found)
+    return Recipe(found, left_out, single=single, medians=medians, seen=tuple(names))
 
 
-def _kind(opened: Opened, name: str) -> str:
-    """Whether it holds a number or a category, the same in all files."""
-    kinds = {file: _kind_of(file, schema.field(name)) for file, schema in opened.schemas}
-    meaningful = {kind for kind in kinds.values() if kind != "nothing"}
-    if len(meaningful) > 1:
-        (one, first), (other, second) = [(file, kind) for file, kind in kinds.items() if kind != "nothing"][:2]
-        raise TypeError(
-            f"column {name!r} holds {first} in {one}, but {second} in {other}; make it of one kind, or leave it out"
-        )
-    return next(iter(meaningful), "number")
+def learn_frame(frame: Frame, *, random_state: int = 0) -> Recipe:
+    """The recipe for all columns of a data frame."""
+    chosen: Any = slice(None)
+    if frame.n_rows > SAMPLE:
+        chosen = random_rows(frame.n_rows, SAMPLE, np.random.default_rng(random_state))
+    numbers = np.arange(frame.n_rows)[chosen]
+
+    def some(name: str) -> Values:
+        values = frame.values(name)
+        return values._replace(array=values.array[chosen])
+
+    found, medians, left_out = _learned(frame.names, some, row=lambda number: str(numbers[number]))
+    if not found:
+        raise ValueError(f"no column of X is left to learn from ({_reasons(left_out)})")
+    return Recipe(found, left_out, medians=medians, seen=frame.names, named=frame.named)
+
+
+def _reasons(left_out: Mapping[str, str]) -> str:
+    return "; ".join(f"{name}: {why}" for name, why in list(left_out.items())[:12])
+
+
+def require_one_kind(opened: Opened, name: str) -> None:
+    """It holds numbers, categories or dates, the same in all files."""
+    kinds = [(file, _kind_of(file, schema.field(name))) for file, schema in opened.schemas]
+    (one, first), *_ = found = [(file, kind) for file, kind in kinds if kind != "nothing"] or kinds
+    for other, second in found:
+        if second != first:
+            raise TypeError(
+                f"column {name!r} holds {first} in {one}, but {second} in {other}; make it of one kind, or leave it out"
+            )
 
 
 def _kind_of(file: SourceFile, field: Any) -> str:
@@ -83,26 +106,20 @@ def _kind_of(file: SourceFile, field: Any) -> str:
     kind = field.type
     if types.is_null(kind):
         return "nothing"
-    if types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind) or types.is_decimal(kind):
-        return "number"
     if types.is_dictionary(kind) or is_text(kind):
         return "category"
-    if types.is_temporal(kind):
-        what, remedy = f"dates or times ({kind})", "write numbers, such as the hour, the weekday or days since a date"
-    elif types.is_nested(kind):
-        what, remedy = f"several values in each row ({kind})", "make one column of each of them"
-    elif types.is_binary(kind) or types.is_large_binary(kind):
-        what, remedy = "text that is not in UTF-8", "write the file again in UTF-8"
-        raise TypeError(
-            f"column {field.name!r} of {file} holds {what}: {remedy}, or leave it out (--drop {field.name})"
-        )
-    else:
-        what, remedy = f"values of the type {kind}", "write numbers or text"
+    if types.is_timestamp(kind) or types.is_date(kind):
+        return "date"
+    if types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind) or types.is_decimal(kind):
+        return "number"
+    if types.is_duration(kind) or types.is_time(kind):
+        return "number"
+    error = refusal_of(kind)
     example = (field.metadata or {}).get(TEXT_EXAMPLE)
     such_as = f", such as {example.decode()}" if example else ""
     raise TypeError(
-        f"column {field.name!r} of {file} holds {what}{such_as}, which have no scale by themselves: {remedy}; "
-        f"or leave it out (--drop {field.name})"
+        f"column {field.name!r} of {file} holds {error.what}{such_as}: {error.remedy}, or leave it out "
+        f"(--drop {field.name})"
     )
 
 
@@ -114,26 +131,95 @@ def _sample(opened: Opened, names: Sequence[str], random_state: int) -> list[Any
     return [chunk for _, chunk in rows.chunks(names)]
 
 
-def _number(name: str, chunks: Sequence[Any]) -> Column | str:
+def _learned(
+    names: Sequence[str],
+    values_of: Callable[[str], Values],
+    categories: Collection[str] = (),
+    keep: Collection[str] = (),
+    row: Row | None = None,
+) -> tuple[tuple[Column, ...], tuple[float, ...], dict[str, str]]:
+    """The columns, medians of their features, and why others are left out; ``row`` tells the place of a row."""
+    found: list[Column] = []
+    medians: list[float] = []
+    left_out: dict[str, str] = {}
+    for name in names:
+        values = values_of(name)
+        column = _column(name, values, asked=name in categories, kept=name in keep, row=row)
+        if isinstance(column, str):
+            left_out[name] = column
+        else:
+            found.append(column)
+            features = np.zeros((len(values.array), len(column.names)))
+            column.encode(as_kind(values, VALUES[type(column)]), features)
+            medians += np.nanmedian(features, axis=0).tolist()
+    return tuple(found), tuple(medians), left_out
+
+
+def _column(name: str, values: Values, *, asked: bool, kept: bool, row: Row | None) -> Column | str:
     """The column, or why it is left out."""
-    numbers = np.concatenate([numbers_of(chunk).astype(np.float64) for chunk in chunks])
-    missing = np.isnan(numbers)
-    if missing.all():
+    if values.kind == "nothing":
         return "no value in any row"
-    held = numbers[~missing]
-    if not missing.any() and (held == held[0]).all():
-        return f"the same value in all rows ({held[0]:g})"
-    return NumberColumn(name, float(np.median(held)), bool(missing.any()))
+    if values.kind == "text" and not asked and _dates_in(name, values.array, row):
+        values = Values("time", times_of(values.array))
+    certain = kept or values.certain
+    if values.kind == "text" or asked:
+        return _category(name, as_kind(values, "text"), certain=certain, asked=asked)
+    return _scale(name, values, certain=certain)
 
 
-def _category(name: str, chunks: Sequence[Any], *, asked: bool) -> Column | str:
+def _scale(name: str, values: Values, *, certain: bool) -> Column | str:
+    """A column of numbers or times, or why it is left out."""
+    missing = np.isnat(values.array) if values.kind == "time" else np.isnan(values.array)
+    held = values.array[~missing]
+    if not len(held):
+        return "no value in any row"
+    if (held == held[0]).all():
+        if not missing.any():
+            return f"the same value in all rows ({held[0] if values.kind == 'time' else format(held[0], 'g')})"
+        return _category(name, as_kind(values, "text"), certain=True, asked=True)  # present or missing
+    if values.kind == "time":
+        return DateColumn.learned(name, values.array)
+    if not certain and not missing.any() and _is_index(held):
+        return "whole numbers in order, each once: an index?"
+    return NumberColumn(name)
+
+
+def _is_index(numbers: npt.NDArray[Any]) -> bool:
+    """Whether whole numbers rise or fall from row to row, or are a permutation of a range with few gaps."""
+    numbers = numbers.astype(np.float64)
+    if len(numbers) < LEAST_INDEXED or not np.isfinite(numbers).all() or (numbers % 1).any():
+        return False
+    steps = np.diff(numbers)
+    if (steps > 0).all() or (steps < 0).all():
+        return True
+    return bool(np.ptp(numbers) < 1.5 * len(numbers)) and len(np.unique(numbers)) == len(numbers)
+
+
+def _dates_in(name: str, texts: npt.NDArray[Any], row: Row | None) -> bool:
+    """Whether text is made of ISO dates; only some of them is an error."""
+    distinct = list(dict.fromkeys(text for text in texts.tolist() if text is not None))
+    dates = are_dates(distinct)
+    if dates.mean() < SOME_DATES:
+        return False
+    if not dates.all():
+        other = distinct[int(np.argmin(dates))]
+        place = "" if row is None else f" (row {row(texts.tolist().index(other))})"
+        raise ValueError(
+            f"column {name!r} holds dates, such as {distinct[int(np.argmax(dates))]!r}, but also {other!r}{place}; "
+            "write all of them like 2024-04-03, or leave the column out"
+        )
+    return True
+
+
+def _category(name: str, texts: npt.NDArray[Any], *, certain: bool, asked: bool) -> Column | str:
     """The column, or why it is left out."""
-    texts = np.concatenate([np.array(texts_of(chunk).to_pylist(), object) for chunk in chunks])
-    distinct, counts = np.unique(texts, return_counts=True)
+    found = Counter(MISSING if text is None else text for text in texts.tolist())
+    distinct = np.array(sorted(found), object)
+    counts = np.array([found[text] for text in distinct])
     doubt = "" if asked else _doubt_about_numbers(distinct)
     if len(distinct) == 1:
         return f"the same value in all rows ({distinct[0]})"
-    if len(distinct) > max(FEW_TEXTS, len(texts) // 2):
+    if len(distinct) > max(FEW_TEXTS, len(texts) // 2) and not certain:
         return f"nearly every row has its own text ({len(distinct):,} in {len(texts):,} rows): an identifier?{doubt}"
     if doubt:
         warn_user(f"column {name!r} is taken for categories{doubt}")

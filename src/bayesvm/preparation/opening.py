@@ -5,15 +5,18 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from os import PathLike
-from typing import Any, Self
+from typing import Any, Self, Unpack
 
 import numpy as np
 
 from bayesvm.data.checks import Locate, require_in_range
-from bayesvm.data.tables import Table, open_table
+from bayesvm.data.tables import Table
+from bayesvm.data.tables import open_table as open_numbers
 from bayesvm.data.tables.arrow_parts import arrow_parts
 from bayesvm.data.tables.column_reading import ArrowColumns
-from bayesvm.data.tables.csv_copy import copy_csv, csv_schemas, text_names
+from bayesvm.data.tables.csv_copy import copy_csv
+from bayesvm.data.tables.csv_dialect import CsvOptions, options_given, require_csv
+from bayesvm.data.tables.csv_files import look_at
 from bayesvm.data.tables.files import Paths, SourceFile, find_files
 from bayesvm.data.tables.rows import FileRows, copying
 from bayesvm.data.tables.schemas import (
@@ -27,8 +30,10 @@ from bayesvm.data.tables.schemas import (
     some_names,
     target_dtype,
 )
-from bayesvm.preparation.encoding import CategoryColumn
+from bayesvm.extras import optional
+from bayesvm.preparation.encoding import CategoryColumn, NumberColumn
 from bayesvm.preparation.recipe import Recipe
+from bayesvm.suggest import did_you_mean
 from bayesvm.warn import warn_user
 
 
@@ -72,14 +77,16 @@ class Opened:
             extra = [name for name in schema.names if name not in expected]
             raise ValueError(
                 f"{file} does not have the columns of the model: missing {some_names(missing)}"
+                + nearest(missing[0], schema.names)
                 + (f"; not known to the model: {some_names(extra)}" if extra else "")
             )
         self.require_same_columns([*recipe.needed, *special])
-        numbers = [column.name for column in recipe.columns if not isinstance(column, CategoryColumn)]
+        numbers = [column.name for column in recipe.columns if isinstance(column, NumberColumn)]
         for each, columns in self.schemas:
             for name in [*numbers, *([weight] if weight else [])]:
-                _require_no_text(each, columns.field(name), "weights" if name == weight else "the model's column")
-                require_numbers(each, columns.field(name))
+                require_no_text(each, columns.field(name), "weights" if name == weight else "the model's column")
+                if name == weight or not _is_time_span(columns.field(name).type):
+                    require_numbers(each, columns.field(name))
         dtype = None
         if target is not None:
             dtype = target_dtype((each, columns.field(target)) for each, columns in self.schemas)
@@ -88,22 +95,40 @@ class Opened:
         return Table(self.rows, EncodedColumns(names, len(names), recipe.dtype, target, weight, dtype, recipe=recipe))
 
 
+def nearest(name: str, names: Sequence[str]) -> str:
+    """A hint, for messages, to the name that is most like a missing one.
+
+    >>> nearest("hours", ["age", "Hours"])
+    " (did you mean 'Hours'?)"
+    """
+    hint = did_you_mean(name, names)
+    return f" ({hint})" if hint.endswith("?") else ""
+
+
+def _is_time_span(kind: Any) -> bool:
+    types = optional("pyarrow.types", "tables")
+    return bool(types.is_duration(kind) or types.is_time(kind))
+
+
 def open_files(
     source: Paths,
     *,
     exact: Collection[str] = (),
     texts: Collection[str] = (),
+    verbatim: Collection[str] = (),
     columns: Sequence[str] | None = None,
     drop: Collection[str] = (),
     weight: str | None = None,
     copy_to: str | PathLike[str] | None = None,
     verbose: int = 0,
+    **csv: Unpack[CsvOptions],
 ) -> Opened:
     """Parquet, Arrow or CSV files with columns of any kind.
 
-    Of CSV files, columns in ``exact`` (labels) keep the type that they seem to have, and those in ``texts`` are text.
+    Of CSV files, columns in ``exact`` (labels) keep the type that they seem to have, and those in ``texts`` are text,
+    of which ``verbatim`` are for people and stay as they are.
     Only ``columns`` without those in ``drop`` can be read later, and always ``exact`` and ``weight``: whatever stands
-    in the others, it makes no trouble.
+    in the others, it makes no trouble. ``csv`` are the options of ``open_table`` for CSV files.
     """
     kind, files = find_files(source)
     if kind == "LIBSVM":
@@ -116,9 +141,11 @@ def open_files(
 
         with copying(kind, files, copy_to, verbose) as copy:
             remedy = "; or name it in categories (--categories) when you fit, which reads it as text"
-            copied, schemas = copy_csv(csv_schemas(files), copy, wanted, exact, texts, remedy)
-            rows = FileRows(kind, files, copied, copy)
+            looked = [look_at(file, csv) for file in files]
+            copied, schemas = copy_csv(looked, copy, wanted, exact, [*texts, *verbatim], remedy, verbatim)
+            rows = FileRows(kind, files, copied, copy, reading=options_given(csv))
     else:
+        require_csv(csv, f"{files[0]} is {kind}")
         parts = arrow_parts(kind, files)
         rows, schemas = FileRows(kind, files, parts), [(part.file, part.schema) for part in parts]
     rows.require_some()
@@ -135,40 +162,43 @@ def prepared(
     text_labels: bool = False,
     copy_to: str | PathLike[str] | None = None,
     verbose: int = 0,
+    **csv: Unpack[CsvOptions],
 ) -> Table:
     """A table in files as the numbers that a recipe makes of it; weights are used if it has them.
 
     ``keep`` names other columns that will be asked for, of CSV files as text; None: all of them may be. With
-    ``text_labels``, numbers among the labels are names.
+    ``text_labels``, numbers among the labels are names. ``csv`` are the options of ``open_table`` for CSV files.
     """
     kind, files = find_files(source)
     if (kind == "LIBSVM") != (recipe.numbered is not None):
         have = "numbered features, as LIBSVM files have them" if recipe.numbered is not None else "named columns"
         raise ValueError(f"the model was fitted to {have}; {files[0]} is {kind}")
     if recipe.numbered is not None:
-        return open_table(
-            source, n_features=recipe.numbered, zero_based=recipe.zero_based, copy_to=copy_to, verbose=verbose
+        return open_numbers(
+            source, n_features=recipe.numbered, zero_based=recipe.zero_based, copy_to=copy_to, verbose=verbose, **csv
         )
     if keep is None:
-        keep = text_names(files[0]) if kind == "CSV" else ()
+        keep = look_at(files[0], csv).names if kind == "CSV" else ()
     exact = [] if target is None else [target]
     texts = [column.name for column in recipe.columns if isinstance(column, CategoryColumn)]
-    texts += [name for name in keep if name not in {*recipe.needed, *exact, weight}]
     texts += exact if text_labels else []
     opened = open_files(
         source,
         exact=exact,
         texts=texts,
+        verbatim=[name for name in keep if name not in {*recipe.needed, *exact, weight}],
         columns=[*recipe.needed, *keep],
         weight=weight,
         copy_to=copy_to,
         verbose=verbose,
+        **csv,
     )
     opened.require_columns(keep)
     return opened.table(recipe, target, opened.if_there(weight), text_labels=text_labels)
 
 
-def _require_no_text(file: SourceFile, field: Any, what: str) -> None:
+def require_no_text(file: SourceFile, field: Any, what: str) -> None:
+    """Numbers are needed in a column; ``what`` says for what."""
     if is_text(field.type):
         example = (field.metadata or {}).get(TEXT_EXAMPLE)
         such_as = f" ({example.decode()})" if example else ""
@@ -183,11 +213,15 @@ class EncodedColumns(ArrowColumns):
 
     recipe: Recipe
 
+    @property
+    def prepared_by(self) -> Recipe:
+        return self.recipe
+
     def needed(self, *, features: bool, targets: bool) -> list[str]:
         return [*(self.recipe.needed if features else ()), *super().needed(features=False, targets=targets)]
 
     def features(self, chunks: Sequence[Any], locate: Locate) -> Any:
-        X = self.recipe.encoded(chunks)
+        X = self.recipe.filled(self.recipe.encoded(chunks))
         require_in_range(X, self.names, locate)
         return X
 

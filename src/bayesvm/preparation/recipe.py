@@ -2,23 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import accumulate
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from bayesvm.preparation.encoding import COLUMN, Column, NumberColumn, column_from, column_state
-from bayesvm.schema import each, either, flag, nothing, record, size, text
+from bayesvm.preparation.encoding import COLUMN, VALUES, Column, NumberColumn, column_from, column_state
+from bayesvm.preparation.frames import Frame
+from bayesvm.preparation.values import Row, Values, as_kind, of_arrow
+from bayesvm.schema import each, either, flag, nothing, real, record, size, text
 from bayesvm.warn import warn_user
 
 # In files, for D features.
 RECIPE = record(
     {"columns": each(COLUMN), "left_out": record({}, others=text)},
-    {"numbered": either(nothing, size("D")), "single": flag, "zero_based": either(nothing, flag)},
+    {
+        "numbered": either(nothing, size("D")),
+        "single": flag,
+        "zero_based": either(nothing, flag),
+        "medians": either(nothing, each(real)),
+        "seen": either(nothing, each(text)),
+        "named": flag,
+    },
 )
 
 
@@ -27,7 +36,9 @@ class Recipe:
     """Columns in the order of the features that they become; ``left_out`` says why others are not used.
 
     ``numbered``: the features of LIBSVM files, which have numbers for names and are sparse; ``zero_based``: whether
-    these count from 0, which other rows may not tell; None: unknown.
+    these count from 0, which other rows may not tell; None: unknown. ``medians`` of the features stand for missing
+    numbers, until these are completed from the other columns. ``seen`` are the names of all columns that it was learned
+    from, in their order (None in earlier files); if not ``named``, these are made up: x0, x1, ….
     """
 
     columns: tuple[Column, ...]
@@ -35,11 +46,14 @@ class Recipe:
     numbered: int | None = None
     single: bool = False  # whether single precision loses nothing
     zero_based: bool | None = None
+    medians: tuple[float, ...] | None = None
+    seen: tuple[str, ...] | None = None
+    named: bool = True
 
     @classmethod
     def plain(cls, names: Sequence[str]) -> Recipe:
         """Numbers as they are, none missing."""
-        return cls(tuple(NumberColumn(str(name), np.nan) for name in names))
+        return cls(tuple(NumberColumn(str(name)) for name in names))
 
     @cached_property
     def names(self) -> tuple[str, ...]:
@@ -66,6 +80,13 @@ class Recipe:
         return np.dtype(np.float32 if self.single else np.float64)
 
     @property
+    def inputs(self) -> tuple[str, ...]:
+        """All columns that it was learned from, also those that are left out."""
+        if self.numbered is not None:
+            return self.names
+        return tuple(self.needed) if self.seen is None else self.seen
+
+    @property
     def needed(self) -> list[str]:
         """The columns that a table must have."""
         return [column.name for column in self.columns]
@@ -76,16 +97,44 @@ class Recipe:
         first, unseen = 0, set[str]()
         for batch in batches:
             rows = X[first : first + batch.num_rows]
-            unseen |= {c.name for c, span in self._spans if c.encode(batch.column(c.name), rows[:, span])}
+            unseen |= self._fill(rows, partial(_of_batch, batch))
             first += batch.num_rows
+        self._report(unseen)
+        return X
+
+    def encoded_frame(self, frame: Frame) -> npt.NDArray[Any]:
+        """The features of a data frame, which has the columns; values not seen in training are reported."""
+        X = np.empty((frame.n_rows, len(self.names)), self.dtype)
+        self._report(self._fill(X, frame.values))
+        return X
+
+    def _fill(self, X: npt.NDArray[Any], values_of: Callable[[str], Values], row: Row = str) -> set[str]:
+        """Fill the features of some rows; which columns have values that training had not."""
+        unseen = set()
+        for column, span in self._spans:
+            try:
+                values = as_kind(values_of(column.name), VALUES[type(column)], row)
+            except (TypeError, ValueError) as error:
+                was = f"was learned as {column.kind}s" if column.kind != "category" else "was learned as categories"
+                raise type(error)(f"column {column.name!r} {was}, but {error}") from error
+            if column.encode(values, X[:, span]):
+                unseen.add(column.name)
+        return unseen
+
+    def _report(self, unseen: set[str]) -> None:
         for column in self.columns:
             if column.name in unseen:
                 what = (
                     f"missing values, and none were missing in training; they count as {column.fill:g}, the median"
                     if isinstance(column, NumberColumn)
-                    else f"categories not seen in training; they count as {column.unknown}"
+                    else f"categories not seen in training; they count as {getattr(column, 'unknown', '')}"
                 )
                 warn_user(f"column {column.name!r} has {what}")
+
+    def filled(self, X: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Features without missing values: the medians of training stand for them."""
+        if self.medians is not None and np.isnan(X).any():
+            return np.where(np.isnan(X), np.array(self.medians, X.dtype), X)
         return X
 
     def decoded(self, X: npt.NDArray[Any]) -> dict[str, list[Any]]:
@@ -102,9 +151,21 @@ class Recipe:
             "numbered": self.numbered,
             "single": self.single,
             "zero_based": self.zero_based,
+            "medians": None if self.medians is None else list(self.medians),
+            "seen": None if self.seen is None else list(self.seen),
+            "named": self.named,
         }
 
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> Recipe:
         """The recipe whose state this is."""
-        return cls(**(state | {"columns": tuple(map(column_from, state["columns"]))}))
+        lists = {"medians", "seen"} & state.keys()
+        plain = {name: None if state[name] is None else tuple(state[name]) for name in lists}
+        recipe = cls(**(state | plain | {"columns": tuple(map(column_from, state["columns"]))}))
+        if unknown := set(recipe.needed) - set(recipe.inputs):
+            raise ValueError(f"the recipe needs the column {min(unknown)!r}, which it was not learned from")
+        return recipe
+
+
+def _of_batch(batch: Any, name: str) -> Values:
+    return of_arrow(batch.column(name))

@@ -1,5 +1,6 @@
 """Report: one HTML file that says what a model is, how good it is and what it has learned: ``bayesvm[cli]``."""
 
 from bayesvm.report.document import write_report
+from bayesvm.report.sections import n_rows_shown
 
-__all__ = ["write_report"]
+__all__ = ["n_rows_shown", "write_report"]

@@ -8,29 +8,42 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from bayesvm.atomic import write_whole
 from bayesvm.evaluation import formatting
-from bayesvm.evaluation.formatting import counted
+from bayesvm.evaluation.formatting import column_label
 from bayesvm.extras import optional
 from bayesvm.report import plots, sections
-from bayesvm.report.influence import TOP, background, bars, dependence, effect_plots, movement, relevance
+from bayesvm.report.conclusion import accuracy, conclusion, judged_on
+from bayesvm.report.influence import TOP, bars, dependence, effect_plots
+from bayesvm.report.interactions import interaction_plots, interactions
 from bayesvm.workflow import Judged, TableModel
 from bayesvm.workflow.describing import effects, members
+from bayesvm.workflow.importance import importance
+from bayesvm.workflow.probing import some_rows, usual_rows
 
 MOST_DEPENDENCES = 6
+BACKGROUND = 50  # rows whose other columns stay as they are while one is moved
 
 
-def write_report(model: TableModel, out: str | PathLike[str], test: Judged | None = None) -> Path:
+def write_report(
+    model: TableModel, out: str | PathLike[str], test: Judged | None = None, *, show_rows: bool = True
+) -> Path:
     """Write what a model is, how good it is and what it has learned, as one HTML file that needs no network.
 
     It is judged by ``test``, as ``model.judged`` gives it, else by the rows that were held out of training, else by
     the leave-one-out predictions of the training rows. The same input gives the same bytes.
 
+    Parameters
+    ----------
+    model : TableModel
+    out : path of the HTML file
+    test : Judged or None
+    show_rows : bool
+        Whether single rows of the table are shown; False for a page that others may see.
+
     Examples
     --------
-    >>> from bayesvm import TableModel
+    >>> from bayesvm.workflow import TableModel
     >>> from bayesvm.report import write_report
     >>> model = TableModel.load("income.bayesvm")  # doctest: +SKIP
     >>> write_report(model, "income.html", model.judged("test.csv"))  # doctest: +SKIP
@@ -39,67 +52,68 @@ def write_report(model: TableModel, out: str | PathLike[str], test: Judged | Non
     if not target.parent.is_dir():
         raise FileNotFoundError(f"the folder {target.parent} does not exist; make it first, or write somewhere else")
     judged = test or model.judged_by_default
-    page = _rendered(_content(model, judged, given=test is not None))
+    page = _rendered(_content(model, judged, given=test is not None, show_rows=show_rows))
     write_whole(out, page.encode())
     return Path(out)
 
 
-def _content(model: TableModel, judged: Judged, *, given: bool) -> dict[str, Any]:
+def _content(model: TableModel, judged: Judged, *, given: bool, show_rows: bool) -> dict[str, Any]:
     """What the templates put into words."""
     estimator, said = model.estimator, judged.predictions
-    said_of_columns = _columns(model, judged)
     target = model.card.get("target")
+    on = judged_on(judged, given=given)
+    quality = sections.quality(model, said, given=given)
+    matter = _columns(model, judged)
     return {
-        "title": f"Predicting {target}" if target else "A Bayesian support vector machine",
+        "title": f"Predicting {column_label(target)}" if target else "A Bayesian support vector machine",
         "target": target,
-        "card": sections.card(model),
+        "conclusion": conclusion(model, on, quality, matter["importance"]),
+        "data_card": sections.data_card(model),
+        "model_card": sections.model_card(model),
         "classes": sections.classes(said),
-        "columns": sections.columns(model.recipe),
+        "profile": sections.profile(model, judged),
         "members": members(estimator),
-        "judged": _judged(judged, given=given, held_out=model.holdout is not None),
+        "judged": on,
+        "n_train": model.card.get("n_train"),
         "left_out": not given and model.holdout is None,
-        "quality": sections.quality(said),
+        "quality": quality,
         "binary": len(said.classes) == 2,
         "second": formatting.shortened(said.classes[-1], 40),
         "confusion": sections.confusion(said),
+        "decisions": sections.decisions(said),
         "coverage": sections.coverage(said),
         "estimator": estimator,
         "tuning": getattr(estimator, "tuning_report_", None),
         "plots": plots.of_predictions(said) | plots.of_training(estimator, model.card.get("n_train")),
-        "matter": said_of_columns,
-        "rows": sections.rows(model, judged, said_of_columns["ranked"]),
+        "matter": matter,
+        "show_rows": show_rows,
+        "rows": sections.rows(model, judged, matter["ranked"]) if show_rows else None,
     }
-
-
-def _judged(judged: Judged, *, given: bool, held_out: bool) -> str:
-    """By what rows the model is judged, after "judged on"."""
-    source = re.sub(r"(\d)%", r"\1 %", judged.source.removeprefix("held out: "))
-    if given:
-        return f"{source} ({counted(judged.predictions.n_rows, 'row')})"
-    rows = counted(judged.predictions.n_rows, "training row")
-    return f"{source}, held out of training" if held_out else f"its {rows}, each as if it had been left out"
 
 
 def _columns(model: TableModel, judged: Judged) -> dict[str, Any]:
     """Which columns matter, and how."""
-    learned = relevance(model)
-    found: dict[str, Any] = {"ranked": list(model.recipe.groups), "background": None, "dependence": []}
+    found: dict[str, Any] = {
+        "ranked": list(model.recipe.groups),
+        "importance": None,
+        "dependence": [],
+        "interactions": [],
+    }
     found |= {"effects": effects(model), "effect_plots": effect_plots(model, judged)}
-    if learned is not None:
-        found["relevance"] = bars("relevance", "Relevance of the columns", "share in the variation of f", learned)
-    X = background(model, judged)
-    if X is None:
+    usual, measured = usual_rows(model, judged), importance(model, judged)
+    if usual is None or measured is None:
         return found
-    values = judged.X if len(judged.X) else X
-    names, moves = movement(model, X, values)
-    order = np.argsort(-moves, kind="stable")
-    ranked, largest = [names[i] for i in order], order[:TOP]  # the others do not add up: they are left out
-    title, axis = "Movement of the probability with each column", "mean movement of the probability"
+    few = some_rows(usual, BACKGROUND)
+    title, axis = "Importance of the columns", "change of the probabilities (points)"
+    shown = (measured.names[:TOP], 100 * measured.change[:TOP])  # the others do not add up: they are left out
+    values = judged.X if len(judged.X) else usual
     return found | {
-        "ranked": ranked,
-        "background": {"rows": len(X), "points": not len(judged.X)},
-        "movement": bars("movement", title, axis, (ranked[:TOP], moves[largest])),
-        "dependence": dependence(model, ranked[:MOST_DEPENDENCES], X, values),
+        "ranked": list(measured.names),
+        "importance": measured,
+        "n_background": len(few),
+        "bars": bars("importance", title, axis, shown),
+        "dependence": dependence(model, measured.names[:MOST_DEPENDENCES], few, values),
+        "interactions": interaction_plots(model, interactions(model, measured.names, few, values)),
     }
 
 
@@ -112,8 +126,9 @@ def _rendered(content: dict[str, Any]) -> str:
         undefined=jinja.StrictUndefined,
         lstrip_blocks=True,
     )
-    names = ("cell", "decimal", "percent", "probability", "rough_percent", "shortened")
-    environment.filters |= {name: getattr(formatting, name) for name in names}
+    names = ("at_most", "cell", "column_label", "decimal", "percent", "points", "probability", "rough_percent")
+    environment.filters |= {name: getattr(formatting, name) for name in (*names, "shortened")}
+    environment.filters["accuracy"] = accuracy
     environment.filters["thousands"] = "{:,}".format
     environment.globals["metric_names"] = formatting.METRIC_NAMES
     page: str = environment.get_template("report.html").render(content)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -12,26 +10,25 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from bayesvm.evaluation.formatting import shortened
-from bayesvm.inspection import EffectDisplay, PartialDependenceDisplay, RelevanceDisplay
+from bayesvm.evaluation import formatting
+from bayesvm.evaluation.formatting import column_label, shortened
+from bayesvm.inspection import EffectDisplay, PartialDependenceDisplay
 from bayesvm.inspection.colours import CLASSES
-from bayesvm.inspection.partial_dependence import FEW_VALUES, moved_rows, partial_dependence
-from bayesvm.inspection.relevance import added_up
+from bayesvm.inspection.partial_dependence import FEW_VALUES, mean_and_band
 from bayesvm.preparation import Recipe
-from bayesvm.preparation.encoding import CategoryColumn
+from bayesvm.preparation.dates import DateColumn
+from bayesvm.preparation.encoding import MISSING, CategoryColumn
 from bayesvm.report.svg import drawn
 from bayesvm.workflow import Judged, TableModel
 from bayesvm.workflow.describing import effect_columns
+from bayesvm.workflow.probing import joint_draws, probabilities, without_warnings
 
-BACKGROUND = 50  # rows whose other columns stay as they are
-MOST_ASKED = 2e7  # numbers in all rows of all settings
 GRID = 16  # settings of a number with many values
-MOST_TRIED = 64  # columns, where only trying shows which ones matter
 TOP = 15  # bars
-COARSE = 5  # settings, to see which columns matter
 CLASSES_SHOWN = 3  # in one plot
 DRAWS = 200  # from the posterior, for a band
 LEAST_HEIGHT = 0.3  # of the axis of probabilities: no small movement shall look large
+BESIDE = 0.12  # of the distance of two categories
 ROOM = 0.16  # share of it for a legend
 
 
@@ -42,72 +39,26 @@ class Setting:
     features: list[int]
     values: npt.NDArray[Any]  # (settings, features)
     labels: list[str] | None  # of categories
+    missing: npt.NDArray[Any] | None = None  # (features,) of a missing number, beside settings without labels
 
 
-def background(model: TableModel, judged: Judged) -> npt.NDArray[Any] | None:
-    """Rows that others are like: some of the judged ones, or the inducing points if there are none."""
-    X: Any = judged.X
-    if not len(X):
-        X = getattr(model.estimator, "inducing_points_", None)
-        if X is None:
-            return None
-    elif len(X) > BACKGROUND + 20:
-        # The most and the least certain rows were kept because they are not like others.
-        order = np.argsort(judged.predictions.doubt[judged.sample], kind="stable")
-        X = X[np.sort(order[10:-10])]
-    n_rows = int(np.clip(MOST_ASKED / (GRID * X.shape[1]), 5, BACKGROUND))
-    if len(X) <= n_rows:
-        return np.asarray(X)
-    return np.asarray(X)[np.sort(np.random.default_rng(0).choice(len(X), n_rows, replace=False))]
-
-
-def relevance(model: TableModel) -> tuple[list[str], npt.NDArray[Any]] | None:
-    """Shares of the columns in the variation of f, if something was learned about them: length-scales or effects."""
-    estimator, recipe = model.estimator, model.recipe
-    if getattr(estimator, "relevance_", None) is None:
-        return None
-    if not (estimator.kernel_.has_relevance or estimator.effects_):
-        return None
-    shares, names = added_up(estimator.relevance_, recipe.names, recipe.groups)
-    return names, shares
-
-
-def movement(model: TableModel, X: npt.NDArray[Any], values: npt.NDArray[Any]) -> tuple[list[str], npt.NDArray[Any]]:
-    """How far the probability of a class goes in a row while a column is moved: the mean of the rows X.
-
-    Of many columns only those that could matter most are tried. Unlike length-scales this sees a column that works
-    evenly, and unlike the movement of a mean one that works in different rows in opposite directions.
-    """
-    estimator, groups = model.estimator, model.recipe.groups
-    each = getattr(estimator, "relevance_", None)
-    weight = np.var(values, axis=0) if each is None else each
-    if hasattr(estimator, "coef_"):
-        weight = weight * np.square(estimator.coef_).sum(axis=0)
-    likely = np.argsort([-weight[group].sum() for group in groups.values()], kind="stable")
-    names = [list(groups)[i] for i in np.sort(likely[:MOST_TRIED])]
-    moves = []
-    for name in names:
-        at = setting(model.recipe, name, values, COARSE)
-        with _features_without_names():
-            said = np.array([estimator.predict_proba(rows) for rows in moved_rows(X, at.features, at.values)])
-        moves.append(np.ptp(said, axis=0).mean(axis=0).max())
-    return names, np.array(moves)
-
-
-def bars(name: str, label: str, axis: str, found: tuple[list[str], npt.NDArray[Any]]) -> str:
+def bars(name: str, label: str, axis: str, found: tuple[Sequence[str], npt.NDArray[Any]]) -> str:
     """Columns and how much they matter, the largest on top."""
     names, amounts = found
 
     def draw(ax: Any) -> None:
-        RelevanceDisplay(amounts, [shortened(name, 24) for name in names]).plot(ax=ax, top=TOP)
+        ax.barh(np.arange(len(names)), amounts)
+        ax.set_yticks(np.arange(len(names)), [shortened(column_label(name), 24) for name in names], parse_math=False)
+        ax.invert_yaxis()
         ax.set_xlabel(axis)
+        ax.set_xlim(left=0)
         ax.grid(visible=False, axis="y")
         ax.tick_params(axis="y", length=0)
 
-    return drawn(name, label, draw, (5.0, 1.0 + 0.26 * min(len(names), TOP + 1)))
+    return drawn(name, label, draw, (5.0, 1.0 + 0.26 * len(names)))
 
 
-def setting(recipe: Recipe, name: str, X: npt.NDArray[Any], n_values: int = GRID) -> Setting:
+def setting(recipe: Recipe, name: str, X: npt.NDArray[Any]) -> Setting:
     """What a column may be set to: categories, or numbers that occur among some rows."""
     features = recipe.groups[name]
     column = next((column for column in recipe.columns if column.name == name), None)
@@ -115,16 +66,29 @@ def setting(recipe: Recipe, name: str, X: npt.NDArray[Any], n_values: int = GRID
         labels = [shortened(category, 16) for category in column.shown[:FEW_VALUES]]
         values = np.array([[0.0], [1.0]]) if len(column.shown) == 2 else np.eye(len(column.shown))
         return Setting(features, values[:FEW_VALUES], labels)
-    numbers = X[:, features[0]]
-    if len(features) == 2 and not (X[:, features[1]] > 0.5).all():
-        numbers = numbers[X[:, features[1]] <= 0.5]
+    if isinstance(column, DateColumn):
+        days = X[~np.isnan(X[:, features[-1]]), features[-1]]
+        low, high = np.percentile(days, (2, 98))
+        return Setting(features, *column.on_days(np.unique(np.floor(np.linspace(low, high, FEW_VALUES)))))
+    is_missing = np.isnan(X[:, features[0]])
+    missing = np.full(len(features), np.nan)
+    if len(features) == 2:  # the second feature says that the number is missing
+        is_missing |= X[:, features[1]] > 0.5
+        missing = np.array([np.median(X[is_missing, features[0]]) if is_missing.any() else np.nan, 1.0])
+    numbers = X[~is_missing, features[0]]
     distinct = np.unique(numbers)
-    if len(distinct) > min(FEW_VALUES, n_values):
+    if len(distinct) > FEW_VALUES:
         low, high = np.percentile(numbers, (2, 98))
-        distinct = np.linspace(low, high, n_values)
-    values = np.zeros((len(distinct), len(features)))  # a second feature says that the number is missing; it is not
+        distinct = np.linspace(low, high, GRID)
+    values = np.zeros((len(distinct), len(features)))
     values[:, 0] = distinct
-    return Setting(features, values, None)
+    if len(distinct) > 2:
+        return Setting(features, values, None, missing if is_missing.any() else None)
+    # Between two values, such as no and yes as 0 and 1, there is nothing that a line could stand for.
+    labels = [formatting.cell(float(value)) for value in distinct]
+    if is_missing.any():
+        values, labels = np.vstack([values, missing]), [*labels, MISSING]
+    return Setting(features, values, labels)
 
 
 def dependence(
@@ -138,11 +102,16 @@ def dependence(
     drawings, low, high = list[Callable[..., None]](), 1.0, 0.0
     for name in names:
         at = setting(model.recipe, name, values)
-        with _features_without_names():
-            bands = partial_dependence(model.estimator, X, at.features, at.values, DRAWS, 0)
+        bands = mean_and_band(
+            lambda rows: probabilities(model, rows),
+            lambda rows: joint_draws(model, rows, DRAWS),
+            X,
+            at.features,
+            at.values if at.missing is None else np.vstack([at.values, at.missing]),
+        )
         moves = np.argsort(-np.ptp(bands[0], axis=0), kind="stable")
         shown = [1] if len(labels) == 2 else sorted(moves[:CLASSES_SHOWN].tolist())
-        deciles = np.quantile(values[:, at.features[0]], np.arange(1, 10) / 10) if at.labels is None else None
+        deciles = np.nanquantile(values[:, at.features[0]], np.arange(1, 10) / 10) if at.labels is None else None
         drawings.append(partial(_draw, at=at, bands=bands, shown=shown, labels=labels, deciles=deciles))
         low, high = min(low, float(bands[1][:, shown].min())), max(high, float(bands[2][:, shown].max()))
     middle, half = (low + high) / 2, max(LEAST_HEIGHT / 2, 0.54 * (high - low))
@@ -150,7 +119,7 @@ def dependence(
     limits = (bottom, top + (ROOM * (top - bottom) if len(labels) > 2 else 0))
     return [
         (name, drawn(f"dependence{i}", f"Mean probability against {name}", partial(draw, limits=limits), (5.0, 3.3)))
-        for i, (name, draw) in enumerate(zip(names, drawings, strict=True))
+        for i, (name, draw) in enumerate(zip(map(column_label, names), drawings, strict=True))
     ]
 
 
@@ -167,19 +136,42 @@ def _draw(
     for rank, k in enumerate(shown):
         # The colour of the class, as long as each has its own.
         colour = 0 if len(labels) == 2 else k if len(labels) <= len(CLASSES) else rank
-        curve = [band[:, k] for band in bands]
+        curve = [band[: len(at.values), k] for band in bands]
         display = PartialDependenceDisplay(
             at.values[:, 0], *curve, labels=at.labels, deciles=None if rank else deciles
         ).plot(ax, color=CLASSES[colour])
         display.line_.set_label(shortened(labels[k], 14))
-    ax.set(xlabel="", ylabel=f"P({shortened(labels[1], 20)})" if len(labels) == 2 else "probability")
+        if at.labels is not None and len(shown) > 1:  # side by side
+            beside = BESIDE * (rank - (len(shown) - 1) / 2)
+            display.line_.set_xdata(np.arange(len(at.labels)) + beside)
+            display.band_.set_segments(np.array(display.band_.get_segments()) + np.array([beside, 0.0]))
+        if at.missing is not None:
+            _draw_missing(ax, at, [float(band[-1, k]) for band in bands], rank - (len(shown) - 1) / 2, CLASSES[colour])
     if at.labels is None:
         ax.locator_params(axis="x", nbins=6)
-        if 10_000 <= np.abs(at.values[:, 0]).max() < 10_000_000:
-            ax.xaxis.set_major_formatter("{x:,.0f}")
+    if at.missing is not None:
+        ax.set_xticks([tick for tick in ax.get_xticks() if at.values[0, 0] <= tick <= at.values[-1, 0]])
+        ax.text(_beyond(at), limits[0], "missing", ha="center", va="bottom", fontsize=9)
+    ax.set(xlabel="", ylabel=f"P({shortened(labels[1], 20)})" if len(labels) == 2 else "probability")
+    if at.labels is None and 10_000 <= np.abs(at.values[:, 0]).max() < 10_000_000:
+        ax.xaxis.set_major_formatter("{x:,.0f}")
     ax.set_ylim(*limits)
     if len(shown) > 1:
         ax.legend(ncols=len(shown), loc="upper center", columnspacing=1.0, handlelength=1.2)
+
+
+def _beyond(at: Setting) -> float:
+    """Where on the axis of numbers a missing one is drawn."""
+    low, high = float(at.values[0, 0]), float(at.values[-1, 0])
+    return high + 0.12 * (high - low)
+
+
+def _draw_missing(ax: Any, at: Setting, band: Sequence[float], rank: float, colour: str) -> None:
+    """A point with its interval, right of the curve."""
+    mean, low, high = band
+    x = _beyond(at) + 0.02 * rank * float(np.ptp(at.values[:, 0]))
+    ax.vlines([x], low, high, colors=colour, alpha=0.6, linewidth=2)
+    ax.plot([x], [mean], marker="o", linestyle="", color=colour)
 
 
 def effect_plots(model: TableModel, judged: Judged) -> list[tuple[str, str]]:
@@ -187,31 +179,26 @@ def effect_plots(model: TableModel, judged: Judged) -> list[tuple[str, str]]:
     estimator, plots = model.estimator, []
     for i, effect in enumerate(getattr(estimator, "effects_", ())):
         names = effect_columns(effect, model.recipe)
-        axes = [shortened(name, 24) for name in names]
+        axes = [shortened(column_label(name), 24) for name in names]
+        complete = ~np.isnan(judged.X[:, effect.columns]).any(axis=1)
         # Of many classes, the one that the effect does most for.
         means = np.atleast_2d(effect.mean_and_variance(effect.points)[0].T)
         target = int(np.ptp(means, axis=1).argmax()) if len(means) > 1 else 1
 
-        def draw(ax: Any, effect: Any = effect, axes: list[str] = axes, target: int = target) -> None:
-            with _features_without_names():
+        rows = judged.X[complete] if complete.any() else None
+
+        def draw(ax: Any, effect: Any = effect, axes: Any = axes, target: int = target, rows: Any = rows) -> None:
+            with without_warnings():
                 EffectDisplay.from_estimator(
                     estimator,
                     effect,
-                    X=judged.X if len(judged.X) else None,
+                    X=rows,
                     target=estimator.classes_[target],
                     feature_names=model.recipe.names,
                     factor_names=axes,
                     ax=ax,
                 )
 
-        title = " × ".join(names)
+        title = " × ".join(map(column_label, names))
         plots.append((title, drawn(f"effect{i}", f"Effect of {title} on f", draw, (5.0, 3.6))))
     return plots
-
-
-@contextmanager
-def _features_without_names() -> Any:
-    """Arrays of features have no column names, and equal rows a singular covariance: neither does harm here."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)
-        yield

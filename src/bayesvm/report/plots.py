@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.metrics import precision_recall_curve, roc_auc_score, roc_curve
 
-from bayesvm.evaluation import Predictions
+from bayesvm.evaluation import Predictions, thresholds
 from bayesvm.evaluation.formatting import shortened
 from bayesvm.inspection import (
     ElboTraceDisplay,
@@ -28,6 +28,7 @@ MOST_DOTS = 600  # and of a scatter plot: more cannot be told apart, but make th
 LEAST_GAIN = 0.002  # of an axis of the ELBO, relative
 MANY_TIMES = 20  # between values that need an axis of logarithms
 LONGEST = 16  # letters of a label
+LEAST_FLAGGED = 10  # rows of which a lift is shown
 FEW = 6  # curves that a legend inside the plot has room for
 
 
@@ -48,6 +49,12 @@ def of_predictions(predictions: Predictions) -> dict[str, str]:
         size = (5.0, 3.9 if len(curves) <= FEW else 5.0)
         found["roc"] = ("ROC curves", lambda ax: _roc(ax, curves), size)
         found["precision"] = ("Precision-recall curves", lambda ax: _precision(ax, curves), size)
+        if len(labels) == 2:
+            found["thresholds"] = (
+                "Precision and recall against the threshold",
+                lambda ax: _thresholds(ax, predictions),
+            )
+            found["lift"] = ("Lift against the share of rows", lambda ax: _lift(ax, predictions))
     if predictions.aleatoric is not None and predictions.epistemic is not None:
         found["uncertainty"] = (
             "Epistemic against aleatoric uncertainty of the rows",
@@ -125,6 +132,31 @@ def _precision(ax: Any, curves: list[_Curve]) -> None:
     ax.set_ylim(0, 1.04)
     ax.set(xlabel="recall", ylabel="precision")
     _explain(ax, len(curves), "lower left")
+
+
+def _thresholds(ax: Any, predictions: Predictions) -> None:
+    found = thresholds(predictions)
+    t, precision, recall = found.threshold[1:], found.precision[1:], found.recall[1:]
+    shown = thinned(t, recall)
+    ax.plot(t[shown], precision[shown], label="precision")
+    ax.plot(t[shown], recall[shown], label="recall")
+    ax.plot(t[shown], found.flagged[1:][shown], color=INK, alpha=0.45, linewidth=1, label="share of rows flagged")
+    ax.set_ylim(0, 1.18)
+    ax.set_xlim(-0.02, 1.02)
+    ax.set_yticks(np.linspace(0, 1, 6))
+    ax.set(xlabel="threshold of the probability", ylabel="share")
+    ax.legend(ncols=3, loc="upper center", columnspacing=1.0, handlelength=1.2)
+
+
+def _lift(ax: Any, predictions: Predictions) -> None:
+    found = thresholds(predictions)
+    flagged, lift = found.flagged[1:], found.lift[1:]
+    enough = flagged >= LEAST_FLAGGED / predictions.n_rows  # of few rows it is chance
+    ax.plot(flagged[enough], lift[enough])
+    ax.axhline(1, color=INK, alpha=0.45, linewidth=1)
+    ax.set_ylim(0, 1.1 * max(1.0, float(lift[enough].max())))
+    ax.set_xlim(-0.02, 1.02)
+    ax.set(xlabel="share of rows flagged, the most probable first", ylabel="lift")
 
 
 def _explain(ax: Any, n_curves: int, place: str) -> None:

@@ -7,29 +7,43 @@ from typing import Any
 
 import numpy as np
 
-from bayesvm.evaluation import Predictions, formatting, metrics, risk_coverage
+from bayesvm.evaluation import Predictions, cheapest_threshold, formatting, metrics, risk_coverage, thresholds
 from bayesvm.evaluation.coverage import COVERAGES
+from bayesvm.evaluation.formatting import column_label, shortened
 from bayesvm.preparation import Recipe
-from bayesvm.preparation.encoding import CategoryColumn, Column
+from bayesvm.preparation.dates import DateColumn
+from bayesvm.preparation.encoding import CategoryColumn, Column, NumberColumn
+from bayesvm.report.svg import small_bars
 from bayesvm.workflow import Judged, TableModel
+from bayesvm.workflow.contributions import contributions, reference
 from bayesvm.workflow.describing import SCALING_DESCRIPTIONS, describe_kernel, effects, members
 from bayesvm.workflow.judging import EXTREME
+from bayesvm.workflow.probing import usual_rows
+from bayesvm.workflow.profile import profile as profile_of
 
 MOST_LISTED = 5  # files or effects
 MOST_COLUMNS = 200  # that are listed
-VALUES_SHOWN = 6  # columns whose values a row is shown with
+VALUES_SHOWN = 5  # columns whose values a row is shown with
 MOST_CLASSES = 20  # of a confusion table
 MOST_PROBABILITIES = 3  # classes whose probabilities a row is shown with
+LEAST_CONTRIBUTION = 0.0005  # to a probability
+MOST_SHARES = 4  # categories whose share is named
+NOT_DESCRIBED = {"kind": "", "missing": np.nan, "distinct": 0, "names": [], "counts": []}
+THRESHOLDS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
+COST_RATIOS = (1, 2, 5, 10, 20, 50)  # of a false negative to a false positive
+LIFT_SHARES = (0.01, 0.05, 0.1, 0.2, 0.5)
 
 
-def card(model: TableModel) -> list[tuple[str, str]]:
-    """What the model is: names and sentences."""
+def data_card(model: TableModel) -> list[tuple[str, str]]:
+    """What the model learned from: names and sentences."""
     recipe, card = model.recipe, model.card
     rows: list[tuple[str, str]] = []
     if card.get("files"):
         rows.append(("learned from", formatting.listed(card["files"], MOST_LISTED)))
     if card.get("n_rows"):
         held = f"{card['n_train']:,} to learn from, {card['n_holdout']:,} held out" if card["n_holdout"] else "all used"
+        if card.get("refitted"):
+            held = f"all used; {card['n_holdout']:,} judged a model that had not learned from them"
         rows.append(("rows", f"{card['n_rows']:,} ({held})"))
     n_columns, n_features = len(recipe.groups), len(recipe.names)
     become = "" if n_columns == n_features else f", which become {n_features:,} features"
@@ -37,7 +51,12 @@ def card(model: TableModel) -> list[tuple[str, str]]:
     rows.append(("columns", f"{n_columns:,} used{become}{left_out}"))
     if card.get("weight"):
         rows.append(("weights of rows", f"column {card['weight']}"))
-    rows += _model(model)
+    return rows
+
+
+def model_card(model: TableModel) -> list[tuple[str, str]]:
+    """What the model is: names and sentences."""
+    card, rows = model.card, _model(model)
     if card.get("seconds"):
         rows.append(("training took", formatting.duration(card["seconds"])))
     if card.get("seed") is not None:
@@ -74,29 +93,65 @@ def classes(predictions: Predictions) -> list[tuple[Any, int]]:
     return list(zip(predictions.classes, count.tolist(), strict=True))
 
 
-def columns(recipe: Recipe) -> dict[str, Any]:
-    """Which columns are used, what they hold, and why others are not used."""
-    used = [(column.name, _holds(column)) for column in recipe.columns]
-    if recipe.numbered is not None:
-        used = [("x1 to x" + str(recipe.numbered), "numbers, the features of a LIBSVM file")]
+def _holds(column: Column) -> str:
+    if isinstance(column, CategoryColumn):
+        return formatting.counted(len(column.categories), "category") + (", and rare ones" if column.rare else "")
+    if isinstance(column, DateColumn):
+        return f"date or time, as {formatting.listed(column.parts, 8)}"
+    filled = f"; a missing one becomes {formatting.cell(column.fill)}, marked as such" if column.indicator else ""
+    return f"number{filled}"
+
+
+def profile(model: TableModel, judged: Judged) -> dict[str, Any]:
+    """What the columns hold, by training rows, or by rows kept with the predictions; and why others are left out."""
+    facts, source = model.card.get("profile"), "training"
+    if facts is None:
+        facts, source = [], "judged"
+        if (rows := usual_rows(model, judged)) is not None and len(judged.X):
+            facts = profile_of(model.recipe, rows)
+    by_name = {each["name"]: each for each in facts}
+    holds = {column.name: _holds(column) for column in model.recipe.columns}
+    columns = [{"label": column_label(name), "holds": holds.get(name, "number")} for name in model.recipe.groups]
+    columns = columns[:MOST_COLUMNS]
+    for column, name in zip(columns, model.recipe.groups, strict=False):
+        each = by_name.get(name, NOT_DESCRIBED)
+        column |= {"missing": each["missing"], "distinct": f"{each['distinct']:,}"}
+        column |= {"histogram": small_bars(each["counts"]), "summary": _summary(each)}
+        if each["kind"] == "0 or 1":
+            column["holds"] = column["holds"].replace("number", each["kind"])
     return {
-        "used": used[:MOST_COLUMNS],
-        "more": len(used[MOST_COLUMNS:]),
-        "left_out": list(recipe.left_out.items()),
+        "columns": columns,
+        "described": bool(by_name),
+        "source": source,
+        "more": len(model.recipe.groups) - len(columns),
+        "libsvm": model.recipe.numbered is not None,
+        "left_out": [(column_label(name), why) for name, why in model.recipe.left_out.items()],
     }
 
 
-def _holds(column: Column) -> str:
-    if isinstance(column, CategoryColumn):
-        number, names = formatting.counted(len(column.categories), "category"), formatting.listed(column.categories, 8)
-        return f"{number}: {names}" + ("; rare ones count as one" if column.rare else "")
-    return "number" + (
-        f", missing values are filled with {formatting.cell(column.fill)} and marked" if column.indicator else ""
-    )
+def _rounded(value: float | str) -> str:
+    """A number with four digits; a date as it is."""
+    return value if isinstance(value, str) else formatting.cell(float(f"{value:.4g}"))
 
 
-def quality(predictions: Predictions) -> dict[str, Any]:
-    """The metrics, and what knowing no columns at all would give."""
+def _summary(column: dict[str, Any]) -> str:
+    """What the values of a column are, in a few words."""
+    if column["kind"] in {"number", "date"} and "quantiles" in column:
+        low, _, median, _, high = map(_rounded, column["quantiles"])
+        return f"median {median}, 98 % from {low} to {high}"
+    n_rows = sum(column["counts"])
+    shares = [
+        f"{shortened(name, 20)}: {formatting.rough_percent(count / n_rows)}"
+        for name, count in zip(column["names"], column["counts"], strict=True)
+    ]
+    return formatting.listed(shares, MOST_SHARES)
+
+
+def quality(model: TableModel, predictions: Predictions, *, given: bool) -> dict[str, Any]:
+    """The metrics, and what knowing no columns at all, and simple classifiers on the same rows, would give.
+
+    Those are known of the rows held out only, not of a table that is ``given``.
+    """
     used = predictions.counted()
     shares = np.bincount(used.y, used.weight_or_ones, len(used.classes)) / used.weight_or_ones.sum()
     there = shares[shares > 0]
@@ -105,6 +160,36 @@ def quality(predictions: Predictions) -> dict[str, Any]:
         "usual": predictions.classes[shares.argmax()],
         "usual_error": 1 - shares.max(),
         "usual_log_loss": float(-there @ np.log(there)) + 0.0,
+        "baselines": [] if given else model.card.get("baselines") or [],
+    }
+
+
+def decisions(predictions: Predictions) -> dict[str, Any] | None:
+    """Of two classes: precision and recall by threshold, by costs, and lift; None if only one of them occurs."""
+    if len(predictions.classes) != 2:
+        return None
+    found = thresholds(predictions)
+    if not 0 < found.base_rate < 1:
+        return None
+
+    def entry(i: int) -> dict[str, float]:
+        names = ("flagged", "precision", "recall", "lift")
+        return {name: float(getattr(found, name)[i]) for name in names}
+
+    by_costs = []
+    for ratio in COST_RATIOS:
+        threshold = cheapest_threshold(1, ratio)
+        cost = found.cost(1, ratio)
+        i = found.at(threshold)
+        by_costs.append(
+            entry(i)
+            | {"ratio": ratio, "threshold": threshold, "cost": 100 * float(cost[i])}
+            | {"never": 100 * float(cost[0]), "always": 100 * float(cost[-1])}
+        )
+    return {
+        "by_threshold": [entry(found.at(t)) | {"threshold": t} for t in THRESHOLDS],
+        "by_costs": by_costs,
+        "by_share": [entry(found.at_share(share)) for share in LIFT_SHARES],
     }
 
 
@@ -130,20 +215,30 @@ def confusion(predictions: Predictions) -> dict[str, Any] | None:
     }
 
 
+def n_rows_shown(judged: Judged) -> int:
+    """How many single rows a report shows, unless it is told not to: as many of the most as of the least certain."""
+    return 2 * min(EXTREME, len(judged.sample) // 2)
+
+
 def rows(model: TableModel, judged: Judged, ranked: Sequence[str]) -> dict[str, Any] | None:
-    """The least and the most certain rows, with the values of the columns that matter most."""
-    n_rows = min(EXTREME, len(judged.sample) // 2)
-    if n_rows == 0:
+    """The least and the most certain rows, with the values of the columns that matter most and what they contribute."""
+    n_rows = n_rows_shown(judged) // 2
+    usual = usual_rows(model, judged)
+    if n_rows == 0 or usual is None:
         return None
     said = judged.predictions.take(judged.sample)
     order = np.argsort(said.doubt, kind="stable")
     names = list(ranked)[:VALUES_SHOWN]
-    texts = {column.name for column in model.recipe.columns if isinstance(column, CategoryColumn)}
+    references = [reference(usual, model.recipe.groups[name]) for name in names]
+    texts = {column.name for column in model.recipe.columns if not isinstance(column, NumberColumn)}
     n_classes = len(said.classes)
     shown = [1] if n_classes == 2 else list(range(n_classes)) if n_classes <= MOST_PROBABILITIES else []
 
     def table(which: Any) -> list[dict[str, Any]]:
         values = model.recipe.decoded(judged.X[which])
+        # Of two classes, towards the one whose probability is shown.
+        towards = [1] * len(which) if n_classes == 2 else said.predicted[which].tolist()
+        parts = contributions(model, judged.X[which], names, references, towards)
         return [
             {
                 "number": judged.rows[i],
@@ -152,15 +247,43 @@ def rows(model: TableModel, judged: Judged, ranked: Sequence[str]) -> dict[str, 
                 "right": said.correct[i],
                 "proba": said.proba[i, shown or [said.predicted[i]]].tolist(),
                 "epistemic": np.nan if said.epistemic is None else said.epistemic[i],
-                "values": [values[name][place] for name in names],
+                "cells": [
+                    {
+                        "value": values[name][place],
+                    }
+                    | _contribution(parts.value[place, j], parts.low[place, j], parts.high[place, j])
+                    for j, name in enumerate(names)
+                ],
             }
             for place, i in enumerate(which)
         ]
 
+    usual_values = _decoded_references(model.recipe, names, references)
     return {
-        "columns": [{"name": name, "number": name not in texts} for name in names],
+        "columns": [
+            {"name": column_label(name), "number": name not in texts, "usual": value}
+            for name, value in zip(names, usual_values, strict=True)
+        ],
         "all_columns": len(names) == len(model.recipe.groups),
         "proba": [said.classes[k] for k in shown] or ["predicted"],
         "least": table(order[::-1][:n_rows]),
         "most": table(order[:n_rows]),
     }
+
+
+def _contribution(value: float, low: float, high: float) -> dict[str, Any]:
+    """In percentage points; nothing where it is nothing."""
+    if max(abs(low), abs(high)) < LEAST_CONTRIBUTION:
+        return {"contribution": None}
+    value_text, low_text, high_text = map(formatting.signed_points, (value, low, high))
+    sign = "up" if low > LEAST_CONTRIBUTION else "down" if high < -LEAST_CONTRIBUTION else ""
+    return {"contribution": f"{value_text} ({low_text} to {high_text})", "sign": sign}
+
+
+def _decoded_references(recipe: Recipe, names: Sequence[str], references: Sequence[Any]) -> list[Any]:
+    """Reference values of some columns, as the table would hold them."""
+    row = np.zeros((1, len(recipe.names)))
+    for name, features in zip(names, references, strict=True):
+        row[:, recipe.groups[name]] = features
+    decoded = recipe.decoded(row)
+    return [decoded[name][0] for name in names]

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from bayesvm import persistence
 from bayesvm.data.blas import threads_for_matrices
 from bayesvm.inference.fitted import Fitted
+from bayesvm.preparation import Recipe
 from bayesvm.schema import Schema, anything
 from bayesvm.storage.kernels import UntrustedKernelError
 from bayesvm.storage.schemas import check_model
@@ -33,7 +34,8 @@ class Model:
     feature_names: npt.NDArray[Any] | None
     fitted: Fitted
     beside: Any = None  # a plain state that somebody else keeps in the same file
-    background: dict[str, Any] | None = None  # of a model of one class (D41)
+    recipe: Recipe | None = None  # makes the features of columns of any kind
+    background: dict[str, Any] | None = None  # of a model of one class (D36)
 
 
 def write_model(path: str | PathLike[str], model: Model, schema: Schema = anything) -> None:
@@ -45,7 +47,11 @@ def write_model(path: str | PathLike[str], model: Model, schema: Schema = anythi
         "feature_names": model.feature_names,
         "fitted": fitted_state(model.fitted),
         "beside": model.beside,
-    } | ({} if model.background is None else {"background": model.background})
+    }
+    if model.recipe is not None:
+        state["recipe"] = model.recipe.state()
+    if model.background is not None:
+        state["background"] = model.background
     check_model(model.parameters, state, schema)
     persistence.write(path, model.kind, state)
 
@@ -66,6 +72,7 @@ def read_model(
         with persistence.building(Path(path)):
             if version == 1:
                 state = upgraded(state)
+            state = _with_recipe(state)
             check_model(parameters_of[kind], state, schema)
             return _model(kind, state, trusted)
     except UntrustedKernelError as error:
@@ -84,8 +91,29 @@ def _model(kind: str, state: dict[str, Any], trusted: Iterable[Any]) -> Model:
             raise ValueError(f"the link {type(link).__name__} does not belong to the head {type(fitted.head).__name__}")
     parameters = {name: from_plain(value, trusted) for name, value in state["parameters"].items()}
     names, beside = state["feature_names"], state.get("beside")
-    background = state.get("background")
-    return Model(kind, parameters, state["classes"], int(state["n_features"]), names, fitted, beside, background)
+    recipe = None if state.get("recipe") is None else Recipe.from_state(state["recipe"])
+    return Model(
+        kind,
+        parameters,
+        state["classes"],
+        int(state["n_features"]),
+        names,
+        fitted,
+        beside,
+        recipe,
+        state.get("background"),
+    )
+
+
+def _with_recipe(state: dict[str, Any]) -> dict[str, Any]:
+    """Earlier files have the recipe beside the model; that of LIBSVM files, which makes no features, stays there."""
+    beside = state.get("beside")
+    if not isinstance(beside, dict) or not isinstance(beside.get("recipe"), dict) or "recipe" in state:
+        return state
+    recipe = beside["recipe"]
+    if recipe.get("numbered") is not None:
+        return state
+    return state | {"recipe": recipe, "beside": {name: beside[name] for name in beside if name != "recipe"}}
 
 
 def _largest_matrix(fitted: dict[str, Any]) -> int:

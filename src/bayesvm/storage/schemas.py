@@ -18,6 +18,7 @@ from bayesvm.inference.fitted import Training
 from bayesvm.inference.inducing import HOW
 from bayesvm.inference.learning_rates import AdaptiveRate, LearningRate, RobbinsMonro
 from bayesvm.inference.tuning_report import Trial
+from bayesvm.preparation.recipe import RECIPE
 from bayesvm.schema import (
     Schema,
     Sizes,
@@ -370,9 +371,8 @@ FINISHED_LEAVES = each(
 )
 BACKGROUND = record(
     {
-        **dict.fromkeys(("centre", "mean"), array("f", "D")),
+        **dict.fromkeys(("centre", "mean", "values"), array("f", "D")),
         "scale": array("f", "D", least=TINY),
-        "values": array("f", "D", least=0.0),
         "vectors": array("f", "D", "D"),
         **dict.fromkeys(("shrinkage", "total"), positive),
         "left_out": array("f", None),  # the estimator compares their number
@@ -391,7 +391,7 @@ def check_model(parameters: Iterable[str], state: Any, beside: Schema) -> None:
             "feature_names": either(nothing, array("UO", "D")),
             "fitted": satisfying(FITTED, "a model with left-out rows for every member", _left_out_fit),
         },
-        {"beside": either(nothing, beside), "background": BACKGROUND},
+        {"beside": either(nothing, beside), "recipe": either(nothing, RECIPE), "background": BACKGROUND},
     )
     whole_state(state, "state", {})
 

@@ -1,6 +1,7 @@
 """Workflow: from a table in files to a judged model in one file, and back to predictions of other tables."""
 
+from bayesvm.workflow.fitting import fit_table
 from bayesvm.workflow.judging import Judged
 from bayesvm.workflow.model import TableModel, load
 
-__all__ = ["Judged", "TableModel", "load"]
+__all__ = ["Judged", "TableModel", "fit_table", "load"]

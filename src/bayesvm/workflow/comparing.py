@@ -6,19 +6,20 @@ import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from os import PathLike
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 from sklearn.base import clone
 
 from bayesvm.data.blocks import RowNumbers, random_rows
 from bayesvm.data.tables import Batch, Table
+from bayesvm.data.tables.csv_dialect import CsvOptions
 from bayesvm.data.tables.files import Paths, find_files
 from bayesvm.estimators import BayesianSVC
 from bayesvm.evaluation import Metric, Predictions, metrics
 from bayesvm.evaluation.peers import PEERS, compete
-from bayesvm.preparation import prepared
-from bayesvm.workflow.splitting import opened, require_share, split
+from bayesvm.preparation import MixedTable, Recipe, encoded_table, prepared
+from bayesvm.workflow.splitting import opened, require_share, split, with_codes
 
 MOST_DENSE_VALUES = 2e8  # of sparse rows, which the peers need as they are: dense
 NYSTROEM_POINTS = 300  # of Nystroem, where our model has no inducing points
@@ -50,8 +51,13 @@ class Comparison:
         return {each.name: each.n_rows for each in self.competitors if each.n_rows < self.n_train}
 
     def best(self, metric: str) -> set[str]:
-        """Names of the best by a metric; larger is better for the area under the curve only."""
-        values = {each.name: each.metrics[metric].value for each in self.competitors}
+        """Names of the best by a metric; larger is better for the area under the curve only.
+
+        Calibration errors that cannot be told from zero are equally good.
+        """
+        found = {each.name: each.metrics[metric] for each in self.competitors}
+        unclear = {name for name, each in found.items() if metric == "calibration_error" and each.may_be_zero}
+        values = {name: 0.0 if name in unclear else each.value for name, each in found.items()}
         rounded = {name: round(value if metric != "auc" else -value, 4) for name, value in values.items()}
         return {name for name, value in rounded.items() if value == min(rounded.values())}
 
@@ -66,17 +72,19 @@ def compare_on(
     columns: Sequence[str] | None = None,
     drop: Collection[str] = (),
     categories: Collection[str] = (),
+    keep: Collection[str] = (),
     holdout: float = 0.2,
     estimator: Any = None,
     seed: int = 0,
     copy_to: str | PathLike[str] | None = None,
     verbose: int = 0,
     begin: Callable[[str], None] = lambda _: None,
+    **csv: Unpack[CsvOptions],
 ) -> Comparison:
     """Train our model and its peers on one part of a table, and judge them on the other, or on a test table.
 
     At most ``rows`` rows, a random choice, are used, because the peers hold them in memory. ``begin`` is
-    called with the name of each before its training. The other parameters are those of ``TableModel.fit``.
+    called with the name of each before its training. The other parameters are those of ``fit_table``.
     """
     if test is None:
         require_share(holdout)
@@ -86,23 +94,31 @@ def compare_on(
         raise ValueError(f"{rows} rows are too few to compare anything")
     estimator = BayesianSVC(random_state=seed) if estimator is None else clone(estimator)
     estimator.set_params(verbose=verbose)
-    opening: dict[str, Any] = {"copy_to": copy_to, "verbose": verbose}
-    unprepared = opened(source, target, weight, columns, drop, categories, opening)
-    with unprepared.labelled as labelled:
-        some = _some_rows(labelled.n_rows, rows, seed)
+    opening: dict[str, Any] = {"copy_to": copy_to, "verbose": verbose, **csv}
+    choice: dict[str, Any] = {"columns": columns, "drop": drop, "categories": categories, "keep": keep}
+    table, names = opened(source, target, weight, **choice, **opening)
+    with table:
+        table, classes = with_codes(table)
+        some = _some_rows(table.n_rows, rows, seed)
+        learning = some
         if test is None:
-            learned, judging = (some[part] for part in split(labelled.subset(some), holdout, seed) if part is not None)
-            recipe, table = unprepared.prepared(learned, seed)
-            train, judge = _in_memory(table.subset(learned)), _in_memory(table.subset(judging))
-            name = f"held out: {len(judging) / len(some):.0%} of {unprepared.names[0]}"
+            parts = split(np.unique(classes[some], return_inverse=True)[1], holdout, seed)
+            learning, judging = (some[part] for part in parts if part is not None)
+        recipe = table.subset(learning).learned() if isinstance(table, MixedTable) else None
+        features = table if recipe is None else encoded_table(table, recipe)
+        train = _in_memory(features.subset(learning))
+        if test is None:
+            judge, name = (
+                _in_memory(features.subset(judging)),
+                f"held out: {len(judging) / len(some):.0%} of {names[0]}",
+            )
         else:
-            recipe, table = unprepared.prepared(some, seed)
-            with prepared(test, recipe, target, weight, text_labels=target in categories, **opening) as other:
-                judged = other.subset(_some_rows(other.n_rows, rows, seed))
-                train, judge = _in_memory(table.subset(some)), _in_memory(judged)
+            asked = recipe or Recipe((), numbered=table.n_features, zero_based=table.zero_based)
+            with prepared(test, asked, target, weight, text_labels=target in categories, **opening).labelled() as other:
+                judge = _in_memory(other.subset(_some_rows(other.n_rows, rows, seed)))
             name = find_files(test)[1][0].path.name
     found = tuple(_competitors(estimator, train, judge, seed, begin))
-    return Comparison(found, len(train.X), len(judge.X), name, recipe.left_out)
+    return Comparison(found, len(train.X), len(judge.X), name, {} if recipe is None else recipe.left_out)
 
 
 def _some_rows(n_rows: int, most: int, seed: int) -> RowNumbers:

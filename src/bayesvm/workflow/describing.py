@@ -9,11 +9,12 @@ import numpy as np
 
 from bayesvm import persistence
 from bayesvm.data.quantiles import QuantileScaler
+from bayesvm.estimators.effects import column_name
 from bayesvm.evaluation import metrics
 from bayesvm.inference.calibrating import mean_loss
 from bayesvm.inference.effects import local_spreads
 from bayesvm.preparation import Recipe
-from bayesvm.preparation.encoding import MISSING, CategoryColumn
+from bayesvm.preparation.encoding import MISSING, CategoryColumn, NumberColumn
 from bayesvm.workflow.model import TableModel
 
 LITTLE = 0.1  # standard deviation of a local model, below which it adds next to nothing
@@ -62,7 +63,6 @@ def described(model: TableModel, path: Path | None = None) -> dict[str, Any]:
         "metrics": metrics(judged.predictions),
         "effects": effects(model),
         "members": members(estimator),
-        "relevance": _relevance(model),
         "tuning": None
         if report is None
         else {"trials": [vars(trial) for trial in report.trials], "chosen": report.chosen, "failed": report.failed},
@@ -77,41 +77,27 @@ def _columns(model: TableModel) -> list[dict[str, Any]]:
         if isinstance(column, CategoryColumn):
             facts |= {"categories": column.categories, "rare_categories": column.rare}
             missing = "a category of its own" if MISSING in column.categories else column.unknown
-        elif np.isnan(column.fill):
+        elif isinstance(column, NumberColumn) and column.fill is not None:
+            missing = f"{column.fill:g}" + (", and a feature says so" if column.indicator else "")
+        elif model.recipe.medians is None:
             missing = "refused"
         else:
-            missing = f"{column.fill:g}" + (", and a feature says so" if column.indicator else "")
+            missing = "the median"
         found.append(facts | {"missing": missing})
     return found
-
-
-def _relevance(model: TableModel) -> dict[str, float] | None:
-    """Share of every column in the variation of f, the largest first; None where the kernel has no distances."""
-    shares = getattr(model.estimator, "relevance_", None)
-    if shares is None:
-        return None
-    summed = {name: float(shares[features].sum()) for name, features in model.recipe.groups.items()}
-    return dict(sorted(summed.items(), key=lambda item: -item[1]))
 
 
 def effects(model: TableModel) -> list[dict[str, Any]]:
     """Admitted effects, the largest share first: the columns of the table, one or two of them, and the share."""
     return [
-        {"columns": effect_columns(effect, model.recipe), "share": effect.share, "variance": effect.variance}
+        {"columns": list(effect.factor_names()), "share": effect.share, "variance": effect.variance}
         for effect in getattr(model.estimator, "effects_", ())
     ]
 
 
 def effect_columns(effect: Any, recipe: Recipe) -> list[str]:
-    """The column of the table that an effect is of, or the two: one-hot columns by the column that they come from."""
-    owner = {feature: name for name, features in recipe.groups.items() for feature in features}
-
-    def named(factor: tuple[int, ...]) -> str:
-        if len(factor) == 1 and len(recipe.groups[owner[factor[0]]]) > 1:
-            return recipe.names[factor[0]]  # one feature of several, such as that a value is missing
-        return ", ".join(dict.fromkeys(owner[feature] for feature in factor))
-
-    return [named(factor) for factor in effect.factors]
+    """The column of the table that an effect is of, or the two."""
+    return [column_name(factor, recipe) for factor in effect.factors]
 
 
 def members(estimator: Any) -> list[dict[str, Any]]:

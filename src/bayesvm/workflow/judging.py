@@ -10,6 +10,8 @@ import numpy.typing as npt
 
 from bayesvm.data.blocks import RowNumbers, random_rows
 from bayesvm.data.tables import Table
+from bayesvm.estimators.columns import n_features
+from bayesvm.estimators.tables import table_to_predict
 from bayesvm.evaluation import Predictions
 from bayesvm.schema import array, either, nothing, record, satisfying, text
 
@@ -51,17 +53,14 @@ class Judged:
     @classmethod
     def of(cls, estimator: Any, table: Table, source: str, numbers: RowNumbers | None = None) -> Judged:
         """Those of a table with labels; ``numbers`` are those of its rows in a larger one."""
-        labels, weights = zip(*table.targets(), strict=True)
-        parts = list(estimator.predictions(table))
-        said = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
-        predictions = Predictions.of(
-            estimator.classes_,
-            np.concatenate(labels),
-            np.column_stack([said[f"probability_{label}"] for label in estimator.classes_]),
-            weight=None if weights[0] is None else np.concatenate(weights),
-            aleatoric=said["aleatoric"],
-            epistemic=said["epistemic"],
-        )
+        table = table_to_predict(estimator, table)
+        return cls.with_rows(predictions_of(estimator, table, estimator.classes_), table, source, numbers)
+
+    @classmethod
+    def with_rows(
+        cls, predictions: Predictions, table: Table, source: str, numbers: RowNumbers | None = None
+    ) -> Judged:
+        """Predictions of the rows of a table, whose features are read for some of them."""
         if table.n_features > WIDEST_KEPT:
             return cls(predictions, *_no_rows(table.n_features), source)
         sample = _to_keep(predictions)
@@ -76,7 +75,7 @@ class Judged:
         predictions = Predictions(
             estimator.classes_, np.asarray(fitted.left_out_y), estimator.loo_proba_, fitted.left_out_weight
         )
-        return cls(predictions, *_no_rows(estimator.n_features_in_), "leave-one-out on the training rows")
+        return cls(predictions, *_no_rows(n_features(estimator)), "leave-one-out on the training rows")
 
     def state(self) -> dict[str, Any]:
         """As plain values, for files; the classes are those of the estimator."""
@@ -88,6 +87,25 @@ class Judged:
         """What ``state`` gave."""
         predictions = Predictions(classes, *(state[name] for name in OF_PREDICTIONS))
         return cls(predictions, state["sample"], state["X"], state["rows"], state["source"])
+
+
+def predictions_of(estimator: Any, table: Table, classes: npt.NDArray[Any]) -> Predictions:
+    """What an estimator says of a table with labels; classes that it did not see have probability zero."""
+    labels, weights = zip(*table.targets(), strict=True)
+    parts = list(estimator.predictions(table))
+    said = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+    proba = np.zeros((table.n_rows, len(classes)))
+    for number, label in enumerate(classes):
+        if label in estimator.classes_:
+            proba[:, number] = said[f"probability_{label}"]
+    return Predictions.of(
+        classes,
+        np.concatenate(labels),
+        proba,
+        weight=None if weights[0] is None else np.concatenate(weights),
+        aleatoric=said["aleatoric"],
+        epistemic=said["epistemic"],
+    )
 
 
 def _no_rows(n_features: int) -> tuple[RowNumbers, npt.NDArray[Any], RowNumbers]:

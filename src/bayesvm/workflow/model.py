@@ -1,40 +1,29 @@
-"""Workflow: an estimator with the recipe of its columns and the story of its training, in one file."""
+"""Workflow: an estimator with the story of its training and what it says of rows that judge it, in one file."""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
-from importlib.metadata import version
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from sklearn.base import clone
 
-from bayesvm.data.blocks import HELD_ENTRIES, RowNumbers, random_rows
-from bayesvm.data.tables import Table, open_table
-from bayesvm.data.tables.arrow_parts import HeldPart
-from bayesvm.data.tables.files import Paths, SourceFile, find_files
-from bayesvm.data.tables.rows import FileRows
-from bayesvm.estimators import BayesianSVC
+from bayesvm.data.blocks import HELD_ENTRIES, random_rows
+from bayesvm.data.tables import Table
+from bayesvm.data.tables.files import find_files
+from bayesvm.estimators.columns import feature_names, n_features, recipe_of
 from bayesvm.estimators.files import load_both
-from bayesvm.extras import optional
-from bayesvm.inference.linear_model import WIDEST_FULL_COVARIANCE
-from bayesvm.preparation import Opened, Recipe, prepared
+from bayesvm.preparation import Frame, Recipe, open_table, prepared
 from bayesvm.preparation.recipe import RECIPE
 from bayesvm.schema import anything, each, either, nothing, number, record, text, whole
 from bayesvm.storage.models import write_model
-from bayesvm.warn import warn_user
 from bayesvm.workflow.judging import JUDGED, Judged
-from bayesvm.workflow.splitting import opened, require_share, split
 
 MOST_JUDGED = 1_000_000  # rows of a test table; of more, a random choice
-FEW_HELD_OUT = 2_000  # rows that judge a model if somebody is waiting for it
 
-# What is kept in the file of an estimator beside it; a card may have more on it.
+# What is kept in the file of an estimator beside it; a card may have more on it. Earlier files have the recipe here.
 CARD = {
     "files": each(text),
     **dict.fromkeys(("target", "weight"), either(nothing, text)),
@@ -44,103 +33,46 @@ CARD = {
 }
 STORED_WITH_ESTIMATOR = record(
     {
-        "recipe": RECIPE,
         "card": either(record({}), record(CARD, others=anything)),
         "holdout": either(nothing, JUDGED),
-    }
+    },
+    {"recipe": RECIPE},
 )
 
 
 @dataclass(frozen=True)
 class TableModel:
-    """What ``bayesvm fit`` makes: it takes tables in files or data frames, text and missing values included.
+    """A fitted estimator with where it comes from and how good it is; ``fit_table`` makes it, a file keeps it.
 
     Attributes
     ----------
     estimator : the fitted BayesianSVC or BayesianLinearSVC
-    recipe : how columns become its features
     card : where it comes from: files, target, numbers of rows, seed, seconds, version
-    holdout : what it says of rows that were held out, or None
+    holdout : what it says of rows that were held out, or of all rows in cross-validation; or None
+    numbered : of LIBSVM files, whose features have numbers for names, or None
 
     Examples
     --------
-    >>> from bayesvm import TableModel
-    >>> model = TableModel.fit("people.csv", target="income")  # doctest: +SKIP
-    >>> model.predict_proba("more_people.csv")  # doctest: +SKIP
+    >>> from bayesvm.workflow import TableModel, fit_table
+    >>> model = fit_table("people.csv", target="income")  # doctest: +SKIP
+    >>> model.judged("more_people.csv").predictions.proba  # doctest: +SKIP
     """
 
     estimator: Any
-    recipe: Recipe
     card: dict[str, Any] = field(default_factory=dict)
     holdout: Judged | None = None
+    numbered: Recipe | None = None
 
-    @classmethod
-    def fit(
-        cls,
-        source: Paths,
-        target: str | None = None,
-        *,
-        weight: str | None = None,
-        columns: Sequence[str] | None = None,
-        drop: Collection[str] = (),
-        categories: Collection[str] = (),
-        holdout: float = 0.2,
-        estimator: Any = None,
-        seed: int = 0,
-        checkpoint: str | PathLike[str] | None = None,
-        copy_to: str | PathLike[str] | None = None,
-        verbose: int = 0,
-    ) -> TableModel:
-        """Learn from a table in files: Parquet, Arrow, CSV or LIBSVM; text and missing values included.
-
-        Parameters
-        ----------
-        source : a file, a folder, a pattern or a list of files
-        target : name of the column of labels; LIBSVM files hold them
-        weight : name of a column of row weights
-        columns, drop : names of the columns to learn from, or to leave out; default: all
-        categories : names of columns whose numbers are names, such as postal codes; also of the target
-        holdout : share of the rows, at most 50,000 of them, that are not learned from but judge the model; 0 for none
-        estimator : a BayesianSVC or BayesianLinearSVC to fit; default: ``BayesianSVC(random_state=seed)``
-        seed : controls which rows are held out, and all other randomness
-        checkpoint : a file from which an interrupted fit resumes
-        copy_to : a folder for the working copy of text files
-        verbose : 1 shows progress
-        """
-        began = time.perf_counter()
-        require_share(holdout)
-        estimator = BayesianSVC(random_state=seed) if estimator is None else clone(estimator)
-        estimator.set_params(verbose=verbose)
-        opening: dict[str, Any] = {"copy_to": copy_to, "verbose": verbose}
-        unprepared = opened(source, target, weight, columns, drop, categories, opening)
-        with unprepared.labelled:
-            train, test = split(unprepared.labelled, holdout, seed)
-            recipe, table = unprepared.prepared(train, seed)
-            learned = table if train is None else table.subset(train)
-            held = None if test is None else table.subset(test).in_memory()
-            if getattr(estimator, "covariance", None) == "full" and table.n_features >= WIDEST_FULL_COVARIANCE:
-                warn_user(
-                    f"{table.n_features:,} features are too many for their covariance matrix; only their variances are "
-                    "fitted (covariance='diagonal')"
-                )
-                estimator.set_params(covariance="diagonal")
-            estimator.fit(learned, checkpoint=checkpoint, held_out=held)
-            judged = None
-            if held is not None and test is not None:
-                judged = _judged(estimator, held, test, unprepared.names, table.n_rows, seed)
-        card = {
-            "files": unprepared.names[:100],
-            "target": target,
-            "weight": weight,
-            "n_rows": table.n_rows,
-            "n_train": learned.n_rows,
-            "n_holdout": 0 if held is None else held.n_rows,
-            "seed": seed,
-            "seconds": time.perf_counter() - began,
-            "created": datetime.now(UTC).isoformat(timespec="seconds"),
-            "version": version("bayesvm"),
-        }
-        return cls(estimator, recipe, card, judged)
+    @property
+    def recipe(self) -> Recipe:
+        """How columns become its features."""
+        if self.numbered is not None:
+            return self.numbered
+        recipe = recipe_of(self.estimator)
+        if recipe is not None:
+            return recipe
+        names = feature_names(self.estimator)
+        return Recipe.plain([f"x{i}" for i in range(self.estimator.n_features_in_)] if names is None else names)
 
     @property
     def classes_(self) -> np.ndarray:
@@ -149,28 +81,17 @@ class TableModel:
         return labels
 
     def table(self, source: Any, target: str | None = None, **opening: Any) -> Table:
-        """Files, or a data frame (pandas, polars, Arrow), as the features of the model."""
+        """Files, as the features of the model."""
         if isinstance(source, Table):
             return source
-        weight = self.card.get("weight") if target is not None else None
-        text_labels = self.classes_.dtype.kind == "U"
-        if not isinstance(source, str | PathLike) and (hasattr(source, "columns") or hasattr(source, "schema")):
-            pyarrow = optional("pyarrow", "tables")
-            held = source if isinstance(source, pyarrow.Table) else pyarrow.table(_frame(source))
-            part = HeldPart(SourceFile(Path("the data frame"), 0, 0), held)
-            rows = FileRows("memory", [part.file], [part])
-            rows.require_some()
-            opened = Opened(rows, [(part.file, part.schema)])
-            return opened.table(self.recipe, target, opened.if_there(weight), text_labels=text_labels)
         paths = [source] if isinstance(source, str | PathLike) else source
         if not isinstance(paths, Sequence) or not all(isinstance(path, str | PathLike) for path in paths):
-            raise TypeError(
-                "give the path of a table, several paths, or a data frame with the columns that the model learned "
-                f"from; got {type(source).__name__}"
-            )
+            raise TypeError(f"give the path of a table or several paths; got {type(source).__name__}")
         if self._takes_numbers_of(source):
             opening.pop("keep", None)  # there are no other columns
             return open_table(source, n_features=self.estimator.n_features_in_, **opening)
+        weight = self.card.get("weight") if target is not None else None
+        text_labels = self.classes_.dtype.kind == "U"
         return prepared(source, self.recipe, target, weight, text_labels=text_labels, **opening)
 
     def _takes_numbers_of(self, source: Any) -> bool:
@@ -178,14 +99,22 @@ class TableModel:
         unnamed = not hasattr(self.estimator, "feature_names_in_") and self.recipe.numbered is None
         return unnamed and find_files(source)[0] == "LIBSVM"
 
+    def rows(self, source: Any) -> Any:
+        """Files, or a data frame, as rows to predict; a frame may have its columns in any order, and others beside."""
+        frame = Frame.of(source)
+        if frame is None:
+            return self.table(source)
+        recipe = recipe_of(self.estimator)
+        return source if recipe is None else recipe.filled(recipe.encoded_frame(frame))
+
     def predict(self, source: Any) -> np.ndarray:
         """The most probable class of each row."""
-        classes: np.ndarray = self.estimator.predict(self.table(source))
+        classes: np.ndarray = self.estimator.predict(self.rows(source))
         return classes
 
     def predict_proba(self, source: Any) -> np.ndarray:
         """Probabilities of the classes, columns in the order of ``classes_``."""
-        probabilities: np.ndarray = self.estimator.predict_proba(self.table(source))
+        probabilities: np.ndarray = self.estimator.predict_proba(self.rows(source))
         return probabilities
 
     def predict_set(self, source: Any, coverage: float = 0.9, *, per_class: bool = False) -> np.ndarray:
@@ -195,7 +124,7 @@ class TableModel:
 
     def predict_uncertainty(self, source: Any) -> dict[str, np.ndarray]:
         """How uncertain each prediction is, and why; as the estimator's."""
-        parts: dict[str, np.ndarray] = self.estimator.predict_uncertainty(self.table(source))
+        parts: dict[str, np.ndarray] = self.estimator.predict_uncertainty(self.rows(source))
         return parts
 
     def judged(self, source: Any, target: str | None = None, name: str | None = None, **opening: Any) -> Judged:
@@ -211,6 +140,7 @@ class TableModel:
             table = table.subset(numbers)
         if table.n_rows * table.n_features <= HELD_ENTRIES:
             table = table.in_memory()
+        table = table.labelled()
         return Judged.of(self.estimator, table, name, numbers)
 
     @property
@@ -219,50 +149,36 @@ class TableModel:
         return self.holdout or Judged.left_out(self.estimator)
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Write all of it to one file; ``bayesvm.load`` reads it back."""
+        """Write all of it to one file; ``bayesvm.load`` reads the estimator back, ``TableModel.load`` all of it."""
         holdout = None if self.holdout is None else self.holdout.state()
-        beside = {"recipe": self.recipe.state(), "card": self.card, "holdout": holdout}
+        beside: dict[str, Any] = {"card": self.card, "holdout": holdout}
+        if self.numbered is not None:
+            beside["recipe"] = self.numbered.state()
         write_model(Path(path), replace(self.estimator.as_model(), beside=beside), STORED_WITH_ESTIMATOR)
 
     @classmethod
     def load(cls, path: str | PathLike[str], trusted: Iterable[str | type] = ()) -> TableModel:
-        """Read a file of ``save``, or one of an estimator alone, whose columns must then be numbers."""
+        """Read a file of ``save``, or one of an estimator alone."""
         return load_both(Path(path), cls.of, STORED_WITH_ESTIMATOR, trusted)
 
     @classmethod
     def of(cls, estimator: Any, beside: dict[str, Any] | None) -> TableModel:
         """An estimator with what was kept beside it in its file."""
         if beside is None:
-            numbers = [f"x{number}" for number in range(estimator.n_features_in_)]
-            return cls(estimator, Recipe.plain(getattr(estimator, "feature_names_in_", numbers)))
-        judged, recipe = beside["holdout"], Recipe.from_state(beside["recipe"])
-        if len(recipe.names) != estimator.n_features_in_:
-            raise ValueError(f"the recipe makes {len(recipe.names)} features of {estimator.n_features_in_}")
+            return cls(estimator)
+        judged, numbered = beside["holdout"], beside.get("recipe")
+        if numbered is not None and numbered["numbered"] != n_features(estimator):
+            raise ValueError(f"the recipe makes {numbered['numbered']} features of {n_features(estimator)}")
         return cls(
             estimator,
-            recipe,
             beside["card"],
             None if judged is None else Judged.from_state(judged, estimator.classes_),
+            None if numbered is None else Recipe.from_state(numbered),
         )
 
 
-def _judged(
-    estimator: Any, held: Table, test: RowNumbers, names: Sequence[str], n_rows: int, seed: int
-) -> Judged | None:
-    """What the model says of the rows held out; Ctrl-C ends this only, since the model is there already."""
-    try:
-        if estimator.interrupted_ and held.n_rows > FEW_HELD_OUT:
-            few = random_rows(held.n_rows, FEW_HELD_OUT, np.random.default_rng(seed))
-            held, test = held.subset(few), test[few]
-        share = f"{held.n_rows / n_rows:.0%} of {names[0]}" + (", …" if len(names) > 1 else "")
-        return Judged.of(estimator, held, f"held out: {share} ({held.n_rows:,} rows)", test)
-    except KeyboardInterrupt:
-        warn_user("stopped before the held-out rows were judged: the model is kept without metrics")
-        return None
-
-
 def load(path: str | PathLike[str], trusted: Iterable[str | type] = ()) -> Any:
-    """Read a ``TableModel`` of ``bayesvm fit``, or an estimator that ``save`` wrote. Runs no code of the file.
+    """Read the estimator of a file that ``save`` or ``bayesvm fit`` wrote. Runs no code of the file.
 
     A file that is cut short, altered, foreign or of a newer version is a ``ValueError`` that says which.
 
@@ -277,20 +193,6 @@ def load(path: str | PathLike[str], trusted: Iterable[str | type] = ()) -> Any:
     --------
     >>> import bayesvm
     >>> model = bayesvm.load("people.bayesvm")  # doctest: +SKIP
-    >>> model.predict_proba("new.csv")  # doctest: +SKIP
+    >>> model.predict_proba(frame)  # doctest: +SKIP
     """
-    return load_both(
-        Path(path),
-        lambda estimator, beside: estimator if beside is None else TableModel.of(estimator, beside),
-        STORED_WITH_ESTIMATOR,
-        trusted,
-    )
-
-
-def _frame(source: Any) -> dict[str, Any]:
-    """Columns of a data frame; pandas has its own way of missing text."""
-    if hasattr(source, "to_arrow"):
-        table = source.to_arrow()
-        return {name: table.column(name) for name in table.column_names}
-    pyarrow = optional("pyarrow", "tables")
-    return {str(name): pyarrow.array(source[name], from_pandas=True) for name in source.columns}
+    return load_both(Path(path), lambda estimator, _: estimator, STORED_WITH_ESTIMATOR, trusted)

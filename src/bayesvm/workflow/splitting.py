@@ -1,21 +1,27 @@
-"""Workflow: a table in files, opened and split into training and held-out rows before anything is learned from it."""
+"""Workflow: a table in files, opened, and its rows split: held out, or into folds; groups of rows stay together."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from collections.abc import Collection, Iterator, Sequence
+from typing import Any, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 
 from bayesvm.data.blocks import RowNumbers
-from bayesvm.data.tables import Table, open_table
+from bayesvm.data.checks import MissingTargetError
+from bayesvm.data.tables import Table
 from bayesvm.data.tables.files import Paths, find_files
 from bayesvm.estimators.labels import codes_of
 from bayesvm.estimators.tables import label_counts
-from bayesvm.preparation import Recipe, learn, open_files
+from bayesvm.preparation import mixed_table, open_table
+from bayesvm.preparation.values import as_kind, joined, of_arrow
 
 MOST_HELD_OUT = 50_000  # rows, enough for a log loss to ± .004
+FOLDS = 5
+
+RowsType = TypeVar("RowsType", bound=Table)
+Codes = npt.NDArray[np.intp]
 
 
 def require_share(holdout: float) -> None:
@@ -24,68 +30,98 @@ def require_share(holdout: float) -> None:
         raise ValueError(f"holdout is a share of the rows, from 0 to below 1; got {holdout}")
 
 
-@dataclass(frozen=True)
-class Unprepared:
-    """A table in files of which only the labels can be read, until a recipe is learned from some of its rows.
-
-    ``prepared`` takes their numbers (None: all) and a seed, and gives the recipe and all rows as its features.
-    """
-
-    labelled: Table
-    names: list[str]  # of the files
-    prepared: Callable[[RowNumbers | None, int], tuple[Recipe, Table]]
-
-
 def opened(
     source: Paths,
     target: str | None,
     weight: str | None,
-    columns: Sequence[str] | None,
-    drop: Collection[str],
-    categories: Collection[str],
-    opening: dict[str, Any],
-) -> Unprepared:
-    """A table in files, to be split before anything is learned from it."""
+    *,
+    group: str | None = None,
+    columns: Sequence[str] | None = None,
+    drop: Collection[str] = (),
+    categories: Collection[str] = (),
+    keep: Collection[str] = (),
+    **opening: Any,
+) -> tuple[Table, list[str]]:
+    """A table in files, and the names of the files; a fit learns a recipe of it."""
     kind, files = find_files(source)
     names = [file.path.name for file in files]
     if kind == "LIBSVM":
-        if columns or drop or categories:
+        if columns or drop or categories or keep or group:
             raise ValueError(f"{files[0]} is a LIBSVM file, whose features have no names: give no columns")
-        table = open_table(source, target, weight=weight, **opening)
-        recipe = Recipe((), numbered=table.n_features, zero_based=table.zero_based)
-        return Unprepared(table, names, lambda *_: (recipe, table))
+        return open_table(source, target, weight=weight, **opening), names
     if target is None:
         raise ValueError(f"which column of {files[0]} holds the classes? Name it as the target (--target)")
-    found = open_files(source, exact=[target], texts=categories, columns=columns, drop=drop, weight=weight, **opening)
-    special = [name for name in (target, weight) if name is not None]
-
-    def learned(train: RowNumbers | None, seed: int) -> tuple[Recipe, Table]:
-        rows = found if train is None else replace(found, rows=found.rows.subset(train))
-        recipe = learn(rows, special, columns=columns, drop=drop, categories=categories, random_state=seed)
-        return recipe, found.table(recipe, target, weight, text_labels=target in categories)
-
-    found.require_columns([*special, *(columns or ()), *drop, *categories])
-    labelled = found.table(Recipe(()), target, weight, text_labels=target in categories)
-    return Unprepared(labelled, names, learned)
+    choice: dict[str, Any] = {"columns": columns, "drop": drop, "categories": categories, "keep": keep}
+    beside = [] if group is None else [group]
+    return mixed_table(source, target, weight, **choice, beside=beside, quiet=True, **opening), names
 
 
-def split(table: Table, share: float, seed: int) -> tuple[RowNumbers | None, RowNumbers | None]:
-    """Rows to learn from and rows held out, with the same share of each class; None and None: no row is held out."""
+def groups_of(table: Table, group: str | None) -> Codes | None:
+    """The number of the group that each row belongs to; None if there are no groups."""
+    if group is None:
+        return None
+    names = as_kind(joined([of_arrow(batch.column(group)) for batch in table.columns([group])]), "text")
+    if (names == None).any():  # noqa: E711  (of each one)
+        row = int(np.argmax(names == None))  # noqa: E711
+        raise ValueError(f"{table.where(row)}, column {group!r}: the group is missing; fill it, or drop the row")
+    return np.unique(names.astype(str), return_inverse=True)[1]
+
+
+def with_codes(table: RowsType) -> tuple[RowsType, Codes]:
+    """The rows that have a label, and the number of every row's class, which takes less memory than labels of text."""
+    try:
+        counts, _ = label_counts(table)
+    except MissingTargetError:
+        table = table.labelled()
+        counts, _ = label_counts(table)
+    return table, np.concatenate([codes_of(counts.labels, y) for y, _ in table.targets()])
+
+
+def split(
+    classes: Codes, share: float, seed: int, groups: Codes | None = None
+) -> tuple[RowNumbers | None, RowNumbers | None]:
+    """Rows to learn from and rows held out, with the same share of each class; None and None: no row is held out.
+
+    With groups, whole groups are held out, and the shares of the classes are what chance makes of them.
+    """
     if share == 0:
         return None, None
-    counts, _ = label_counts(table)
-    # The number of every row's class takes a byte or a few; labels of text would take many.
-    codes = np.concatenate([codes_of(counts.labels, y) for y, _ in table.targets()])
-    share = min(share, MOST_HELD_OUT / len(codes))
+    share = min(share, MOST_HELD_OUT / len(classes))
     rng = np.random.default_rng(seed)
-    chosen = np.zeros(len(codes), bool)
-    for code in range(int(codes.max()) + 1):
-        members = np.flatnonzero(codes == code)
-        # By chance up or down to a whole number, but never the only row.
-        size = min(int(share * len(members) + rng.random()), len(members) - 1)
-        chosen[rng.choice(members, size, replace=False, shuffle=False)] = True
+    chosen = np.zeros(len(classes), bool)
+    if groups is not None:
+        n_groups = int(groups.max()) + 1
+        chosen = np.isin(groups, rng.permutation(n_groups)[: min(max(1, round(share * n_groups)), n_groups - 1)])
+    else:
+        for code in range(int(classes.max()) + 1):
+            members = np.flatnonzero(classes == code)
+            # By chance up or down to a whole number, but never the only row.
+            size = min(int(share * len(members) + rng.random()), len(members) - 1)
+            chosen[rng.choice(members, size, replace=False, shuffle=False)] = True
     if not chosen.any():
+        what = "row" if groups is None else "group"
+        n_all = len(classes) if groups is None else int(groups.max()) + 1
         raise ValueError(
-            f"no row of {len(codes)} can be held out with a share of {share:g}; give a larger one, or 0 for none"
+            f"no {what} of {n_all} can be held out with a share of {share:g}; give a larger one, or 0 for none"
         )
+    if (np.bincount(classes[~chosen], minlength=int(classes.max()) + 1) == 0).any():
+        raise ValueError("all rows of a class are in the groups that are held out; give another --seed, or no groups")
     return np.flatnonzero(~chosen), np.flatnonzero(chosen)
+
+
+def folds(classes: Codes, seed: int, groups: Codes | None = None) -> Iterator[tuple[RowNumbers, RowNumbers]]:
+    """Rows to learn from and rows to judge by, ``FOLDS`` times. The only row of a class is always learned from."""
+    rng = np.random.default_rng(seed)
+    fold = np.full(len(classes), -1)
+    if groups is not None:
+        fold = rng.permutation(int(groups.max()) + 1)[groups] % FOLDS
+    else:
+        start = 0
+        for code in range(int(classes.max()) + 1):
+            members = rng.permutation(np.flatnonzero(classes == code))
+            if len(members) > 1:
+                fold[members] = (start + np.arange(len(members))) % FOLDS
+                start += len(members)
+    for number in range(FOLDS):
+        if (fold == number).any():
+            yield np.flatnonzero(fold != number), np.flatnonzero(fold == number)

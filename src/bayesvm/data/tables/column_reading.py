@@ -12,8 +12,11 @@ import numpy.typing as npt
 
 from bayesvm.data.checks import Locate, require_in_range, require_targets, require_weights, require_whole_text
 from bayesvm.extras import optional
+from bayesvm.warn import warn_user
 
 _PLAIN = {"double", "float", "halffloat", *(f"{prefix}int{bits}" for prefix in ("", "u") for bits in (8, 16, 32, 64))}
+_TICKS = {"duration[s]": 1.0, "duration[ms]": 1e3, "duration[us]": 1e6, "duration[ns]": 1e9}  # in a second
+LARGEST_EXACT = 2**53  # of whole numbers in double precision, without a hole before it
 _CACHED_BYTES = 2**18  # rows are filled column by column, so a strip of them should stay in the processor's cache
 
 
@@ -35,6 +38,11 @@ class TableColumns(ABC):
     target: str | None = None
     weight: str | None = None
     sparse: ClassVar[bool] = False
+
+    @property
+    def prepared_by(self) -> Any:
+        """What makes the features of the columns; None if these are the features."""
+        return None
 
     @property
     def has_target(self) -> bool:
@@ -87,7 +95,7 @@ class ArrowColumns(TableColumns):
         strip = max(512, _CACHED_BYTES // (self.n_features * X.itemsize))
         first = 0
         for batch in chunks:
-            columns = [numbers_of(batch.column(name)) for name in self.names or ()]
+            columns = [exact_numbers(batch.column(name), name) for name in self.names or ()]
             rows = X[first : first + batch.num_rows]
             for start in range(0, len(rows), strip):
                 some = slice(start, start + strip)
@@ -96,6 +104,12 @@ class ArrowColumns(TableColumns):
             first += batch.num_rows
         require_in_range(X, self.names, locate)
         return X
+
+    def without_target(self, chunk: Any) -> npt.NDArray[np.bool_]:
+        """Which rows of a chunk have no target."""
+        column = _without_null_categories(chunk.column(self.target))
+        missing: npt.NDArray[np.bool_] = column.is_null(nan_is_null=True).to_numpy(zero_copy_only=False)
+        return missing
 
     def targets(self, chunks: Sequence[Any], locate: Locate) -> npt.NDArray[Any]:
         columns = [_without_null_categories(batch.column(self.target)) for batch in chunks]
@@ -117,11 +131,31 @@ class ArrowColumns(TableColumns):
 
 
 def numbers_of(column: Any) -> npt.NDArray[Any]:
-    """A column of numbers, without a copy if nothing is missing; NaN where something is."""
-    if str(column.type) not in _PLAIN:
+    """A column of numbers, without a copy if nothing is missing; NaN where something is. Durations are in seconds."""
+    kind = str(column.type)
+    if kind in _TICKS:
+        return numbers_of(column.cast("int64").cast("float64", safe=False)) / _TICKS[kind]
+    if kind not in _PLAIN:
         column = column.cast("float64")  # bools and decimals
     numbers: npt.NDArray[Any] = column.to_numpy(zero_copy_only=False)
     return numbers
+
+
+def exact_numbers(column: Any, name: str) -> npt.NDArray[Any]:
+    """A column of numbers; a warning if it has whole numbers that a float rounds."""
+    if str(column.type) in {"int64", "uint64"} and column.null_count < len(column):
+        least, most = optional("pyarrow.compute", "tables").min_max(column).as_py().values()
+        if max(most, -least) > LARGEST_EXACT:
+            warn_of_rounding(name)
+    return numbers_of(column)
+
+
+def warn_of_rounding(name: str) -> None:
+    """Names made of digits are the usual cause."""
+    warn_user(
+        f"column {name!r} has whole numbers beyond 2**53, which are rounded; if they are names and not quantities, "
+        "leave the column out, or make it text"
+    )
 
 
 def _without_null_categories(column: Any) -> Any:

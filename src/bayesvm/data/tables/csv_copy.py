@@ -2,148 +2,170 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
-from bayesvm.data.checks import is_number
-from bayesvm.data.tables.arrow_parts import ArrowPart, reading
-from bayesvm.data.tables.files import SourceFile
-from bayesvm.data.tables.schemas import TEXT_EXAMPLE, Schemas, require_distinct
+from bayesvm.data.number_formats import NumberFormat
+from bayesvm.data.tables.arrow_parts import ArrowPart
+from bayesvm.data.tables.column_reading import warn_of_rounding
+from bayesvm.data.tables.csv_files import WITHOUT_NAMES, CsvColumn, CsvFile, not_as_before
+from bayesvm.data.tables.schemas import Schemas, some_names
 from bayesvm.data.tables.working_copy import WorkingCopy
 from bayesvm.extras import optional
+from bayesvm.warn import ReadingNote, warn_user
 
-_BLOCK_BYTES = 2**23  # of text, parsed at once; the types of columns are told from the first block
-
-
-def csv_schemas(files: Sequence[SourceFile]) -> Schemas:
-    """The columns of CSV files, which have distinct names, and the types that their first blocks show."""
-    heads = [(file, _head(file)) for file in files]
-    for file, schema in heads:
-        require_distinct(schema.names, f"{file} has several columns of the name")
-    return heads
+_IF_VALUES = f"; if the first line has values and no names, {WITHOUT_NAMES}"
+_MOST_SHOWN = 5  # columns in a note
 
 
 def copy_csv(
-    heads: Schemas,
+    files: Sequence[CsvFile],
     copy: WorkingCopy,
     wanted: Callable[[str], bool],
     exact: Collection[str | None],
     texts: Collection[str] = (),
     remedy: str = "",
+    verbatim: Collection[str] = (),
 ) -> tuple[list[ArrowPart], Schemas]:
     """One Arrow file for each CSV file, with the wanted columns: numbers, text, what else there is; and all schemas.
 
-    Columns named in ``exact`` keep the type that they seem to have, as targets should; those in ``texts`` are text.
-    The schemas also have the columns that are not wanted, which are not read further than their first block.
+    Columns named in ``exact`` keep the type that they seem to have, as targets should; those in ``texts`` are text, and
+    those of them in ``verbatim`` keep spaces and whatever else is not empty. The schemas also have the columns that are
+    not wanted, which are not read further than their first block.
     """
     pyarrow, ipc = optional("pyarrow", "tables"), optional("pyarrow.ipc", "tables")
     parts: list[ArrowPart] = []
     schemas = []
-    for number, (file, head) in enumerate(heads):
-        types = _types(head, list(filter(wanted, head.names)), exact, texts)
-        types = types or dict.fromkeys(head.names[:1], pyarrow.string())  # so that the rows can be counted
+    chosen = [[column for column in csv.columns if wanted(column.name)] for csv in files]
+    _report(files, [[column for column in columns if column.name not in texts] for columns in chosen], exact)
+    for number, (csv, used) in enumerate(zip(files, chosen, strict=True)):
+        columns, as_text = used, set(texts)
+        if not used:  # the first one, so that the rows can be counted
+            columns = list(csv.columns[:1])
+            as_text = set(csv.names)
+        schema = pyarrow.schema([column.field.with_type(_type(column, exact, as_text)) for column in columns])
         path = copy.folder / f"{number}.arrow"
-        batches = _batches(file, types, remedy)
-        with copy.writing(f"{number} of {len(heads)} files were done"), path.open("wb") as sink:
-            first = next(batches)
-            schema = pyarrow.schema([field.with_metadata(head.field(field.name).metadata) for field in first.schema])
-            with ipc.new_file(sink, schema) as writer:
-                writer.write_batch(first)
-                for batch in batches:
-                    writer.write_batch(batch)
-        file.require_unchanged()
-        parts.append(ArrowPart.of(file, path))
+        with (
+            copy.writing(f"{number} of {len(files)} files were done"),
+            path.open("wb") as sink,
+            ipc.new_file(sink, schema) as writer,
+        ):
+            for batch in _batches(csv, columns, schema, as_text, remedy, verbatim):
+                writer.write_batch(batch)
+        csv.file.require_unchanged()
+        parts.append(ArrowPart.of(csv.file, path))
         read = {field.name: field for field in parts[-1].schema}
-        schemas.append((file, pyarrow.schema([read.get(field.name, field) for field in head])))
+        schemas.append((csv.file, pyarrow.schema([read.get(field.name, field) for field in csv.schema])))
     return parts, schemas
 
 
-def text_names(file: SourceFile) -> list[str]:
-    """The columns of a CSV file that can be read as text."""
-    types = optional("pyarrow.types", "tables")
-    return [field.name for field in _head(file) if not types.is_binary(field.type)]
-
-
-def _open(file: SourceFile, types: dict[str, Any] | None = None) -> Any:
-    csv = optional("pyarrow.csv", "tables")
-    tabs = ".tsv" in (suffix.lower() for suffix in file.path.suffixes[-2:])
-    return csv.open_csv(
-        file.path,
-        csv.ReadOptions(block_size=_BLOCK_BYTES, use_threads=False),  # with threads, errors do not tell the line
-        csv.ParseOptions(delimiter="\t" if tabs else ",", newlines_in_values=True),
-        csv.ConvertOptions(column_types=types, include_columns=list(types or ()), strings_can_be_null=True),
-    )
-
-
-def _head(file: SourceFile) -> Any:
-    """Names and types of the columns as the first block has them; text columns carry an example of their text."""
-    pyarrow = optional("pyarrow", "tables")
-    with reading(file), _open(file) as reader:
-        schema, first = reader.schema, next(iter(reader), None)
-    try:
-        names = schema.names
-    except UnicodeDecodeError as error:
-        raise ValueError(f"the first line of {file} is no text in UTF-8 ({error}); write it again in UTF-8") from error
-    if all(is_number(name) for name in names):
-        raise ValueError(
-            f"the first line of {file} holds numbers ({', '.join(names[:3])}, …), where the names of the "
-            "columns should stand; put a line of names above it"
-        )
-    fields = []
-    for field in schema:
-        example = None
-        if pyarrow.types.is_string(field.type) and first is not None:
-            texts = enumerate(first.column(field.name).to_pylist(), 2)  # after the line of names
-            found = ((f"the text {text[:40]!r} (line {line})") for line, text in texts if text and not is_number(text))
-            example = next(found, None)
-        fields.append(field if example is None else field.with_metadata({TEXT_EXAMPLE: example}))
-    return pyarrow.schema(fields)
-
-
-def _types(
-    schema: Any, names: Collection[str], exact: Collection[str | None], texts: Collection[str] = ()
-) -> dict[str, Any]:
+def _type(column: CsvColumn, exact: Collection[str | None], texts: Collection[str]) -> Any:
     """Numbers are read as floats, so that a column of whole numbers may have others further down."""
+    pyarrow, kind = optional("pyarrow", "tables"), column.kind
+    if column.name in texts:
+        return pyarrow.string()
+    if column.refused:
+        raise ValueError(column.refused)
+    if column.name in exact:
+        return kind
+    number = pyarrow.types.is_integer(kind) or pyarrow.types.is_floating(kind) or pyarrow.types.is_null(kind)
+    return pyarrow.float64() if number else kind
+
+
+def _batches(
+    csv: CsvFile,
+    columns: Sequence[CsvColumn],
+    schema: Any,
+    texts: Collection[str],
+    remedy: str,
+    verbatim: Collection[str],
+) -> Iterator[Any]:
+    """Record batches of some columns."""
     pyarrow = optional("pyarrow", "tables")
-
-    def chosen(name: str) -> Any:
-        kind = schema.field(name).type
-        if name in texts:
-            return pyarrow.string()
-        if name in exact:
-            return kind
-        number = pyarrow.types.is_integer(kind) or pyarrow.types.is_floating(kind) or pyarrow.types.is_null(kind)
-        return pyarrow.float64() if number else kind
-
-    return {name: chosen(name) for name in names}
-
-
-def _batches(file: SourceFile, types: dict[str, Any], remedy: str) -> Iterator[Any]:
-    """Record batches, at least one; the first may be empty."""
-    pyarrow = optional("pyarrow", "tables")
+    forms = {column.name: column.form for column in columns if column.form is not None and column.name not in texts}
+    types = {
+        column.written: pyarrow.string() if column.name in forms else kind
+        for column, kind in zip(columns, schema.types, strict=True)
+    }
+    row = csv.first_line
     try:
-        with _open(file, types) as reader:
-            yield pyarrow.RecordBatch.from_pylist([], schema=reader.schema)
-            yield from reader
+        with csv.reader(types) as reader:
+            for batch in reader:
+                made = [
+                    _without_empty(values)
+                    if column.name in verbatim
+                    else _read(values, column, forms.get(column.name), f"{csv.file}, line ", row, remedy)
+                    for column, values in zip(columns, batch.columns, strict=True)
+                ]
+                yield pyarrow.RecordBatch.from_arrays(made, schema=schema)
+                row += batch.num_rows
     except pyarrow.ArrowInvalid as error:
-        raise ValueError(_explained(file, str(error), remedy)) from error
+        raise ValueError(csv.explained(str(error), remedy)) from error
+    except UnicodeDecodeError as error:
+        raise ValueError(csv.not_decoded(error)) from error
     except OSError as error:
-        raise OSError(f"{file} cannot be read: {error}. Write or copy it again, or leave it out") from error
+        raise OSError(f"{csv.file} cannot be read: {error}. Write or copy it again, or leave it out") from error
 
 
-def _explained(file: SourceFile, message: str, remedy: str) -> str:
-    """Arrow counts columns, and lines as rows; people look for names and lines."""
-    found = re.search(
-        r"column #(\d+): Row #(\d+): CSV conversion error to (.*): invalid value (.*)", message, re.DOTALL
-    )
-    if found:
-        column, line, kind, value = found.groups()
-        name = _head(file).names[int(column)]
-        return (
-            f"{file}, line {line}, column {name!r}: {value[:60]} cannot be read as {kind}, which the lines above are. "
-            f"Correct it, or leave the column out{remedy}"
-        )
-    line = re.search(r"Row #(\d+)", message)
-    where = f", line {line[1]}" if line else ""
-    return f"{file}{where} cannot be read: {message[:300]}. Correct it, or leave the file out"
+def _without_empty(texts: Any) -> Any:
+    """Texts as they are, null where there is none."""
+    pyarrow, compute = optional("pyarrow", "tables"), optional("pyarrow.compute", "tables")
+    return compute.if_else(compute.equal(texts, ""), pyarrow.scalar(None, pyarrow.string()), texts)
+
+
+def _read(values: Any, column: CsvColumn, form: NumberFormat | None, file: str, row: int, remedy: str) -> Any:
+    """Text without spaces around it, null where it stands for a missing value; with a form, the numbers."""
+    pyarrow, compute = optional("pyarrow", "tables"), optional("pyarrow.compute", "tables")
+    if not pyarrow.types.is_string(values.type):
+        return values
+    if form is None:
+        texts = compute.utf8_trim_whitespace(values)
+        is_missing = compute.is_in(texts, pyarrow.array(sorted(column.missing)))
+        return compute.if_else(is_missing, pyarrow.scalar(None, pyarrow.string()), texts)
+    encoded = values.dictionary_encode()  # everything once for each distinct text, not once for each row
+    texts = [text.strip() for text in encoded.dictionary.to_pylist()]
+    held = [None if text in column.missing else text for text in texts]
+    try:
+        numbers = form.numbers(held)
+    except ValueError as error:
+        bad = next(k for k, text in enumerate(held) if text is not None and not form.holds(text))
+        line = row + compute.index(encoded.indices, bad).as_py()
+        where = f"{file}{line}, column {column.name!r}"
+        raise ValueError(not_as_before(where, repr(texts[bad]), f"a number {form}", remedy)) from error
+    return pyarrow.array(numbers, pyarrow.float64(), from_pandas=True).take(encoded.indices)
+
+
+def _report(files: Sequence[CsvFile], chosen: Sequence[Sequence[CsvColumn]], exact: Collection[str | None]) -> None:
+    """Say how files are read that are not plain CSV, each thing once for all of them."""
+    found: dict[str, list[str]] = {}
+    for csv, columns in zip(files, chosen, strict=True):
+        converted = {
+            column.name: f"{column.example!r} is {column.form.numbers([column.example])[0]:.15g}"
+            for column in columns
+            if column.form is not None and column.form != NumberFormat(csv.dialect.decimal)
+        }
+        doubtful = {column.name: " ".join(map(repr, sorted(column.doubtful))) for column in columns if column.doubtful}
+        notes = {
+            "": ", ".join(csv.differences),
+            "numbers read as names of columns: ": some_names(csv.doubtful_names, 5) + _IF_VALUES
+            if csv.doubtful_names
+            else "",
+            "texts read as numbers: ": _some(converted),
+            "texts read as missing values: ": _some(doubtful),
+        }
+        for what, note in notes.items():
+            if note:
+                found.setdefault(what + note, []).append(str(csv.file))
+        for column in columns:
+            if column.is_rounded and column.name not in exact:
+                warn_of_rounding(column.name)
+    for note, names in found.items():
+        others = f" and {len(names) - 1} more files" if len(names) > 1 else ""
+        warn_user(f"{names[0]}{others}: {note}", ReadingNote)
+
+
+def _some(details: Mapping[str, str]) -> str:
+    """Of columns, as many as one reads."""
+    shown = [f"{name!r} ({detail})" for name, detail in list(details.items())[:_MOST_SHOWN]]
+    more = f", … ({len(details) - _MOST_SHOWN} more)" if len(details) > _MOST_SHOWN else ""
+    return ", ".join(shown) + more

@@ -17,6 +17,7 @@ FORMATS = {
     **dict.fromkeys((".csv", ".tsv"), "CSV"),
     **dict.fromkeys((".libsvm", ".svmlight", ".svm"), "LIBSVM"),
 }
+EXCEL = {".xlsx", ".xls", ".xlsm", ".xlsb", ".ods"}
 COMPRESSIONS = {"CSV": {".gz", ".bz2", ".zst", ".lz4"}, "LIBSVM": {".gz", ".bz2"}}
 
 
@@ -118,6 +119,8 @@ def _format(path: Path) -> str:
     inner = FORMATS.get(suffixes[0], "")
     if suffixes[-1] in COMPRESSIONS.get(inner, ()):
         return inner
+    if suffixes[-1] in EXCEL:
+        raise ValueError(f"{path} is an Excel workbook: save the sheet as CSV, and give that file")
     compressed = "; ".join(f"{name} may also end in {', '.join(sorted(ends))}" for name, ends in COMPRESSIONS.items())
     raise ValueError(
         f"the format of {path} cannot be told from its name: known are {', '.join(FORMATS)} ({compressed}). "

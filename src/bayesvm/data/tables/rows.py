@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
@@ -30,7 +30,8 @@ REPORTED_FROM = 10.0  # megabytes
 class FileRows:
     """Rows in files. ``kept`` has the numbers, rising, of those that count; None: all of them.
 
-    ``held`` are the chunks of rows that were read before and are kept in memory.
+    ``held`` are the chunks of rows that were read before and are kept in memory. ``reading`` says in plain values how
+    the files are read, if the user said so: other values would be other rows.
     """
 
     kind: str
@@ -39,6 +40,7 @@ class FileRows:
     copy: WorkingCopy | None = None
     kept: RowNumbers | None = None
     held: Sequence[tuple[int, Any]] | None = None
+    reading: Mapping[str, Any] = field(default_factory=dict)
 
     @cached_property
     def _starts(self) -> RowNumbers:
@@ -121,6 +123,7 @@ class FileRows:
             "files": [[file.path.name, file.size, file.modified] for file in self.files],
             "n_rows": self.n_rows,
             "rows": None if self.kept is None else crc32(np.ascontiguousarray(self.kept).tobytes()),
+            **({"reading": dict(self.reading)} if self.reading else {}),
         }
 
     def is_made_of(self, path: str | PathLike[str]) -> bool:

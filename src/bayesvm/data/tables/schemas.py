@@ -26,6 +26,19 @@ def is_text(kind: Any) -> bool:
     return str(value) in {"string", "large_string"}  # views have been cast
 
 
+def is_number(kind: Any) -> bool:
+    """Whether values of an Arrow type become floats as they are; so may a column without any value."""
+    types = optional("pyarrow.types", "tables")
+    return bool(
+        types.is_integer(kind)
+        or types.is_floating(kind)
+        or types.is_boolean(kind)
+        or types.is_decimal(kind)
+        or types.is_null(kind)
+        or types.is_duration(kind)
+    )
+
+
 def common_type(kinds: Iterable[Any]) -> Any:
     """One Arrow type for the values of a column whose files differ: of numbers, the wider; else text."""
     pyarrow = optional("pyarrow", "tables")
@@ -42,7 +55,7 @@ def choose_columns(
 ) -> ArrowColumns:
     """The features, the target and the weight in files that all have them."""
     file, schema = schemas[0]
-    require_distinct(schema.names, f"{file} has several columns of the name")
+    require_distinct(schema.names, f"{file} has several columns of the name", "rename one of them")
     special = [name for name in (target, weight) if name is not None]
     if columns is None:
         names = [name for name in schema.names if name not in special and not PANDAS_INDEX.fullmatch(name)]
@@ -70,22 +83,26 @@ def choose_columns(
 
 def no_column(file: SourceFile, schema: Any, missing: Sequence[str]) -> str:
     """What to say of names that no column has."""
-    one = len(schema.names) == 1 and any(mark in schema.names[0] for mark in ";\t|")
-    hint = ". Is another separator meant? Commas are read, and tabs in .tsv files" if one else ""
+    one = len(schema.names) == 1 and any(mark in schema.names[0] for mark in ",;\t| ")
+    hint = ". Is another separator meant? Name it with sep= (--sep)" if one else ""
     return f"{file} has no column {some_names(missing)}; it has {some_names(schema.names)}{hint}"
 
 
-def require_distinct(names: Sequence[str], complaint: str) -> None:
-    """No name stands twice."""
-    seen: set[str] = set()
-    twice = [name for name in names if name in seen or seen.add(name)]  # type: ignore[func-returns-value]
+def require_distinct(names: Sequence[str], complaint: str, remedy: str = "") -> None:
+    """No name stands twice; with a remedy, the error has the positions of the first that does, counted from 1."""
+    positions: dict[str, list[int]] = {}
+    for number, name in enumerate(names, 1):
+        positions.setdefault(name, []).append(number)
+    twice = {name: found for name, found in positions.items() if len(found) > 1}
     if twice:
-        raise ValueError(f"{complaint} {some_names(twice)}")
+        name, found = next(iter(twice.items()))
+        where = f": {name!r} is column {' and column '.join(map(str, found))}; {remedy}" if remedy else ""
+        raise ValueError(f"{complaint} {some_names(list(twice))}{where}")
 
 
 def require_same_names(file: SourceFile, schema: Any, other: SourceFile, other_schema: Any, used: Any) -> None:
     """All columns of both files count, or those that are used."""
-    require_distinct(other_schema.names, f"{other} has several columns of the name")
+    require_distinct(other_schema.names, f"{other} has several columns of the name", "rename one of them")
     here, there = set(schema.names), set(other_schema.names)
     lacks, beyond = [n for n in schema.names if n not in there], [n for n in other_schema.names if n not in here]
     if used is not None:
@@ -101,14 +118,14 @@ def require_numbers(file: SourceFile, field: Any) -> None:
     """The type of a column is one that becomes a float."""
     types = optional("pyarrow.types", "tables")
     kind = field.type
-    if types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind) or types.is_decimal(kind):
-        return
-    if types.is_null(kind):  # a file without rows may have no types; else values are reported as missing
+    if is_number(kind):  # a file without rows may have no types; else values are reported as missing
         return
     if types.is_temporal(kind):
         remedy = "turn it into numbers, such as days since a date"
     elif types.is_nested(kind):
         remedy = "make one column of numbers of each of its parts"
+    elif "binary" in str(kind):
+        remedy = "write text or numbers in place of bytes"
     else:
         remedy = "encode it as numbers (sklearn.preprocessing.OneHotEncoder)"
     example = (field.metadata or {}).get(TEXT_EXAMPLE)

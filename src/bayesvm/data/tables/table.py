@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from os import PathLike
 from typing import Any, Self
 
@@ -10,14 +10,18 @@ import numpy as np
 import numpy.typing as npt
 
 from bayesvm.data.blocks import RowNumbers, taken
+from bayesvm.data.checks import left_out_without_target
 from bayesvm.data.memory import stacked
 from bayesvm.data.tables.arrow_parts import arrow_parts
-from bayesvm.data.tables.column_reading import Batch, TableColumns, cast_to
-from bayesvm.data.tables.csv_copy import copy_csv, csv_schemas
+from bayesvm.data.tables.column_reading import ArrowColumns, Batch, TableColumns, cast_to
+from bayesvm.data.tables.csv_copy import copy_csv
+from bayesvm.data.tables.csv_dialect import CsvOptions, options_given, require_csv
+from bayesvm.data.tables.csv_files import look_at
 from bayesvm.data.tables.files import Paths, find_files
 from bayesvm.data.tables.libsvm_copy import LibsvmPart, copy_libsvm
 from bayesvm.data.tables.rows import FileRows, copying
-from bayesvm.data.tables.schemas import choose_columns, common_schema, some_names
+from bayesvm.data.tables.schemas import Schemas, choose_columns, common_schema, some_names
+from bayesvm.warn import warn_user
 
 
 def open_table(
@@ -28,6 +32,11 @@ def open_table(
     weight: str | None = None,
     n_features: int | None = None,
     zero_based: bool | None = None,
+    sep: str | None = None,
+    decimal: str | None = None,
+    encoding: str | None = None,
+    missing: Collection[str] = (),
+    header: bool = True,
     copy_to: str | PathLike[str] | None = None,
     verbose: int = 0,
 ) -> Table:
@@ -46,6 +55,12 @@ def open_table(
         Default: as many as the largest index says. Rows to predict may lack the last features, so give it there.
     zero_based : whether indices of LIBSVM files count from 0
         Default: from 1, unless there is an index 0. Rows to predict may lack the first feature: then say it.
+    sep : separator of CSV files: a character such as ``";"``, or ``" "`` for runs of spaces
+    decimal : decimal mark of CSV files, ``"."`` or ``","``
+    encoding : encoding of CSV files, such as ``"cp1252"``
+        Default of these three: detected in each file, and reported if it is not the usual.
+    missing : texts of CSV files that are missing values, beside empty cells, ``?``, ``NA``, ``-`` and the like
+    header : whether the first row of CSV files has the names of the columns; if not, they are c1, c2, …
     copy_to : a folder for the working copy
         CSV and LIBSVM are parsed once, into a temporary copy that is fast to read. It takes about 8 bytes a value, and
         is removed when the table is closed or the program ends. Default: the system's folder of temporary files.
@@ -57,6 +72,10 @@ def open_table(
     >>> table = open_table("flights/*.parquet", target="late")  # doctest: +SKIP
     >>> model = BayesianSVC().fit(table)  # doctest: +SKIP
     >>> model.predict_to(open_table("new.parquet"), "predictions.parquet")  # doctest: +SKIP
+
+    A file whose missing values are written as -999 and whose columns have no names:
+
+    >>> table = open_table("sensors.csv", target="c5", missing=["-999"], header=False)  # doctest: +SKIP
     """
     kind, files = find_files(source)
     if kind == "LIBSVM":
@@ -68,6 +87,9 @@ def open_table(
         raise ValueError(
             f"n_features and zero_based are for LIBSVM files; {files[0]} is {kind}: choose features with columns=[…]"
         )
+    csv: CsvOptions = {"sep": sep, "decimal": decimal, "encoding": encoding, "missing": missing, "header": header}
+    if kind != "CSV":
+        require_csv(csv, f"{files[0]} is {kind}")
     if kind in {"Parquet", "Arrow"}:
         found = arrow_parts(kind, files)
         chosen = choose_columns([(part.file, part.schema) for part in found], target, columns, weight)
@@ -76,10 +98,12 @@ def open_table(
         if kind == "LIBSVM":
             parts, made = copy_libsvm(files, n_features, zero_based, copy)
             return Table(FileRows(kind, files, parts, copy), made)
-        heads = csv_schemas(files)
+        looked = [look_at(file, csv) for file in files]
+        heads = [(each.file, each.schema) for each in looked]
         names = choose_columns(heads, target, columns, weight).needed(features=True, targets=True)
-        copied, schemas = copy_csv(heads, copy, names.__contains__, [target])
-        return Table(FileRows(kind, files, copied, copy), choose_columns(schemas, target, columns, weight))
+        copied, schemas = copy_csv(looked, copy, names.__contains__, [target])
+        rows = FileRows(kind, files, copied, copy, reading=options_given(csv))
+        return Table(rows, choose_columns(schemas, target, columns, weight))
 
 
 class Table:
@@ -94,6 +118,7 @@ class Table:
     has_target : whether rows have targets
     sparse : whether ``X`` of a batch is a CSR matrix: for LIBSVM
     zero_based : whether indices of LIBSVM files count from 0; None for other formats
+    prepared_by : what makes the features of the columns, if they are more than read
     """
 
     def __init__(self, rows: FileRows, columns: TableColumns) -> None:
@@ -101,6 +126,7 @@ class Table:
         self.n_rows, self.n_features = rows.n_rows, columns.n_features
         self.names, self.dtype, self.sparse = columns.names, columns.dtype, columns.sparse
         self.target, self.weight, self.has_target = columns.target, columns.weight, columns.has_target
+        self.prepared_by = columns.prepared_by
         first = rows.parts[0]
         self.zero_based = first.shift == 0 if isinstance(first, LibsvmPart) else None
         rows.require_some()
@@ -181,15 +207,49 @@ class Table:
                 + f" of the {len(names)} features that the model was fitted to; it has {', '.join(have[:10])}"
                 + ("…" if len(have) > 10 else "")
             )
-        return self if tuple(names) == have else Table(self._rows, self._columns.with_features(tuple(names)))
+        return self if tuple(names) == have else type(self)(self._rows, self._columns.with_features(tuple(names)))
 
-    def subset(self, numbers: RowNumbers) -> Table:
+    def with_columns(self, columns: TableColumns) -> Table:
+        """The same rows, of which other columns are read, or in another way."""
+        return Table(self._rows, columns)
+
+    def subset(self, numbers: RowNumbers) -> Self:
         """The rows with these rising numbers, as a table of their own."""
-        return Table(self._rows.subset(numbers), self._columns)
+        return self._of(self._rows.subset(numbers))
 
-    def in_memory(self) -> Table:
+    def in_memory(self) -> Self:
         """The same rows, read once and kept in memory."""
-        return Table(self._rows.in_memory(self._columns.needed(features=True, targets=True)), self._columns)
+        return self._of(self._rows.in_memory(self._columns.needed(features=True, targets=True)))
+
+    def labelled(self) -> Self:
+        """The rows that have a target. The others are left out, which is reported; the targets are read once."""
+        numbers = self.rows_with_target()
+        return self if numbers is None else self.subset(numbers)
+
+    def rows_with_target(self) -> RowNumbers | None:
+        """Numbers of the rows that have a target; if others have none, this is reported; None: all have one."""
+        if not isinstance(self._columns, ArrowColumns) or not self.has_target:
+            return None
+        missing = [np.zeros(0, bool)]
+        for _, chunk in self._rows.chunks(self._columns.needed(features=False, targets=True)):
+            missing.append(self._columns.without_target(chunk))
+        lost = np.concatenate(missing)
+        if not lost.any():
+            return None
+        if lost.all():
+            raise ValueError(f"{self._rows.files[0]}: no row has a value in the column {self.target!r}")
+        warn_user(left_out_without_target(lost, f"column {self.target!r}", self.where(int(np.argmax(lost)))))
+        return np.flatnonzero(~lost)
+
+    def _of(self, rows: FileRows) -> Self:
+        """The same columns of other rows."""
+        return type(self)(rows, self._columns)
+
+    @property
+    def source(self) -> tuple[FileRows, Schemas]:
+        """Its rows, and the columns that each file has, to be read in another way."""
+        parts: Any = self._rows.parts
+        return self._rows, [(part.file, part.schema) for part in parts]
 
     def where(self, row: int) -> str:
         """The file and the row in it: ``"b.parquet, row 17"``."""

@@ -1,0 +1,319 @@
+"""Data: CSV files as their beginning shows them: how they are written, their columns, what these hold."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Any
+
+from bayesvm.data.checks import is_number
+from bayesvm.data.number_formats import DECIMALS, NumberFormat
+from bayesvm.data.tables.arrow_parts import reading
+from bayesvm.data.tables.column_reading import LARGEST_EXACT
+from bayesvm.data.tables.csv_dialect import START_BYTES, CsvDialect, CsvOptions, SpacesJoined, checked, detected
+from bayesvm.data.tables.files import SourceFile
+from bayesvm.data.tables.schemas import TEXT_EXAMPLE, require_distinct
+from bayesvm.data.texts import DOUBTFUL_TEXTS, MISSING_TEXTS, missing_among
+from bayesvm.extras import optional
+
+_BLOCK_BYTES = 2**23  # of text, parsed at once; the types of columns are told from the first block
+_FEW_LINES = 10
+_GZIP = b"\x1f\x8b"
+
+
+@dataclass(frozen=True)
+class CsvColumn:
+    """A column as the first block of the file shows it."""
+
+    name: str
+    written: str  # as in the file, perhaps with spaces around the name
+    kind: Any  # the Arrow type of what it holds
+    form: NumberFormat | None = None  # of texts that are numbers, which Arrow does not read
+    example: str = ""  # one of these texts
+    not_number: str = ""  # a text that is not a number, and its line
+    missing: frozenset[str] = MISSING_TEXTS  # texts that stand for missing values
+    doubtful: frozenset[str] = frozenset()  # those that were found, and could mean something
+    is_rounded: bool = False  # whether it has whole numbers that a float cannot hold
+    refused: str = ""  # what is wrong with it if it is used
+
+    @property
+    def field(self) -> Any:
+        """Of a schema."""
+        metadata = {TEXT_EXAMPLE: self.not_number} if self.not_number else None
+        return optional("pyarrow", "tables").field(self.name, self.kind, metadata=metadata)
+
+
+@dataclass(frozen=True)
+class CsvFile:
+    """A CSV file, how it is written, and its columns."""
+
+    file: SourceFile
+    dialect: CsvDialect
+    options: CsvOptions
+    compression: str  # as pyarrow calls it; "detect": by the name of the file
+    columns: tuple[CsvColumn, ...] = ()
+
+    @property
+    def names(self) -> list[str]:
+        """Of the columns, without spaces around them."""
+        return [column.name for column in self.columns]
+
+    @property
+    def schema(self) -> Any:
+        """The columns for Arrow."""
+        return optional("pyarrow", "tables").schema([column.field for column in self.columns])
+
+    @property
+    def has_names(self) -> bool:
+        """Whether its first row has the names of the columns."""
+        return self.options.get("header", True)
+
+    @property
+    def first_line(self) -> int:
+        """The number of the line with the first values."""
+        return 1 + self.dialect.skipped + self.has_names
+
+    @property
+    def differences(self) -> list[str]:
+        """How it differs from a plain CSV file, unless the user said so."""
+        found = self.dialect.differences(self.options, _usual_separator(self.file))
+        return found + (["compressed by gzip"] if self.compression == "gzip" and self.file.path.suffix != ".gz" else [])
+
+    @property
+    def doubtful_names(self) -> list[str]:
+        """Numbers that most columns of numbers have for names: perhaps values. Years and the like rise."""
+        types = optional("pyarrow.types", "tables")
+        numbers = [
+            column.name for column in self.columns if types.is_integer(column.kind) or types.is_floating(column.kind)
+        ]
+        found = [name for name in numbers if is_number(name)]
+        if not self.has_names or not found or 2 * len(found) < len(numbers):
+            return []
+        rising = len(found) > 1 and all(float(one) < float(next_one) for one, next_one in pairwise(found))
+        return [] if rising else found
+
+    def reader(self, types: Mapping[str, Any] | None = None) -> Any:
+        """The record batches of some columns, by the names that the file has; of all, as they seem to be."""
+        csv, missing = optional("pyarrow.csv", "tables"), _missing(self.options)
+        return csv.open_csv(
+            self._stream(),
+            csv.ReadOptions(
+                block_size=_BLOCK_BYTES,
+                use_threads=False,  # with threads, errors do not tell the line
+                skip_rows=self.dialect.skipped,
+                column_names=None if self.has_names else self.names,
+            ),
+            csv.ParseOptions(
+                delimiter=self.dialect.sep,
+                quote_char=self.dialect.quote,
+                escape_char=self.dialect.escape or False,
+                newlines_in_values=True,
+            ),
+            csv.ConvertOptions(
+                column_types=types,
+                include_columns=list(types or ()),
+                null_values=[*missing, *(f" {text}" for text in missing)],
+                decimal_point=self.dialect.decimal,
+            ),
+        )
+
+    def _stream(self) -> Any:
+        """The text in UTF-8; if spaces separate, with a single one for every run."""
+        pyarrow = optional("pyarrow", "tables")
+        stream = pyarrow.input_stream(str(self.file.path), compression=self.compression)
+        if self.dialect.encoding != "utf-8":
+            stream = pyarrow.transcoding_input_stream(stream, self.dialect.encoding, "utf-8")
+        return pyarrow.TransformInputStream(stream, SpacesJoined()) if self.dialect.sep == " " else stream
+
+    def not_decoded(self, error: UnicodeDecodeError) -> str:
+        """What to say of text below the beginning that is not in the encoding. It is decoded many lines at once."""
+        return f"{self.file}: further down, text is not in {self.dialect.encoding} ({error}); {ENCODING_REMEDY}"
+
+    def not_in_utf8(self, line: int, name: str) -> str:
+        """What to say of a text."""
+        where = f"{self.file}, line {line}, column {name!r}"
+        return f"{where}: text that is not in UTF-8, as the lines before are; {ENCODING_REMEDY}"
+
+    def explained(self, message: str, remedy: str = "") -> str:
+        """What Arrow says of an error. It counts columns, and lines as rows; people look for names and lines."""
+        if found := re.search(
+            r"column #(\d+): Row #(\d+): CSV conversion error to (.*): invalid (.*)", message, re.DOTALL
+        ):
+            number, line, kind, what = found.groups()
+            name = self.columns[int(number)].name
+            if what.startswith("UTF8"):
+                return self.not_in_utf8(int(line), name)
+            where = f"{self.file}, line {line}, column {name!r}"
+            return not_as_before(where, what.removeprefix("value "), str(kind), remedy)
+        if found := re.search(r"Row #(\d+): Expected (\d+) columns, got (\d+): (.*)", message, re.DOTALL):
+            line, expected, got, row = found.groups()
+            unnamed = int(got) == int(expected) + 1 and int(line) == self.first_line and self.has_names
+            remedy = (
+                "Give every column a name" if unnamed else "Correct the line (text with separators stands in quotes)"
+            )
+            return (
+                f"{self.file}, line {line}: expected {expected} field(s) like the first line, got {got}: {row[:80]!r}. "
+                f"{remedy}, or name the separator with sep= (--sep)"
+            )
+        line = re.search(r"Row #(\d+)", message)
+        where = f", line {line[1]}" if line else ""
+        return f"{self.file}{where} cannot be read: {message[:300]}. Correct it, or leave the file out"
+
+
+WITHOUT_NAMES = "read it without names: header=False (--no-header)"
+ENCODING_REMEDY = "give the encoding of the file with encoding= (--encoding), such as cp1252 or utf-8"
+
+
+def not_as_before(where: str, value: str, kind: str, remedy: str) -> str:
+    """What to say of a value that is not of the type of the lines before."""
+    return (
+        f"{where}: {value[:60]} cannot be read as {kind}, which the lines above are. "
+        f"Correct it, name it as a missing value with missing= (--missing), or leave the column out{remedy}"
+    )
+
+
+def look_at(file: SourceFile, options: CsvOptions) -> CsvFile:
+    """What the beginning of a file shows."""
+    pyarrow, options = optional("pyarrow", "tables"), checked(options)
+    with reading(file):
+        with file.path.open("rb") as opened:
+            compression = "gzip" if opened.read(2) == _GZIP else "detect"
+        with pyarrow.input_stream(str(file.path), compression=compression) as stream:
+            start, size = b"", START_BYTES
+            while len(start) < size and (more := stream.read(size - len(start))):
+                start += more
+                if start.count(b"\n") < _FEW_LINES:  # of very wide tables, too, some rows are needed
+                    size = min(2 * size, _BLOCK_BYTES)
+    if not start.strip():
+        raise ValueError(f"{file} is empty: write it again, or leave it out")
+    whole = len(start) < size
+    try:
+        dialect, rows = detected(start, whole=whole, usual=_usual_separator(file), options=options)
+    except UnicodeDecodeError as error:
+        line = start[: error.start].count(b"\n") + 1
+        encoding = options.get("encoding")
+        raise ValueError(f"{file}, line {line}: text that is not in {encoding} ({error}); {ENCODING_REMEDY}") from error
+    except ValueError as error:
+        raise ValueError(f"{file} cannot be read as CSV: {error}") from error
+    if not rows:
+        raise ValueError(f"{file} cannot be read as CSV: it has no line, or a quote in the first one is never closed")
+    csv = CsvFile(file, dialect, options, compression)
+    names = [name.strip() for name in rows[0]] if csv.has_names else [f"c{n}" for n in range(1, len(rows[0]) + 1)]
+    if csv.has_names and all(is_number(name.replace(",", ".")) for name in names):
+        raise ValueError(
+            f"the first line of {file} holds numbers ({', '.join(names[:3])}, …), where the names of the columns "
+            f"should stand; put a line of names above it, or {WITHOUT_NAMES}"
+        )
+    remedy = "rename one of them"
+    if csv.has_names and any(count > 1 and _is_like_a_value(name) for name, count in Counter(names).items()):
+        remedy = f"if the first line has values and no names, {WITHOUT_NAMES}"
+    require_distinct(names, f"{file} has several columns of the name", remedy)
+    kinds = [pyarrow.null()] * len(names)
+    csv = replace(csv, columns=tuple(map(CsvColumn, names, names, kinds)))
+    return replace(csv, columns=_columns(csv, rows[csv.has_names :]))
+
+
+def _is_like_a_value(text: str) -> bool:
+    """Whether it is a number, or stands for a missing value."""
+    return is_number(text) or (text in MISSING_TEXTS and text != "")
+
+
+def _usual_separator(file: SourceFile) -> str:
+    """By the name of the file."""
+    return "\t" if ".tsv" in (suffix.lower() for suffix in file.path.suffixes[-2:]) else ","
+
+
+def _missing(options: CsvOptions) -> frozenset[str]:
+    """The texts that stand for missing values."""
+    return MISSING_TEXTS | {text.strip() for text in options.get("missing", ())}
+
+
+def _columns(csv: CsvFile, rows: Sequence[Sequence[str]]) -> tuple[CsvColumn, ...]:
+    """With the types that the first block shows."""
+    pyarrow = optional("pyarrow", "tables")
+    with reading(csv.file):
+        try:
+            with csv.reader() as reader:
+                schema, first = reader.schema, next(iter(reader), None)
+        except pyarrow.ArrowInvalid as error:
+            raise ValueError(csv.explained(str(error))) from error
+        except UnicodeDecodeError as error:
+            raise ValueError(csv.not_decoded(error)) from error
+    first = pyarrow.RecordBatch.from_pylist([], schema=schema) if first is None else first
+    found = []
+    for number, (name, kind) in enumerate(zip(schema.names, schema.types, strict=True)):
+        column = CsvColumn(name.strip(), name, kind, missing=_missing(csv.options))
+        if pyarrow.types.is_string(kind):
+            column = _column_of_text(csv, column, first.column(number))
+        elif pyarrow.types.is_binary(kind):
+            column = _column_of_bytes(csv, column, first.column(number))
+        else:
+            texts = [row[number].strip() for row in rows if number < len(row)]
+            if any(text[:2] in {"0x", "0X"} for text in texts):  # whole numbers to Arrow, but not floats
+                column = replace(column, kind=pyarrow.string())
+            column = _column_of_numbers(column, first.column(number), texts)
+        said = {text.strip() for text in csv.options.get("missing", ())}
+        found.append(replace(column, doubtful=column.doubtful - said))
+    return tuple(found)
+
+
+def _column_of_bytes(csv: CsvFile, column: CsvColumn, values: Any) -> CsvColumn:
+    """Text that is not in UTF-8, below the beginning that shows the encoding."""
+    for line, text in enumerate(values.to_pylist(), csv.first_line):
+        try:
+            text.decode()
+        except UnicodeDecodeError:
+            return replace(column, kind=_number(), refused=csv.not_in_utf8(line, column.name))
+    return column
+
+
+def _number() -> Any:
+    """The type of what is refused too, so that only the reason for that is said."""
+    return optional("pyarrow", "tables").float64()
+
+
+def _column_of_numbers(column: CsvColumn, values: Any, texts: Sequence[str]) -> CsvColumn:
+    """What the texts of some rows show of it: Arrow has dropped missing values, and rounds what is too large."""
+    types, compute = optional("pyarrow.types", "tables"), optional("pyarrow.compute", "tables")
+    if types.is_integer(column.kind):
+        largest = (
+            max(map(abs, compute.min_max(values).as_py().values()), default=0) if values.null_count < len(values) else 0
+        )
+    else:
+        held = [text for text in texts if text not in column.missing]
+        whole = all(re.fullmatch(r"[+-]?\d{1,300}", text) for text in held)
+        largest = max((abs(int(text)) for text in held), default=0) if whole else 0
+    doubtful = frozenset() if types.is_null(column.kind) else DOUBTFUL_TEXTS.intersection(texts)
+    return replace(column, is_rounded=largest > LARGEST_EXACT, doubtful=doubtful)
+
+
+def _column_of_text(csv: CsvFile, column: CsvColumn, values: Any) -> CsvColumn:
+    """Text, unless all of it are numbers in one form, or missing values with spaces around them."""
+    dialect, asked = csv.dialect, csv.options.get("decimal")
+    distinct = dict.fromkeys(text.strip() for text in values.unique().to_pylist())
+    missing = missing_among(set(distinct), column.missing)
+    held = [text for text in distinct if text not in missing]
+    doubtful = DOUBTFUL_TEXTS.intersection(missing, distinct) if held else frozenset()
+    column = replace(column, missing=missing, doubtful=doubtful)
+    decimals = [dialect.decimal, *(mark for mark in DECIMALS if mark != dialect.decimal)]
+    form = NumberFormat.of(held, decimals[:1] if asked else decimals) if held else NumberFormat(dialect.decimal)
+    if form is not None:
+        return replace(column, kind=_number(), form=form, example=held[0] if held else "")
+
+    def line(text: str) -> int:
+        return csv.first_line + next(row for row, value in enumerate(values) if value.as_py().strip() == text)
+
+    if asked and (form := NumberFormat.of(held, decimals)) is not None:
+        text = next(text for text in held if NumberFormat.of([text], decimals[:1]) is None)
+        refused = (
+            f"{csv.file}, line {line(text)}, column {column.name!r}: {text[:60]!r} is a number "
+            f"with the decimal mark {form.decimal!r}, but decimal={asked!r} (--decimal) was asked for; leave that out "
+            "to have it detected"
+        )
+        return replace(column, kind=_number(), refused=refused)
+    text = next((text for text in held if not is_number(text)), None)
+    such_as = "" if text is None else f"the text {text[:40]!r} (line {line(text)})"
+    return replace(column, not_number=such_as)

@@ -1,0 +1,237 @@
+"""Preparation: tables in files whose columns hold anything: a fit learns a recipe from some of their rows."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+from os import PathLike
+from typing import Any, Unpack
+
+import numpy as np
+
+from bayesvm.data.checks import Locate
+from bayesvm.data.tables import Table
+from bayesvm.data.tables import open_table as open_numbers
+from bayesvm.data.tables.arrow_parts import arrow_parts
+from bayesvm.data.tables.column_reading import ArrowColumns
+from bayesvm.data.tables.csv_dialect import CsvOptions
+from bayesvm.data.tables.csv_files import look_at
+from bayesvm.data.tables.files import Paths, SourceFile, find_files
+from bayesvm.data.tables.schemas import PANDAS_INDEX, Schemas, choose_columns, is_number, target_dtype
+from bayesvm.preparation.learning import learn, require_one_kind
+from bayesvm.preparation.opening import Opened, open_files, require_no_text
+from bayesvm.preparation.recipe import Recipe
+
+
+class MixedTable(Table):
+    """A table with columns that are no numbers. A fit learns a recipe from some of its rows, which makes the features.
+
+    ``names`` and ``n_features`` are those of the columns. It is read through ``encoded_table``.
+    """
+
+    _columns: MixedColumns
+
+    @property
+    def opened(self) -> Opened:
+        """Its rows and columns."""
+        return Opened(*self.source)
+
+    @property
+    def quiet(self) -> bool:
+        """Whether nobody need be told which columns a recipe leaves out."""
+        return self._columns.quiet
+
+    @property
+    def has_text_labels(self) -> bool:
+        """Whether numbers among the labels are names."""
+        return self.target in self._columns.choice["categories"]
+
+    def learned(self) -> Recipe:
+        """A recipe, from a sample of the rows."""
+        choice = self._columns.choice
+        used: dict[str, Any] = {
+            name: [column for column in choice[name] if column in (self.names or ())] for name in ("categories", "keep")
+        }
+        recipe = learn(self.opened, (), columns=self.names, **used)
+        return replace(recipe, left_out=dict.fromkeys(choice["drop"], "as asked for") | recipe.left_out)
+
+
+def open_table(
+    source: Paths,
+    target: str | None = None,
+    *,
+    columns: Sequence[str] | None = None,
+    weight: str | None = None,
+    drop: Collection[str] = (),
+    categories: Collection[str] = (),
+    keep: Collection[str] = (),
+    n_features: int | None = None,
+    zero_based: bool | None = None,
+    sep: str | None = None,
+    decimal: str | None = None,
+    encoding: str | None = None,
+    missing: Collection[str] = (),
+    header: bool = True,
+    copy_to: str | PathLike[str] | None = None,
+    verbose: int = 0,
+) -> Table:
+    """A table in one or more files: Parquet, Arrow (Feather), CSV or LIBSVM, told apart by their names.
+
+    Columns may hold numbers, booleans, text, categories, dates and missing values. Where all of them hold numbers or
+    booleans, these are the features. Otherwise ``fit`` learns from a sample of the rows what becomes of each column,
+    as it does for a data frame: ``recipe_``.
+
+    Parameters
+    ----------
+    source : a file, a folder, a pattern such as ``"part-*.parquet"``, or a list of files
+        Files of a folder or pattern come in the order of their names.
+    target : name of the column of labels
+        None for rows to predict, and for LIBSVM, whose files hold the label.
+    columns : names of the columns to learn from
+        Default: all columns but target, weight, and an unnamed index that pandas saved; as the first file has them.
+    weight : name of a column of row weights
+    drop : names of columns that are left out
+    categories : names of columns whose numbers are names, such as postal codes; also of the target
+    keep : names of columns that are used although they look like an index or an identifier
+    n_features : number of features of LIBSVM files
+        Default: as many as the largest index says. Rows to predict may lack the last features, so give it there.
+    zero_based : whether indices of LIBSVM files count from 0
+        Default: from 1, unless there is an index 0. Rows to predict may lack the first feature: then say it.
+    sep : separator of CSV files: a character such as ``";"``, or ``" "`` for runs of spaces
+    decimal : decimal mark of CSV files, ``"."`` or ``","``
+    encoding : encoding of CSV files, such as ``"cp1252"``
+        Default of these three: detected in each file, and reported if it is not the usual.
+    missing : texts of CSV files that are missing values, beside empty cells, ``?``, ``NA``, ``-`` and the like
+    header : whether the first row of CSV files has the names of the columns; if not, they are c1, c2, …
+    copy_to : a folder for the working copy
+        CSV and LIBSVM are parsed once, into a temporary copy that is fast to read. It takes about 8 bytes a value, and
+        is removed when the table is closed or the program ends. Default: the system's folder of temporary files.
+    verbose : 1 says on stderr when a copy of 10 MB or more is made
+
+    Examples
+    --------
+    >>> from bayesvm import BayesianSVC, open_table
+    >>> table = open_table("flights/*.parquet", target="late")  # doctest: +SKIP
+    >>> model = BayesianSVC().fit(table)  # doctest: +SKIP
+    >>> model.predict_to(open_table("new.parquet"), "predictions.parquet")  # doctest: +SKIP
+    """
+    csv: CsvOptions = {"sep": sep, "decimal": decimal, "encoding": encoding, "missing": missing, "header": header}
+    opening: dict[str, Any] = {"copy_to": copy_to, "verbose": verbose, **csv}
+    chosen = bool(drop or categories or keep)
+    kind, files = find_files(source)
+    if kind == "LIBSVM" and chosen:
+        raise ValueError(f"{files[0]} is a LIBSVM file, whose features have no names: give no drop, categories or keep")
+    special = {target, weight}
+    if (
+        kind == "LIBSVM"
+        or n_features is not None
+        or zero_based is not None
+        or not (chosen or _is_mixed(_schemas(kind, files, csv), columns, special))
+    ):
+        return open_numbers(
+            source, target, columns=columns, weight=weight, n_features=n_features, zero_based=zero_based, **opening
+        )
+    return mixed_table(source, target, weight, columns=columns, drop=drop, categories=categories, keep=keep, **opening)
+
+
+def mixed_table(
+    source: Paths,
+    target: str | None = None,
+    weight: str | None = None,
+    *,
+    columns: Sequence[str] | None = None,
+    drop: Collection[str] = (),
+    categories: Collection[str] = (),
+    keep: Collection[str] = (),
+    beside: Collection[str] = (),
+    quiet: bool = False,
+    copy_to: str | PathLike[str] | None = None,
+    verbose: int = 0,
+    **csv: Unpack[CsvOptions],
+) -> MixedTable:
+    """A table in files, not LIBSVM, for which a fit learns a recipe, whatever its columns hold.
+
+    Columns ``beside`` the target are read, too, but not learned from. The other parameters are those of ``open_table``;
+    ``quiet`` tables do not tell which columns are left out.
+    """
+    exact = [*([] if target is None else [target]), *beside]
+    opened = open_files(
+        source,
+        exact=exact,
+        texts=categories,
+        columns=columns,
+        drop=drop,
+        weight=weight,
+        copy_to=copy_to,
+        verbose=verbose,
+        **csv,
+    )
+    special = [*exact, *([] if weight is None else [weight])]
+    opened.require_columns([*special, *(columns or ()), *drop, *categories, *keep])
+    opened.require_same_columns(special)
+    schema = opened.schemas[0][1]
+    names = tuple(
+        name
+        for name in dict.fromkeys(columns or schema.names)
+        if name not in {*special, *drop} and not PANDAS_INDEX.fullmatch(name)
+    )
+    if not names:
+        reasons = "; ".join(f"{name}: as asked for" for name in drop)
+        raise ValueError(f"no column of {opened.schemas[0][0]} is left to learn from ({reasons})")
+    if weight is not None:
+        for each, fields in opened.schemas:
+            require_no_text(each, fields.field(weight), "weights")
+    dtype = None
+    if target is not None:
+        for name in names:
+            require_one_kind(opened, name)
+        dtype = target_dtype((each, fields.field(target)) for each, fields in opened.schemas)
+        dtype = np.dtype(str) if target in categories else dtype
+    choice = {"drop": drop, "categories": categories, "keep": keep}
+    made = MixedColumns(names, len(names), np.dtype(np.float64), target, weight, dtype, choice=choice, quiet=quiet)
+    return MixedTable(opened.rows, made)
+
+
+def encoded_table(table: Table, recipe: Recipe) -> Table:
+    """A table as the features that a recipe makes of it."""
+    if table.prepared_by == recipe:
+        return table
+    text_labels = isinstance(table, MixedTable) and table.has_text_labels
+    return Opened(*table.source).table(recipe, table.target, table.weight, text_labels=text_labels)
+
+
+def numbers_of_table(table: MixedTable, names: Sequence[str]) -> Table:
+    """Some columns of a table, which must be numbers, as its features."""
+    rows, schemas = table.source
+    return Table(rows, choose_columns(schemas, table.target, names, table.weight))
+
+
+def _schemas(kind: str, files: list[SourceFile], csv: CsvOptions) -> Schemas:
+    if kind == "CSV":
+        return [(file, look_at(file, csv).schema) for file in files]
+    return [(part.file, part.schema) for part in arrow_parts(kind, files)]
+
+
+def _is_mixed(schemas: Schemas, columns: Sequence[str] | None, special: Collection[str | None]) -> bool:
+    """Whether a column that may be learned from holds anything but numbers."""
+    return any(
+        not is_number(field.type)
+        for _, schema in schemas
+        for field in schema
+        if field.name not in special
+        and (columns is None or field.name in columns)
+        and not PANDAS_INDEX.fullmatch(field.name)
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class MixedColumns(ArrowColumns):
+    """Columns of any kind, before a recipe is learned: targets and weights can be read, features cannot."""
+
+    choice: dict[str, Any]
+    quiet: bool = False
+
+    def features(self, chunks: Sequence[Any], locate: Locate) -> Any:
+        raise TypeError(
+            f"{self.names} are columns of any kind; give the table to fit, or to a model that was fitted to such a one"
+        )

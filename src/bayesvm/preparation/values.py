@@ -1,0 +1,230 @@
+"""Preparation: one column as plain NumPy values, wherever it comes from: numbers, text, or times.
+
+Whatever holds a table (a data frame, record batches of a file) is converted to these values once, here and in
+``frames``; all that follows knows nothing of pandas, polars or Arrow.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
+from math import isnan
+from numbers import Number
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from bayesvm.data.tables.column_reading import numbers_of
+from bayesvm.extras import optional
+
+MICROSECONDS = "datetime64[us]"
+DAY, HOUR, SECOND = np.timedelta64(1, "D"), np.timedelta64(1, "h"), np.timedelta64(1, "s")
+ISO_DATE = re.compile(r"\s*\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d([.,]\d{1,9})?)?)?\s*(Z|[+-]\d\d:?\d\d)?\s*")
+EXACT = 2.0**53  # whole numbers up to here are exact floats
+# What refused values are, and what to do about them.
+NESTED = "several values in each row", "make one column of each of them"
+BYTES = "bytes, not text", "decode them as UTF-8"
+
+Row = Callable[[int], str]  # what messages call a row
+
+
+class Values(NamedTuple):
+    """A column: numbers with NaN, objects that are text or None, or times (without time zone) with NaT."""
+
+    kind: str  # "number", "text", "time", or "nothing" if no value is known
+    array: npt.NDArray[Any]
+    certain: bool = False  # whether the type says that this is no identifier: categories, floats of a data frame
+
+
+class RefusedError(TypeError):
+    """Values that no model learns from; ``what`` they are and the ``remedy``."""
+
+    def __init__(self, what: str, remedy: str) -> None:
+        super().__init__(f"{what}: {remedy}")
+        self.what, self.remedy = what, remedy
+
+
+def of_arrow(column: Any) -> Values:
+    """Of an Arrow array, chunked or not."""
+    types = optional("pyarrow.types", "tables")
+    column = column.combine_chunks() if hasattr(column, "combine_chunks") else column
+    kind = column.type
+    if types.is_null(kind):
+        return nothing(len(column))
+    if types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind) or types.is_decimal(kind):
+        return Values("number", numbers_of(column))
+    if types.is_dictionary(kind) or str(kind) in {"string", "large_string", "string_view"}:
+        return Values("text", _arrow_texts(column))
+    if types.is_timestamp(kind) or types.is_date(kind):
+        return Values("time", _arrow_times(column))
+    if types.is_duration(kind):
+        return Values("number", numbers_of(column))
+    if types.is_time(kind):
+        microseconds = column.cast(optional("pyarrow", "tables").time64("us"), safe=False).cast("int64")
+        return Values("number", numbers_of(microseconds) / 3.6e9)
+    raise refusal_of(kind)
+
+
+def refusal_of(kind: Any) -> RefusedError:
+    """Why an Arrow type is refused."""
+    types = optional("pyarrow.types", "tables")
+    if types.is_nested(kind):
+        what, remedy = NESTED
+        return RefusedError(f"{what} ({kind})", remedy)
+    if types.is_binary(kind) or types.is_large_binary(kind):
+        return RefusedError(*BYTES)
+    return RefusedError(f"values of the type {kind}", "write numbers or text")
+
+
+def _arrow_texts(column: Any) -> npt.NDArray[Any]:
+    """Text as objects, made once for each distinct one."""
+    encoded = column if hasattr(column, "dictionary") else column.dictionary_encode()
+    found = np.array([*encoded.dictionary.cast("string").to_pylist(), None], object)
+    texts: npt.NDArray[Any] = found[encoded.indices.fill_null(len(found) - 1).to_numpy(zero_copy_only=False)]
+    return texts
+
+
+def _arrow_times(column: Any) -> npt.NDArray[Any]:
+    if getattr(column.type, "tz", None) is not None:
+        column = optional("pyarrow.compute", "tables").local_timestamp(column)
+    plain = column.cast(optional("pyarrow", "tables").timestamp("us"), safe=False)
+    times: npt.NDArray[Any] = plain.to_numpy(zero_copy_only=False).astype(MICROSECONDS)
+    return times
+
+
+def of_objects(objects: npt.NDArray[Any], missing: npt.NDArray[Any] | None = None) -> Values:
+    """Of Python objects; ``missing`` says which are missing values: by default None and NaN."""
+    if missing is None:
+        missing = are_missing(objects)
+    held = objects[~missing]
+    kinds = set(map(type, held.tolist()))
+    if not kinds:
+        return nothing(len(objects))
+    if all(issubclass(kind, str) for kind in kinds):
+        texts = objects.copy()
+        texts[missing] = None
+        return Values("text", texts)
+    if all(issubclass(kind, Number | np.bool_) and not issubclass(kind, complex) for kind in kinds):
+        numbers = np.full(len(objects), np.nan)
+        numbers[~missing] = held.astype(np.float64)
+        return Values("number", numbers)
+    if all(issubclass(kind, time | timedelta) for kind in kinds):
+        numbers = np.full(len(objects), np.nan)
+        numbers[~missing] = [_length(value) for value in held]
+        return Values("number", numbers)
+    if all(issubclass(kind, date | np.datetime64) for kind in kinds):
+        times = np.full(len(objects), np.datetime64("NaT"), MICROSECONDS)
+        times[~missing] = [_plain_time(value) for value in held]
+        return Values("time", times)
+    if all(issubclass(kind, str | Number | np.bool_) for kind in kinds):
+        texts = np.full(len(objects), None, object)
+        texts[~missing] = [name_of(value) for value in held]
+        return Values("text", texts)
+    if any(issubclass(kind, list | tuple | dict | set | frozenset | np.ndarray) for kind in kinds):
+        raise RefusedError(*NESTED)
+    if any(issubclass(kind, bytes) for kind in kinds):
+        raise RefusedError(*BYTES)
+    names = " and ".join(sorted(kind.__name__ for kind in kinds))
+    raise RefusedError(f"values of the type {names}", "write all of them as numbers, as text, or as dates")
+
+
+def are_missing(objects: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+    """Which Python objects are None or NaN."""
+    return np.array([value is None or (isinstance(value, float) and isnan(value)) for value in objects.tolist()], bool)
+
+
+def _length(value: time | timedelta) -> float:
+    """A time of day in hours, a duration in seconds."""
+    if isinstance(value, timedelta):
+        return value.total_seconds()
+    return value.hour + value.minute / 60 + (value.second + value.microsecond / 1e6) / 3600
+
+
+def _plain_time(value: Any) -> np.datetime64:
+    """On the clock of its own time zone."""
+    plain = value.replace(tzinfo=None) if isinstance(value, datetime) else value
+    return np.datetime64(plain, "us")
+
+
+def nothing(n_rows: int) -> Values:
+    """A column without any value."""
+    return Values("nothing", np.full(n_rows, None, object))
+
+
+def name_of(value: Any) -> str:
+    """A value as the name of a category: whole numbers without a decimal point, as in files.
+
+    >>> name_of(10115.0), name_of(1.5), name_of(True), name_of("x")
+    ('10115', '1.5', 'true', 'x')
+    """
+    if isinstance(value, bool | np.bool_):
+        return "true" if value else "false"
+    if isinstance(value, float | np.floating | Decimal):
+        number = float(value)
+        return str(int(number)) if abs(number) < EXACT and number.is_integer() else str(value)
+    return str(value)
+
+
+def joined(parts: Sequence[Values]) -> Values:
+    """The values of parts one after the other; parts without any value fit all others."""
+    kinds = {part.kind for part in parts} - {"nothing"}
+    kind = min(kinds, default="nothing")
+    return Values(kind, np.concatenate([as_kind(part, kind) for part in parts]))
+
+
+def as_kind(values: Values, kind: str, row: Row = str) -> npt.NDArray[Any]:
+    """The array of values of another kind, if they can be that: numbers as names, text as times."""
+    if kind in {values.kind, "nothing"}:
+        return values.array
+    n_rows = len(values.array)
+    if values.kind == "nothing":
+        empty = {"number": np.full(n_rows, np.nan), "time": np.full(n_rows, np.datetime64("NaT"), MICROSECONDS)}
+        return empty.get(kind, values.array)
+    if kind == "text":
+        return _names(values.array)
+    if kind == "time" and values.kind == "text":
+        return times_of(values.array, row)
+    where = int(np.argmin(are_missing(values.array) if values.kind == "text" else _missing(values.array)))
+    raise TypeError(f"holds {values.kind} ({values.array[where]!s}, row {row(where)})")
+
+
+def _names(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Numbers or times as names, None where they are missing."""
+    distinct, codes = np.unique(array, return_inverse=True)
+    missing = _missing(distinct)
+    values = [None if gone else name_of(value) for gone, value in zip(missing, distinct.tolist(), strict=True)]
+    texts: npt.NDArray[Any] = np.array(values, object)[codes]
+    return texts
+
+
+def _missing(array: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+    missing: npt.NDArray[np.bool_] = np.isnat(array) if array.dtype.kind == "M" else np.isnan(array)
+    return missing
+
+
+def are_dates(texts: Sequence[str]) -> npt.NDArray[np.bool_]:
+    """Which texts are written as ISO dates, perhaps with a time."""
+    return np.array([ISO_DATE.fullmatch(text) is not None for text in texts], bool)
+
+
+def times_of(texts: npt.NDArray[Any], row: Row = str) -> npt.NDArray[Any]:
+    """ISO dates as times, on their own clocks: a time zone is left out."""
+    parsed: dict[Any, Any] = {None: np.datetime64("NaT")}
+    for number, text in enumerate(texts.tolist()):
+        if text not in parsed:
+            parsed[text] = _parsed(text)
+            if np.isnat(parsed[text]):
+                raise ValueError(f"holds {text!r} (row {row(number)}), which is no date like 2024-04-03")
+    return np.array([parsed[text] for text in texts.tolist()], MICROSECONDS)
+
+
+def _parsed(text: str) -> np.datetime64:
+    """An ISO date; NaT if it is none."""
+    if ISO_DATE.fullmatch(text):
+        with suppress(ValueError):
+            return np.datetime64(datetime.fromisoformat(text.strip()).replace(tzinfo=None), "us")
+    return np.datetime64("NaT")

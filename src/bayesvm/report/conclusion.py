@@ -1,0 +1,93 @@
+"""Report: the conclusion: in two sentences, what is predicted, how well, and what it depends on."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from bayesvm.evaluation import Metric
+from bayesvm.evaluation.formatting import column_label, counted, points, shortened
+from bayesvm.workflow import Judged, TableModel
+from bayesvm.workflow.importance import Importance
+
+TRUSTED = 0.05  # mean distance of stated and observed shares, up to which probabilities may be taken as they are
+NO_BREAK = "\N{NO-BREAK SPACE}%"
+MOST_NAMED = 3  # columns
+LEAST_PART = 0.25  # of the importance of the first column, below which another one is not named
+LEAST_CHANGE = 0.005  # of the probabilities, below which no column matters
+
+
+def conclusion(
+    model: TableModel, judged: str, quality: dict[str, Any], important: Importance | None
+) -> tuple[str, str]:
+    """Two sentences; ``judged`` says on which rows, ``quality`` is what ``sections.quality`` gives."""
+    error: Metric = quality["metrics"]["error"]
+    right = accuracy(error.value)
+    interval = f"{100 * (1 - error.high):.1f} to {accuracy(error.low)}"
+    others = [f"always guessing {shortened(quality['usual'])} is right for {accuracy(quality['usual_error'])}"]
+    others += [f"{each['name']} for {accuracy(each['error'])}" for each in quality["baselines"]]
+    first = (
+        f"This model predicts {_predicted(model)} and is right for {right} of the rows (95 %: {interval}), "
+        f"judged {judged}; {_and(others)}{' of the same rows' if quality['baselines'] else ''}."
+    )
+    second = f"{_trust(quality['metrics']['calibration_error'])}{_columns(important)}."
+    return first.replace(" %", NO_BREAK), second.replace(" %", NO_BREAK)
+
+
+def judged_on(judged: Judged, *, given: bool) -> str:
+    """By which rows a model is judged, after "judged"; ``given``: they are those of a table of their own."""
+    source = re.sub(r"(\d)%", r"\1 %", judged.source)
+    if given:
+        return f"on {source} ({counted(judged.predictions.n_rows, 'row')})"
+    if source.startswith("leave-one-out"):
+        return f"on its {counted(judged.predictions.n_rows, 'training row')}, each as if it had been left out"
+    if source.startswith("held out: "):
+        return f"on {source.removeprefix('held out: ')}, held out of training"
+    return f"by {source}"
+
+
+def accuracy(error: float) -> str:
+    """Of an error.
+
+    >>> accuracy(0.187)
+    '81.3 %'
+    """
+    return f"{100 * (1 - error):.1f} %"
+
+
+def _predicted(model: TableModel) -> str:
+    target, labels = model.card.get("target"), [shortened(label) for label in model.estimator.classes_]
+    classes = f"{labels[0]} or {labels[1]}" if len(labels) == 2 else f"one of {len(labels)} classes"
+    return f"{column_label(target)} ({classes})" if target else classes
+
+
+def _trust(calibration: Metric) -> str:
+    most = points(calibration.high)
+    if calibration.may_be_zero and calibration.high <= TRUSTED:
+        return f"Its probabilities can be trusted to within {most} percentage points on average (95 %)"
+    if calibration.may_be_zero or calibration.high == 0:
+        off = f"off by at most {most} percentage points on average (95 %)"
+        return f"As far as these rows tell, its probabilities are {off}"
+    return (
+        f"Its probabilities are off by {points(calibration.value)} percentage points on average "
+        f"(95 %: {points(calibration.low)} to {most})"
+    )
+
+
+def _columns(important: Importance | None) -> str:
+    if important is None:
+        return ""
+    if important.change[0] < LEAST_CHANGE:
+        return "; no column matters for them"
+    least = LEAST_PART * important.change[0]
+    names = [
+        shortened(column_label(name))
+        for name, change in zip(important.names[:MOST_NAMED], important.change, strict=False)
+        if change >= least
+    ]
+    return f"; the column that matters most is {names[0]}" if len(names) == 1 else f"; {_and(names)} matter most"
+
+
+def _and(parts: Sequence[str]) -> str:
+    return ", ".join(parts[:-1]) + (" and " if len(parts) > 1 else "") + parts[-1]

@@ -1,0 +1,114 @@
+"""Workflow: simple classifiers on the rows that a model learned from, judged on the rows that judge it."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+from threadpoolctl import threadpool_limits
+
+from bayesvm.data.blas import one_blas_thread
+from bayesvm.data.blocks import random_rows
+from bayesvm.data.tables import Batch, Table
+from bayesvm.evaluation import Predictions, metrics, paired_difference
+from bayesvm.evaluation.peers import BASELINES, N_FOLDS, Peer, compete
+from bayesvm.preparation import Recipe
+from bayesvm.warn import warn_user
+from bayesvm.workflow.judging import Judged
+from bayesvm.workflow.profile import profile
+
+MOST_ROWS = 20_000  # that baselines learn from
+MOST_VALUES = 2e7  # rows times features times functions: seconds of training
+LEAST_SHARE = 0.05  # of MOST_ROWS, below which a comparison would not be fair: there is none
+
+
+def about_the_data(
+    recipe: Recipe, learned: Table, held: Table | None, judged: Judged | None, seed: int
+) -> dict[str, Any]:
+    """What a card says that only the rows can tell: a profile of the columns, and simple classifiers beside the model.
+
+    ``learned`` are the training rows, ``held`` those held out, ``judged`` the predictions for these.
+    """
+    train = sample_rows(learned, seed)
+    if train is None:
+        return {}
+    about: dict[str, Any] = {"profile": profile(recipe, train.X)}
+    if held is not None and judged is not None and held.n_rows * held.n_features <= MOST_VALUES:
+        test = _dense(held.rows(np.arange(held.n_rows)), sparse=held.sparse)
+        about["baselines"] = baselines([(train, test)], judged.predictions, seed)
+    return about
+
+
+def sample_rows(table: Table, seed: int) -> Batch | None:
+    """At most 20,000 rows of a table, dense; fewer of wide tables, and None of very wide ones."""
+    most = min(MOST_ROWS, int(MOST_VALUES / max(1, table.n_features)), table.n_rows)
+    if most < min(LEAST_SHARE * MOST_ROWS, table.n_rows):
+        return None
+    numbers = random_rows(table.n_rows, most, np.random.default_rng(seed))
+    return _dense(table.rows(numbers), sparse=table.sparse)
+
+
+def baselines(parts: Sequence[tuple[Batch, Batch]], ours: Predictions, seed: int) -> list[dict[str, Any]] | None:
+    """Error and log loss of logistic regression and boosting, for the card of a model.
+
+    ``parts`` are pairs of rows to learn from and rows to predict: one for rows held out, or one for each fold. ``ours``
+    are the model's predictions for the rows to predict, one part after the other. Differences are theirs less ours,
+    with 95 % intervals. None if there are too few rows, or too many values; Ctrl-C ends this only, since the model is
+    there already.
+    """
+    if not all(_can_compete(train, test, len(ours.classes)) for train, test in parts):
+        return None
+    try:
+        return [_competed(peer, parts, ours, seed) for peer in BASELINES]
+    except KeyboardInterrupt:
+        warn_user("stopped before logistic regression and boosting were compared: the report says nothing about them")
+        return None
+
+
+def _can_compete(train: Batch, test: Batch, n_classes: int) -> bool:
+    """Whether training takes seconds, two classes have enough rows, and no other class is to be predicted."""
+    labels, counts = np.unique(np.asarray(train.y), return_counts=True)
+    n_values = train.X.size * (n_classes if n_classes > 2 else 1)
+    return (
+        n_values <= MOST_VALUES
+        and int((counts >= N_FOLDS).sum()) >= 2
+        and bool(np.isin(np.asarray(test.y), labels).all())
+    )
+
+
+def _competed(peer: Peer, parts: Sequence[tuple[Batch, Batch]], ours: Predictions, seed: int) -> dict[str, Any]:
+    found, n_rows = [], 0
+    for train, test in parts:
+        # One thread: the same bits everywhere, and on a busy machine OpenMP's many would wait for each other.
+        with one_blas_thread(), threadpool_limits(1, "openmp"), warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            how = {"weight": train.weight, "weight_test": test.weight}
+            outcome = compete(peer, train.X, train.y, test.X, test.y, n_points=0, seed=seed, **how)
+        found.append(_among(ours.classes, outcome.predictions))
+        n_rows = max(n_rows, outcome.n_rows)
+    weight = None if ours.weight is None else np.concatenate([each.weight_or_ones for each in found])
+    y, proba = (np.concatenate([getattr(each, name) for each in found]) for name in ("y", "proba"))
+    said = Predictions(ours.classes, y, proba, weight)
+    values = metrics(said, n_bootstrap=0)
+    facts: dict[str, Any] = {"name": peer.name, "n_rows": n_rows}
+    for name, difference in paired_difference(said, ours).items():
+        facts |= {name: values[name].value, f"{name}_difference": list(difference)}
+    return facts
+
+
+def _among(classes: Any, said: Predictions) -> Predictions:
+    """Predictions with a column for each of some classes; those that were not learned get probability zero."""
+    if len(said.classes) == len(classes):
+        return said
+    place = np.searchsorted(classes, said.classes)
+    proba = np.zeros((said.n_rows, len(classes)))
+    proba[:, place] = said.proba
+    return replace(said, classes=classes, y=place[said.y], proba=proba)
+
+
+def _dense(rows: Batch, *, sparse: bool) -> Batch:
+    return rows._replace(X=rows.X.toarray()) if sparse else rows

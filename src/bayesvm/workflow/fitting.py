@@ -1,0 +1,280 @@
+"""Workflow: from a table in files to a judged model: rows held out or folds, a fit, and a fit to all rows."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from importlib.metadata import version
+from os import PathLike
+from pathlib import Path
+from typing import Any, Unpack, cast
+
+import numpy as np
+from sklearn.base import clone
+
+from bayesvm.data.blocks import RowNumbers, random_rows
+from bayesvm.data.tables import Table
+from bayesvm.data.tables.csv_dialect import CsvOptions
+from bayesvm.data.tables.files import Paths
+from bayesvm.estimators import BayesianSVC
+from bayesvm.estimators.giveaways import warn_of_giveaways
+from bayesvm.estimators.tables import table_to_predict
+from bayesvm.evaluation import Predictions
+from bayesvm.inference.linear_model import WIDEST_FULL_COVARIANCE
+from bayesvm.preparation import MixedTable, Recipe, encoded_table
+from bayesvm.preparation.learning import MOST_CATEGORIES
+from bayesvm.warn import warn_user
+from bayesvm.workflow.judging import OF_PREDICTIONS, Judged, predictions_of
+from bayesvm.workflow.model import TableModel
+from bayesvm.workflow.splitting import FOLDS, Codes, folds, groups_of, opened, require_share, split, with_codes
+
+FEW_ROWS = 2_000  # of a table; below, cross-validation judges instead of one small part that is held out
+TOO_GOOD = 0.002  # share of wrong predictions, below which something may be amiss,
+LEAST_JUDGED = 200  # if so many rows say so
+FEW_HELD_OUT = 2_000  # rows that judge a model if somebody is waiting for it
+
+
+def fit_table(
+    source: Paths,
+    target: str | None = None,
+    *,
+    weight: str | None = None,
+    group: str | None = None,
+    columns: Sequence[str] | None = None,
+    drop: Collection[str] = (),
+    categories: Collection[str] = (),
+    keep: Collection[str] = (),
+    holdout: float = 0.2,
+    refit: bool = True,
+    estimator: Any = None,
+    seed: int = 0,
+    checkpoint: str | PathLike[str] | None = None,
+    copy_to: str | PathLike[str] | None = None,
+    verbose: int = 0,
+    **csv: Unpack[CsvOptions],
+) -> TableModel:
+    """Learn from a table in files, Parquet, Arrow, CSV or LIBSVM, and judge what was learned by rows left out.
+
+    Parameters
+    ----------
+    source : a file, a folder, a pattern or a list of files
+    target : name of the column of labels; LIBSVM files hold them
+    weight : name of a column of row weights
+    group : name of a column; rows with the same value in it are judged together, and it is not learned from
+    columns, drop : names of the columns to learn from, or to leave out; default: all
+    categories : names of columns whose numbers are names, such as postal codes; also of the target
+    keep : names of columns that are used although they look like an index or an identifier
+    holdout : share of the rows, at most 50,000 of them, that are held out and judge the model; 0 for none. Tables of
+        less than 2,000 rows are judged by five-fold cross-validation instead
+    refit : whether the model, when it has been judged, is fitted again to all rows
+    estimator : a BayesianSVC or BayesianLinearSVC to fit; default: ``BayesianSVC(random_state=seed)``
+    seed : controls which rows are held out, and all other randomness
+    checkpoint : a file from which an interrupted fit resumes; the second fit has one beside it
+    copy_to : a folder for the working copy of text files
+    verbose : 1 shows progress
+    csv : sep, decimal, encoding, missing, header
+        How CSV files are written, as in ``open_table``. Default: detected.
+    """
+    from bayesvm.workflow.baselines import about_the_data  # noqa: PLC0415  (predictions need no ensembles)
+
+    began = time.perf_counter()
+    require_share(holdout)
+    estimator = BayesianSVC(random_state=seed) if estimator is None else clone(estimator)
+    estimator.set_params(verbose=verbose)
+    table, names = opened(
+        source,
+        target,
+        weight,
+        group=group,
+        columns=columns,
+        drop=drop,
+        categories=categories,
+        keep=keep,
+        copy_to=copy_to,
+        verbose=verbose,
+        **csv,
+    )
+    with table:
+        table, classes = with_codes(table)
+        groups = groups_of(table, group)
+        _limit_covariance(estimator, table)
+        judged, n_train, n_held, pairs = None, table.n_rows, 0, None
+        if holdout and table.n_rows < FEW_ROWS:
+            estimator.fit(table, groups=groups, checkpoint=checkpoint)
+            if not estimator.interrupted_:
+                judged, pairs = _cross_validated(estimator, table, classes, groups, seed, names)
+            n_held = 0 if judged is None else judged.predictions.n_rows
+            seconds = time.perf_counter() - began  # without what others need
+            about = _about(estimator, table, pairs, seed)
+        else:
+            train, test = split(classes, holdout, seed, groups)
+            learned = table if train is None else table.subset(train)
+            held = None if test is None else table.subset(test).in_memory()
+            own = groups if groups is None or train is None else groups[train]
+            estimator.fit(learned, groups=own, checkpoint=checkpoint, held_out=held)
+            n_train = learned.n_rows
+            if held is not None and test is not None:
+                n_held = held.n_rows
+                judged = _judged(estimator, held, test, names, table.n_rows, seed)
+            seconds, about = time.perf_counter() - began, {}
+            if not estimator.interrupted_:
+                features = table_to_predict(estimator, learned)
+                to_judge = None if held is None else table_to_predict(estimator, held)
+                about = about_the_data(estimator.recipe_ or _numbered(table), features, to_judge, judged, seed)
+            if refit and judged is not None and not estimator.interrupted_:
+                again = _refitted(estimator, table, groups, checkpoint)
+                n_train = n_train if again is estimator else table.n_rows
+                estimator = again
+        _doubt(judged, estimator)
+        card = {
+            "files": names[:100],
+            "target": target,
+            "weight": weight,
+            "group": group,
+            "n_rows": table.n_rows,
+            "n_train": n_train,
+            "n_holdout": int(n_held),
+            "refitted": n_train == table.n_rows and judged is not None,
+            "seed": seed,
+            "seconds": seconds,
+            "created": datetime.now(UTC).isoformat(timespec="seconds"),
+            "version": version("bayesvm"),
+        } | about
+        numbered = _numbered(table) if table.names is None else None
+    return TableModel(estimator, card, judged, numbered)
+
+
+def _numbered(table: Table) -> Recipe:
+    """Of LIBSVM files, whose features have numbers for names."""
+    return Recipe((), numbered=table.n_features, zero_based=table.zero_based)
+
+
+def _about(estimator: Any, table: Table, pairs: Pairs | None, seed: int) -> dict[str, Any]:
+    """What a card says of the rows of a small table: a profile, and simple classifiers on the same folds."""
+    from bayesvm.workflow.baselines import about_the_data, baselines, sample_rows  # noqa: PLC0415
+
+    if estimator.interrupted_:
+        return {}
+    about = about_the_data(estimator.recipe_ or _numbered(table), table_to_predict(estimator, table), None, None, seed)
+    if pairs is not None:
+        rows = [tuple(sample_rows(part, seed) for part in parts) for parts in pairs.tables]
+        if all(train is not None and test is not None for train, test in rows):
+            about["baselines"] = baselines(cast(Any, rows), pairs.said, seed)
+    return about
+
+
+def _doubt(judged: Judged | None, estimator: Any) -> None:
+    """Say so if a model is too good to be true, and which column may be the reason."""
+    if judged is None or estimator.recipe_ is None or judged.predictions.n_rows < LEAST_JUDGED:
+        return
+    wrong = float(np.average(~judged.predictions.correct, weights=judged.predictions.weight))
+    if wrong > TOO_GOOD:
+        return
+    sample = judged.predictions.y[judged.sample]
+    if not len(judged.X) or not warn_of_giveaways(judged.X, sample, estimator.recipe_):
+        warn_user(
+            f"only {wrong:.2%} of {judged.predictions.n_rows:,} rows are predicted wrongly, too good to be true "
+            "of most tables: look for columns that are known only when the target is, and for copies of rows"
+        )
+
+
+def _limit_covariance(estimator: Any, table: Table) -> None:
+    """The linear model of very many features has no full covariance matrix."""
+    if getattr(estimator, "covariance", None) != "full":
+        return
+    width = table.n_features
+    if isinstance(table, MixedTable) and width * (MOST_CATEGORIES + 1) >= WIDEST_FULL_COVARIANCE:
+        width = len(table.learned().names)
+    if width >= WIDEST_FULL_COVARIANCE:
+        warn_user(
+            f"{width:,} features are too many for their covariance matrix; only their variances are fitted "
+            "(covariance='diagonal')"
+        )
+        estimator.set_params(covariance="diagonal")
+
+
+def _refitted(estimator: Any, table: Table, groups: Codes | None, checkpoint: str | PathLike[str] | None) -> Any:
+    """A fit to all rows, with the features of the model that was judged."""
+    again = clone(estimator)
+    beside = None if checkpoint is None else Path(f"{checkpoint}.refit")
+    recipe = estimator.recipe_
+    again.fit(table if recipe is None else encoded_table(table, recipe), groups=groups, checkpoint=beside)
+    if again.interrupted_:
+        warn_user("stopped while the model was fitted again to all rows: the model of the training rows is kept")
+        return estimator
+    return again
+
+
+def _judged(
+    estimator: Any, held: Table, test: RowNumbers, names: Sequence[str], n_rows: int, seed: int
+) -> Judged | None:
+    """What the model says of the rows held out; Ctrl-C ends this only, since the model is there already."""
+    try:
+        if estimator.interrupted_ and held.n_rows > FEW_HELD_OUT:
+            few = random_rows(held.n_rows, FEW_HELD_OUT, np.random.default_rng(seed))
+            held, test = held.subset(few), test[few]
+        share = f"{held.n_rows / n_rows:.0%} of {_named(names)}"
+        return Judged.of(estimator, held, f"held out: {share} ({held.n_rows:,} rows)", test)
+    except KeyboardInterrupt:
+        warn_user("stopped before the held-out rows were judged: the model is kept without metrics")
+        return None
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """Of folds: features to learn from and to predict, and the predictions for the latter, one fold after the other."""
+
+    tables: list[tuple[Table, Table]]
+    said: Predictions
+
+
+def _cross_validated(
+    estimator: Any, table: Table, classes: Codes, groups: Codes | None, seed: int, names: Sequence[str]
+) -> tuple[Judged | None, Pairs | None]:
+    """What models of four fifths of the rows say of the others; None if it was interrupted."""
+    found, tests, tables = [], [], []
+    for train, test in folds(classes, seed, groups):
+        if len(np.unique(classes[train])) < len(estimator.classes_):
+            raise ValueError("all rows of a class are in the groups of one fold; give --holdout 0, or no groups")
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # the fit to all rows has said it; a category of one fold is no news
+            fold = clone(estimator).fit(table.subset(train), groups=None if groups is None else groups[train])
+            if fold.interrupted_:
+                break
+            tables.append((table_to_predict(fold, table.subset(train)), table_to_predict(fold, table.subset(test))))
+            found.append(predictions_of(fold, tables[-1][1], estimator.classes_))
+        tests.append(test)
+    else:
+        return _together(estimator, table, found, tests, names), Pairs(tables, _joined(found, slice(None)))
+    warn_user("stopped before the rows were judged: the model is kept without metrics")
+    return None, None
+
+
+def _joined(found: list[Predictions], order: Any) -> Predictions:
+    """The predictions of all folds in an order."""
+
+    def together(name: str) -> Any:
+        parts = [getattr(part, name) for part in found]
+        return None if parts[0] is None else np.concatenate(parts)[order]
+
+    return Predictions(found[0].classes, *map(together, OF_PREDICTIONS))
+
+
+def _together(
+    estimator: Any, table: Table, found: list[Predictions], tests: list[RowNumbers], names: Sequence[str]
+) -> Judged:
+    """The predictions of all folds, in the order of the rows."""
+    numbers = np.concatenate(tests)
+    order = np.argsort(numbers)
+    numbers = numbers[order]
+    said = _joined(found, order)
+    rows = table if len(numbers) == table.n_rows else table.subset(numbers)
+    source = f"{FOLDS}-fold cross-validation of {_named(names)} ({len(numbers):,} rows)"
+    return Judged.with_rows(said, table_to_predict(estimator, rows), source, numbers)
+
+
+def _named(names: Sequence[str]) -> str:
+    return names[0] + (", …" if len(names) > 1 else "")

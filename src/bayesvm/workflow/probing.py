@@ -1,0 +1,67 @@
+"""Workflow: what a model says of rows of features that somebody made up.
+
+This is the one place where the report and ``bayesvm inspect`` ask a model about features instead of tables.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from bayesvm.workflow.judging import EXTREME, Judged
+from bayesvm.workflow.model import TableModel
+
+Floats = npt.NDArray[np.float64]
+
+
+def probabilities(model: TableModel, X: Any) -> Floats:
+    """Class probabilities of rows of features."""
+    with without_warnings():
+        found: Floats = model.estimator.predict_proba(X)
+    return found
+
+
+def joint_draws(model: TableModel, X: Any, n_draws: int) -> Floats:
+    """Joint posterior draws of the class probabilities, of shape (draws, rows, classes); the same at each call."""
+    with without_warnings():
+        found: Floats = model.estimator.sample_proba(X, n_draws, 0)
+    return found
+
+
+def usual_rows(model: TableModel, judged: Judged) -> npt.NDArray[Any] | None:
+    """Features of rows that others are like: those kept with the predictions, or the inducing points; None: neither."""
+    if not len(judged.X):
+        points = getattr(model.estimator, "inducing_points_", None)
+        return None if points is None else np.asarray(points)
+    if len(judged.X) <= 4 * EXTREME:
+        return judged.X
+    # The most and the least certain rows were kept because they are not like others.
+    order = np.argsort(judged.predictions.doubt[judged.sample], kind="stable")
+    return judged.X[np.sort(order[EXTREME:-EXTREME])]
+
+
+def some_rows(X: npt.NDArray[Any], most: int) -> npt.NDArray[Any]:
+    """All rows, or a random choice that is the same at each call."""
+    if len(X) <= most:
+        return X
+    return np.asarray(X[np.sort(np.random.default_rng(0).choice(len(X), most, replace=False))])
+
+
+def replaced(X: npt.NDArray[Any], features: Sequence[int], values: Any) -> npt.NDArray[Any]:
+    """A copy in which some features have other values."""
+    changed = np.array(X, dtype=np.result_type(X, np.asarray(values)))
+    changed[:, features] = values
+    return changed
+
+
+@contextmanager
+def without_warnings() -> Iterator[None]:
+    """Features have no column names, and equal rows a singular covariance: neither does harm here."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        yield
