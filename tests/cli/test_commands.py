@@ -272,7 +272,7 @@ def test_predict_with_a_coverage_writes_sets(home):
     table = read_csv(done.out)
     assert table.column_names == ["prediction", "probability_average", "probability_high", "set"]
     written = np.array(table["set"].to_pylist(), str)
-    sets = library.load(home / "people.bayesvm").predict_set(home / "new.csv", 0.95)
+    sets = TableModel.load(home / "people.bayesvm").predict_set(home / "new.csv", 0.95)
     classes = np.array(["average", "high"])
     assert written.tolist() == ["|".join(classes[inside]) for inside in sets]
     truth = some_people(300, 1)["income"]
