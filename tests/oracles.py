@@ -1,5 +1,7 @@
 """Naive dense forms, written independently of the library: loops, explicit inverses, quadrature."""
 
+import itertools
+
 import numpy as np
 from scipy import integrate, stats
 
@@ -16,6 +18,24 @@ def expected_log_likelihood(m, v, y):
     low, high = m - 12 * s, m + 12 * s
     kink = np.clip(y, low, high)
     return integrate.quad(hinge, low, kink)[0] + integrate.quad(hinge, kink, high)[0]
+
+
+def tube(f, y, epsilon, scale):
+    """The ε-insensitive pseudo-likelihood of y at a given f, a density of y."""
+    return np.exp(log_tube(f, y, epsilon, scale))
+
+
+def log_tube(f, y, epsilon, scale):
+    return -2 * max(0.0, abs(y - f) - epsilon) / scale - np.log(2 * epsilon + scale)
+
+
+def over_f(function, m, v, kinks):
+    """Quadrature of E function(f), f ~ N(m, v), split at kinks and where it may be steep."""
+    s = np.sqrt(v)
+    low, high = m - 12 * s, m + 12 * s
+    edges = np.unique(np.clip([low, high, *kinks, *np.linspace(m - 6 * s, m + 6 * s, 7)], low, high))
+    density = lambda f: function(f) * np.exp(-0.5 * (f - m) ** 2 / v) / np.sqrt(2 * np.pi * v)
+    return sum(integrate.quad(density, a, b, epsabs=0, epsrel=1e-11)[0] for a, b in itertools.pairwise(edges))
 
 
 def elbo(bound, K_zz, K_xz, k_xx, y, mu_u, S_u, weight=None):

@@ -5,7 +5,14 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from bayesvm import kernels
-    from bayesvm.estimators import BayesianLinearSVC, BayesianOneClassSVM, BayesianSVC, ColumnEffect, stop_on_interrupt
+    from bayesvm.estimators import (
+        BayesianLinearSVC,
+        BayesianOneClassSVM,
+        BayesianSVC,
+        BayesianSVR,
+        ColumnEffect,
+        stop_on_interrupt,
+    )
     from bayesvm.export import to_onnx
     from bayesvm.preparation import open_table
     from bayesvm.versions import show_versions
@@ -17,6 +24,7 @@ __all__ = [
     "BayesianLinearSVC",
     "BayesianOneClassSVM",
     "BayesianSVC",
+    "BayesianSVR",
     "ColumnEffect",
     "__version__",
     "kernels",
@@ -31,6 +39,7 @@ _PACKAGES = {
     "BayesianLinearSVC": "estimators",
     "BayesianOneClassSVM": "estimators",
     "BayesianSVC": "estimators",
+    "BayesianSVR": "estimators",
     "ColumnEffect": "estimators",
     "load": "workflow",
     "open_table": "preparation",

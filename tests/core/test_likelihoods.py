@@ -1,4 +1,4 @@
-"""Contract of every likelihood bound: D5, D7, D8, D22."""
+"""Contract of every likelihood bound: D5, D7, D8, D22, D31."""
 
 import importlib
 import inspect
@@ -10,13 +10,14 @@ import pytest
 from scipy.special import ndtr
 
 from bayesvm.core import likelihoods
-from bayesvm.core.likelihoods import LIKELIHOODS, noisy
+from bayesvm.core.likelihoods import LIKELIHOODS, EpsilonInsensitive, noisy
 from tests import oracles
 
 GRID = [(m, v, y) for m in (-3.0, -0.9, 0.0, 0.7, 1.0, 2.5) for v in (1e-3, 0.2, 1.0, 9.0) for y in (-1.0, 1.0)]
 m, v, y = np.array(GRID).T
 
-EVERY = {f"{name}, noise {noise}": noisy(name, noise) for name in LIKELIHOODS for noise in (0.0, 1.0)}
+HINGES = {f"{name}, noise {noise}": noisy(name, noise) for name in LIKELIHOODS for noise in (0.0, 1.0)}
+EVERY = HINGES | {"tube": EpsilonInsensitive(0.4, 0.7), "tube, noise": EpsilonInsensitive(0.01, 2.0, 0.3)}
 every_likelihood = pytest.mark.parametrize("likelihood", EVERY.values(), ids=EVERY)
 
 
@@ -57,7 +58,7 @@ def test_sites_are_derivatives_of_the_bound(likelihood):
     np.testing.assert_allclose(local.linear, slope + local.precision * m, rtol=1e-4, atol=1e-6)
 
 
-@every_likelihood
+@pytest.mark.parametrize("likelihood", HINGES.values(), ids=HINGES)
 def test_bound_is_below_the_expected_log_likelihood(likelihood):
     exact = np.array([oracles.expected_log_likelihood(mean, var + likelihood.noise, sign) for mean, var, sign in GRID])
     assert (likelihood.update(m, v, y).bound <= exact + 1e-7).all()
@@ -66,6 +67,15 @@ def test_bound_is_below_the_expected_log_likelihood(likelihood):
 def test_exact_hinge_is_the_expected_log_likelihood():
     exact = np.array([oracles.expected_log_likelihood(*row) for row in GRID])
     np.testing.assert_allclose(LIKELIHOODS["exact"].update(m, v, y).bound, exact, atol=1e-7)
+
+
+@pytest.mark.parametrize("likelihood", [EpsilonInsensitive(0.4, 0.7), EpsilonInsensitive(1e-3, 0.05)])
+def test_the_bound_of_a_tube_is_the_expected_log_density(likelihood):
+    e, s = likelihood.epsilon, likelihood.scale
+    for mean, var, number in GRID:
+        expected = oracles.over_f(lambda f, y=number: oracles.log_tube(f, y, e, s), mean, var, (number - e, number + e))
+        found = likelihood.update(np.array([mean]), np.array([var]), np.array([number])).bound[0]
+        assert found == pytest.approx(expected, rel=1e-8, abs=1e-8)
 
 
 @pytest.mark.slow

@@ -9,7 +9,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import PolynomialFeatures
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from bayesvm import BayesianLinearSVC, BayesianOneClassSVM, BayesianSVC
+from bayesvm import BayesianLinearSVC, BayesianOneClassSVM, BayesianSVC, BayesianSVR
 from bayesvm.kernels import RBF, Constant
 
 X, y = load_breast_cancer(return_X_y=True)
@@ -47,6 +47,8 @@ def expected_failures(estimator):
         BayesianLinearSVC(tune=None, link="probit"),
         BayesianLinearSVC(covariance="diagonal"),
         BayesianOneClassSVM(),
+        BayesianSVR(),
+        BayesianSVR(tune=None),
     ],
     expected_failed_checks=expected_failures,
 )

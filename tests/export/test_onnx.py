@@ -14,6 +14,7 @@ from sklearn.preprocessing import StandardScaler
 
 import bayesvm
 from bayesvm import BayesianLinearSVC, BayesianSVC, to_onnx
+from bayesvm.core.heads import Regression
 from bayesvm.core.links import Normalised, TwoProbits
 from bayesvm.export import links, scalers
 from bayesvm.export.graph import UFUNCS, Graph, concatenated
@@ -269,7 +270,7 @@ def test_no_rows(link, n_classes):
 def test_no_kernel_link_or_scaler_is_missing():
     assert kernel_classes() == {*kernels.KERNELS.values(), Sum}
     assert kernel_classes() - {type(kernel) for kernel in KERNELS} == {Constant}  # which is there in a sum
-    assert {*links.BINARY, *links.MANY_CLASSES} == {*states.LINKS.values(), Normalised}
+    assert {*links.BINARY, *links.MANY_CLASSES, *Regression.links} == {*states.LINKS.values(), Normalised}
     assert set(scalers.SCALERS) == set(states.SCALERS.values())
 
 

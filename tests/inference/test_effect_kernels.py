@@ -7,7 +7,7 @@ from scipy.special import expit, logit
 
 from bayesvm.core.workspace import Workspace
 from bayesvm.inference import effect_kernels
-from bayesvm.inference.effect_kernels import LogOdds, effect_of, evidence
+from bayesvm.inference.effect_kernels import LogOdds, Normal, effect_of, evidence
 from bayesvm.inference.screening import Found, Residuals
 
 
@@ -101,3 +101,19 @@ def test_cells_that_scaling_makes_equal_share_a_point():
     X = np.repeat([[0.0], [0.0], [1.0]], 10, axis=0)
     effect = effect_of(Found((0,), 1, np.repeat([0, 1, 2], 10), 9.0, 0.3), X, some_odds(30))
     np.testing.assert_array_equal(effect.features.inducing_points, [[0.0], [1.0]])
+
+
+def test_the_evidence_of_numbers_is_that_of_normal_data():
+    """Rows y = f + e of their cell + noise: a ratio of normal densities, from dense matrices."""
+    rng = np.random.default_rng(0)
+    cells, slope = np.arange(40) % 3, 2.5
+    covariance = np.array([[0.5, 0.2, 0.0], [0.2, 1.0, 0.3], [0.0, 0.3, 0.7]])
+    precision = rng.uniform(0.2, 2.0, 40)
+    y = rng.normal(size=40)
+    residuals = Residuals((precision * y)[:, None], precision[:, None])
+    found = Normal(residuals, slope).evidence(covariance, cells, np.ones(40, bool))
+    member = np.eye(3)[cells]
+    noise = np.diag(1 / precision)
+    expected = stats.multivariate_normal(np.zeros(40), noise + member @ covariance @ member.T).logpdf(y)
+    assert found == pytest.approx(expected - stats.multivariate_normal(np.zeros(40), noise).logpdf(y))
+    assert Normal.of(residuals, slope * residuals.difference).slope == pytest.approx(slope)

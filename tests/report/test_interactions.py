@@ -12,6 +12,7 @@ from bayesvm.preparation.encoding import CategoryColumn, NumberColumn
 from bayesvm.report.influence import setting
 from bayesvm.report.interactions import grid_of, interaction_plots, interactions
 from bayesvm.workflow import TableModel
+from tests.recipes import with_recipe
 
 RECIPE = Recipe((NumberColumn("a", 0.0), NumberColumn("b", 0.0), CategoryColumn("place", ("city", "coast", "sea"))))
 
@@ -43,7 +44,7 @@ def rows(n_rows=100):
 
 
 def test_additive_log_odds_have_no_interaction():
-    model, X = TableModel(Product(0.0), RECIPE), rows()
+    model, X = TableModel(with_recipe(Product(0.0), RECIPE)), rows()
     grid = grid_of(model, ("a", "place"), X, X)
     assert grid.rows.shape == (8 * 3 * 16, 5)
     np.testing.assert_allclose(grid.beyond_additive(model.estimator.predict_proba(grid.rows)), 0, atol=1e-9)
@@ -51,7 +52,7 @@ def test_additive_log_odds_have_no_interaction():
 
 
 def test_a_product_is_found_and_has_its_size():
-    model, X = TableModel(Product(0.6), RECIPE), rows()
+    model, X = TableModel(with_recipe(Product(0.6), RECIPE)), rows()
     (found,) = interactions(model, ("place", "b", "a"), X, X)
     assert found.grid.names == ("b", "a")
     b, a = (at.values[:, 0] for at in found.grid.settings)

@@ -342,6 +342,6 @@ def test_a_checkpoint_is_no_model(tmp_path):
     BayesianSVC(n_inducing=5, tune=None, random_state=0).fit(X, TWO, checkpoint=tmp_path / "c")
     with pytest.raises(ValueError, match="holds a 'checkpoint', which is no model .*; give a model"):
         bayesvm.load(tmp_path / "c")
-    persistence.write(tmp_path / "later", "BayesianSVR", {})
-    with pytest.raises(ValueError, match="holds a 'BayesianSVR', .*; upgrade bayesvm"):
+    persistence.write(tmp_path / "later", "BayesianOther", {})
+    with pytest.raises(ValueError, match="holds a 'BayesianOther', .*; upgrade bayesvm"):
         bayesvm.load(tmp_path / "later")

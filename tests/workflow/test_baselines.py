@@ -10,13 +10,14 @@ from sklearn.metrics import log_loss
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from bayesvm import BayesianSVC, TableModel
+from bayesvm import BayesianLinearSVC, BayesianSVC
 from bayesvm.data.tables import Batch
 from bayesvm.evaluation import Predictions
 from bayesvm.preparation import Recipe
 from bayesvm.preparation.encoding import CategoryColumn, NumberColumn
-from bayesvm.workflow import baselines
+from bayesvm.workflow import TableModel, baselines, fit_table
 from bayesvm.workflow.profile import OTHERS, profile
+from bayesvm.workflow.splitting import folds
 
 pd = pytest.importorskip("pandas")
 
@@ -33,7 +34,25 @@ def fitted(tmp_path_factory):
     path = tmp_path_factory.mktemp("baselines") / "table.csv"
     table().to_csv(path, index=False)
     estimator = BayesianSVC(n_inducing=20, tune=None, random_state=0)
-    return TableModel.fit(path, "y", estimator=estimator), path
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("bayesvm.workflow.fitting.FEW_ROWS", 0)  # rows are held out, as of large tables
+        return fit_table(path, "y", estimator=estimator), path
+
+
+def test_of_small_tables_they_are_judged_on_the_same_folds(tmp_path):
+    rows = table()
+    rows.to_csv(tmp_path / "table.csv", index=False)
+    model = fit_table(tmp_path / "table.csv", "y", estimator=BayesianLinearSVC(random_state=0), seed=3)
+    X, y = rows[["a", "b", "c"]].to_numpy(), rows["y"].to_numpy()
+    proba = np.empty((len(y), 2))
+    for train, test in folds(np.unique(y, return_inverse=True)[1], 3):
+        theirs = make_pipeline(StandardScaler(), LogisticRegression(max_iter=200)).fit(X[train], y[train])
+        proba[test] = theirs.predict_proba(X[test])
+    found = model.card["baselines"][0]
+    assert found["log_loss"] == pytest.approx(log_loss(y, proba), rel=1e-6)
+    ours = model.holdout.predictions
+    difference = log_loss(y, proba) - log_loss(ours.y, ours.proba)
+    assert found["log_loss_difference"][0] == pytest.approx(difference, abs=1e-6)
 
 
 def test_baselines_are_those_of_scikit_learn_on_the_same_split(fitted):
@@ -72,7 +91,7 @@ def test_they_are_kept_in_the_file(fitted, tmp_path):
 def test_without_rows_held_out_there_are_none(fitted):
     _, path = fitted
     estimator = BayesianSVC(n_inducing=10, tune=None, random_state=0)
-    card = TableModel.fit(path, "y", estimator=estimator, holdout=0).card
+    card = fit_table(path, "y", estimator=estimator, holdout=0).card
     assert "baselines" not in card
     assert len(card["profile"]) == 3
 
@@ -81,7 +100,7 @@ def test_wide_tables_have_none(fitted, monkeypatch):
     monkeypatch.setattr(baselines, "MOST_VALUES", 100)
     _, path = fitted
     estimator = BayesianSVC(n_inducing=10, tune=None, random_state=0)
-    assert not {"baselines", "profile"} & set(TableModel.fit(path, "y", estimator=estimator).card)
+    assert not {"baselines", "profile"} & set(fit_table(path, "y", estimator=estimator).card)
 
 
 def test_ctrl_c_ends_the_baselines_only(fitted, monkeypatch):
@@ -92,7 +111,7 @@ def test_ctrl_c_ends_the_baselines_only(fitted, monkeypatch):
     _, path = fitted
     estimator = BayesianSVC(n_inducing=10, tune=None, random_state=0)
     with pytest.warns(UserWarning, match="says nothing about them"):
-        card = TableModel.fit(path, "y", estimator=estimator).card
+        card = fit_table(path, "y", estimator=estimator).card
     assert card["baselines"] is None
 
 

@@ -4,13 +4,14 @@ import numpy as np
 import pytest
 from scipy.special import expit
 
-from bayesvm import BayesianLinearSVC, BayesianSVC, TableModel
+from bayesvm import BayesianLinearSVC, BayesianSVC
 from bayesvm.evaluation import Predictions
 from bayesvm.preparation import Recipe
 from bayesvm.preparation.encoding import CategoryColumn, NumberColumn
-from bayesvm.workflow import Judged
+from bayesvm.workflow import Judged, TableModel
 from bayesvm.workflow.contributions import contributions, reference
 from bayesvm.workflow.importance import importance
+from tests.recipes import with_recipe
 
 RECIPE = Recipe((NumberColumn("age", 0.0), CategoryColumn("place", ("city", "coast", "forest")), NumberColumn("b", 0)))
 
@@ -50,7 +51,7 @@ def judged(X):
 
 def test_importance_is_the_mean_over_all_pairs_of_rows():
     X = rows()
-    found = importance(TableModel(Shifted(), RECIPE), judged(X))
+    found = importance(TableModel(with_recipe(Shifted(), RECIPE)), judged(X))
     assert found.names == ("age", "place", "b")
     assert not found.points
     place = np.where(X[:, 2] > 0, 2.0, 0.0)
@@ -69,7 +70,7 @@ def test_of_three_classes_it_is_the_total_variation():
             return np.column_stack([p, np.full(len(X), 0.2), 0.8 - p])
 
     X = rows()
-    found = importance(TableModel(Three(), RECIPE), judged(X))
+    found = importance(TableModel(with_recipe(Three(), RECIPE)), judged(X))
     share = X[:, 4].mean()
     assert found.names[0] == "b"
     assert found.change[0] == pytest.approx(0.6 * 2 * share * (1 - share), abs=0.03)
@@ -79,12 +80,14 @@ def test_without_rows_the_inducing_points_stand_for_them():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(200, 3))
     y = X[:, 1] > 0
-    model = TableModel(BayesianSVC(n_inducing=20, tune=None, random_state=0).fit(X, y), Recipe.plain("abc"))
+    model = TableModel(
+        with_recipe(BayesianSVC(n_inducing=20, tune=None, random_state=0).fit(X, y), Recipe.plain("abc"))
+    )
     found = importance(model, model.judged_by_default)
     assert found.points
     assert found.names[0] == "b"
     assert found.change[0] > 5 * found.change[1]
-    linear = TableModel(BayesianLinearSVC().fit(X, y), Recipe.plain("abc"))
+    linear = TableModel(with_recipe(BayesianLinearSVC().fit(X, y), Recipe.plain("abc")))
     assert importance(linear, linear.judged_by_default) is None
 
 
@@ -92,7 +95,7 @@ def test_very_many_columns_are_tried_by_their_weights(monkeypatch):
     monkeypatch.setattr("bayesvm.workflow.importance.MOST_TRIED", 2)
     rng = np.random.default_rng(0)
     X = rng.normal(size=(150, 5))
-    model = TableModel(BayesianLinearSVC().fit(X, X[:, 3] + 0.5 * X[:, 1] > 0), Recipe.plain("abcde"))
+    model = TableModel(with_recipe(BayesianLinearSVC().fit(X, X[:, 3] + 0.5 * X[:, 1] > 0), Recipe.plain("abcde")))
     found = importance(model, judged(X))
     assert found.names == ("d", "b")
 
@@ -101,7 +104,7 @@ def test_contributions_are_differences_from_the_usual_value():
     X = rows(20)
     names = ["age", "place", "b"]
     usual = [reference(X, RECIPE.groups[name]) for name in names]
-    model = TableModel(Shifted(), RECIPE)
+    model = TableModel(with_recipe(Shifted(), RECIPE))
     found = contributions(model, X, names, usual, [1] * 20)
     p = expit(Shifted().f(X))
     place = np.where(X[:, 2] > 0, 2.0, 0.0)
@@ -119,7 +122,7 @@ def test_contributions_are_differences_from_the_usual_value():
 def test_towards_the_other_class_contributions_have_the_other_sign():
     X = rows(5)
     usual = [reference(X, [0])]
-    model = TableModel(Shifted(), RECIPE)
+    model = TableModel(with_recipe(Shifted(), RECIPE))
     one, other = (contributions(model, X, ["age"], usual, [k] * 5).value for k in (0, 1))
     np.testing.assert_allclose(one, -other, atol=1e-12)
 
@@ -140,7 +143,7 @@ def test_the_usual_value(X, features, expected):
 def test_a_model_of_an_estimator_takes_part(tmp_path):
     X = rows(200)
     estimator = BayesianSVC(n_inducing=20, tune=None, random_state=0).fit(X, X[:, 0] > 0)
-    found = contributions(TableModel(estimator, RECIPE), X[:3], ["age"], [reference(X, [0])], [1] * 3)
+    found = contributions(TableModel(with_recipe(estimator, RECIPE)), X[:3], ["age"], [reference(X, [0])], [1] * 3)
     np.testing.assert_allclose(
         found.value[:, 0],
         estimator.predict_proba(X[:3])[:, 1]

@@ -14,9 +14,10 @@ Locate = Callable[[int], str]  # a row of the arrays at hand -> its file and its
 
 
 def require_in_range(X: Any, names: tuple[str, ...] | None, locate: Locate) -> None:
-    """Every number in ``X``, an array or a CSR matrix, is finite and not absurdly large."""
-    if not is_in_range(X):
-        row, column, affected, what, remedy = first_out_of_range(X)
+    """Every number in ``X``, an array or a CSR matrix, is finite and not absurdly large; in an array, or missing."""
+    missing = not hasattr(X, "tocoo")
+    if not is_in_range(X, missing=missing):
+        row, column, affected, what, remedy = first_out_of_range(X, missing=missing)
         name = column if names is None else repr(names[column])
         raise ValueError(f"{locate(row)}, column {name}: {what}{_also(affected)}. {remedy}")
 

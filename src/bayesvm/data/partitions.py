@@ -20,7 +20,7 @@ from bayesvm.data.blocks import BucketRows, RowNumbers, Work, checksum, taken
 from bayesvm.data.checks import require_in_range, require_targets, require_weights, require_whole_text
 from bayesvm.data.memory import MemorySource, stacked
 from bayesvm.data.scaling import Scaler
-from bayesvm.data.targets import Summarise, Summary, TargetEncoder, Targets
+from bayesvm.data.targets import Summarise, Summary, TargetEncoder, Targets, encoded_block
 from bayesvm.data.workers import Workers
 
 Result = TypeVar("Result")
@@ -166,7 +166,7 @@ def _encoded(encoder: TargetEncoder, dtype: np.dtype[Any], X: Any, y: Any, weigh
     rows = Block(_features(X, dtype), _vector(y), None if weight is None else _weights(weight))
     if rows.weight is not None and not rows.weight.all():
         rows = taken(rows, np.flatnonzero(rows.weight))
-    return Block(rows.X, *encoder(rows.y, rows.weight))
+    return encoded_block(encoder, rows.X, rows.y, rows.weight)
 
 
 def _features(X: Any, dtype: np.dtype[Any]) -> Any:

@@ -21,7 +21,7 @@ from bayesvm.data.read_ahead import read_ahead
 from bayesvm.data.remote import RemoteSource
 from bayesvm.data.scaling import ColumnMoments, ColumnScaler, Scaler
 from bayesvm.data.tables import Batch, Table
-from bayesvm.data.targets import TargetEncoder
+from bayesvm.data.targets import TargetEncoder, encoded_block
 from bayesvm.data.workers import Workers
 
 Result = TypeVar("Result")
@@ -96,7 +96,7 @@ def encoded(batch: Batch, encoder: TargetEncoder) -> Block:
     """Rows as they were read, with targets as numbers."""
     if batch.y is None:
         raise ValueError("these rows have no targets")
-    return Block(batch.X, *encoder(batch.y, batch.weight))
+    return encoded_block(encoder, batch.X, batch.y, batch.weight)
 
 
 def map_table(

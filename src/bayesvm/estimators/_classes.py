@@ -10,6 +10,7 @@ from sklearn.utils import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 
 from bayesvm.data.checks import Locate
+from bayesvm.estimators._targets import TargetKind
 from bayesvm.estimators.labels import ClassEncoder, LabelCounts
 from bayesvm.warn import warn_user
 
@@ -43,8 +44,8 @@ def _are_numbers(labels: np.ndarray) -> bool:
 def _too_many(labels: np.ndarray, n_rows: int, target: str) -> str:
     if _are_numbers(labels):
         return (
-            f"{target} has {len(labels):,} different numbers in {n_rows:,} rows, like a quantity: was regression "
-            "meant? bayesvm predicts classes: bin the target (above and below a limit, for example). Up to "
+            f"{target} has {len(labels):,} different numbers in {n_rows:,} rows, like a quantity. Use BayesianSVR for "
+            "numbers; for classes, bin the target (above and below a limit, for example). Up to "
             f"{MOST_NUMBERS} numbers with {ROWS_OF_A_NUMBER} rows each are taken for classes; if more are meant, give "
             "them as text: y.astype(str), a column of text, or --categories on the command line"
         )
@@ -108,3 +109,29 @@ def weighting_encoder(class_weight: Any, counts: LabelCounts) -> tuple[ClassEnco
         if not (factors * weights).any():
             raise ValueError("class_weight gives all rows the weight zero; some must be positive")
     return ClassEncoder(labels, factors), factors * weights
+
+
+class Classes(TargetKind):
+    """Labels of classes."""
+
+    def require(self, y: Any) -> None:
+        """Checked with X."""
+
+    def of(self, y: np.ndarray, weight: np.ndarray | None) -> LabelCounts:
+        return LabelCounts.of(y, weight)
+
+    def summarise(self, y: np.ndarray, weight: np.ndarray | None, locate: Locate, name: str = "y") -> LabelCounts:
+        return count_labels(y, weight, locate, name)
+
+    def require_part(self, found: LabelCounts, name: str) -> None:
+        """At once: all distinct labels might not fit into memory."""
+        require_few_classes(found.labels, found.n_rows, name)
+
+    def require_all(self, found: LabelCounts, name: str) -> None:
+        require_classes(found.labels, found.n_rows, name)
+
+    def encoder(self, estimator: Any, found: LabelCounts) -> tuple[ClassEncoder, np.ndarray]:
+        return encoder_for(estimator, found)
+
+
+CLASSES = Classes()

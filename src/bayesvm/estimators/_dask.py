@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial, wraps
 from typing import Any
 
@@ -24,9 +24,11 @@ from bayesvm.data.dask_rows import (
 )
 from bayesvm.data.memory import MemorySource
 from bayesvm.data.scaling import ColumnScaler
+from bayesvm.data.targets import CompletingEncoder
 from bayesvm.data.workers import Workers
-from bayesvm.estimators._classes import count_labels, encoder_for
+from bayesvm.estimators._targets import TargetKind
 from bayesvm.estimators.columns import n_features, recipe_of
+from bayesvm.estimators.completing import MissingValues, spread_of
 from bayesvm.extras import optional
 
 
@@ -35,9 +37,20 @@ class DaskRows:
     """Rows on a cluster, those of weight zero left out."""
 
     table: EncodedDaskTable
-    classes: np.ndarray
     totals: np.ndarray
     groups: RowNumbers | None = None
+    missing: MissingValues | None = None
+
+    @property
+    def encoder(self) -> Any:
+        """Of the targets."""
+        found = self.table.encoder
+        return found.encoder if isinstance(found, CompletingEncoder) else found
+
+    @property
+    def classes(self) -> np.ndarray:
+        found: np.ndarray = self.encoder.classes
+        return found
 
     @property
     def n_rows(self) -> int:
@@ -57,7 +70,20 @@ class DaskRows:
         return self.table.given(numbers)
 
     def spread(self, numbers: RowNumbers, means: Callable[[Array], Sequence[Array]]) -> list[Array] | None:
-        return None
+        return spread_of(self.missing, numbers, means)
+
+    def raw(self, numbers: RowNumbers) -> Any:
+        return self.table.fetch(numbers).X
+
+    def incomplete(self) -> RowNumbers:
+        return np.zeros(0, np.intp)
+
+    def completed(self, missing: MissingValues) -> DaskRows:
+        return replace(
+            self,
+            table=replace(self.table, encoder=CompletingEncoder(self.table.encoder, missing.completion)),
+            missing=missing,
+        )
 
     def fingerprint(self) -> dict[str, Any]:
         return {
@@ -67,16 +93,16 @@ class DaskRows:
         }
 
 
-def dask_rows(estimator: Any, X: Any, y: Any, sample_weight: Any) -> DaskRows:
+def dask_rows(estimator: Any, X: Any, y: Any, sample_weight: Any, kind: TargetKind) -> DaskRows:
     """What ``fit`` was given, checked in one pass. The estimator is not touched if something is wrong."""
     if y is None:
         raise ValueError(f"{type(estimator).__name__} requires y to be passed, but the target y is None")
     table = DaskTable.of(X, y, sample_weight)
-    rows, counts = table.survey(count_labels)
-    encoder, totals = encoder_for(estimator, counts)
+    rows, counts = table.survey(kind.summarise)
+    encoder, totals = kind.encoder(estimator, counts)
     validate_data(estimator, _outline(X), reset=True, skip_check_array=True)
     estimator.recipe_ = None
-    return DaskRows(EncodedDaskTable(table, rows, encoder), encoder.classes, totals)
+    return DaskRows(EncodedDaskTable(table, rows, encoder), totals)
 
 
 def lazy_on_dask(method: Callable[..., Any]) -> Callable[..., Any]:
@@ -84,22 +110,25 @@ def lazy_on_dask(method: Callable[..., Any]) -> Callable[..., Any]:
 
     @wraps(method)
     def either(self: Any, X: Any, *args: Any, **kwargs: Any) -> Any:
-        return (
-            lazy_prediction(self, method.__name__, X, *args, **kwargs)
-            if is_dask(X)
-            else method(self, X, *args, **kwargs)
-        )
+        if is_dask(X):
+            return lazy_prediction(self, partial(_said, method.__name__, args, kwargs), X)
+        return method(self, X, *args, **kwargs)
 
     return either
 
 
-def lazy_prediction(model: Any, method: str, X: Any, *args: Any, **kwargs: Any) -> Any:
+def _said(method: str, args: tuple[Any, ...], kwargs: dict[str, Any], model: Any, X: Any) -> Any:
+    return getattr(model, method)(X, *args, **kwargs)
+
+
+def lazy_prediction(model: Any, said: partial[Any], X: Any) -> Any:
     """What a prediction method says of a Dask array or data frame, as Dask arrays not yet computed.
 
     The model is one node of the graph, as it is now: a later fit does not change it.
     """
     check_is_fitted(model)
-    if method in ("sample_latent", "sample_proba"):
+    method = said.args[0]
+    if method.startswith("sample_"):
         raise TypeError(
             f"{method} draws all rows jointly, and so needs them in memory: choose some (at most 5,000) "
             "and give it X.compute() of those"
@@ -110,13 +139,10 @@ def lazy_prediction(model: Any, method: str, X: Any, *args: Any, **kwargs: Any) 
     model, unnamed = copy(model), copy(model)
     vars(unnamed).pop("feature_names_in_", None)  # each partition of an array would warn again that it has no names
     model.n_jobs = unnamed.n_jobs = 1
-    example = getattr(unnamed, method)(np.zeros((1, n_features(model))), *args, **kwargs)
+    example = said(unnamed, np.zeros((1, n_features(model))))
     form = _as_columns(example)[:0]
     node = optional("dask", "dask").delayed(model if is_frame(X) else unnamed, traverse=False, pure=False)
-    X, how = (
-        one_column_chunk(X),
-        {"model": node, "method": partial(_called, method, args, kwargs), "form": form, "meta": form},
-    )
+    X, how = one_column_chunk(X), {"model": node, "said": said, "form": form, "meta": form}
     if is_frame(X):
         found = X.map_partitions(_of_partition, **how)
     elif form.ndim == 1:
@@ -136,13 +162,9 @@ def _outline(X: Any) -> Any:
     return X._meta if is_frame(X) else X  # noqa: SLF001  (an empty data frame of pandas)
 
 
-def _called(method: str, args: tuple[Any, ...], kwargs: dict[str, Any], model: Any, X: Any) -> Any:
-    return getattr(model, method)(X, *args, **kwargs)
-
-
-def _of_partition(X: Any, model: Any, method: Callable[[Any, Any], Any], form: np.ndarray) -> np.ndarray:
+def _of_partition(X: Any, model: Any, said: partial[Any], form: np.ndarray) -> np.ndarray:
     """A prediction for some rows, as one array."""
-    return _as_columns(method(model, X)) if X.shape[0] else form
+    return _as_columns(said(model, X)) if X.shape[0] else form
 
 
 def _as_columns(found: Any) -> np.ndarray:

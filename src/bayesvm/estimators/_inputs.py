@@ -11,15 +11,18 @@ import numpy as np
 from bayesvm.core.latent import Block
 from bayesvm.core.linalg import Array
 from bayesvm.data.blocks import RowNumbers, checksum, rows_to_hold, taken
+from bayesvm.data.completion import incomplete
 from bayesvm.data.dask_rows import is_dask
 from bayesvm.data.memory import MemorySource
 from bayesvm.data.scaling import ColumnScaler
 from bayesvm.data.tables import Table
 from bayesvm.data.workers import Workers
-from bayesvm.estimators._classes import encoder_for, require_few_classes, weighting_encoder
+from bayesvm.estimators._classes import CLASSES, require_few_classes, weighting_encoder
 from bayesvm.estimators._dask import dask_rows
+from bayesvm.estimators._numbers import NUMBERS
+from bayesvm.estimators._targets import TargetKind
 from bayesvm.estimators.columns import rows_with_targets
-from bayesvm.estimators.completing import MissingValues, completed
+from bayesvm.estimators.completing import MissingValues, RowsToComplete, spread_of
 from bayesvm.estimators.giveaways import warn_of_giveaways
 from bayesvm.estimators.labels import LabelCounts
 from bayesvm.estimators.tables import table_rows
@@ -28,12 +31,19 @@ from bayesvm.inference.session import TrainingRows
 from bayesvm.preparation import Frame
 
 
-class CheckedRows(TrainingRows, Protocol):
+class CheckedRows(TrainingRows, RowsToComplete, Protocol):
     """What ``fit`` was given, checked."""
 
     def fingerprint(self) -> dict[str, Any]:
         """Plain values that tell these rows apart from others."""
         ...
+
+
+class NumberedRows(CheckedRows, Protocol):
+    """Rows whose y are numbers, in the units of the encoder."""
+
+    @property
+    def encoder(self) -> Any: ...
 
 
 class LabelledRows(CheckedRows, Protocol):
@@ -53,21 +63,27 @@ class ArrayRows:
     """Rows in memory, those of weight zero left out."""
 
     X: Any
-    codes: np.ndarray
+    y: np.ndarray
     weight: np.ndarray | None
-    classes: np.ndarray
+    encoder: Any  # of y
     totals: np.ndarray
     kept: np.ndarray | None = None  # of the rows given; all of them unless some have weight zero
     groups: RowNumbers | None = None
     missing: MissingValues | None = None
 
     @classmethod
-    def of(cls, rows: Block, classes: np.ndarray, totals: np.ndarray) -> ArrayRows:
-        """Rows whose y are numbers of classes."""
+    def of(cls, X: Any, y: np.ndarray, weight: np.ndarray | None, encoder: Any, totals: np.ndarray) -> ArrayRows:
+        """Rows whose y are to be encoded."""
+        rows = Block(X, *encoder(y, weight))
         if rows.weight is None or rows.weight.all():
-            return cls(*rows, classes, totals)
+            return cls(*rows, encoder, totals)
         kept = np.flatnonzero(rows.weight)
-        return cls(*taken(rows, kept), classes, totals, kept)
+        return cls(*taken(rows, kept), encoder, totals, kept)
+
+    @property
+    def classes(self) -> np.ndarray:
+        found: np.ndarray = self.encoder.classes
+        return found
 
     @property
     def n_rows(self) -> int:
@@ -79,40 +95,49 @@ class ArrayRows:
 
     def source(self, workers: Workers, rows_per_block: int, rng: np.random.Generator) -> MemorySource:
         to_hold = rows_to_hold(self.n_rows, self.n_features, rng)
-        return MemorySource(self.X, self.codes, self.weight, ColumnScaler(), workers, rows_per_block, to_hold=to_hold)
+        return MemorySource(self.X, self.y, self.weight, ColumnScaler(), workers, rows_per_block, to_hold=to_hold)
 
     def given(self, numbers: RowNumbers) -> RowNumbers:
         return numbers if self.kept is None else self.kept[numbers]
 
     def spread(self, numbers: RowNumbers, means: Callable[[Array], Sequence[Array]]) -> list[Array] | None:
-        return None if self.missing is None else self.missing.spread(numbers, means)
+        return spread_of(self.missing, numbers, means)
+
+    def raw(self, numbers: RowNumbers) -> Any:
+        return self.X[numbers]
+
+    def incomplete(self) -> RowNumbers:
+        return incomplete(self.X)
+
+    def completed(self, missing: MissingValues) -> ArrayRows:
+        return replace(self, X=missing.completion(self.X), missing=missing)
 
     def fingerprint(self) -> dict[str, Any]:
         return {
             "the number of rows": self.n_rows,
             "the number of columns": self.n_features,
-            "the checksum of the data": f"{checksum(self.X, self.codes, self.weight):08x}",
+            "the checksum of the data": f"{checksum(self.X, self.y, self.weight):08x}",
         }
 
 
-def training_rows(estimator: Any, X: Any, y: Any, sample_weight: Any) -> LabelledRows:
-    """What ``fit`` was given, checked."""
+def training_rows(estimator: Any, X: Any, y: Any, sample_weight: Any, kind: TargetKind = CLASSES) -> Any:
+    """What ``fit`` was given, checked: ``LabelledRows`` or ``NumberedRows``."""
     if is_dask(X):
-        return dask_rows(estimator, X, y, sample_weight)
+        return dask_rows(estimator, X, y, sample_weight, kind)
     if isinstance(X, Table):
         if y is not None or sample_weight is not None:
             raise ValueError(
                 "a table has its labels and weights in it: open_table(…, target=…, weight=…), then fit(table)"
             )
-        return table_rows(estimator, X)
+        return table_rows(estimator, X, kind)
     X, y, sample_weight, labelled = _with_targets(X, y, sample_weight)
+    kind.require(y)
     X, y = training_data(estimator, X, y)
     weight = row_weights(sample_weight, X)
-    encoder, totals = encoder_for(estimator, LabelCounts.of(y, weight))
-    codes, row_weight = encoder(y, weight)
-    if estimator.recipe_ is not None:
-        warn_of_giveaways(X, codes, estimator.recipe_)
-    rows = completed(estimator, ArrayRows.of(Block(X, codes, row_weight), encoder.classes, totals))
+    encoder, totals = kind.encoder(estimator, kind.of(y, weight))
+    rows = ArrayRows.of(X, y, weight, encoder, totals)
+    if estimator.recipe_ is not None and kind is CLASSES:
+        warn_of_giveaways(rows.X, rows.y, estimator.recipe_)
     return rows if labelled is None else replace(rows, kept=labelled[rows.given(np.arange(rows.n_rows))])
 
 
@@ -126,12 +151,16 @@ def _with_targets(X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any, np
     return frame.take(labelled), np.array(np.asarray(y)[labelled].tolist()), weight, labelled
 
 
-def stream_rows(estimator: Any, X: Any, y: Any, sample_weight: Any, *, first: bool) -> LabelledRows:
-    """What ``partial_fit`` was given, checked; the classes are those that the estimator knows."""
+def _require_memory_rows(X: Any) -> None:
     if is_dask(X) or isinstance(X, Table):
         raise TypeError(
             f"partial_fit takes rows in memory, part by part; fit learns from a {type(X).__name__} as a whole"
         )
+
+
+def stream_rows(estimator: Any, X: Any, y: Any, sample_weight: Any, *, first: bool) -> LabelledRows:
+    """What ``partial_fit`` was given, checked; the classes are those that the estimator knows."""
+    _require_memory_rows(X)
     X, y = training_data(estimator, X, y, first=first)
     classes = estimator.classes_
     require_few_classes(classes, len(y), "`classes`")
@@ -144,4 +173,15 @@ def stream_rows(estimator: Any, X: Any, y: Any, sample_weight: Any, *, first: bo
         )
     weight = row_weights(sample_weight, X)
     encoder, totals = weighting_encoder(estimator.class_weight, LabelCounts.of(y, weight, classes))
-    return completed(estimator, ArrayRows.of(Block(X, *encoder(y, weight)), classes, totals), first=first)
+    return ArrayRows.of(X, y, weight, encoder, totals)
+
+
+def stream_of_numbers(estimator: Any, X: Any, y: Any, sample_weight: Any, encoder: Any | None) -> NumberedRows:
+    """The same for numbers; later parts have the units of the first."""
+    _require_memory_rows(X)
+    NUMBERS.require(y)
+    X, y = training_data(estimator, X, y, first=encoder is None)
+    weight = row_weights(sample_weight, X)
+    if encoder is None:
+        encoder, _ = NUMBERS.encoder(estimator, NUMBERS.of(y, weight))
+    return ArrayRows.of(X, y, weight, encoder, np.zeros(1))

@@ -21,19 +21,22 @@ from bayesvm.inference.kernel_model import KernelModel
 AUTO_KERNELS = ("rbf", "laplacian")  # among which tuning chooses
 
 
+KERNEL = COMMON | {
+    "n_inducing": whole(1, "auto", None),
+    "max_inducing": whole(1),
+    "scale": one_of("auto", "standard", "common", "quantile", None),
+    "tune": one_of("auto", "loo", "elbo", None),
+    "tune_interval": whole(1),
+    "learn_inducing": one_of(True, False),
+    "local": one_of("auto", True, False),
+}
+
+
 class KernelEstimator(BaseBayesianModel):
     """Kernels and inducing points from the constructor's parameters."""
 
     _feature_map = InducingFeatures
-    _parameter_checks = COMMON | {
-        "n_inducing": whole(1, "auto", None),
-        "max_inducing": whole(1),
-        "scale": one_of("auto", "standard", "common", "quantile", None),
-        "tune": one_of("auto", "loo", "elbo", None),
-        "tune_interval": whole(1),
-        "learn_inducing": one_of(True, False),
-        "local": one_of("auto", True, False),
-    }
+    _parameter_checks = KERNEL
 
     kernel_ = FittedAttribute(lambda fitted: _features(fitted).kernel)
     inducing_points_ = FittedAttribute(lambda fitted: fitted.first_scaler.inverse(_features(fitted).inducing_points))

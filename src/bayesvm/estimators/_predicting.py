@@ -24,6 +24,7 @@ from bayesvm.core.workspace import Workspace
 from bayesvm.data.blas import one_blas_thread
 from bayesvm.data.blocks import block_rows
 from bayesvm.data.checks import MissingTargetError
+from bayesvm.data.completion import DRAWS, incomplete
 from bayesvm.data.dask_rows import is_dask
 from bayesvm.data.memory import MemorySource
 from bayesvm.data.scaling import ColumnScaler
@@ -33,7 +34,7 @@ from bayesvm.data.tables.writing import writing_table
 from bayesvm.data.workers import Workers
 from bayesvm.estimators._dask import lazy_on_dask
 from bayesvm.estimators.columns import n_features
-from bayesvm.estimators.completing import Completing
+from bayesvm.estimators.completing import Completing, known
 from bayesvm.estimators.names import check_names
 from bayesvm.estimators.notebooks import headline_html
 from bayesvm.estimators.tables import table_to_predict
@@ -72,10 +73,10 @@ class PredictingModel(BaseEstimator, metaclass=ABCMeta):
     ) -> Generator[Result, None, None]:
         """Something about the moments of f, for some rows after the others; ``checked`` rows come from ``new_data``."""
         check_is_fitted(self)
-        fitted, views, completion = self.fitted_, self.fitted_.views, getattr(self, "completion_", None)
+        fitted, views = self.fitted_, self.fitted_.views
 
         def work(blocks: Iterable[Block], workspace: Workspace) -> Result:
-            parts = Completing(completion, fitted.scaler).moments(views, blocks, workspace)
+            parts = Completing(self, fitted.scaler).moments(views, blocks, workspace)
             if not all(np.isfinite(part.mean).all() and np.isfinite(part.variance).all() for part in parts):
                 raise NotFiniteError(f"predictions are not finite: {OUT_OF_RANGE}")
             return what(parts)
@@ -125,7 +126,8 @@ class PredictingModel(BaseEstimator, metaclass=ABCMeta):
 
         The first column is ``prediction``. A classifier adds ``probability_`` and the class for every class; all add
         those of ``predict_uncertainty``, unless ``uncertainty`` is false. With ``coverage``, a classifier adds ``set``:
-        the classes of ``predict_set`` with ``|`` between them. The file appears when it is whole; needs
+        the classes of ``predict_set`` with ``|`` between them; the ``lower`` and ``upper`` of a regression have that
+        coverage. The file appears when it is whole; needs
         ``bayesvm[tables]``.
         """
         if is_dask(X):
@@ -166,10 +168,19 @@ class PredictingModel(BaseEstimator, metaclass=ABCMeta):
                 f"joint samples need a factored covariance: at most {MOST_JOINT_ROWS} rows, got {X.shape[0]}"
             )
         rng = np.random.default_rng(check_random_state(random_state).randint(2**31))
-        rows = self.fitted_.scaler(X.toarray() if hasattr(X, "toarray") else X)
+        X, fitted = X.toarray() if hasattr(X, "toarray") else X, self.fitted_
         with one_blas_thread():
-            members = drawn_members(self.fitted_.views.shares, n, rng)
-            return joint_samples(self.fitted_.members, rows, members, rng), members
+            members = drawn_members(fitted.views.shares, n, rng)
+            if not len(incomplete(X)):
+                return joint_samples(fitted.members, fitted.scaler(X), members, rng), members
+            # What is missing is another value in every draw, as far as there are so many completions.
+            found: list[np.ndarray] = [np.empty(0)] * n
+            for first, draw in enumerate(known(self).draws(X)):
+                mine = np.arange(first, n, DRAWS)
+                drawn = joint_samples(fitted.members, fitted.scaler(draw), members[mine], rng) if len(mine) else ()
+                for number, sample in zip(mine, drawn, strict=True):
+                    found[number] = sample
+            return np.stack(found), members
 
 
 def jobs(n_jobs: int | None) -> int:

@@ -16,13 +16,14 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
 from bayesvm.core.heads import Head
-from bayesvm.core.likelihoods import noisy
+from bayesvm.core.likelihoods import Likelihood
 from bayesvm.core.posterior import Gaussian
 from bayesvm.data.capacity import require_memory
 from bayesvm.estimators._attributes import FittedAttribute
 from bayesvm.estimators._inputs import CheckedRows
 from bayesvm.estimators._predicting import PredictingModel, jobs
 from bayesvm.estimators.columns import feature_names, n_features, recipe_of, use_recipe
+from bayesvm.estimators.completing import completed
 from bayesvm.estimators.groups import grouped, without_column
 from bayesvm.estimators.held_out import HeldOut
 from bayesvm.estimators.parameters import COMMON, check_parameters, learning_rate
@@ -38,7 +39,6 @@ from bayesvm.storage.kernels import classes_of, require_storable
 from bayesvm.storage.models import Model, write_model
 from bayesvm.warn import warn_user
 
-NOISE = 1.0  # variance; .3 and 3 are about as good, and all far better than none where rows are many
 BATCH_SIZE = 4096
 
 
@@ -61,11 +61,9 @@ class BaseBayesianModel(PredictingModel):
     n_passes_ = FittedAttribute(lambda fitted: fitted.training.passes)
     converged_ = FittedAttribute(lambda fitted: fitted.training.converged)
     interrupted_ = FittedAttribute(lambda fitted: fitted.training.interrupted)
-    noise_ = FittedAttribute(lambda fitted: fitted.likelihood.noise)
     scale_ = FittedAttribute(lambda fitted: fitted.scale, may_be_none=True)
     n_samples_ = FittedAttribute(lambda fitted: fitted.n_samples)
     loo_indices_ = FittedAttribute(lambda fitted: fitted.left_out_rows)
-    loo_log_loss_ = FittedAttribute(lambda fitted: fitted.left_out_loss)
 
     @abstractmethod
     def _model(self, n_features: int) -> Any:
@@ -80,8 +78,12 @@ class BaseBayesianModel(PredictingModel):
         """What is predicted, as the rows of a first fit show it."""
 
     @abstractmethod
-    def _encoded(self, outline: Any, y: Any, name: str) -> np.ndarray:
-        """The y of rows that are not learned from, as numbers that the head knows; ``name`` is for messages."""
+    def _encoded(self, outline: Any, rows: Any, y: Any) -> np.ndarray:
+        """The y of rows that are not learned from, as numbers that the head knows."""
+
+    @abstractmethod
+    def _likelihood(self) -> Likelihood:
+        """The bound with which a fit starts."""
 
     def _labels(self, outline: Any) -> np.ndarray | None:
         """Those of the outcomes, if what is predicted has some."""
@@ -134,9 +136,12 @@ class BaseBayesianModel(PredictingModel):
         with progress_display(self.verbose) as display:
             display.phase("reading labels")
             outline = copy(self)  # scikit-learn's validation writes to what it is given
+            if not self.warm_start:
+                vars(outline).pop("completion_", None)
             X = without_column(X, groups)
             rows = self._training_rows(outline, X, y, sample_weight)
             rows = rows if groups is None else grouped(rows, groups, X)
+            rows = completed(outline, rows)
             start = self.fitted_ if self.warm_start and self._can_continue(outline) else None
             if start is not None:
                 require_same_columns(columns_of(self), outline)
@@ -146,7 +151,9 @@ class BaseBayesianModel(PredictingModel):
                 data = rows.fingerprint() | _digest(start)
                 kept.belongs_to(identity(self, self._labels(outline), columns_of(outline), data))
             head = self._new_head(rows) if start is None else start.head
-            listeners = Listeners(display, callback, HeldOut.of(outline, held_out, partial(self._encoded, outline)))
+            listeners = Listeners(
+                display, callback, HeldOut.of(outline, held_out, partial(self._encoded, outline, rows))
+            )
             fitted = fitting.fit(settings, model, head, rows, listeners, kept, start)
         self._store(outline, fitted)
         self._warn_if_unfinished(fitted)
@@ -157,6 +164,7 @@ class BaseBayesianModel(PredictingModel):
 
     def _learn_more(self, outline: Any, rows: CheckedRows) -> Any:
         """``partial_fit`` of checked rows."""
+        rows = completed(outline, rows)
         start = getattr(self, "fitted_", None)
         settings, model = self._settings(outline), self._model(rows.n_features)
         self._require_memory(rows, model, settings)
@@ -175,9 +183,8 @@ class BaseBayesianModel(PredictingModel):
         return CheckpointFile.open(path, every, classes_of(kernel))
 
     def _settings(self, outline: Any) -> Settings:
-        usual = NOISE if self.tune in {"auto", "loo"} else 0.0  # the paper's bound has none (D22)
         return Settings(
-            likelihood=noisy(self.bound, usual if self.noise == "auto" else float(self.noise)),
+            likelihood=self._likelihood(),
             inference=self.inference,
             tune=self.tune,
             tune_interval=self.tune_interval,
@@ -243,6 +250,7 @@ class BaseBayesianModel(PredictingModel):
             n_features(self),
             None if names is None else np.array(names, object),
             self.fitted_,
+            completion=getattr(self, "completion_", None),
             recipe=recipe_of(self),
         )
 
@@ -254,6 +262,7 @@ class BaseBayesianModel(PredictingModel):
         if not all(isinstance(member.features, cls._feature_map) for member in model.fitted.members):
             raise ValueError(f"the members of a {cls.__name__} have {cls._feature_map.__name__}")
         estimator.fitted_, estimator.recipe_ = model.fitted, model.recipe
+        estimator.completion_ = model.completion
         if model.recipe is None:
             estimator.n_features_in_ = model.n_features
             if model.feature_names is not None:

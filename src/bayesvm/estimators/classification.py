@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from bayesvm.core.conformal import prediction_set_thresholds, require_coverage
 from bayesvm.core.heads import Binary, ClassHead, OneVsRest
+from bayesvm.core.likelihoods import Likelihood, noisy
 from bayesvm.data.blocks import rounded_sum
 from bayesvm.estimators._attributes import FittedAttribute
 from bayesvm.estimators._classes import warn_if_costly
@@ -27,6 +28,8 @@ from bayesvm.estimators.parameters import check_parameters
 from bayesvm.estimators.validation import require_whole_labels
 from bayesvm.inference.fitted import Fitted
 from bayesvm.storage.models import Model
+
+NOISE = 1.0  # variance; .3 and 3 are about as good, and all far better than none where rows are many
 
 
 def class_head(fitted: Fitted) -> ClassHead:
@@ -48,8 +51,13 @@ class BaseBayesianSVC(ClassifierMixin, BaseBayesianModel):
     _seen = ("n_features_in_", "feature_names_in_", "completion_", "recipe_", "classes_")
 
     classes_: np.ndarray
+    bound: str
+    noise: Any
+    tune: str | None
 
     loo_proba_ = FittedAttribute(lambda fitted: class_head(fitted).probabilities(fitted.left_out_moments))
+    loo_log_loss_ = FittedAttribute(lambda fitted: fitted.left_out_loss)
+    noise_ = FittedAttribute(lambda fitted: fitted.likelihood.noise)
     loo_error_ = FittedAttribute(_error)
     calibration_scale_ = FittedAttribute(lambda fitted: _parameter(fitted, "scale"))
     calibration_bias_ = FittedAttribute(lambda fitted: _parameter(fitted, "bias"))
@@ -84,7 +92,7 @@ class BaseBayesianSVC(ClassifierMixin, BaseBayesianModel):
         return found
 
     def _training_rows(self, outline: Any, X: Any, y: Any, sample_weight: Any) -> LabelledRows:
-        rows = training_rows(outline, X, y, sample_weight)
+        rows: LabelledRows = training_rows(outline, X, y, sample_weight)
         outline.classes_ = rows.classes
         warn_if_costly(rows.classes, rows.n_rows)
         return rows
@@ -95,16 +103,20 @@ class BaseBayesianSVC(ClassifierMixin, BaseBayesianModel):
         rates = tuple((share / share.sum()).tolist())
         return Binary(rates[1:]) if len(rates) == 2 else OneVsRest(rates)
 
+    def _likelihood(self) -> Likelihood:
+        usual = NOISE if self.tune in {"auto", "loo"} else 0.0  # the paper's bound has none (D22)
+        return noisy(self.bound, usual if self.noise == "auto" else float(self.noise))
+
     def _can_continue(self, outline: Any) -> bool:
         return super()._can_continue(outline) and list(outline.classes_) == list(self.classes_)
 
-    def _encoded(self, outline: Any, y: Any, name: str) -> np.ndarray:
-        require_whole_labels(y, name)
+    def _encoded(self, outline: Any, rows: LabelledRows, y: Any) -> np.ndarray:
+        require_whole_labels(y, "held_out")
         y = np.asarray(y)
         unknown = ~np.isin(y, outline.classes_)
         if unknown.any():
             raise ValueError(
-                f"{name} has the label {y[unknown].tolist()[0]!r}, which no row to learn from has; they have "
+                f"held_out has the label {y[unknown].tolist()[0]!r}, which no row to learn from has; they have "
                 f"{outline.classes_.tolist()}"
             )
         return codes_of(outline.classes_, y)

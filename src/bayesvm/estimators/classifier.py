@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from bayesvm.estimators._kernel import KernelEstimator
+from bayesvm.estimators._kernel import KERNEL, KernelEstimator
 from bayesvm.estimators.classification import BaseBayesianSVC
+from bayesvm.estimators.parameters import CLASSIFIER
 
 
 class BayesianSVC(KernelEstimator, BaseBayesianSVC):
@@ -169,6 +170,7 @@ class BayesianSVC(KernelEstimator, BaseBayesianSVC):
     """
 
     _kind = "BayesianSVC"
+    _parameter_checks = KERNEL | CLASSIFIER
 
     def __init__(
         self,

@@ -8,7 +8,6 @@ import numpy as np
 import numpy.typing as npt
 
 from bayesvm.data.checks import left_out_without_target
-from bayesvm.estimators._missing import completed
 from bayesvm.preparation import Frame, Recipe, learn_frame, nearest
 from bayesvm.preparation.values import Values, are_missing
 from bayesvm.warn import warn_user
@@ -56,7 +55,7 @@ def learned(estimator: Any, frame: Frame) -> Array:
     recipe = learn_frame(frame)
     use_recipe(estimator, recipe)
     report_left_out(recipe, "X")
-    return completed(recipe.encoded_frame(frame), recipe)
+    return recipe.encoded_frame(frame)
 
 
 def use_recipe(estimator: Any, recipe: Recipe) -> None:
@@ -96,7 +95,7 @@ def encoded(estimator: Any, X: Any) -> Array:
     if frame is None:
         return _as_features(estimator, X)
     _require_columns(estimator, frame)
-    return completed(recipe.encoded_frame(frame), recipe)
+    return recipe.encoded_frame(frame)
 
 
 def _as_features(estimator: Any, X: Any) -> Array:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, TypeVar
+from dataclasses import dataclass, field
+from typing import Any, Protocol, Self, TypeVar
 
 import numpy as np
 
@@ -16,40 +16,78 @@ from bayesvm.data.blocks import RowNumbers, random_rows
 from bayesvm.data.completion import LEARNED_FROM, Completion, incomplete, spread, spread_at
 from bayesvm.data.scaling import Scaler
 
+RARE = 1_000  # rows with missing values that are learned from, too, if a random choice has none
 WIDEST = 2_000  # columns whose distributions are kept although nothing is missing in training
 
-Rows = TypeVar("Rows", bound=Any)
+Means = Callable[[Array], Sequence[Array]]
+
+
+class RowsToComplete(Protocol):
+    """Checked rows, in memory or elsewhere, some of whose values may be missing."""
+
+    @property
+    def n_rows(self) -> int: ...
+
+    def raw(self, numbers: RowNumbers) -> Any:
+        """X of some rows, with their missing values."""
+        ...
+
+    def incomplete(self) -> RowNumbers:
+        """Rows with missing values, where that is known without reading the table; else none."""
+        ...
+
+    def completed(self, missing: MissingValues) -> Self:
+        """The same rows, none of whose values is missing."""
+        ...
 
 
 @dataclass(frozen=True)
 class MissingValues:
-    """How rows to learn from were completed, and what they were before."""
+    """How rows to learn from are completed, and what they were before."""
 
     completion: Completion
-    rows: Callable[[RowNumbers], Any]  # with their missing values
-
-    def spread(self, numbers: RowNumbers, means: Callable[[Array], Sequence[Array]]) -> list[Array] | None:
-        """How far means at these rows vary with what is missing; None if nothing is."""
-        return spread_at(self.completion, self.rows(numbers), means)
+    raw: Callable[[RowNumbers], Any]
 
 
-def completed(estimator: Any, rows: Rows, *, first: bool = True) -> Rows:
-    """Rows in memory without missing values; the estimator learns how, unless it knows it from an earlier part."""
-    X = rows.X
-    if first:
+def spread_of(missing: MissingValues | None, numbers: RowNumbers, means: Means) -> list[Array] | None:
+    """How far means at some rows vary with what is missing there; None if nothing is."""
+    if missing is None or not missing.completion.loadings.size:
+        return None
+    return spread_at(missing.completion, missing.raw(numbers), means)
+
+
+Rows = TypeVar("Rows", bound=RowsToComplete)
+
+
+def completed(estimator: Any, rows: Rows) -> Rows:
+    """Rows without missing values; the estimator learns how to complete them, unless it knows from an earlier fit."""
+    if getattr(estimator, "completion_", None) is None:
+        n_rows = rows.n_rows
+        some = np.arange(n_rows)
+        if n_rows > LEARNED_FROM:
+            some = random_rows(n_rows, LEARNED_FROM, np.random.default_rng(0))
+        X = rows.raw(some)
+        if len(some) < n_rows and not len(incomplete(X)) and len(rare := rows.incomplete()):
+            X = np.concatenate([X, rows.raw(rare[:RARE])])
         estimator.completion_ = learned_completion(X)
     completion = estimator.completion_
-    if completion is None or not len(incomplete(X)):
-        return rows
-    return replace(rows, X=completion(X), missing=MissingValues(completion, X.__getitem__))
+    return rows if completion is None else rows.completed(MissingValues(completion, rows.raw))
+
+
+def known(estimator: Any) -> Completion:
+    """How a fitted model completes missing values."""
+    completion: Completion | None = getattr(estimator, "completion_", None)
+    if completion is None:
+        raise ValueError(
+            "X has missing values, and this model was made without a way to complete them: impute them, or fit again"
+        )
+    return completion
 
 
 def learned_completion(X: Any) -> Completion | None:
     """From some of the rows; None for sparse ones and for many columns without a missing value."""
     if hasattr(X, "tocsr") or (X.shape[1] > WIDEST and not len(incomplete(X))):
         return None
-    if len(X) > LEARNED_FROM:
-        X = X[random_rows(len(X), LEARNED_FROM, np.random.default_rng(0))]
     return Completion.learned(X)
 
 
@@ -57,7 +95,7 @@ def learned_completion(X: Any) -> Completion | None:
 class Completing:
     """Blocks of rows to predict: completed and scaled, and what is missing remembered for the variance."""
 
-    completion: Completion | None
+    estimator: Any
     scaler: Scaler
     positions: list[RowNumbers] = field(default_factory=list)
     rows: list[Array] = field(default_factory=list)
@@ -73,17 +111,11 @@ class Completing:
             return [part.mean for part in views.moments([Block(self.scaler(X), np.zeros(len(X)), None)], Workspace())]
 
         found = []
-        for part, more in zip(parts, spread(self._known, X, means), strict=True):
+        for part, more in zip(parts, spread(known(self.estimator), X, means), strict=True):
             variance = part.variance.copy()
             variance[which] += more
             found.append(part._replace(variance=variance))
         return found
-
-    @property
-    def _known(self) -> Completion:
-        if self.completion is None:
-            raise ValueError("this model does not know how to complete missing values")
-        return self.completion
 
     def _completed(self, blocks: Iterable[Block]) -> Iterator[Block]:
         first = 0
@@ -92,6 +124,6 @@ class Completing:
             if len(rows):
                 self.positions.append(first + rows)
                 self.rows.append(np.array(X[rows], np.float64))
-                X = self._known(X)
+                X = known(self.estimator)(X)
             first += len(X)
             yield block._replace(X=self.scaler(X))

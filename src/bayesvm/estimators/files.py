@@ -10,6 +10,7 @@ from bayesvm.estimators.base import BaseBayesianModel
 from bayesvm.estimators.classifier import BayesianSVC
 from bayesvm.estimators.linear import BayesianLinearSVC
 from bayesvm.estimators.one_class import BayesianOneClassSVM
+from bayesvm.estimators.regressor import BayesianSVR
 from bayesvm.persistence import building
 from bayesvm.schema import Schema, anything
 from bayesvm.storage.models import read_model
@@ -17,7 +18,7 @@ from bayesvm.storage.models import read_model
 Made = TypeVar("Made")
 
 ESTIMATORS: dict[str, type[BaseBayesianModel]] = {
-    cls.__name__: cls for cls in (BayesianSVC, BayesianLinearSVC, BayesianOneClassSVM)
+    cls.__name__: cls for cls in (BayesianSVC, BayesianLinearSVC, BayesianOneClassSVM, BayesianSVR)
 }
 
 

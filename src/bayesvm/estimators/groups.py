@@ -63,7 +63,7 @@ def _labels(groups: Any, X: Any) -> np.ndarray:
 def _warn_of_single_groups(rows: ArrayRows, numbers: RowNumbers) -> None:
     """A class in one group only cannot be learned when that group is left out."""
     for code, name in enumerate(rows.classes.tolist()):
-        if len(np.unique(numbers[rows.codes == code])) == 1:
+        if len(np.unique(numbers[rows.y == code])) == 1:
             warn_user(
                 f"class {name!r} occurs in one group only: the model without that group knows nothing of the class, so "
                 "leave-one-group-out cannot judge it"

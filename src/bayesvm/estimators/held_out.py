@@ -37,14 +37,14 @@ class HeldOut:
     took: float = 0.0
 
     @classmethod
-    def of(cls, estimator: Any, given: Any, encoded: Callable[[Any, str], np.ndarray]) -> HeldOut | None:
+    def of(cls, estimator: Any, given: Any, encoded: Callable[[Any], np.ndarray]) -> HeldOut | None:
         """Some of the rows that were given, as ``(X, y)`` or as a table, in random order."""
         if given is None:
             return None
         if isinstance(given, Table):
             table = table_to_predict(estimator, given)
             X, labels, weight = table.rows(_chosen(table.n_rows, table.n_features))
-            y = np.asarray(labels)
+            y = encoded(np.asarray(labels))
         else:
             try:
                 X, y = given
@@ -54,9 +54,11 @@ class HeldOut:
             X, y, weight = prediction_rows(estimator, X), np.asarray(y), None
             if X.shape[0] != len(y):
                 raise ValueError(f"held_out has {X.shape[0]} rows, but {len(y)} labels")
+            y = encoded(y)
             rows = _chosen(len(y), X.shape[1])
             X, y = X[rows], y[rows]
-        y = encoded(y, "held_out")
+        completion = getattr(estimator, "completion_", None)
+        X = X if completion is None else completion(X)
         return cls(X, y, np.ones(len(y)) if weight is None else weight, estimator.link)
 
     def reported_to(self, callback: Callback, problem: Problem, scaler: Scaler) -> Callback:

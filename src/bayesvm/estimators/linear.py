@@ -12,7 +12,7 @@ from bayesvm.data.scaling import ColumnScaler
 from bayesvm.estimators._attributes import FittedAttribute
 from bayesvm.estimators.classification import BaseBayesianSVC
 from bayesvm.estimators.columns import n_features
-from bayesvm.estimators.parameters import COMMON, one_of, whole
+from bayesvm.estimators.parameters import CLASSIFIER, COMMON, one_of, whole
 from bayesvm.inference.fitted import Fitted
 from bayesvm.inference.linear_model import LinearModel
 
@@ -57,13 +57,17 @@ class BayesianLinearSVC(BaseBayesianSVC):
 
     _kind = "BayesianLinearSVC"
     _feature_map = LinearFeatures
-    _parameter_checks = COMMON | {
-        "fit_intercept": one_of(True, False),
-        "covariance": one_of("full", "diagonal"),
-        "tune_interval": whole(1),
-        "tune": one_of("auto", "loo", "elbo", None),
-        "scale": one_of("auto", "standard", "common", None),  # coefficients of ranks would mean nothing
-    }
+    _parameter_checks = (
+        COMMON
+        | CLASSIFIER
+        | {
+            "fit_intercept": one_of(True, False),
+            "covariance": one_of("full", "diagonal"),
+            "tune_interval": whole(1),
+            "tune": one_of("auto", "loo", "elbo", None),
+            "scale": one_of("auto", "standard", "common", None),  # coefficients of ranks would mean nothing
+        }
+    )
 
     coef_ = FittedAttribute(lambda fitted: _coefficients(fitted)[0])
     intercept_ = FittedAttribute(lambda fitted: _coefficients(fitted)[1])

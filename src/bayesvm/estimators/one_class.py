@@ -14,13 +14,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from bayesvm.core.conformal import conformal_p_values, conformal_threshold
 from bayesvm.core.heads import Binary, ClassHead
+from bayesvm.core.likelihoods import Likelihood, noisy
 from bayesvm.estimators._attributes import FittedAttribute
 from bayesvm.estimators._dask import lazy_on_dask
 from bayesvm.estimators._inputs import ArrayRows
 from bayesvm.estimators._kernel import KernelEstimator
 from bayesvm.estimators._predicting import Parts
 from bayesvm.estimators.background import Background, numbers_of_training, of_training, require_memory
-from bayesvm.estimators.classification import class_head
+from bayesvm.estimators.classification import NOISE, class_head
 from bayesvm.estimators.parameters import real
 from bayesvm.estimators.validation import new_data, row_weights, training_rows_without_target
 from bayesvm.inference.fitted import Fitted
@@ -78,16 +79,12 @@ class BayesianOneClassSVM(OutlierMixin, KernelEstimator):
         Names of the columns, if X was a data frame.
     kernel_ : kernel
         The tuned kernel, on standardised columns.
-    inducing_points_ : array of shape (n_inducing, n_features)
-        In the units of X.
+    loo_log_loss_ : float
+        Leave-one-out log loss of telling rows and background apart.
 
     See Also
     --------
-    BayesianSVC : Where there are labels, also of few outliers.
-
-    Notes
-    -----
-    ``latent_mean_and_variance`` and ``loo_log_loss_`` are those of the binary model of rows against background.
+    BayesianSVC : Where there are labels.
 
     Examples
     --------
@@ -109,14 +106,15 @@ class BayesianOneClassSVM(OutlierMixin, KernelEstimator):
 
     # What BayesianSVC lets one choose.
     max_inducing, inducing, learn_inducing, local = 2000, "kmeans", False, False
-    bound, inference, tune, tune_interval, scale = "exact", "auto", "loo", 10, "auto"
-    link, noise, batch_size, learning_rate = "calibrated", "auto", "auto", "adaptive"
+    inference, tune, tune_interval, scale, link = "auto", "loo", 10, "auto", "calibrated"
+    batch_size, learning_rate = "auto", "adaptive"
     warm_start, precision = False, "auto"
 
     background_: Background
 
     n_samples_ = FittedAttribute(lambda fitted: fitted.n_samples and fitted.n_samples // (1 + BACKGROUND_ROWS))
     loo_indices_ = FittedAttribute(numbers_of_training)
+    loo_log_loss_ = FittedAttribute(lambda fitted: fitted.left_out_loss)
 
     def __init__(
         self,
@@ -191,8 +189,11 @@ class BayesianOneClassSVM(OutlierMixin, KernelEstimator):
     def _new_head(self, rows: ArrayRows) -> ClassHead:
         return Binary((float(rows.totals[1] / rows.totals.sum()),))
 
-    def _encoded(self, outline: Any, y: Any, name: str) -> np.ndarray:
-        raise TypeError(f"{type(self).__name__} learns without y, so {name} rows cannot be judged during the fit")
+    def _likelihood(self) -> Likelihood:
+        return noisy("exact", NOISE)
+
+    def _encoded(self, outline: Any, rows: Any, y: Any) -> np.ndarray:
+        raise TypeError(f"{type(self).__name__} learns without y, so held_out rows cannot be judged during the fit")
 
     def _labels(self, outline: Any) -> np.ndarray:
         return SIDES
@@ -201,6 +202,7 @@ class BayesianOneClassSVM(OutlierMixin, KernelEstimator):
         """The background's scores of the rows that leave-one-out judges are kept, and not those of all rows."""
         background, numbers = outline.background_, numbers_of_training(fitted)
         outline.background_ = replace(background, left_out=background.left_out[numbers])
+        outline.completion_ = None  # rows to judge must be complete, too
         super()._store(outline, fitted)
         if np.isneginf(self.offset_):
             least = int(np.ceil(1 / self.contamination)) - 1
@@ -369,21 +371,21 @@ class BayesianOneClassSVM(OutlierMixin, KernelEstimator):
     def predictions(
         self, X: Any, *, uncertainty: bool = True, coverage: float | None = None
     ) -> Generator[dict[str, np.ndarray], None, None]:
-        """The columns of ``predict_to``, some rows after the others.
+        """The columns of ``predict_to``: ``prediction``, ``score`` and, with ``uncertainty``, ``p_value``.
 
         Parameters
         ----------
         X : array-like of shape (n_rows, n_features)
             Rows to judge.
         uncertainty : bool, default=True
-            Whether there is a column ``p_value``.
+            Whether there are p-values.
         coverage : None
             Is for models that predict classes or numbers.
 
         Yields
         ------
         dict of arrays
-            ``prediction``, ``score`` and ``p_value``.
+            Some rows after the others.
         """
         if coverage is not None:
             raise ValueError(f"coverage is for sets of classes; the rate of a {type(self).__name__} is contamination")

@@ -50,10 +50,7 @@ def _or(first: str, text: str, also: tuple[Any, ...]) -> str:
 
 
 COMMON: dict[str, Check] = {
-    "bound": one_of("exact", "augmented"),
     "inference": one_of("auto", "batch", "stochastic"),
-    "noise": real(lambda s: s >= 0, "a number from 0", "auto"),
-    "link": one_of("calibrated", "probit", "hinge", "paper"),
     "batch_size": whole(1, "auto"),
     "learning_rate": real(lambda r: 0 < r <= 1, "a number in (0, 1]", "adaptive", "robbins_monro"),
     "max_iter": whole(1),
@@ -62,6 +59,13 @@ COMMON: dict[str, Check] = {
     "warm_start": one_of(True, False),
     "precision": one_of("auto", "single", "double"),
     "verbose": real(lambda v: v >= 0, "a number from 0", True, False),
+}
+
+
+CLASSIFIER: dict[str, Check] = {
+    "bound": one_of("exact", "augmented"),
+    "noise": real(lambda s: s >= 0, "a number from 0", "auto"),
+    "link": one_of("calibrated", "probit", "hinge", "paper"),
 }
 
 

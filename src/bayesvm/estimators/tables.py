@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -16,10 +16,12 @@ from bayesvm.data.memory import MemorySource
 from bayesvm.data.scaling import ColumnScaler
 from bayesvm.data.streams import StreamSource, encoded
 from bayesvm.data.tables import Table
-from bayesvm.data.targets import TargetEncoder
+from bayesvm.data.targets import CompletingEncoder
 from bayesvm.data.workers import Workers
-from bayesvm.estimators._classes import count_labels, encoder_for, require_classes, require_few_classes
+from bayesvm.estimators._classes import CLASSES
+from bayesvm.estimators._targets import TargetKind
 from bayesvm.estimators.columns import recipe_of, report_left_out, set_columns, use_recipe
+from bayesvm.estimators.completing import MissingValues, spread_of
 from bayesvm.estimators.labels import LabelCounts
 from bayesvm.preparation import MixedTable, Recipe, encoded_table
 from bayesvm.preparation.mixed import numbers_of_table
@@ -30,11 +32,16 @@ class TableRows:
     """Rows in files, whose labels were read once."""
 
     table: Table
-    encoder: TargetEncoder
-    classes: np.ndarray
-    totals: np.ndarray  # the weight of every class
+    encoder: Any  # of the targets
+    totals: np.ndarray  # weights of the rows, of every class if there are classes
     kept: RowNumbers | None = None  # rows whose weight is not zero, unless that is all of them
     groups: RowNumbers | None = None
+    missing: MissingValues | None = None
+
+    @property
+    def classes(self) -> np.ndarray:
+        found: np.ndarray = self.encoder.classes
+        return found
 
     @property
     def n_rows(self) -> int:
@@ -46,54 +53,70 @@ class TableRows:
 
     def source(self, workers: Workers, rows_per_block: int, rng: np.random.Generator) -> BlockSource:
         """A table that can be held is read once, for good; a larger one in every pass."""
+        encoder = self.encoder if self.missing is None else CompletingEncoder(self.encoder, self.missing.completion)
         table = self.table if self.kept is None else self.table.subset(self.kept)
         numbers = rows_to_hold(self.n_rows, self.n_features, rng)
         if numbers is None:
-            rows = encoded(table.rows(np.arange(self.n_rows)), self.encoder)
+            rows = encoded(table.rows(np.arange(self.n_rows)), encoder)
             return MemorySource(*rows, ColumnScaler(), workers, rows_per_block)
         return StreamSource.survey(
-            table, self.encoder, float(rounded_sum(self.totals.sum())), numbers, workers, rows_per_block
+            table, encoder, float(rounded_sum(self.totals.sum())), numbers, workers, rows_per_block
         )
 
     def given(self, numbers: RowNumbers) -> RowNumbers:
         return numbers if self.kept is None else self.kept[numbers]
 
     def spread(self, numbers: RowNumbers, means: Callable[[Array], Sequence[Array]]) -> list[Array] | None:
-        return None
+        return spread_of(self.missing, numbers, means)
+
+    def raw(self, numbers: RowNumbers) -> Any:
+        return self.table.rows(self.given(numbers)).X
+
+    def incomplete(self) -> RowNumbers:
+        return np.zeros(0, np.intp)
+
+    def completed(self, missing: MissingValues) -> TableRows:
+        return replace(self, missing=missing)
 
     def fingerprint(self) -> dict[str, Any]:
         return {f"the table's {name}": value for name, value in self.table.fingerprint().items()}
 
 
-def table_rows(estimator: Any, table: Table) -> TableRows:
+def table_rows(estimator: Any, table: Table, kind: TargetKind) -> TableRows:
     """A table to learn from, after a look at all labels."""
     if not table.has_target:
         raise ValueError(f"{table} has no labels; name their column: open_table(…, target=…)")
     try:
-        labelled, (counts, zeros) = None, label_counts(table)
+        labelled, (found, zeros) = None, target_summary(table, kind)
     except MissingTargetError:  # seldom: so it is not worth a look before
         labelled = table.rows_with_target()
-        counts, zeros = label_counts(table if labelled is None else table.subset(labelled))
-    encoder, totals = encoder_for(estimator, counts)
+        found, zeros = target_summary(table if labelled is None else table.subset(labelled), kind)
+    encoder, totals = kind.encoder(estimator, found)
     table = _features_to_learn(estimator, table if labelled is None else table.subset(labelled), table)
     kept = labelled
     if len(zeros):
         kept = np.delete(np.arange(table.n_rows) if labelled is None else labelled, zeros)
-    return TableRows(table, encoder, encoder.classes, totals, kept)
+    return TableRows(table, encoder, totals, kept)
+
+
+def target_summary(table: Table, kind: TargetKind) -> tuple[Any, RowNumbers]:
+    """What a table is to predict, checked, and the numbers of its rows of weight zero."""
+    target = "the label" if table.target is None else f"the target {table.target!r}"
+    found, zeros = kind.of(np.empty(0), None), [np.zeros(0, np.intp)]
+    for y, weight in table.targets():
+        before = found.n_rows
+        found += kind.summarise(y, weight, partial(_where, table, before), target)
+        if weight is not None:
+            zeros.append(before + np.flatnonzero(weight == 0))
+        kind.require_part(found, target)
+    kind.require_all(found, target)
+    return found, np.concatenate(zeros)
 
 
 def label_counts(table: Table) -> tuple[LabelCounts, RowNumbers]:
     """Which labels a table has, all of them classes, and the numbers of its rows of weight zero."""
-    target = "the label" if table.target is None else f"the target {table.target!r}"
-    counts, zeros = LabelCounts.of(np.empty(0), None), [np.zeros(0, np.intp)]
-    for y, weight in table.targets():
-        before = counts.n_rows
-        counts += count_labels(y, weight, partial(_where, table, before), target)
-        if weight is not None:
-            zeros.append(before + np.flatnonzero(weight == 0))
-        require_few_classes(counts.labels, counts.n_rows, target)  # at once: all distinct labels might not fit
-    require_classes(counts.labels, counts.n_rows, target)
-    return counts, np.concatenate(zeros)
+    found, zeros = target_summary(table, CLASSES)
+    return found, zeros
 
 
 def _where(table: Table, before: int, row: int) -> str:

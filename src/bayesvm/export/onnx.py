@@ -14,11 +14,13 @@ from bayesvm.core.linalg import Array
 from bayesvm.core.members import Member, MemberViews
 from bayesvm.core.workspace import Workspace
 from bayesvm.data.scaling import Scaler
-from bayesvm.estimators import BayesianLinearSVC, BayesianSVC
+from bayesvm.estimators import BayesianLinearSVC, BayesianSVC, BayesianSVR
 from bayesvm.estimators.columns import n_features, recipe_of
+from bayesvm.estimators.regression import number_head
 from bayesvm.estimators.validation import column_name
 from bayesvm.export.graph import Graph, Value, exp
 from bayesvm.export.mixtures import Parts, mixed_logs, mixed_moments, mixed_uncertainty
+from bayesvm.export.numbers import mean_and_deviation
 from bayesvm.export.recipes import features_of
 from bayesvm.export.scalers import scaled
 from bayesvm.inference.fitted import Fitted
@@ -29,7 +31,7 @@ LABEL_TYPES = {"b": np.bool_, "i": np.int64, "u": np.int64, "f": np.float64, "U"
 
 
 def to_onnx(
-    model: BayesianSVC | BayesianLinearSVC,
+    model: BayesianSVC | BayesianLinearSVC | BayesianSVR,
     *,
     dtype: Literal["double", "single"] = "double",
     uncertainty: bool = False,
@@ -39,11 +41,12 @@ def to_onnx(
     The input is ``X``, N×D. A model with a recipe of its columns (``recipe_``) has an input for every column, by its
     name and N×1: numbers, NaN if missing; text, ``"(missing)"`` if missing; of dates, their parts. The outputs are
     ``label`` and ``probabilities``, whose columns are in the order of ``classes_``; the model's metadata tell them
-    too. All members of a committee are in one graph.
+    too. Those of a BayesianSVR are ``mean`` and ``std``, in double precision. All members of a committee are in one
+    graph.
 
     Parameters
     ----------
-    model : BayesianSVC or BayesianLinearSVC
+    model : BayesianSVC, BayesianLinearSVC or BayesianSVR
     dtype : "double" or "single"
         The type of numbers that go in and come out, and of the large matrix products.
     uncertainty : bool
@@ -60,6 +63,8 @@ def to_onnx(
     """
     estimator: Any = model
     _require_exportable(estimator, dtype)
+    if isinstance(estimator, BayesianSVR):
+        return _number_graph(model, estimator, dtype, uncertainty=uncertainty)
     graph, kind, n_classes = Graph(_prefix(model)), DTYPES[dtype], len(estimator.classes_)
     rows = _rows(graph, model, kind).cast(np.float64)
     fitted = estimator.fitted_
@@ -86,22 +91,45 @@ def to_onnx(
     return graph.model({"classes": json.dumps(estimator.classes_.tolist()), "bayesvm": version("bayesvm")})
 
 
+def _number_graph(model: Any, estimator: BayesianSVR, dtype: str, *, uncertainty: bool) -> Any:
+    if dtype != "double" or uncertainty:
+        raise ValueError(
+            "the graph of a BayesianSVR has the mean and the standard deviation in double precision; dtype='single' "
+            "and uncertainty=True are for classifiers"
+        )
+    graph, kind, fitted = Graph(_prefix(model)), DTYPES[dtype], estimator.fitted_
+    rows = _rows(graph, model, kind).cast(np.float64)
+    parts = Parts.of(fitted, fitted.views, scaled(fitted.scaler, rows), kind)
+    for name, value in zip(("mean", "std"), mean_and_deviation(parts, number_head(fitted)), strict=True):
+        graph.output(name, value.flat().cast(kind))
+    _require_distinct(graph)
+    return graph.model({"bayesvm": version("bayesvm")})
+
+
 def _require_exportable(estimator: Any, dtype: str) -> None:
     if dtype not in DTYPES:
         raise ValueError(f"dtype is 'double' or 'single', got {dtype!r}")
-    if type(estimator) not in (BayesianSVC, BayesianLinearSVC):
+    if type(estimator) not in (BayesianSVC, BayesianLinearSVC, BayesianSVR):
         raise TypeError(
-            f"to_onnx takes a BayesianSVC or a BayesianLinearSVC, not a {type(estimator).__name__}; of a "
+            f"to_onnx takes a BayesianSVC, BayesianLinearSVC or BayesianSVR, not a {type(estimator).__name__}; of a "
             "pipeline give the last step, and do the others where the rows come from"
         )
     if not hasattr(estimator, "fitted_"):
         raise ValueError(f"this {type(estimator).__name__} is not fitted; call fit before to_onnx")
+    completion = getattr(estimator, "completion_", None)
+    if completion is not None and completion.loadings.size:
+        raise ValueError(
+            "this model completes missing values from the other columns, which an ONNX graph cannot do; impute them "
+            "before the fit (sklearn.impute.SimpleImputer), or serve the model from its file with bayesvm.load"
+        )
     leaves = [member.leaves.tree.n_leaves for member in estimator.fitted_.members if member.leaves is not None]
     if leaves:
         raise ValueError(
             f"this model has local models in {sum(leaves):,} leaves, whose matrices an ONNX graph would have to copy "
             "for every row; fit with local=False to export it, or serve it from its file with bayesvm.load"
         )
+    if isinstance(estimator, BayesianSVR):
+        return
     classes = estimator.classes_
     if classes.dtype.kind not in LABEL_TYPES or (
         classes.dtype.kind == "O" and not all(isinstance(label, str) for label in classes)

@@ -13,11 +13,8 @@ from bayesvm.preparation.encoding import CategoryColumn, NumberColumn
 
 
 def features_of(recipe: Recipe, graph: Graph, dtype: np.dtype[Any]) -> Value:
-    """An input for every column, and the features that they become; missing numbers are completed."""
-    found = concatenated([COLUMNS[type(column)](column, graph, dtype) for column in recipe.columns])
-    if recipe.medians is None:
-        return found
-    return where(found.apply("IsNaN", dtype=np.bool_), graph.constant(np.array(recipe.medians), dtype), found)
+    """An input for every column, and the features that they become; missing numbers stay missing."""
+    return concatenated([COLUMNS[type(column)](column, graph, dtype) for column in recipe.columns])
 
 
 def _number(column: NumberColumn, graph: Graph, dtype: np.dtype[Any]) -> Value:

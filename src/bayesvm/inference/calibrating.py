@@ -82,7 +82,7 @@ def calibrated(
             session.display.trial(trial)
     fitted = Fitted(
         head=session.head,
-        likelihood=session.settings.likelihood,
+        likelihood=first.problem.likelihood,
         scale=first.prepared.scale,
         scaler=first.prepared.scaler if shared else ColumnScaler(),
         members=tuple(members),

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 from scipy import linalg
 from scipy.special import expit, log_expit, logit
 
@@ -51,6 +52,34 @@ class LogOdds(NamedTuple):
         slope = float(np.sum(np.abs(by_mean) * size) / np.sum(size**2))
         return cls(outcome * logit(observed), outcome, size / (1 - observed), slope)
 
+    def evidence(self, covariance: Array, cells: Cells, rows: npt.NDArray[np.bool_]) -> float:
+        """That of effects of the cells of some rows, summed over the functions."""
+        columns = zip(self.value[rows].T, self.outcome[rows].T, self.weight[rows].T, strict=True)
+        return sum(evidence(covariance, cells, *column) for column in columns)
+
+
+class Normal(NamedTuple):
+    """The same of numbers: slopes R and information W of f, in units of f times ``slope``."""
+
+    residuals: Residuals
+    slope: float
+
+    @classmethod
+    def of(cls, residuals: Residuals, by_mean: Array) -> Normal:
+        """From R and W, and from the derivative of the loss by the mean of f, which is R times ``slope``."""
+        return cls(residuals, float(np.linalg.norm(by_mean) / np.linalg.norm(residuals.difference)))
+
+    def evidence(self, covariance: Array, cells: Cells, rows: npt.NDArray[np.bool_]) -> float:
+        """``½ Rᵀ(K^-1 + W)^-1 R - ½ log|I + W^½ K W^½|``, R and W summed by cell: D27 with cells that K connects."""
+        n_cells, total = len(covariance), 0.0
+        for R, W in zip(self.residuals.difference[rows].T, self.residuals.weight[rows].T, strict=True):
+            pull, root = np.bincount(cells, R, n_cells), np.sqrt(np.bincount(cells, W, n_cells))
+            L = linalg.cholesky(np.eye(n_cells) + root[:, None] * covariance * root, lower=True, check_finite=False)
+            drawn = covariance @ pull
+            solved = linalg.solve_triangular(L, root * drawn, lower=True, check_finite=False)
+            total += 0.5 * float(pull @ drawn - solved @ solved) - float(np.log(np.diag(L)).sum())
+        return total
+
 
 def residuals_of(head: Head, judgement: Judgement) -> Residuals:
     """What the leave-one-out predictions of a judgement leave."""
@@ -61,11 +90,12 @@ def effects_of(found: Sequence[Found], head: Head, judgement: Judgement, X: Arra
     """Effects of the columns that were found, with kernels that suit the residuals of a judgement of scaled rows."""
     rows = judgement.cavities
     _, by_mean, _ = judgement.link.loss(rows.mean, rows.variance, rows.y, rows.effective_weight)
-    odds = LogOdds.of(residuals_of(head, judgement), by_mean)
+    response = LogOdds if head.has_log_odds else Normal
+    odds = response.of(residuals_of(head, judgement), by_mean)
     return tuple(effect_of(one, X, odds) for one in found)
 
 
-def effect_of(found: Found, X: Array, odds: LogOdds) -> Effect:
+def effect_of(found: Found, X: Array, odds: LogOdds | Normal) -> Effect:
     """An effect on scaled rows: a rough kernel, with points at the means of the cells that have most rows.
 
     The evidence chooses first the variance, then the length-scale.
@@ -81,9 +111,7 @@ def effect_of(found: Found, X: Array, odds: LogOdds) -> Effect:
 
     def best(tries: list[tuple[float, float]]) -> tuple[float, float]:
         def total(of: tuple[float, float]) -> float:
-            matrix = _kernel(*of)(points)
-            columns = zip(odds.value[rows].T, odds.outcome[rows].T, odds.weight[rows].T, strict=True)
-            return sum(evidence(matrix, cells, *column) for column in columns)
+            return odds.evidence(_kernel(*of)(points), cells, rows)
 
         return max(tries, key=total)
 

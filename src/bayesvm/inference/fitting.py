@@ -31,6 +31,7 @@ from bayesvm.inference.calibrating import Candidate, calibrated
 from bayesvm.inference.fitted import MANY_ROWS, Fitted
 from bayesvm.inference.leaves import AVERAGED_UP_TO, FEWEST_ROWS, Found, base_rows, find_leaves, with_leaves
 from bayesvm.inference.local import Start
+from bayesvm.inference.noise import with_learned_noise
 from bayesvm.inference.problem import Problem, evaluate
 from bayesvm.inference.session import Listeners, NoCheckpoint, Prepared, Session, TrainingRows, working
 from bayesvm.inference.settings import Settings
@@ -169,7 +170,7 @@ def _continued_leaves(
 ) -> Candidate:
     """A member whose local models learn more; in a stream the mean below them stays, since earlier rows rely on it."""
     if start.as_prior:
-        problem = session.problem(member.features, source)
+        problem = session.problem(member.features, source, member.likelihood)
         found = evaluate(problem, source, member.functions)
         elbo = sum(at.elbo for at in found)
         trained = Trained(member.functions, member.functions, elbo, (elbo,), 1.0, converged=True)
@@ -300,7 +301,10 @@ def _continued(start: Fitted, *, as_prior: bool) -> Prepared:
         functions = tuple(replace(function, prior=standard or full(function)) for function in member.functions)
         scaler = start.scaler if member.scaler is None else member.scaler
         leaves = None if member.leaves is None else Start(member.leaves, as_prior)
-        return Prepared(start.scale, scaler, member.features, functions, weight=member.weight, start=leaves)
+        likelihood = start.head.likelihood_after(start.likelihood, member.link or start.link)
+        return Prepared(
+            start.scale, scaler, member.features, functions, weight=member.weight, start=leaves, likelihood=likelihood
+        )
 
     first, *others = map(of, start.members)
     return replace(first, report=start.report, others=tuple(others))
@@ -343,11 +347,14 @@ def _trained(
     inference: str | None,
 ) -> Candidate:
     began = time.monotonic()
-    problem = session.problem(prepared.features, part)
     plan = session.plan(part)
     plan = replace(plan, inference=inference or plan.inference)
-    trained = model.train(problem, part, plan, prepared, session, name)
-    left_out, rows = _left_out(model, problem, source, trained, session)
+
+    def once(problem: Problem, start: Prepared, name: str) -> tuple[Trained, tuple[Cavities, RowNumbers]]:
+        trained = model.train(problem, part, plan, start, session, name)
+        return trained, _left_out(model, problem, source, trained, session)
+
+    problem, trained, (left_out, rows) = with_learned_noise(once, part, prepared, session, name)
     whole = part.n_rows == source.n_rows
     return Candidate(prepared, problem, trained, left_out, rows, time.monotonic() - began, whole=whole)
 

@@ -47,6 +47,7 @@ GOOD_ENOUGH = 3e-4  # nats of ELBO per row that an update may still promise
 SINGLE_FROM = 50_000  # features in all, rows times points
 FIRST_STEP = 0.5  # of a search, in logarithms
 BLOCK_ROWS = 1_024
+NOISE_ROUNDS = 8  # at most, in which bound and link agree on the noise
 PATIENCE, STALLED = 4, 3e-4  # judgements that must have gained so many nats per row, and more than their own noise
 
 Constants = list[Constant] | None  # of every block
@@ -181,7 +182,12 @@ def judge(
     updates: int = UPDATES,
     constants: Constants = None,
 ) -> Judgement:
-    """Fit, leave each row out, calibrate, and score."""
+    """Fit, leave each row out, calibrate, and score.
+
+    Where the head learns the noise, the bound has what the link says, and the fit is repeated until they agree (D32).
+    """
+    if start is not None:
+        rows = replace(rows, likelihood=start.problem.likelihood)
     problem, source, records = rows.with_features(features, constants)
     contraction = [UNKNOWN_CONTRACTION] * rows.head.n_functions
     if start is None:
@@ -193,6 +199,28 @@ def judge(
         at = replace(start.plain_problem, total_weight=rows.source.total_weight)
         functions = moved(at, start.functions, rows.source, features, rows.offsets)
         updates = max(updates, FIRST_UPDATES)  # other rows may be far from where these were
+    found = _fitted(rows, features, problem, source, records, functions, contraction, updates)
+    for _ in range(NOISE_ROUNDS if rows.head.learns_noise else 0):
+        likelihood = rows.head.likelihood_after(found.problem.likelihood, found.link)
+        if likelihood == found.problem.likelihood:
+            break
+        problem = replace(problem, likelihood=likelihood)
+        contraction = [max(LEAST_CONTRACTION, state.contraction) for state in found.states]
+        found = _fitted(rows, features, problem, source, records, found.functions, contraction, updates)
+    return found
+
+
+def _fitted(
+    rows: Rows,
+    features: LearnableFeatures,
+    problem: Problem,
+    source: MemorySource,
+    records: tuple[RecordedFeatures, ...],
+    functions: Sequence[LatentFunction],
+    contraction: Sequence[float],
+    updates: int,
+) -> Judgement:
+    """A judgement with one bound."""
     states = coordinate_ascent.init(problem, source, functions, contraction)
     for _ in range(updates):
         if all(not s.rejected and s.remaining <= GOOD_ENOUGH * problem.total_weight for s in states):

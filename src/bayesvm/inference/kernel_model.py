@@ -140,7 +140,7 @@ class KernelModel:
             source = raw.scaled(member.scaler)
             points = self._points(source, features.kernel, size, session)
             larger = InducingFeatures.build(features.kernel, points, session.dtype, features.effects)
-            problem = session.problem(features, source)
+            problem = session.problem(features, source, member.likelihood)
             offsets = [function.offset for function in member.functions]
             functions = _started(problem, member.functions, source, larger, offsets, session)
             found.append(replace(member, features=larger, functions=tuple(functions)))
@@ -159,7 +159,14 @@ class KernelModel:
         """A kernel that was found, with points of all rows and a start from the sites of its sample."""
         scaler = candidates.scalers[entry.scale]
         source = raw.scaled(scaler)
-        prepared = Prepared(entry.scale, scaler, entry.features, tuple(entry.judgement.functions), chosen=entry.trial)
+        prepared = Prepared(
+            entry.scale,
+            scaler,
+            entry.features,
+            tuple(entry.judgement.functions),
+            chosen=entry.trial,
+            likelihood=entry.judgement.problem.likelihood,
+        )
         with suppress(Stopped):
             if not session.clock.stop.made:
                 session.display.phase("inducing points")

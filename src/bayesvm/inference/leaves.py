@@ -267,7 +267,7 @@ def leaf_setup(candidate: Candidate, base: Kernel, session: Session, number: int
         before,
         views["final"],
         session.head,
-        session.settings.likelihood,
+        problem.likelihood,
         base,
         int(np.random.default_rng([seed, number]).integers(2**31)),
         copied=bool(session.repetition.copied),

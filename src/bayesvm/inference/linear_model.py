@@ -91,7 +91,7 @@ class LinearModel:
         session.clock.stop.settle()
         start = replace(best.plain_problem, total_weight=source.total_weight)
         functions = moved(start, best.functions, part, best.features, rows.offsets)
-        return replace(prepared, features=best.features, functions=tuple(functions))
+        return replace(prepared, features=best.features, functions=tuple(functions), likelihood=best.problem.likelihood)
 
     def _checked_root(self, source: BlockSource, settings: Settings) -> Array:
         width = source.n_features

@@ -15,6 +15,7 @@ from bayesvm.core.features import Features
 from bayesvm.core.heads import Head
 from bayesvm.core.kernels import Kernel
 from bayesvm.core.latent import LatentFunction
+from bayesvm.core.likelihoods import Likelihood
 from bayesvm.core.linalg import Array
 from bayesvm.data.blocks import BlockSource, HeldRows, RowNumbers
 from bayesvm.data.repetition import Repetition
@@ -116,6 +117,7 @@ class Prepared:
     weight: float | None = None  # in the committee; None where it is to be found
     gained: float = 0.0  # log loss by which twice the points of tuning were better
     start: Start | None = None  # local models of an earlier fit
+    likelihood: Likelihood | None = None  # the bound, where its noise was learned; else that of the settings
 
 
 class NoLeafMemory:
@@ -179,9 +181,10 @@ class Session:
         """What people see."""
         return self.listeners.display
 
-    def problem(self, features: Features, source: BlockSource) -> Problem:
+    def problem(self, features: Features, source: BlockSource, likelihood: Likelihood | None = None) -> Problem:
         """These features as a problem over the rows of a source."""
-        return Problem(features, self.head, self.settings.likelihood, self.dtype, source.total_weight)
+        likelihood = likelihood or self.settings.likelihood
+        return Problem(features, self.head, likelihood, self.dtype, source.total_weight)
 
     def plan(self, source: BlockSource) -> Plan:
         """How to train on the rows of a source."""

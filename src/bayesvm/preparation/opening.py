@@ -221,7 +221,7 @@ class EncodedColumns(ArrowColumns):
         return [*(self.recipe.needed if features else ()), *super().needed(features=False, targets=targets)]
 
     def features(self, chunks: Sequence[Any], locate: Locate) -> Any:
-        X = self.recipe.filled(self.recipe.encoded(chunks))
+        X = self.recipe.encoded(chunks)
         require_in_range(X, self.names, locate)
         return X
 

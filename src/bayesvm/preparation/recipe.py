@@ -36,8 +36,8 @@ class Recipe:
     """Columns in the order of the features that they become; ``left_out`` says why others are not used.
 
     ``numbered``: the features of LIBSVM files, which have numbers for names and are sparse; ``zero_based``: whether
-    these count from 0, which other rows may not tell; None: unknown. ``medians`` of the features stand for missing
-    numbers, until these are completed from the other columns. ``seen`` are the names of all columns that it was learned
+    these count from 0, which other rows may not tell; None: unknown. ``medians`` are those of the features; a missing
+    number stays missing. ``seen`` are the names of all columns that it was learned
     from, in their order (None in earlier files); if not ``named``, these are made up: x0, x1, ….
     """
 
@@ -130,12 +130,6 @@ class Recipe:
                     else f"categories not seen in training; they count as {getattr(column, 'unknown', '')}"
                 )
                 warn_user(f"column {column.name!r} has {what}")
-
-    def filled(self, X: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """Features without missing values: the medians of training stand for them."""
-        if self.medians is not None and np.isnan(X).any():
-            return np.where(np.isnan(X), np.array(self.medians, X.dtype), X)
-        return X
 
     def decoded(self, X: npt.NDArray[Any]) -> dict[str, list[Any]]:
         """Features back to the values of the columns; None where a value is missing."""

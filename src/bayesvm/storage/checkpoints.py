@@ -35,6 +35,7 @@ from bayesvm.inference.tuning_report import Trial
 from bayesvm.schema import Schema, Sizes
 from bayesvm.storage.schemas import CHECKPOINT, FINISHED_LEAVES, MEAN_FIELD, PREPARED, training_state
 from bayesvm.storage.states import (
+    LIKELIHOODS,
     SCALERS,
     features_from,
     features_state,
@@ -155,6 +156,7 @@ class CheckpointFile(NoCheckpoint):
             tuple(map(function_from, state["functions"])),
             chosen=None if state["chosen"] is None else Trial(**state["chosen"]),
             gained=state["gained"],
+            likelihood=None if state["likelihood"] is None else named_from(state["likelihood"], LIKELIHOODS),
         )
 
     def keep_prepared(self, prepared: Prepared, rng: Any) -> None:
@@ -329,4 +331,5 @@ def _prepared_state(prepared: Prepared) -> dict[str, Any]:
         "functions": [function_state(function) for function in prepared.functions],
         "chosen": None if prepared.chosen is None else dict(vars(prepared.chosen)),
         "gained": prepared.gained,
+        "likelihood": None if prepared.likelihood is None else named_state(prepared.likelihood),
     }

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from bayesvm import persistence
 from bayesvm.data.blas import threads_for_matrices
+from bayesvm.data.completion import Completion
 from bayesvm.inference.fitted import Fitted
 from bayesvm.preparation import Recipe
 from bayesvm.schema import Schema, anything
@@ -34,6 +35,7 @@ class Model:
     feature_names: npt.NDArray[Any] | None
     fitted: Fitted
     beside: Any = None  # a plain state that somebody else keeps in the same file
+    completion: Completion | None = None  # of missing values
     recipe: Recipe | None = None  # makes the features of columns of any kind
     background: dict[str, Any] | None = None  # of a model of one class (D36)
 
@@ -48,6 +50,8 @@ def write_model(path: str | PathLike[str], model: Model, schema: Schema = anythi
         "fitted": fitted_state(model.fitted),
         "beside": model.beside,
     }
+    if model.completion is not None:
+        state["completion"] = {name: getattr(model.completion, name) for name in ("knots", "loadings", "noise")}
     if model.recipe is not None:
         state["recipe"] = model.recipe.state()
     if model.background is not None:
@@ -92,6 +96,7 @@ def _model(kind: str, state: dict[str, Any], trusted: Iterable[Any]) -> Model:
     parameters = {name: from_plain(value, trusted) for name, value in state["parameters"].items()}
     names, beside = state["feature_names"], state.get("beside")
     recipe = None if state.get("recipe") is None else Recipe.from_state(state["recipe"])
+    completion = None if state.get("completion") is None else Completion(**state["completion"])
     return Model(
         kind,
         parameters,
@@ -100,6 +105,7 @@ def _model(kind: str, state: dict[str, Any], trusted: Iterable[Any]) -> Model:
         names,
         fitted,
         beside,
+        completion,
         recipe,
         state.get("background"),
     )

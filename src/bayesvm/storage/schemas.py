@@ -42,6 +42,7 @@ from bayesvm.schema import (
     value,
     whole,
 )
+from bayesvm.storage.column_schemas import BACKGROUND, COMPLETION
 from bayesvm.storage.kernels import KERNEL
 from bayesvm.storage.states import HEADS, LIKELIHOODS, LINKS
 
@@ -255,12 +256,15 @@ LEFT_OUT_ROWS: dict[str, Schema] = {
     "weight": array("f", "N", least=0.0),
 }
 LEFT_OUT = satisfying(record(LEFT_OUT_ROWS), "weights of some rows", lambda found, _: found["weight"].sum() > 0)
+LIKELIHOOD = satisfying(
+    named(LIKELIHOODS),
+    "one with a variance from 0, a tube from 0 and a scale above 0",
+    lambda found, _: found["noise"] >= 0 and found.get("epsilon", 0.0) >= 0 and found.get("scale", 1.0) > 0,
+)
 FITTED = record(
     {
         "head": named(HEADS, "K"),
-        "likelihood": satisfying(
-            named(LIKELIHOODS), "one with a variance from 0", lambda found, _: found["noise"] >= 0
-        ),
+        "likelihood": LIKELIHOOD,
         "scale": either(nothing, text),
         "scaler": SCALER,
         "members": MEMBERS,
@@ -354,6 +358,7 @@ PREPARED_MEMBER = {
     "functions": either(items(), FUNCTIONS),
     "chosen": either(nothing, TRIAL),
     "gained": number,
+    "likelihood": either(nothing, LIKELIHOOD),
 }
 PREPARED = record(
     PREPARED_MEMBER
@@ -369,15 +374,6 @@ FINISHED_LEAVES = each(
         }
     )(found, path, dict(sizes))
 )
-BACKGROUND = record(
-    {
-        **dict.fromkeys(("centre", "mean", "values"), array("f", "D")),
-        "scale": array("f", "D", least=TINY),
-        "vectors": array("f", "D", "D"),
-        **dict.fromkeys(("shrinkage", "total"), positive),
-        "left_out": array("f", None),  # the estimator compares their number
-    }
-)
 CHECKPOINT = record({}, {"seed": whole, "identity": record({}, others=plain)}, others=anything)
 
 
@@ -391,7 +387,12 @@ def check_model(parameters: Iterable[str], state: Any, beside: Schema) -> None:
             "feature_names": either(nothing, array("UO", "D")),
             "fitted": satisfying(FITTED, "a model with left-out rows for every member", _left_out_fit),
         },
-        {"beside": either(nothing, beside), "recipe": either(nothing, RECIPE), "background": BACKGROUND},
+        {
+            "beside": either(nothing, beside),
+            "completion": either(nothing, COMPLETION),
+            "background": BACKGROUND,
+            "recipe": either(nothing, RECIPE),
+        },
     )
     whole_state(state, "state", {})
 

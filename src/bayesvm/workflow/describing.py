@@ -79,10 +79,10 @@ def _columns(model: TableModel) -> list[dict[str, Any]]:
             missing = "a category of its own" if MISSING in column.categories else column.unknown
         elif isinstance(column, NumberColumn) and column.fill is not None:
             missing = f"{column.fill:g}" + (", and a feature says so" if column.indicator else "")
-        elif model.recipe.medians is None:
+        elif getattr(model.estimator, "completion_", None) is None:
             missing = "refused"
         else:
-            missing = "the median"
+            missing = "completed from the other columns"
         found.append(facts | {"missing": missing})
     return found
 

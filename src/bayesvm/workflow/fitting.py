@@ -160,7 +160,9 @@ def _about(estimator: Any, table: Table, pairs: Pairs | None, seed: int) -> dict
         return {}
     about = about_the_data(estimator.recipe_ or _numbered(table), table_to_predict(estimator, table), None, None, seed)
     if pairs is not None:
-        rows = [tuple(sample_rows(part, seed) for part in parts) for parts in pairs.tables]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # a category of one fold is no news
+            rows = [tuple(sample_rows(part, seed) for part in parts) for parts in pairs.tables]
         if all(train is not None and test is not None for train, test in rows):
             about["baselines"] = baselines(cast(Any, rows), pairs.said, seed)
     return about

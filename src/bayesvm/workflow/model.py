@@ -13,6 +13,7 @@ import numpy as np
 from bayesvm.data.blocks import HELD_ENTRIES, random_rows
 from bayesvm.data.tables import Table
 from bayesvm.data.tables.files import find_files
+from bayesvm.estimators import BayesianSVR
 from bayesvm.estimators.columns import feature_names, n_features, recipe_of
 from bayesvm.estimators.files import load_both
 from bayesvm.preparation import Frame, Recipe, open_table, prepared
@@ -105,7 +106,7 @@ class TableModel:
         if frame is None:
             return self.table(source)
         recipe = recipe_of(self.estimator)
-        return source if recipe is None else recipe.filled(recipe.encoded_frame(frame))
+        return source if recipe is None else recipe.encoded_frame(frame)
 
     def predict(self, source: Any) -> np.ndarray:
         """The most probable class of each row."""
@@ -174,7 +175,14 @@ class TableModel:
     @classmethod
     def load(cls, path: str | PathLike[str], trusted: Iterable[str | type] = ()) -> TableModel:
         """Read a file of ``save``, or one of an estimator alone."""
-        return load_both(Path(path), cls.of, STORED_WITH_ESTIMATOR, trusted)
+
+        def made(estimator: Any, beside: dict[str, Any] | None) -> Any:
+            return estimator if isinstance(estimator, BayesianSVR) else cls.of(estimator, beside)
+
+        found = load_both(Path(path), made, STORED_WITH_ESTIMATOR, trusted)
+        require_classifier(found)
+        model: TableModel = found
+        return model
 
     @classmethod
     def of(cls, estimator: Any, beside: dict[str, Any] | None) -> TableModel:
@@ -189,6 +197,15 @@ class TableModel:
             beside["card"],
             None if judged is None else Judged.from_state(judged, estimator.classes_),
             None if numbered is None else Recipe.from_state(numbered),
+        )
+
+
+def require_classifier(estimator: Any) -> None:
+    """Refuse to go on with a model of numbers, which has no classes to judge."""
+    if isinstance(estimator, BayesianSVR):
+        raise TypeError(
+            "the command line predicts classes; for numbers, fit BayesianSVR to arrays, data frames or "
+            "bayesvm.open_table(…, target=…), and read its file with bayesvm.load"
         )
 
 

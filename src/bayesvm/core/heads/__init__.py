@@ -4,5 +4,6 @@ from bayesvm.core.heads.binary import Binary
 from bayesvm.core.heads.classes import ClassHead
 from bayesvm.core.heads.contract import Head, Link
 from bayesvm.core.heads.one_vs_rest import OneVsRest
+from bayesvm.core.heads.regression import Regression
 
-__all__ = ["Binary", "ClassHead", "Head", "Link", "OneVsRest"]
+__all__ = ["Binary", "ClassHead", "Head", "Link", "OneVsRest", "Regression"]

@@ -58,6 +58,8 @@ class Head(Targets, Protocol):
     """One kind of prediction. A head is a dataclass of plain values, by which files keep it."""
 
     links: ClassVar[tuple[type, ...]]  # that it may have
+    learns_noise: ClassVar[bool] = False  # whether the bound has parameters that follow from the link (D32)
+    has_log_odds: ClassVar[bool] = True  # whether ``residuals`` are those of log odds
 
     @property
     def n_functions(self) -> int:
@@ -82,8 +84,15 @@ class Head(Targets, Protocol):
         ...
 
     def residuals(self, link: Any, rows: OutOfSample) -> tuple[Array, Array]:
-        """``R = y - p`` and ``W = p (1-p)`` of rows under a link, a column for each function (D27)."""
+        """Slope R and information W of rows under a link, a column for each function (D27).
+
+        Of classes ``y - p`` and ``p (1-p)``, those of log odds.
+        """
         ...
+
+    def likelihood_after(self, likelihood: Any, link: Any) -> Any:
+        """The bound to train with once this link suits the rows left out; the same one if it need not change."""
+        return likelihood
 
     def prior_means(self, prior_variance: float, link: Any = None) -> list[float]:
         """Prior means c for which a row far from all data, with f ~ N(c, σ²), gets what is known without X (D11)."""

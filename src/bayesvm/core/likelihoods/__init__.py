@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 from bayesvm.core.likelihoods.augmented_hinge import AugmentedHinge
 from bayesvm.core.likelihoods.contract import Likelihood
+from bayesvm.core.likelihoods.epsilon_insensitive import EpsilonInsensitive
 from bayesvm.core.likelihoods.exact_hinge import ExactHinge
 
 _BOUNDS: dict[str, Callable[[float], Likelihood]] = {"exact": ExactHinge, "augmented": AugmentedHinge}
@@ -15,4 +16,4 @@ def noisy(bound: str, noise: float) -> Likelihood:
     return _BOUNDS[bound](noise)
 
 
-__all__ = ["LIKELIHOODS", "AugmentedHinge", "ExactHinge", "Likelihood", "noisy"]
+__all__ = ["LIKELIHOODS", "AugmentedHinge", "EpsilonInsensitive", "ExactHinge", "Likelihood", "noisy"]

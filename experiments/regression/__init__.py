@@ -1,0 +1,1 @@
+"""BayesianSVR against other regressors: error, coverage, width and log density."""

@@ -1,0 +1,162 @@
+"""Core, heads: a number, which is f and noise; its density given the marginal of f is a tube (D31, D32)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import logsumexp
+
+from bayesvm.core.heads.contract import Head, OutOfSample
+from bayesvm.core.likelihoods import EpsilonInsensitive
+from bayesvm.core.linalg import Array
+from bayesvm.core.members import MemberMoments, mixed, mixed_moments
+from bayesvm.core.tube import AnyTube, Tube, VaryingTube, fit_tube, fit_varying_tube
+
+SAME_NOISE = 0.15  # by which s, relative to itself, and ε, relative to s, may differ from those of the link
+LABELS_IN_A_NUMBER = 4.0  # as many rows of classes say as much about length-scales
+QUANTILE_STEPS = 100
+QUANTILE_ACCURACY = 1e-10  # in deviations
+
+
+@dataclass(frozen=True)
+class Regression(Head):
+    """y is ``(number - centre) / spread``: rows carry it in those units, and predictions are in the user's."""
+
+    centre: float
+    spread: float
+    links: ClassVar = (Tube, VaryingTube)
+    learns_noise: ClassVar = True
+    has_log_odds: ClassVar = False
+
+    @property
+    def n_functions(self) -> int:
+        return 1
+
+    @property
+    def evenness(self) -> float:
+        """A number says more than a label does."""
+        return LABELS_IN_A_NUMBER
+
+    def __post_init__(self) -> None:
+        if not (np.isfinite(self.centre) and np.isfinite(self.spread) and self.spread > 0):
+            raise ValueError(f"numbers cannot have the centre {self.centre} and the spread {self.spread}")
+
+    def require(self, y: npt.NDArray[Any], labels: npt.NDArray[Any] | None) -> None:
+        """Finite numbers, without labels."""
+        if labels is not None:
+            raise ValueError("numbers have no labels")
+        if y.dtype.kind != "f" or not np.isfinite(y).all():
+            raise ValueError("y must be finite numbers")
+
+    def target(self, y: npt.NDArray[Any], number: int) -> Array:
+        return y
+
+    def strata(self, y: npt.NDArray[Any]) -> npt.NDArray[np.intp]:
+        """One for all: inducing points follow X alone."""
+        return np.zeros(len(y), np.intp)
+
+    def rows_needed(self, y: npt.NDArray[Any], at_least: int) -> int:
+        return at_least
+
+    def named_link(self, name: str) -> Tube:
+        raise ValueError(f"regression has no link {name!r}")
+
+    def fit_link(self, rows: OutOfSample) -> Tube:
+        """ε and s; the variance of f as it is."""
+        return fit_tube(rows.mean[:, 0], rows.variance[:, 0], rows.y, rows.effective_weight)
+
+    def refine_link(self, link: Tube, rows: OutOfSample) -> VaryingTube:
+        """And a factor on the variance of f, and noise that grows with m and v. Tuning does without."""
+        return fit_varying_tube(rows.mean[:, 0], rows.variance[:, 0], rows.y, rows.effective_weight, link)
+
+    def likelihood_after(self, likelihood: EpsilonInsensitive, link: AnyTube) -> EpsilonInsensitive:
+        """With the ε and s of the density that suits the rows left out best (D32)."""
+        same = abs(np.log(link.scale / likelihood.scale)) < SAME_NOISE and (
+            abs(link.epsilon - likelihood.epsilon) < SAME_NOISE * likelihood.scale
+        )
+        return likelihood if same else EpsilonInsensitive(link.epsilon, link.scale)
+
+    def residuals(self, link: Tube, rows: OutOfSample) -> tuple[Array, Array]:
+        """``∂ log p/∂f`` and its mean square, in units of f in which a row has the information 1/4, as of log odds."""
+        weight = rows.effective_weight
+        slope = link.score(rows.mean[:, 0], rows.variance[:, 0], rows.y)
+        unit = 2 * np.sqrt(np.average(slope**2, weights=weight))
+        return (weight * slope / unit)[:, None], np.asarray(0.25 * weight)[:, None]
+
+    def prior_means(self, prior_variance: float, link: Any = None) -> list[float]:
+        """The centre."""
+        return [0.0]
+
+    def mixed_losses(self, parts: Sequence[MemberMoments], y: npt.NDArray[Any]) -> Array:
+        """``-log p(y)`` of every row, p the mean of the members' densities."""
+        return _losses(parts, y)
+
+    def mean(self, parts: Sequence[MemberMoments]) -> Array:
+        """What is predicted, in the user's units."""
+        return self.centre + self.spread * mixed_moments(parts).mean[:, 0]
+
+    def variances(self, parts: Sequence[MemberMoments]) -> dict[str, Array]:
+        """Of a new number, in the user's units: more rows would remove the epistemic part, which is that of f.
+
+        The spread between the members' means is epistemic (D25).
+        """
+        mean = mixed(parts, lambda part: part.mean[:, 0])
+        epistemic = mixed(parts, lambda p: p.link.variance(p.variance[:, 0]) + (p.mean[:, 0] - mean) ** 2)
+        aleatoric = mixed(parts, _noise)
+        square = self.spread**2
+        return {
+            "total": square * (epistemic + aleatoric),
+            "aleatoric": square * aleatoric,
+            "epistemic": square * epistemic,
+        }
+
+    def quantiles(self, shares: Sequence[float]) -> Callable[[Sequence[MemberMoments]], Array]:
+        """A function of moments: a column for each share of the distribution, in the user's units."""
+
+        def of(parts: Sequence[MemberMoments]) -> Array:
+            return self.centre + self.spread * np.column_stack([_quantile(parts, share) for share in shares])
+
+        return of
+
+
+def _quantile(parts: Sequence[MemberMoments], share: float) -> Array:
+    """Where the members' mean distribution function has that value: Newton's steps, inside brackets that shrink."""
+    means = np.stack([part.mean[:, 0] for part in parts])
+    sizes = np.stack([np.sqrt(part.link.variance(part.variance[:, 0]) + _noise(part)) for part in parts])
+    size = sizes.max(axis=0)
+    reach = 1 / np.sqrt(min(share, 1 - share))  # Cantelli's inequality
+    low, high = (means - reach * sizes).min(axis=0), (means + reach * sizes).max(axis=0)
+    at = mixed(parts, lambda part: part.mean[:, 0])
+    settled = np.zeros(len(at), bool)
+    for _ in range(QUANTILE_STEPS):
+        excess = _distribution(parts, at) - share
+        low, high = np.where(excess < 0, at, low), np.where(excess > 0, at, high)
+        density = np.exp(-_losses(parts, at))
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            step = at - excess / density
+        inside = (step > low) & (step < high)
+        after = np.where(inside, step, 0.5 * (low + high))
+        after = np.where(settled | (excess == 0), at, after)  # so that no row depends on those beside it
+        settled |= np.abs(after - at) <= QUANTILE_ACCURACY * size
+        at = after
+        if settled.all():
+            break
+    return at
+
+
+def _noise(part: MemberMoments) -> Array:
+    noise: Array = part.link.noise(part.mean[:, 0], part.variance[:, 0])
+    return noise
+
+
+def _distribution(parts: Sequence[MemberMoments], y: Array) -> Array:
+    return mixed(parts, lambda part: part.link.distribution(part.mean[:, 0], part.variance[:, 0], y))
+
+
+def _losses(parts: Sequence[MemberMoments], y: Array) -> Array:
+    each = np.stack([part.link.row_losses(part.mean, part.variance, y) for part in parts])
+    return -np.asarray(logsumexp(-each, axis=0, b=np.array([[part.share] for part in parts])))

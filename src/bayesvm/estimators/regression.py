@@ -1,0 +1,337 @@
+"""Estimators: what regressors share, whatever their features are: numbers, densities, intervals."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from copy import copy
+from typing import Any
+
+import numpy as np
+from sklearn.base import RegressorMixin
+from sklearn.metrics import r2_score
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from bayesvm.core.conformal import require_coverage
+from bayesvm.core.heads import Regression
+from bayesvm.core.likelihoods import EpsilonInsensitive, Likelihood
+from bayesvm.core.tube import noise_variance
+from bayesvm.estimators._attributes import FittedAttribute
+from bayesvm.estimators._dask import lazy_on_dask
+from bayesvm.estimators._inputs import NumberedRows, stream_of_numbers, training_rows
+from bayesvm.estimators._numbers import NUMBERS, NumberEncoder, as_numbers
+from bayesvm.estimators._predicting import Parts
+from bayesvm.estimators.base import BaseBayesianModel
+from bayesvm.estimators.parameters import check_parameters
+from bayesvm.inference.fitted import Fitted
+
+FIRST_LIKELIHOOD = EpsilonInsensitive(0.25, 0.5)  # in spreads of y; a fit finds its own
+
+
+def number_head(fitted: Fitted) -> Regression:
+    """The head of a model that predicts numbers."""
+    if not isinstance(fitted.head, Regression):
+        raise TypeError(f"{type(fitted.head).__name__} does not predict numbers")
+    return fitted.head
+
+
+def _left_out_residuals(fitted: Fitted) -> np.ndarray:
+    head = number_head(fitted)
+    return head.centre + head.spread * fitted.left_out_y - head.mean(fitted.left_out_moments)
+
+
+def _loo_predictions(fitted: Fitted) -> tuple[np.ndarray, np.ndarray]:
+    head, parts = number_head(fitted), fitted.left_out_moments
+    return head.mean(parts), np.sqrt(head.variances(parts)["total"])
+
+
+def _loo_rmse(fitted: Fitted) -> float:
+    return float(np.sqrt(np.average(_left_out_residuals(fitted) ** 2, weights=fitted.left_out_weight)))
+
+
+class BaseBayesianSVR(RegressorMixin, BaseBayesianModel):
+    """A regressor; subclasses say what its features are."""
+
+    link = "calibrated"  # the only one; not a parameter
+
+    epsilon_ = FittedAttribute(lambda fitted: number_head(fitted).spread * fitted.link.epsilon)
+    noise_std_ = FittedAttribute(
+        lambda fitted: float(
+            number_head(fitted).spread * np.sqrt(noise_variance(fitted.link.epsilon, fitted.link.scale))
+        )
+    )
+    loo_predictions_ = FittedAttribute(_loo_predictions)
+    loo_rmse_ = FittedAttribute(_loo_rmse)
+    loo_log_density_ = FittedAttribute(lambda fitted: -fitted.left_out_loss - float(np.log(number_head(fitted).spread)))
+    calibration_factor_ = FittedAttribute(lambda fitted: fitted.link.factor)
+
+    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+        """Learn from one more part of a stream.
+
+        The first call (if there was no ``fit``) sets the units of y, scaling, kernel, inducing points and the noise,
+        which stay as they are. Each part's sites are added to the posterior so far, for good; the density of y is
+        fitted again to leave-one-out marginals remembered from all parts (at most 20,000).
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features)
+            The rows of this part.
+        y : array-like of shape (n_rows,)
+            Their numbers.
+        sample_weight : array-like of shape (n_rows,), optional
+            Their weights.
+
+        Returns
+        -------
+        BayesianSVR
+            The estimator itself.
+        """
+        check_parameters(self, self._parameter_checks)
+        outline = copy(self)
+        encoder = self._encoder() if hasattr(self, "fitted_") else None
+        return self._learn_more(outline, stream_of_numbers(outline, X, y, sample_weight, encoder))
+
+    def _training_rows(self, outline: Any, X: Any, y: Any, sample_weight: Any) -> NumberedRows:
+        rows: NumberedRows = training_rows(outline, X, y, sample_weight, NUMBERS)
+        return rows
+
+    def _new_head(self, rows: NumberedRows) -> Regression:
+        return Regression(rows.encoder.centre, rows.encoder.spread)
+
+    def _likelihood(self) -> Likelihood:
+        return FIRST_LIKELIHOOD
+
+    def _encoded(self, outline: Any, rows: NumberedRows, y: Any) -> np.ndarray:
+        return rows.encoder(as_numbers(y, lambda row: f"held_out, row {row}", "y"), None)[0]
+
+    def _encoder(self) -> NumberEncoder:
+        head = self._head()
+        return NumberEncoder(head.centre, head.spread)
+
+    def _head(self) -> Regression:
+        """What turns moments of f into numbers."""
+        check_is_fitted(self)
+        return number_head(self.fitted_)
+
+    @lazy_on_dask
+    def predict(self, X: Any, return_std: bool = False) -> Any:
+        """The mean of y at each row and, with ``return_std``, the standard deviation of a new y there.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features), Dask collection or table
+            Rows with the columns of ``fit``.
+        return_std : bool
+            Whether the deviations are returned, too: that of f and that of the noise together.
+
+        Returns
+        -------
+        array of shape (n_rows,), or two of them
+            The means, and the deviations if they were asked for.
+        """
+        head = self._head()
+        if not return_std:
+            return np.concatenate(list(self._predicted(X, head.mean)))
+        both = self._predicted(X, lambda parts: (head.mean(parts), np.sqrt(head.variances(parts)["total"])))
+        mean, deviation = map(np.concatenate, zip(*both, strict=True))
+        return mean, deviation
+
+    @lazy_on_dask
+    def predict_quantiles(self, X: Any, quantiles: Sequence[float] = (0.05, 0.5, 0.95)) -> np.ndarray:
+        """Quantiles of a new y at each row, of shape (n_rows, n_quantiles).
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features), Dask collection or table
+            Rows with the columns of ``fit``.
+        quantiles : sequence of numbers between 0 and 1
+            The probabilities with which y is below each of them.
+
+        Returns
+        -------
+        array of shape (n_rows, n_quantiles)
+            In the order of ``quantiles``.
+        """
+        shares = np.atleast_1d(np.asarray(quantiles, np.float64))
+        if shares.ndim != 1 or not ((shares > 0) & (shares < 1)).all():
+            raise ValueError(f"quantiles must be numbers above 0 and below 1; got {quantiles!r}")
+        return np.concatenate(list(self._predicted(X, self._head().quantiles(shares.tolist()))))
+
+    @lazy_on_dask
+    def predict_interval(self, X: Any, coverage: float = 0.9) -> tuple[np.ndarray, np.ndarray]:
+        """Lower and upper ends of an interval that contains a new y with this probability; both sides miss equally.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features), Dask collection or table
+            Rows with the columns of ``fit``.
+        coverage : number between 0 and 1
+            The probability of the interval.
+
+        Returns
+        -------
+        two arrays of shape (n_rows,)
+            The lower and the upper ends.
+        """
+        require_coverage(coverage)
+        found = self.predict_quantiles(X, [0.5 - 0.5 * coverage, 0.5 + 0.5 * coverage])
+        return found[:, 0], found[:, 1]
+
+    @lazy_on_dask
+    def predict_uncertainty(self, X: Any) -> dict[str, np.ndarray]:
+        """How uncertain each prediction is, and why.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features), Dask collection or table
+            Rows with the columns of ``fit``.
+
+        Returns
+        -------
+        dict of arrays of shape (n_rows,)
+            ``total``: variance of a new y. ``aleatoric``: that of the noise; more data would not remove it.
+            ``epistemic``: that of f, and of a committee the spread between its members' means; more data would.
+            ``lower`` and ``upper``: a 90 % interval for a new y.
+        """
+        return self._in_columns(X, self._uncertainty)
+
+    def _uncertainty(self, parts: Parts) -> dict[str, np.ndarray]:
+        head = self._head()
+        lower, upper = head.quantiles([0.05, 0.95])(parts).T
+        return head.variances(parts) | {"lower": lower, "upper": upper}
+
+    def _in_columns(self, X: Any, what: Any) -> dict[str, np.ndarray]:
+        parts = list(self._predicted(X, what))
+        return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+
+    @lazy_on_dask
+    def sample_y(self, X: Any, n: int = 1, random_state: Any = None) -> np.ndarray:
+        """Joint posterior samples of new y at some rows, of shape (n, n_rows): f is drawn jointly, noise row by row.
+
+        Of a committee, each draw takes one member.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features)
+            At most 5,000 rows.
+        n : int
+            Number of draws.
+        random_state : int, RandomState or None
+            Controls the randomness; pass an int for reproducible results.
+
+        Returns
+        -------
+        array of shape (n, n_rows)
+            A draw in each row.
+        """
+        head, rng = self._head(), np.random.default_rng(check_random_state(random_state).randint(2**31))
+        f, members = self._samples(X, n, int(rng.integers(2**31)))
+        f = f[..., 0]
+        each = [np.concatenate(part) for part in zip(*self._predicted(X, _moments), strict=True)]
+        for number, (link, moments) in enumerate(zip(self.fitted_.links, each, strict=True)):
+            mine, (m, v) = members == number, moments.T
+            f[mine] = m + np.sqrt(link.factor) * (f[mine] - m) + link.sample_noise(m, v, int(mine.sum()), rng)
+        return head.centre + head.spread * f
+
+    @lazy_on_dask
+    def latent_mean_and_variance(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Posterior mean and variance of the latent function at each row, in the units of y, without noise.
+
+        Of a committee, those of the mixture: the variance includes how far the members' means are apart.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features), Dask collection or table
+            Rows with the columns of ``fit``.
+
+        Returns
+        -------
+        two arrays of shape (n_rows,)
+            Means and variances.
+        """
+        head = self._head()
+        m, v = super().latent_mean_and_variance(X)
+        return head.centre + head.spread * m, head.spread**2 * v
+
+    @lazy_on_dask
+    def sample_latent(self, X: Any, n: int = 1, random_state: Any = None) -> np.ndarray:
+        """Joint posterior samples of the latent function at some rows, in the units of y, of shape (n, n_rows).
+
+        Of a committee, each draw takes one member.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features)
+            At most 5,000 rows, since their joint covariance is factored.
+        n : int
+            Number of draws.
+        random_state : int, RandomState or None
+            Controls the randomness; pass an int for reproducible results.
+
+        Returns
+        -------
+        array of shape (n, n_rows)
+            A draw in each row.
+        """
+        head = self._head()
+        found: np.ndarray = head.centre + head.spread * super().sample_latent(X, n, random_state)
+        return found
+
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """The coefficient of determination R².
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features), Dask collection or table
+            Rows with the columns of ``fit``.
+        y : array-like of shape (n_rows,), optional
+            The numbers; a table has them in it.
+        sample_weight : array-like of shape (n_rows,), optional
+            Weights of the rows.
+
+        Returns
+        -------
+        float
+            One for perfect predictions, zero for the mean of y.
+        """
+        y, predicted, sample_weight = self._judged(X, y, sample_weight)
+        return float(r2_score(y, predicted, sample_weight=sample_weight))
+
+    def predictions(
+        self, X: Any, *, uncertainty: bool = True, coverage: float | None = None
+    ) -> Generator[dict[str, np.ndarray], None, None]:
+        """The columns of ``predict_to``, some rows after the others.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features), Dask collection or table
+            Rows with the columns of ``fit``.
+        uncertainty : bool
+            Whether deviations, parts of the variance and intervals are among them.
+        coverage : number between 0 and 1, optional
+            Probability of the interval from ``lower`` to ``upper``, which is 90 % by default.
+
+        Yields
+        ------
+        dict of arrays
+            The columns for some rows.
+        """
+        head = self._head()
+        if coverage is not None:
+            require_coverage(coverage)
+
+        def columns(parts: Parts) -> dict[str, np.ndarray]:
+            said = {"prediction": head.mean(parts)}
+            if uncertainty:
+                found = self._uncertainty(parts)
+                said |= {"std": np.sqrt(found["total"])} | found
+            if coverage is not None:
+                ends = head.quantiles([0.5 - 0.5 * coverage, 0.5 + 0.5 * coverage])(parts)
+                said |= {"lower": ends[:, 0], "upper": ends[:, 1]}
+            return said
+
+        yield from self._predicted(X, columns)
+
+
+def _moments(parts: Parts) -> list[np.ndarray]:
+    return [np.column_stack([part.mean, part.variance]) for part in parts]

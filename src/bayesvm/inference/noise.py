@@ -1,0 +1,41 @@
+"""Inference: the noise of numbers is learned in turn with the posterior, until they agree (D32)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from bayesvm.core.cavities import Cavities
+from bayesvm.data.blocks import BlockSource, RowNumbers
+from bayesvm.inference.problem import Problem
+from bayesvm.inference.session import Prepared, Session
+from bayesvm.inference.training import Trained
+
+ROUNDS = 3  # at most, after the first
+LeftOut = tuple[Cavities, RowNumbers]
+
+
+def with_learned_noise(
+    once: Callable[[Problem, Prepared, str], tuple[Trained, LeftOut]],
+    source: BlockSource,
+    prepared: Prepared,
+    session: Session,
+    name: str,
+) -> tuple[Problem, Trained, LeftOut]:
+    """Train once; where the head learns the noise, again with the noise that the rows left out show.
+
+    In a stream the noise stays: earlier parts were learned with it.
+    """
+    problem = session.problem(prepared.features, source, prepared.likelihood)
+    trained, left_out = once(problem, prepared, name)
+    priors = [function.prior for function in prepared.functions]
+    in_stream = any(q is not None and q.natural.linear.any() for q in priors)
+    for number in range(ROUNDS if session.head.learns_noise and not in_stream else 0):
+        link = session.head.fit_link(left_out[0])
+        likelihood = session.head.likelihood_after(problem.likelihood, link)
+        if likelihood == problem.likelihood or session.clock.over():
+            break
+        problem = replace(problem, likelihood=likelihood)
+        start = replace(prepared, functions=trained.functions)
+        trained, left_out = once(problem, start, f"{name}, noise {number + 1}")
+    return problem, trained, left_out
