@@ -79,8 +79,6 @@ class BayesianOneClassSVM(OutlierMixin, KernelEstimator):
         Names of the columns, if X was a data frame.
     kernel_ : kernel
         The tuned kernel, on standardised columns.
-    loo_log_loss_ : float
-        Leave-one-out log loss of telling rows and background apart.
 
     See Also
     --------

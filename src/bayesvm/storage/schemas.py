@@ -42,11 +42,10 @@ from bayesvm.schema import (
     value,
     whole,
 )
-from bayesvm.storage.column_schemas import BACKGROUND, COMPLETION
+from bayesvm.storage.column_schemas import BACKGROUND, COMPLETION, TINY
 from bayesvm.storage.kernels import KERNEL
 from bayesvm.storage.states import HEADS, LIKELIHOODS, LINKS
 
-TINY = float(np.finfo(np.float64).smallest_subnormal)
 NUMBERS = either(number, array("fiub", None), array("fiub", None, None), each(number), each(each(number)))
 MATRIX, VECTOR = array("f", "M", "M"), array("f", "M")
 
