@@ -30,9 +30,7 @@ def spoiled(row, column, value):
 
 
 @both
-@pytest.mark.parametrize(
-    ("value", "word"), [(np.nan, "NaN"), (np.inf, "infinity"), (-np.inf, "infinity"), (1e200, "too large")]
-)
+@pytest.mark.parametrize(("value", "word"), [(np.inf, "infinity"), (-np.inf, "infinity"), (1e200, "too large")])
 def test_unusable_values_are_named_with_row_and_column(make, value, word):
     with pytest.raises(ValueError, match=f"{word}.*row 7, column 2"):
         make().fit(spoiled(7, 2, value), y)

@@ -31,6 +31,7 @@ EVERY = {
     "classes_",
     "n_features_in_",
     "recipe_",
+    "completion_",
     "fitted_",
     "elbo_",
     "elbo_trace_",
@@ -102,7 +103,7 @@ def test_a_stream_does_not_know_its_rows():
 def test_a_fit_assigns_one_value_and_what_scikit_learn_wants(make):
     model = make().fit(NAMED, Y)
     new = vars(model).keys() - make().get_params().keys()
-    assert new == {"fitted_", "classes_", "n_features_in_", "feature_names_in_", "recipe_"}
+    assert new == {"fitted_", "classes_", "n_features_in_", "feature_names_in_", "recipe_", "completion_"}
 
 
 def test_the_value_is_frozen():
@@ -115,7 +116,7 @@ def test_the_value_is_frozen():
 
 def test_an_attribute_is_read_and_not_set():
     model = MODELS["kernel"]().fit(X, Y)
-    for name in (EVERY | CALIBRATED | KERNEL) - {"classes_", "n_features_in_", "recipe_", "fitted_"}:
+    for name in (EVERY | CALIBRATED | KERNEL) - {"classes_", "n_features_in_", "recipe_", "completion_", "fitted_"}:
         with pytest.raises(AttributeError, match=f"{name} is read from what fit learned"):
             setattr(model, name, None)
 
@@ -148,7 +149,7 @@ FAILURES = {
     "numbers out of range": (lambda model: model.set_params(scale=None).fit(X * 1e200, Y), ValueError),
     "a stream without classes": (lambda model: model.partial_fit(NAMED, np.full(300, "z")), ValueError),
     "a stream of other columns": (lambda model: model.partial_fit(FRAME, Y), ValueError),
-    "a stream of missing values": (lambda model: model.partial_fit(NAMED * np.nan, Y), ValueError),
+    "a stream of infinite values": (lambda model: model.partial_fit(NAMED * np.inf, Y), ValueError),
     "a stream without weight": (lambda model: model.partial_fit(NAMED, Y, None, np.zeros(300)), ValueError),
 }
 

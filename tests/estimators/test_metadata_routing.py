@@ -1,7 +1,5 @@
 """Weights (and groups) reach the estimator through scikit-learn's tools, by metadata routing."""
 
-from typing import ClassVar
-
 import numpy as np
 import pytest
 from sklearn import config_context
@@ -40,7 +38,8 @@ def test_what_the_methods_take_can_be_requested(model):
     assert {"sample_weight", "held_out", "callback"} <= set(requests.fit.requests)
     assert {"classes", "sample_weight"} == set(requests.partial_fit.requests)
     assert set(requests.score.requests) == {"sample_weight"}
-    assert not any(requests.fit.requests.values()), "nothing is requested unless the user does"
+    asked = {name for name, request in requests.fit.requests.items() if request}
+    assert asked == {"groups"}, "nothing else is requested unless the user does"
 
 
 def test_in_a_pipeline(model):
@@ -90,17 +89,13 @@ def test_groups_go_to_the_splitter(model):
         assert not set(groups[train]) & set(groups[test])
 
 
-def test_a_fit_with_groups_gets_them_together_with_the_splitter():
-    """One line in the class asks for them by default; without it the user had to, beside every GroupKFold."""
-    seen = []
-
-    class Grouped(BayesianLinearSVC):
-        __metadata_request__fit: ClassVar = {"groups": True}
-
-        def fit(self, X, y=None, sample_weight=None, *, groups=None):
-            seen.append(groups)
-            return super().fit(X, y, sample_weight)
-
+@pytest.mark.parametrize("model", MODELS.values(), ids=MODELS)
+def test_groups_of_a_cross_validation_leave_together_in_every_fit(model):
     groups = np.arange(len(Y)) % 6
-    cross_validate(Grouped(tune=None), X, Y, cv=GroupKFold(3), params={"groups": groups}, error_score="raise")
-    assert [len(each) for each in seen] == [160, 160, 160]
+    found = cross_validate(
+        model, X, Y, cv=GroupKFold(3), params={"groups": groups}, return_estimator=True, return_indices=True
+    )
+    for each, train in zip(found["estimator"], found["indices"]["train"], strict=True):
+        again = clone(model).fit(X[train], Y[train], groups=groups[train])
+        alone = clone(model).fit(X[train], Y[train])
+        assert each.loo_log_loss_ == again.loo_log_loss_ != alone.loo_log_loss_

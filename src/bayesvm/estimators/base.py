@@ -136,8 +136,8 @@ class BaseBayesianModel(PredictingModel):
         with progress_display(self.verbose) as display:
             display.phase("reading labels")
             outline = copy(self)  # scikit-learn's validation writes to what it is given
-            if not self.warm_start:
-                vars(outline).pop("completion_", None)
+            if not self.warm_start and hasattr(outline, "completion_"):
+                del outline.completion_
             X = without_column(X, groups)
             rows = self._training_rows(outline, X, y, sample_weight)
             rows = rows if groups is None else grouped(rows, groups, X)
@@ -159,7 +159,7 @@ class BaseBayesianModel(PredictingModel):
         self._warn_if_unfinished(fitted)
         return self
 
-    # ``fit`` asks for groups where scikit-learn routes metadata.
+    # With metadata routing, groups of a cross-validation reach ``fit``, too.
     __metadata_request__fit: ClassVar = {"groups": True}
 
     def _learn_more(self, outline: Any, rows: CheckedRows) -> Any:

@@ -1,4 +1,4 @@
-"""Storage: what the states of distributions of columns must look like. D features, Q knots."""
+"""Storage: what the states of distributions of columns must look like. D features."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ TINY = float(np.finfo(np.float64).smallest_subnormal)
 
 # Of missing values (D33).
 COMPLETION = record(
-    {"knots": array("f", "Q", "D"), "loadings": array("f", "D", None), "noise": array("f", "D", least=1e-9)}
+    {"knots": array("f", None, "D"), "loadings": array("f", "D", None), "noise": array("f", "D", least=1e-9)}
 )
 
 # Of one class (D36).
