@@ -252,7 +252,7 @@ def test_a_stream_may_begin_with_a_committee():
 
 
 def test_a_long_stream_remembers_the_same_rows_for_every_member(monkeypatch):
-    monkeypatch.setattr("bayesvm.inference.fitting.LOO_ROWS", 150)
+    monkeypatch.setattr("bayesvm.inference.leaving_out.LOO_ROWS", 150)
     model = committee().partial_fit(NEW, NEW_TWO)
     first, second = model.fitted_.left_out
     assert len(first.y) == 150

@@ -56,8 +56,13 @@ class Rows:
     def source(self, workers, rows_per_block, rng):
         return MemorySource(self.X, self.y, self.weight, ColumnScaler(), workers, rows_per_block)
 
+    groups = None
+
     def given(self, numbers):
         return numbers
+
+    def spread(self, numbers, means):
+        return None
 
 
 SETTINGS = Settings(
