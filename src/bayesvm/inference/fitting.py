@@ -25,10 +25,11 @@ from bayesvm.data.blas import threads_for_matrices
 from bayesvm.data.blocks import BlockSource, RowNumbers, block_rows
 from bayesvm.data.repetition import Repetition, repetition
 from bayesvm.data.stopping import Stopped
+from bayesvm.inference import leaving_out
 from bayesvm.inference.calibrating import Candidate, calibrated
 from bayesvm.inference.fitted import Fitted
 from bayesvm.inference.leaves import AVERAGED_UP_TO, FEWEST_ROWS, Found, base_rows, find_leaves, with_leaves
-from bayesvm.inference.leaving_out import LOO_ROWS, widened
+from bayesvm.inference.leaving_out import widened
 from bayesvm.inference.local import Start
 from bayesvm.inference.noise import with_learned_noise
 from bayesvm.inference.problem import Problem, evaluate
@@ -121,8 +122,8 @@ def update(
             left_out = [Cavities.joined([before, now]) for before, now in earlier]
             # A file of version 1 does not say how many rows there were.
             n_samples = None if start.n_samples is None else start.n_samples + rows.n_rows
-        if (n_rows := len(left_out[0].y)) > LOO_ROWS:
-            kept = np.sort(session.rng.choice(n_rows, LOO_ROWS, replace=False))
+        if (n_rows := len(left_out[0].y)) > leaving_out.LOO_ROWS:
+            kept = np.sort(session.rng.choice(n_rows, leaving_out.LOO_ROWS, replace=False))
             left_out = [left.take(kept) for left in left_out]
         return calibrated(candidates, left_out, None, prepared, session, n_samples)
 
