@@ -63,6 +63,12 @@ def to_onnx(
     """
     estimator: Any = model
     _require_exportable(estimator, dtype)
+    completion = getattr(estimator, "completion_", None)
+    if completion is not None and completion.loadings.size:
+        warn_user(
+            "an ONNX graph cannot complete missing values from the other columns: for rows with missing values it returns "
+            "NaN. Serve such rows from the model's file with bayesvm.load"
+        )
     if isinstance(estimator, BayesianSVR):
         return _number_graph(model, estimator, dtype, uncertainty=uncertainty)
     graph, kind, n_classes = Graph(_prefix(model)), DTYPES[dtype], len(estimator.classes_)
@@ -89,6 +95,9 @@ def to_onnx(
                 graph.output(name, value.cast(kind), n_classes)
     _require_distinct(graph)
     return graph.model({"classes": json.dumps(estimator.classes_.tolist()), "bayesvm": version("bayesvm")})
+
+
+from bayesvm.warn import warn_user
 
 
 def _number_graph(model: Any, estimator: BayesianSVR, dtype: str, *, uncertainty: bool) -> Any:
