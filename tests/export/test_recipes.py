@@ -39,6 +39,8 @@ OTHERS = pd.concat(
     ]
 ).drop(columns="income")
 
+pytestmark = pytest.mark.filterwarnings("ignore:an ONNX graph cannot complete")
+
 
 def inputs(frame):
     return {

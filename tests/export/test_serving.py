@@ -23,6 +23,8 @@ sys.argv = ["serve_onnx.py", sys.argv[1], "--port", "0"]
 runpy.run_path({str(SERVER)!r}, run_name="__main__")
 """
 
+pytestmark = pytest.mark.filterwarnings("ignore:an ONNX graph cannot complete")
+
 
 @pytest.fixture
 def run():

@@ -24,6 +24,7 @@ from bayesvm.export.numbers import mean_and_deviation
 from bayesvm.export.recipes import features_of
 from bayesvm.export.scalers import scaled
 from bayesvm.inference.fitted import Fitted
+from bayesvm.warn import warn_user
 
 DTYPES: dict[str, np.dtype[Any]] = {"double": np.dtype(np.float64), "single": np.dtype(np.float32)}
 MOST_MOVED = 0.01  # probability, by rounding rows to single precision
@@ -66,8 +67,8 @@ def to_onnx(
     completion = getattr(estimator, "completion_", None)
     if completion is not None and completion.loadings.size:
         warn_user(
-            "an ONNX graph cannot complete missing values from the other columns: for rows with missing values it returns "
-            "NaN. Serve such rows from the model's file with bayesvm.load"
+            "an ONNX graph cannot complete missing values from the other columns: for rows with missing values it "
+            "returns NaN. Serve such rows from the model's file with bayesvm.load"
         )
     if isinstance(estimator, BayesianSVR):
         return _number_graph(model, estimator, dtype, uncertainty=uncertainty)
@@ -95,9 +96,6 @@ def to_onnx(
                 graph.output(name, value.cast(kind), n_classes)
     _require_distinct(graph)
     return graph.model({"classes": json.dumps(estimator.classes_.tolist()), "bayesvm": version("bayesvm")})
-
-
-from bayesvm.warn import warn_user
 
 
 def _number_graph(model: Any, estimator: BayesianSVR, dtype: str, *, uncertainty: bool) -> Any:
