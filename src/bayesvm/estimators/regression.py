@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from bayesvm.core.heads import Regression
 from bayesvm.core.likelihoods import EpsilonInsensitive, Likelihood
+from bayesvm.core.members import MemberMoments
 from bayesvm.core.tube import noise_variance
 from bayesvm.estimators._attributes import FittedAttribute
 from bayesvm.estimators._dask import lazy_on_dask
@@ -46,6 +47,24 @@ def _loo_predictions(fitted: Fitted) -> tuple[np.ndarray, np.ndarray]:
 
 def _loo_rmse(fitted: Fitted) -> float:
     return float(np.sqrt(np.average(_left_out_residuals(fitted) ** 2, weights=fitted.left_out_weight)))
+
+
+def left_out_checks(fitted: Fitted) -> dict[str, np.ndarray]:
+    """What ``predictive_checks`` gives, of the rows left out, each predicted without itself; and their numbers, y."""
+    head = number_head(fitted)
+    y = head.centre + head.spread * fitted.left_out_y
+    return {"y": y} | _checks(head, fitted.left_out_moments, y)
+
+
+def _checks(head: Regression, parts: Parts, y: np.ndarray) -> dict[str, np.ndarray]:
+    variances = head.variances(parts)
+    return {
+        "mean": head.mean(parts),
+        "std": np.sqrt(variances["total"]),
+        "epistemic": variances["epistemic"],
+        "log_density": head.log_densities(parts, y),
+        "below": head.distribution(parts, y).clip(0, 1),
+    }
 
 
 class BaseBayesianSVR(RegressorMixin, BaseBayesianModel):
@@ -172,9 +191,7 @@ class BaseBayesianSVR(RegressorMixin, BaseBayesianModel):
         two arrays of shape (n_rows,)
             The lower and the upper ends.
         """
-        if not 0 < coverage < 1:
-            raise ValueError(f"coverage must be above 0 and below 1; got {coverage!r}")
-        found = self.predict_quantiles(X, [0.5 - 0.5 * coverage, 0.5 + 0.5 * coverage])
+        found = self.predict_quantiles(X, _ends(coverage))
         return found[:, 0], found[:, 1]
 
     @lazy_on_dask
@@ -195,9 +212,9 @@ class BaseBayesianSVR(RegressorMixin, BaseBayesianModel):
         """
         return self._in_columns(X, self._uncertainty)
 
-    def _uncertainty(self, parts: Parts) -> dict[str, np.ndarray]:
+    def _uncertainty(self, parts: Parts, coverage: float = 0.9) -> dict[str, np.ndarray]:
         head = self._head()
-        lower, upper = head.quantiles([0.05, 0.95])(parts).T
+        lower, upper = head.quantiles(_ends(coverage))(parts).T
         return head.variances(parts) | {"lower": lower, "upper": upper}
 
     def _in_columns(self, X: Any, what: Any) -> dict[str, np.ndarray]:
@@ -297,7 +314,36 @@ class BaseBayesianSVR(RegressorMixin, BaseBayesianModel):
         y, predicted, sample_weight = self._judged(X, y, sample_weight)
         return float(r2_score(y, predicted, sample_weight=sample_weight))
 
-    def predictions(self, X: Any, *, uncertainty: bool = True) -> Generator[dict[str, np.ndarray], None, None]:
+    def predictive_checks(self, X: Any, y: Any) -> dict[str, np.ndarray]:
+        """What ``bayesvm.evaluation.NumberPredictions.of`` needs to judge predictions of rows whose y is known.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features) or table
+            Rows with the columns of ``fit``.
+        y : array-like of shape (n_rows,)
+            Their numbers.
+
+        Returns
+        -------
+        dict of arrays of shape (n_rows,)
+            ``mean`` and ``std`` of ``predict``; ``epistemic``, a variance; ``log_density``, the logarithm of the
+            predicted density at y; ``below``, the predicted probability of a number below y.
+        """
+        head, numbers = self._head(), as_numbers(y, lambda row: f"row {row}", "y")
+        found: list[dict[str, np.ndarray]] = []
+        first = 0
+        for parts in self._predicted(X, _kept):
+            stop = first + len(parts[0].mean)
+            found.append(_checks(head, parts, numbers[first:stop]))
+            first = stop
+        if first != len(numbers):
+            raise ValueError(f"X has {first} rows, but y has {len(numbers)}")
+        return {name: np.concatenate([part[name] for part in found]) for name in found[0]}
+
+    def predictions(
+        self, X: Any, *, uncertainty: bool = True, coverage: float = 0.9
+    ) -> Generator[dict[str, np.ndarray], None, None]:
         """The columns of ``predict_to``, some rows after the others.
 
         Parameters
@@ -306,6 +352,8 @@ class BaseBayesianSVR(RegressorMixin, BaseBayesianModel):
             Rows with the columns of ``fit``.
         uncertainty : bool
             Whether deviations, parts of the variance and intervals are among them.
+        coverage : number between 0 and 1
+            The probability of the intervals.
 
         Yields
         ------
@@ -313,12 +361,13 @@ class BaseBayesianSVR(RegressorMixin, BaseBayesianModel):
             The columns for some rows.
         """
         head = self._head()
+        _ends(coverage)
 
         def columns(parts: Parts) -> dict[str, np.ndarray]:
             said = {"prediction": head.mean(parts)}
             if not uncertainty:
                 return said
-            found = self._uncertainty(parts)
+            found = self._uncertainty(parts, coverage)
             return said | {"std": np.sqrt(found["total"])} | found
 
         yield from self._predicted(X, columns)
@@ -326,3 +375,15 @@ class BaseBayesianSVR(RegressorMixin, BaseBayesianModel):
 
 def _moments(parts: Parts) -> list[np.ndarray]:
     return [np.column_stack([part.mean, part.variance]) for part in parts]
+
+
+def _kept(parts: Parts) -> list[MemberMoments]:
+    """Copies, since a workspace is used again for the next rows."""
+    return [part._replace(mean=part.mean.copy(), variance=part.variance.copy()) for part in parts]
+
+
+def _ends(coverage: float) -> list[float]:
+    """Shares of the distribution below the ends of a central interval."""
+    if not 0 < coverage < 1:
+        raise ValueError(f"coverage must be above 0 and below 1; got {coverage!r}")
+    return [0.5 - 0.5 * coverage, 0.5 + 0.5 * coverage]
