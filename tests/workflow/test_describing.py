@@ -36,7 +36,7 @@ def test_the_scaling_is_the_one_that_was_used(scale):
             "RBF (very smooth), with a length-scale of its own for every feature, from 0.5 to 2",
         ),
         (kernels.Matern(2.0, nu=2.5), "Matérn 5/2 (less smooth), with one length-scale for all features: 2"),
-        (kernels.Linear(), "linear: the classes are parted by a plane"),
+        (kernels.Linear(), "linear in the features"),
     ],
 )
 def test_kernels_in_words(kernel, expected):

@@ -21,7 +21,7 @@ from bayesvm.preparation.encoding import MISSING, CategoryColumn
 from bayesvm.report.svg import drawn
 from bayesvm.workflow import Judged, TableModel
 from bayesvm.workflow.describing import effect_columns
-from bayesvm.workflow.probing import joint_draws, probabilities, without_warnings
+from bayesvm.workflow.probing import joint_draws, responses, without_warnings
 
 GRID = 16  # settings of a number with many values
 TOP = 15  # bars
@@ -103,7 +103,7 @@ def dependence(
     for name in names:
         at = setting(model.recipe, name, values)
         bands = mean_and_band(
-            lambda rows: probabilities(model, rows),
+            lambda rows: responses(model, rows),
             lambda rows: joint_draws(model, rows, DRAWS),
             X,
             at.features,

@@ -14,6 +14,7 @@ from bayesvm.data.tables import Batch, Table
 from bayesvm.data.tables.csv_dialect import CsvOptions
 from bayesvm.data.tables.files import Paths, find_files
 from bayesvm.evaluation import Metric, NumberPredictions, Predictions, metrics, number_peers
+from bayesvm.evaluation.formatting import IN_UNITS
 from bayesvm.evaluation.metrics import LARGER_IS_BETTER
 from bayesvm.evaluation.number_predictions import INTERVAL
 from bayesvm.evaluation.peers import PEERS, compete
@@ -23,7 +24,6 @@ from bayesvm.workflow.judging import AnyPredictions, predicts_numbers
 from bayesvm.workflow.splitting import opened, require_share, split, with_codes, with_task
 
 MOST_DENSE_VALUES = 2e8  # of sparse rows, which the peers need as they are: dense
-IN_UNITS = {"rmse", "mae"}  # metrics whose size is that of the target
 NYSTROEM_POINTS = 300  # of Nystroem, where our model has no inducing points
 
 
