@@ -25,7 +25,10 @@ def predict(
     ] = None,
     coverage: Annotated[
         float | None,
-        typer.Option(help="Of regression: the probability of the intervals.", show_default="0.9"),
+        typer.Option(
+            help="Probability of the intervals of numbers (0.9 if not given). Of classes, also write `set`: classes, with "
+            "`|` between them, that contain the true one that often."
+        ),
     ] = None,
     keep: Annotated[
         str | None, typer.Option(help="Columns to copy beside the predictions, such as an id.", metavar="A,B")

@@ -12,6 +12,7 @@ from sklearn.metrics import r2_score
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from bayesvm.core.conformal import require_coverage
 from bayesvm.core.heads import Regression
 from bayesvm.core.likelihoods import EpsilonInsensitive, Likelihood
 from bayesvm.core.members import MemberMoments
@@ -191,7 +192,8 @@ class BaseBayesianSVR(RegressorMixin, BaseBayesianModel):
         two arrays of shape (n_rows,)
             The lower and the upper ends.
         """
-        found = self.predict_quantiles(X, _ends(coverage))
+        require_coverage(coverage)
+        found = self.predict_quantiles(X, [0.5 - 0.5 * coverage, 0.5 + 0.5 * coverage])
         return found[:, 0], found[:, 1]
 
     @lazy_on_dask
@@ -212,9 +214,9 @@ class BaseBayesianSVR(RegressorMixin, BaseBayesianModel):
         """
         return self._in_columns(X, self._uncertainty)
 
-    def _uncertainty(self, parts: Parts, coverage: float = 0.9) -> dict[str, np.ndarray]:
+    def _uncertainty(self, parts: Parts) -> dict[str, np.ndarray]:
         head = self._head()
-        lower, upper = head.quantiles(_ends(coverage))(parts).T
+        lower, upper = head.quantiles([0.05, 0.95])(parts).T
         return head.variances(parts) | {"lower": lower, "upper": upper}
 
     def _in_columns(self, X: Any, what: Any) -> dict[str, np.ndarray]:
@@ -342,7 +344,7 @@ class BaseBayesianSVR(RegressorMixin, BaseBayesianModel):
         return {name: np.concatenate([part[name] for part in found]) for name in found[0]}
 
     def predictions(
-        self, X: Any, *, uncertainty: bool = True, coverage: float = 0.9
+        self, X: Any, *, uncertainty: bool = True, coverage: float | None = None
     ) -> Generator[dict[str, np.ndarray], None, None]:
         """The columns of ``predict_to``, some rows after the others.
 
@@ -352,8 +354,8 @@ class BaseBayesianSVR(RegressorMixin, BaseBayesianModel):
             Rows with the columns of ``fit``.
         uncertainty : bool
             Whether deviations, parts of the variance and intervals are among them.
-        coverage : number between 0 and 1
-            The probability of the intervals.
+        coverage : number between 0 and 1, optional
+            Probability of the interval from ``lower`` to ``upper``, which is 90 % by default.
 
         Yields
         ------
@@ -361,14 +363,18 @@ class BaseBayesianSVR(RegressorMixin, BaseBayesianModel):
             The columns for some rows.
         """
         head = self._head()
-        _ends(coverage)
+        if coverage is not None:
+            require_coverage(coverage)
 
         def columns(parts: Parts) -> dict[str, np.ndarray]:
             said = {"prediction": head.mean(parts)}
-            if not uncertainty:
-                return said
-            found = self._uncertainty(parts, coverage)
-            return said | {"std": np.sqrt(found["total"])} | found
+            if uncertainty:
+                found = self._uncertainty(parts)
+                said |= {"std": np.sqrt(found["total"])} | found
+            if coverage is not None:
+                ends = head.quantiles([0.5 - 0.5 * coverage, 0.5 + 0.5 * coverage])(parts)
+                said |= {"lower": ends[:, 0], "upper": ends[:, 1]}
+            return said
 
         yield from self._predicted(X, columns)
 
@@ -380,10 +386,3 @@ def _moments(parts: Parts) -> list[np.ndarray]:
 def _kept(parts: Parts) -> list[MemberMoments]:
     """Copies, since a workspace is used again for the next rows."""
     return [part._replace(mean=part.mean.copy(), variance=part.variance.copy()) for part in parts]
-
-
-def _ends(coverage: float) -> list[float]:
-    """Shares of the distribution below the ends of a central interval."""
-    if not 0 < coverage < 1:
-        raise ValueError(f"coverage must be above 0 and below 1; got {coverage!r}")
-    return [0.5 - 0.5 * coverage, 0.5 + 0.5 * coverage]

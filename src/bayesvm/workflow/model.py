@@ -13,6 +13,7 @@ import numpy as np
 from bayesvm.data.blocks import HELD_ENTRIES, random_rows
 from bayesvm.data.tables import Table
 from bayesvm.data.tables.files import find_files
+from bayesvm.estimators import BayesianOneClassSVM
 from bayesvm.estimators.columns import feature_names, n_features, recipe_of
 from bayesvm.estimators.files import load_both
 from bayesvm.preparation import Frame, Recipe, open_table, prepared
@@ -127,6 +128,26 @@ class TableModel:
         probabilities: np.ndarray = self.estimator.predict_proba(self.rows(source))
         return probabilities
 
+    def predict_set(self, source: Any, coverage: float = 0.9, *, per_class: bool = False) -> np.ndarray:
+        """Sets of classes that contain the class of a new row about that often; as the estimator's.
+
+        Parameters
+        ----------
+        source : paths, data frame or Table
+            Rows to predict.
+        coverage : float, default=0.9
+            Share of new rows whose set contains their class.
+        per_class : bool, default=False
+            Whether that holds for the rows of each class.
+
+        Returns
+        -------
+        array of bool of shape (n_rows, n_classes)
+            Whether a class is in the set; columns in the order of ``classes_``.
+        """
+        sets: np.ndarray = self.estimator.predict_set(self.rows(source), coverage, per_class=per_class)
+        return sets
+
     def predict_uncertainty(self, source: Any) -> dict[str, np.ndarray]:
         """How uncertain each prediction is, and why; as the estimator's."""
         parts: dict[str, np.ndarray] = self.estimator.predict_uncertainty(self.rows(source))
@@ -165,7 +186,17 @@ class TableModel:
     def load(cls, path: str | PathLike[str], trusted: Iterable[str | type] = ()) -> TableModel:
         """Read a file of ``save``, or one of an estimator alone."""
 
-        return load_both(Path(path), cls.of, STORED_WITH_ESTIMATOR, trusted)
+
+        def made(estimator: Any, beside: dict[str, Any] | None) -> Any:
+            return estimator if isinstance(estimator, BayesianOneClassSVM) else cls.of(estimator, beside)
+
+        found = load_both(Path(path), made, STORED_WITH_ESTIMATOR, trusted)
+        if not isinstance(found, cls):
+            raise TypeError(
+                f"{path} holds a BayesianOneClassSVM, which predicts neither classes nor numbers; read it with "
+                "bayesvm.load"
+            )
+        return found
 
     @classmethod
     def of(cls, estimator: Any, beside: dict[str, Any] | None) -> TableModel:

@@ -49,23 +49,20 @@ def predict_table(
     the probability ``coverage``, .9 by default.
 
     With ``abstain``, as many rows as needed, the least certain ones, get no prediction, so that the error that the
-    probabilities of the others let expect is at most that rate. The rows are then read twice.
+    probabilities of the others let expect is at most that rate. The rows are then read twice. With ``coverage``, the
+    column ``set`` has the classes of ``predict_set`` with ``|`` between them.
     """
     if abstain is not None and not 0 < abstain < 1:
         raise ValueError(f"abstain is a rate of errors between 0 and 1; got {abstain}")
-    options: dict[str, Any] = {"uncertainty": uncertainty}
-    if model.predicts_numbers:
-        if abstain is not None:
-            raise ValueError("abstain is for classes; intervals and std say how uncertain a predicted number is")
-        options["coverage"] = 0.9 if coverage is None else coverage
-    elif coverage is not None:
-        raise ValueError("coverage is for intervals of numbers, but this model predicts classes")
+    if model.predicts_numbers and abstain is not None:
+        raise ValueError("abstain is for classes; std and intervals say how uncertain a predicted number is")
     if isinstance(out, str | PathLike) and table.is_made_of(out):
         raise ValueError(f"{out} is a file of the table itself; write the predictions to another one")
     others = CopiedColumns(table, keep)
     done = kept = 0
     stated = 0.0
-    with _writing(out) as append, closing(model.estimator.predictions(table, **options)) as parts:
+    predictions = model.estimator.predictions(table, uncertainty=uncertainty, coverage=coverage)
+    with _writing(out) as append, closing(predictions) as parts:
         most = np.inf if abstain is None else _most_doubt(model, table, abstain)
         for part in parts:
             doubt = np.zeros(len(part["prediction"])) if model.predicts_numbers else _doubt(part)
