@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from bayesvm.evaluation import Predictions, cheapest_threshold, formatting, metrics, risk_coverage, thresholds
+from bayesvm.evaluation import NumberPredictions, Predictions, cheapest_threshold, formatting, metrics, risk_coverage, thresholds
 from bayesvm.evaluation.coverage import COVERAGES
 from bayesvm.evaluation.formatting import column_label, shortened
 from bayesvm.preparation import Recipe
@@ -217,6 +217,8 @@ def confusion(predictions: Predictions) -> dict[str, Any] | None:
 
 def n_rows_shown(judged: Judged) -> int:
     """How many single rows a report shows, unless it is told not to: as many of the most as of the least certain."""
+    if isinstance(judged.predictions, NumberPredictions):
+        return 0
     return 2 * min(EXTREME, len(judged.sample) // 2)
 
 
