@@ -74,7 +74,11 @@ def _risks(said: Predictions) -> tuple[str, list[dict[str, float]], Shown]:
     kept = list(dict.fromkeys(map(curve.at, COVERAGES)))  # each once: rows of equal doubt go together
     points = [dict(zip(("coverage", "error", "stated_error"), row, strict=True)) for row in kept]
     rows = [[percent(share), rounded(risk), rounded(stated)] for share, risk, stated in kept]
-    return "risk_coverage", points, ("If only the most certain rows are predicted", ["share", "error", "expected"], rows)
+    return (
+        "risk_coverage",
+        points,
+        ("If only the most certain rows are predicted", ["share", "error", "expected"], rows),
+    )
 
 
 def _intervals(said: NumberPredictions) -> tuple[str, list[dict[str, float]], Shown]:

@@ -31,7 +31,8 @@ Tables = Annotated[
 ]
 ModelFile = Annotated[Path, typer.Argument(help="A file that `bayesvm fit` or `model.save` wrote.", show_default=False)]
 Target = Annotated[
-    str | None, typer.Option("--target", "-t", help="Column to predict: classes or numbers.", show_default=False, metavar="NAME")
+    str | None,
+    typer.Option("--target", "-t", help="Column to predict: classes or numbers.", show_default=False, metavar="NAME"),
 ]
 Task = Annotated[
     str,

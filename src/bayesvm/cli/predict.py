@@ -83,7 +83,11 @@ def predict(
     elif not quiet:
         n_open = done.n_rows - done.n_kept
         left_open = "" if abstain is None else f", {n_open:,} ({n_open / done.n_rows:.1%}) left open"
-        stated = "" if not done.n_kept or predictor.predicts_numbers else f"; expected error of the predictions {done.stated_error:.4f}"
+        stated = (
+            ""
+            if not done.n_kept or predictor.predicts_numbers
+            else f"; expected error of the predictions {done.stated_error:.4f}"
+        )
         where = "" if out == "-" else f": {out}"
         console.errors.print(f"{done.n_rows:,} rows predicted{left_open}{stated}{where}")
 

@@ -8,7 +8,8 @@ import numpy as np
 
 from bayesvm.evaluation.calibration import CalibrationError, Z, wilson
 from bayesvm.evaluation.number_predictions import INTERVAL, NumberPredictions
-from bayesvm.evaluation.predictions import Flags, Floats, Predictions
+from bayesvm.evaluation.predictions import Flags, Predictions
+from bayesvm.evaluation.rows import Floats
 
 LEAST_PROBABILITY = np.finfo(np.float64).eps  # what a probability of zero counts as in the log loss, as in scikit-learn
 # With 1,000 resamples another seed moves the ends of an interval by little; of very many rows fewer must do.
@@ -224,9 +225,7 @@ class _NumberJudge:
 
     def __call__(self, times: Floats) -> dict[str, float]:
         weight = times * self._weight
-        square, mae, log_density, coverage, y, y2 = (
-            np.einsum("ij,j->i", self._rows, weight) / weight.sum()
-        ).tolist()
+        square, mae, log_density, coverage, y, y2 = (np.einsum("ij,j->i", self._rows, weight) / weight.sum()).tolist()
         spread = y2 - y**2
         return {
             "rmse": float(np.sqrt(square)),

@@ -127,7 +127,9 @@ def _svr() -> Any:
 PEERS = {
     peer.name: peer
     for peer in (
-        Peer("SVR", _filled_and_scaled(_svr), most_rows=10_000),  # its time grows with the square of the rows, or faster
+        Peer(
+            "SVR", _filled_and_scaled(_svr), most_rows=10_000
+        ),  # its time grows with the square of the rows, or faster
         Peer("gradient boosting", _boosting),
         Peer("linear regression", _filled_and_scaled(LinearRegression)),
     )

@@ -87,7 +87,9 @@ def named_columns(important: Importance | None, least_change: float = LEAST_CHAN
         for name, change in zip(important.names[:MOST_NAMED], important.change, strict=False)
         if change >= least
     ]
-    return f"; the column that matters most is {names[0]}" if len(names) == 1 else f"; {joined_words(names)} matter most"
+    return (
+        f"; the column that matters most is {names[0]}" if len(names) == 1 else f"; {joined_words(names)} matter most"
+    )
 
 
 def joined_words(parts: Sequence[str]) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from bayesvm.atomic import write_whole
-from bayesvm.evaluation import NumberPredictions, formatting
+from bayesvm.evaluation import NumberPredictions, Predictions, formatting
 from bayesvm.evaluation.formatting import column_label
 from bayesvm.extras import optional
 from bayesvm.report import numbers, plots, sections
@@ -77,14 +77,14 @@ def _content(model: TableModel, judged: Judged, *, given: bool, show_rows: bool)
         "show_rows": show_rows,
         "numbers": model.predicts_numbers,
     }
-    if isinstance(judged.predictions, NumberPredictions):
-        return content | _of_numbers(model, judged.predictions, content, given=given)
-    return content | _of_classes(model, judged, content, given=given)
+    said = judged.predictions
+    if isinstance(said, NumberPredictions):
+        return content | _of_numbers(model, said, content, given=given)
+    rows = sections.rows(model, judged, content["matter"]["ranked"]) if show_rows else None
+    return content | _of_classes(model, said, content, given=given) | {"rows": rows}
 
 
-def _of_numbers(
-    model: TableModel, said: NumberPredictions, content: dict[str, Any], *, given: bool
-) -> dict[str, Any]:
+def _of_numbers(model: TableModel, said: NumberPredictions, content: dict[str, Any], *, given: bool) -> dict[str, Any]:
     quality = numbers.quality(model, said, given=given)
     return {
         "conclusion": numbers.conclusion(model, content["judged"], quality, content["matter"]["importance"]),
@@ -95,11 +95,10 @@ def _of_numbers(
     }
 
 
-def _of_classes(model: TableModel, judged: Judged, content: dict[str, Any], *, given: bool) -> dict[str, Any]:
-    said, matter = judged.predictions, content["matter"]
+def _of_classes(model: TableModel, said: Predictions, content: dict[str, Any], *, given: bool) -> dict[str, Any]:
     quality = sections.quality(model, said, given=given)
     return {
-        "conclusion": conclusion(model, content["judged"], quality, matter["importance"]),
+        "conclusion": conclusion(model, content["judged"], quality, content["matter"]["importance"]),
         "classes": sections.classes(said),
         "quality": quality,
         "binary": len(said.classes) == 2,
@@ -108,7 +107,6 @@ def _of_classes(model: TableModel, judged: Judged, content: dict[str, Any], *, g
         "decisions": sections.decisions(said),
         "coverage": sections.coverage(said),
         "plots": plots.of_predictions(said) | content["plots"],
-        "rows": sections.rows(model, judged, matter["ranked"]) if content["show_rows"] else None,
     }
 
 
@@ -151,7 +149,17 @@ def _rendered(content: dict[str, Any]) -> str:
         undefined=jinja.StrictUndefined,
         lstrip_blocks=True,
     )
-    names = ("at_most", "cell", "column_label", "decimal", "in_units", "percent", "points", "probability", "rough_percent")
+    names = (
+        "at_most",
+        "cell",
+        "column_label",
+        "decimal",
+        "in_units",
+        "percent",
+        "points",
+        "probability",
+        "rough_percent",
+    )
     environment.filters |= {name: getattr(formatting, name) for name in (*names, "shortened")}
     environment.filters["accuracy"] = accuracy
     environment.filters["thousands"] = "{:,}".format

@@ -37,9 +37,7 @@ def quality(model: TableModel, said: NumberPredictions, *, given: bool) -> dict[
     }
 
 
-def conclusion(
-    model: TableModel, judged: str, found: dict[str, Any], important: Importance | None
-) -> tuple[str, str]:
+def conclusion(model: TableModel, judged: str, found: dict[str, Any], important: Importance | None) -> tuple[str, str]:
     """Two sentences: what is predicted and how well; whether intervals can be trusted, and which columns matter."""
     mae, r2, coverage = (found["metrics"][name] for name in ("mae", "r2", "coverage"))
     half = (mae.high - mae.low) / 2

@@ -61,7 +61,7 @@ def baselines(parts: Sequence[tuple[Batch, Batch]], ours: AnyPredictions, seed: 
     there already.
     """
     numbers = isinstance(ours, NumberPredictions)
-    if numbers:
+    if isinstance(ours, NumberPredictions):
         possible = all(train.X.size <= MOST_VALUES and len(train.X) >= N_FOLDS for train, _ in parts)
     else:
         possible = all(_can_compete(train, test, len(ours.classes)) for train, test in parts)
@@ -96,7 +96,9 @@ def _competed(peer: Peer, parts: Sequence[tuple[Batch, Batch]], ours: AnyPredict
             how = {"weight": train.weight, "weight_test": test.weight}
             trained = number_peers.compete_for_numbers if numbers else compete
             outcome = trained(peer, train.X, train.y, test.X, test.y, n_points=0, seed=seed, **how)
-        found.append(outcome.predictions if numbers else _among(ours.classes, outcome.predictions))
+        found.append(
+            outcome.predictions if isinstance(ours, NumberPredictions) else _among(ours.classes, outcome.predictions)
+        )
         n_rows = max(n_rows, outcome.n_rows)
     said = type(found[0]).joined(found)
     values = metrics(said, n_bootstrap=0)

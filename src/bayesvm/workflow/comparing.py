@@ -9,6 +9,7 @@ from os import PathLike
 from typing import Any, Unpack
 
 import numpy as np
+
 from bayesvm.data.blocks import RowNumbers, random_rows
 from bayesvm.data.tables import Batch, Table
 from bayesvm.data.tables.csv_dialect import CsvOptions
@@ -64,7 +65,9 @@ class Comparison:
             values = {name: -value for name, value in values.items()}
         elif metric == "coverage":
             values = {name: abs(value - INTERVAL) for name, value in values.items()}
-        rounded = {name: float(f"{value:.4g}") if metric in IN_UNITS else round(value, 4) for name, value in values.items()}
+        rounded = {
+            name: float(f"{value:.4g}") if metric in IN_UNITS else round(value, 4) for name, value in values.items()
+        }
         return {name for name, value in rounded.items() if value == min(rounded.values())}
 
 

@@ -27,7 +27,7 @@ from bayesvm.inference.linear_model import WIDEST_FULL_COVARIANCE
 from bayesvm.preparation import MixedTable, Recipe, encoded_table
 from bayesvm.preparation.learning import MOST_CATEGORIES
 from bayesvm.warn import warn_user
-from bayesvm.workflow.judging import AnyPredictions, Judged, predicts_numbers, predictions_of
+from bayesvm.workflow.judging import AnyPredictions, Judged, predictions_of, predicts_numbers
 from bayesvm.workflow.model import TableModel
 from bayesvm.workflow.splitting import (
     CLASSIFICATION,

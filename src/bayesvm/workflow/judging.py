@@ -127,9 +127,7 @@ def predictions_of(estimator: Any, table: Table, classes: npt.NDArray[Any] | Non
     for number, label in enumerate(classes):
         if label in estimator.classes_:
             proba[:, number] = said[f"probability_{label}"]
-    return Predictions.of(
-        classes, y, proba, weight=weight, aleatoric=said["aleatoric"], epistemic=said["epistemic"]
-    )
+    return Predictions.of(classes, y, proba, weight=weight, aleatoric=said["aleatoric"], epistemic=said["epistemic"])
 
 
 def _no_rows(n_features: int) -> tuple[RowNumbers, npt.NDArray[Any], RowNumbers]:

@@ -186,7 +186,6 @@ class TableModel:
     def load(cls, path: str | PathLike[str], trusted: Iterable[str | type] = ()) -> TableModel:
         """Read a file of ``save``, or one of an estimator alone."""
 
-
         def made(estimator: Any, beside: dict[str, Any] | None) -> Any:
             return estimator if isinstance(estimator, BayesianOneClassSVM) else cls.of(estimator, beside)
 

@@ -96,8 +96,9 @@ def with_task(table: RowsType, task: str) -> tuple[RowsType, str]:
         if y.dtype.kind == "U":
             row = next((row for row, text in enumerate(y.tolist()) if not is_number(text)), 0)
             raise ValueError(
-                f"{table.where(row)}: {name} is the text {str(y[row])!r}, but regression needs numbers. Leave out --task "
-                "regression (task='regression') to predict classes; if the column should hold numbers, correct it"
+                f"{table.where(row)}: {name} is the text {str(y[row])!r}, but regression needs numbers. "
+                "Leave out --task regression (task='regression') to predict classes; if the column should hold numbers, "
+                "correct it"
             )
         return table, task
     if not is_quantity:

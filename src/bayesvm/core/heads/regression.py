@@ -116,7 +116,7 @@ class Regression(Head):
 
     def log_densities(self, parts: Sequence[MemberMoments], y: Array) -> Array:
         """Of numbers in the user's units."""
-        return -_losses(parts, (y - self.centre) / self.spread) - np.log(self.spread)
+        return np.asarray(-_losses(parts, (y - self.centre) / self.spread) - np.log(self.spread))
 
     def distribution(self, parts: Sequence[MemberMoments], y: Array) -> Array:
         """The probability of less than y, in the user's units."""
