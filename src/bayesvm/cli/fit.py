@@ -68,8 +68,9 @@ def fit(
     """Learn from a table and write a model.
 
     The target may hold classes or numbers: a numeric one with fractions or many different values is predicted by
-    regression. Text and dates are encoded, missing values completed, and everything else is tuned. A part of the rows is held out
-    for honest metrics; then the model is fitted again to all rows. Small tables are judged by cross-validation.
+    regression. Text and dates are encoded, missing values completed, and everything else is tuned. A part of the rows
+    is held out for honest metrics; then the model is fitted again to all rows. Small tables are judged by
+    cross-validation.
 
     Examples:
 

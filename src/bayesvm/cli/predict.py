@@ -26,8 +26,8 @@ def predict(
     coverage: Annotated[
         float | None,
         typer.Option(
-            help="Probability of the intervals of numbers (0.9 if not given). Of classes, also write `set`: classes, with "
-            "`|` between them, that contain the true one that often."
+            help="Probability of the intervals of numbers (0.9 if not given). Of classes, also write `set`: classes, "
+            "with `|` between them, that contain the true one that often."
         ),
     ] = None,
     keep: Annotated[

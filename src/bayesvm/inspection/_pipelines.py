@@ -25,8 +25,8 @@ class ModelInPipeline:
         steps = getattr(estimator, "steps", None)
         model = estimator if steps is None else steps[-1][1]
         if not hasattr(model, "sample_proba" if classifier else "sample_latent"):
-            wanted = "BayesianSVC, a BayesianLinearSVC" if classifier else "model of bayesvm"
-            raise TypeError(f"a {wanted} or a pipeline that ends in one is needed here, got {type(model).__name__}")
+            wanted = "a BayesianSVC, a BayesianLinearSVC" + ("" if classifier else ", a BayesianSVR")
+            raise TypeError(f"{wanted} or a pipeline that ends in one is needed here, got {type(model).__name__}")
         check_is_fitted(model)
         return cls(estimator, model, estimator[:-1] if steps is not None and len(steps) > 1 else None)
 
