@@ -16,7 +16,7 @@ from bayesvm.cli import console, options
 from bayesvm.data.tables.files import Paths, find_files
 from bayesvm.estimators import BayesianLinearSVC, BayesianSVC, stop_on_interrupt
 from bayesvm.evaluation import NumberPredictions, metrics
-from bayesvm.evaluation.formatting import in_units, metric_rows
+from bayesvm.evaluation.formatting import cell, metric_rows
 from bayesvm.workflow import TableModel, fit_table
 from bayesvm.workflow.describing import described
 
@@ -177,7 +177,7 @@ def _print_result(model: TableModel, path: Path) -> None:
     judged = model.judged_by_default
     said = judged.predictions
     if isinstance(said, NumberPredictions):
-        low, middle, high = map(in_units, np.quantile(said.y, (0, 0.5, 1)).tolist())
+        low, middle, high = (cell(float(f"{each:.4g}")) for each in np.quantile(said.y, (0, 0.5, 1)))
         target = f"{card['target']}: " if card["target"] else ""
         console.say(f"{target}numbers from {low} to {high}, median {middle}; regression")
     else:

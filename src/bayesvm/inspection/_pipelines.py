@@ -24,7 +24,7 @@ class ModelInPipeline:
         """Checked: it is fitted, and a model of bayesvm, or a classifier of it, or a pipeline that ends in one."""
         steps = getattr(estimator, "steps", None)
         model = estimator if steps is None else steps[-1][1]
-        if not hasattr(model, "sample_proba" if classifier else "sample_latent"):
+        if not hasattr(model, "sample_proba") and (classifier or not hasattr(model, "sample_y")):
             wanted = "a BayesianSVC, a BayesianLinearSVC" + ("" if classifier else ", a BayesianSVR")
             raise TypeError(f"{wanted} or a pipeline that ends in one is needed here, got {type(model).__name__}")
         check_is_fitted(model)
