@@ -174,7 +174,7 @@ def test_inspect_tells_what_is_in_the_file(home):
     columns = {column["name"]: column for column in told["columns"]}
     assert columns["education"]["kind"] == "category"
     assert set(columns["education"]["categories"]) == {"none", "school", "college", "bachelor", "master"}
-    assert columns["commute"]["missing"] == "the median"
+    assert columns["commute"]["missing"] == "completed from the other columns"
     assert columns["occupation"]["missing"] == "a category of its own"
     assert list(told["importance"].values()) == sorted(told["importance"].values(), reverse=True)
     assert set(told["importance"]) == set(columns)

@@ -34,7 +34,7 @@ from bayesvm.data.tables.writing import writing_table
 from bayesvm.data.workers import Workers
 from bayesvm.estimators._dask import lazy_on_dask
 from bayesvm.estimators.columns import n_features
-from bayesvm.estimators.completing import Completing, known
+from bayesvm.estimators.completing import Completing, completion_of
 from bayesvm.estimators.names import check_names
 from bayesvm.estimators.notebooks import headline_html
 from bayesvm.estimators.tables import table_to_predict
@@ -175,7 +175,7 @@ class PredictingModel(BaseEstimator, metaclass=ABCMeta):
                 return joint_samples(fitted.members, fitted.scaler(X), members, rng), members
             # What is missing is another value in every draw, as far as there are so many completions.
             found: list[np.ndarray] = [np.empty(0)] * n
-            for first, draw in enumerate(known(self).draws(X)):
+            for first, draw in enumerate(completion_of(self).draws(X)):
                 mine = np.arange(first, n, DRAWS)
                 drawn = joint_samples(fitted.members, fitted.scaler(draw), members[mine], rng) if len(mine) else ()
                 for number, sample in zip(mine, drawn, strict=True):

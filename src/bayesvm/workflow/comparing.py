@@ -162,6 +162,9 @@ def _competitors(
         raise KeyboardInterrupt
     yield Competitor(name, metrics(_said(estimator, judge)), seconds, len(train.X))
     numbers = predicts_numbers(estimator)
+    completion = getattr(estimator, "completion_", None)
+    if completion is not None:  # peers cannot have missing values
+        train, judge = (part._replace(X=completion(part.X)) for part in (train, judge))
     n_points = len(getattr(estimator, "inducing_points_", range(NYSTROEM_POINTS)))
     for peer in (number_peers.PEERS if numbers else PEERS).values():
         begin(peer.name)
