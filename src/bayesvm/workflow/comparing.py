@@ -162,9 +162,7 @@ def _competitors(
         raise KeyboardInterrupt
     yield Competitor(name, metrics(_said(estimator, judge)), seconds, len(train.X))
     numbers = predicts_numbers(estimator)
-    completion = getattr(estimator, "completion_", None)
-    if completion is not None:  # peers cannot have missing values
-        train, judge = (part._replace(X=completion(part.X)) for part in (train, judge))
+    train, judge = (completed(estimator, part) for part in (train, judge))
     n_points = len(getattr(estimator, "inducing_points_", range(NYSTROEM_POINTS)))
     for peer in (number_peers.PEERS if numbers else PEERS).values():
         begin(peer.name)
@@ -180,6 +178,12 @@ def _competitors(
             weight_test=judge.weight,
         )
         yield Competitor(peer.name, metrics(outcome.predictions), outcome.seconds, outcome.n_rows)
+
+
+def completed(estimator: Any, rows: Batch) -> Batch:
+    """Rows for peers, most of which take no missing values: completed as the fitted estimator does."""
+    completion = getattr(estimator, "completion_", None)
+    return rows if completion is None else rows._replace(X=completion(rows.X))
 
 
 def _said(estimator: Any, judge: Batch) -> AnyPredictions:
