@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from bayesvm.data.blocks import random_rows
 from bayesvm.data.checks import is_number
-from bayesvm.data.tables.column_reading import exact_numbers
+from bayesvm.data.tables.column_reading import warn_if_rounded
 from bayesvm.data.tables.files import SourceFile
 from bayesvm.data.tables.schemas import EXACT_IN_FLOAT32, PANDAS_INDEX, TEXT_EXAMPLE, is_text
 from bayesvm.extras import optional
@@ -67,7 +67,7 @@ def learn(
     numbers = [column.name for column in found if isinstance(column, NumberColumn)]
     for name in numbers:
         for chunk in sample:
-            exact_numbers(chunk.column(name), name)  # warns of whole numbers that are rounded
+            warn_if_rounded(chunk.column(name), name)
     single = all(str(each.field(name).type) in EXACT_IN_FLOAT32 for _, each in opened.schemas for name in numbers)
     single &= not any(isinstance(column, DateColumn) for column in found)
     return Recipe(found, left_out, single=single, medians=medians, seen=tuple(names))
