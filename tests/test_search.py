@@ -49,7 +49,7 @@ def test_one_heading_of_the_page_has_the_words(query, page):
 def test_few_other_pages_compete(query, page):
     found = [name for name, each in PAGES.items() if any(words(query) <= words(heading) for heading in headings(each))]
     assert page in found
-    assert len(found) <= 4, found
+    assert len(found) <= 5, found
 
 
 def test_the_landing_page_leads_to_every_answer():
