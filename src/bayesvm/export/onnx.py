@@ -116,12 +116,6 @@ def _require_exportable(estimator: Any, dtype: str) -> None:
         )
     if not hasattr(estimator, "fitted_"):
         raise ValueError(f"this {type(estimator).__name__} is not fitted; call fit before to_onnx")
-    completion = getattr(estimator, "completion_", None)
-    if completion is not None and completion.loadings.size:
-        raise ValueError(
-            "this model completes missing values from the other columns, which an ONNX graph cannot do; impute them "
-            "before the fit (sklearn.impute.SimpleImputer), or serve the model from its file with bayesvm.load"
-        )
     leaves = [member.leaves.tree.n_leaves for member in estimator.fitted_.members if member.leaves is not None]
     if leaves:
         raise ValueError(
