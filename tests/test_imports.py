@@ -72,7 +72,7 @@ TABLE = {
         {"atomic", "evaluation", "extras", "inspection", "preparation", "report", "workflow"},
         {"jinja2", "matplotlib", "sklearn"},
     ),
-    "export": ({"core", "data", "estimators", "export", "extras", "inference", "preparation"}, {"onnx"}),
+    "export": ({"core", "data", "estimators", "export", "extras", "inference", "preparation", "warn"}, {"onnx"}),
     "cli": (
         {
             "atomic",
