@@ -209,7 +209,7 @@ def test_a_row_that_is_farther_than_squares_can_tell_is_a_very_far_row(make):
         (BayesianSVC("linear", tune=None, scale=None, precision="single"), X * [1, 1e60, 1], "not finite.*'b'"),
         (BayesianSVC(Linear(1e200), tune=None, scale=None), X * 1e90, "infinity.*about 1e.90.*column"),
         (BayesianLinearSVC(tune=None), X * [1, 1, 1e-150], "column 'c' varies by 1e-150 only.*smaller unit"),
-        (BayesianSVC("linear", tune=None, scale=None), X * [1e90, 1e95, 1e80], "lost in rounding.*about 1e.95.*'b'"),
+        (BayesianSVC("linear", tune=None, scale=None), X * [1e90, 1e95, 1e80], "lost to rounding.*about 1e.95.*'b'"),
     ],
     ids=["single", "single, kernel", "kernel variance", "small unit", "many orders"],
 )

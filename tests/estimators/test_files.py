@@ -156,9 +156,9 @@ FORGERIES = {
     "another link": (lambda s: s["fitted"].update(link={"name": "Paper", "parameters": {}}), "state.fitted.link"),
     "the head of two classes": (
         lambda s: s["fitted"]["head"].update(name="Binary"),
-        "Binary cannot have the base rates",
+        "invalid base rates for Binary",
     ),
-    "a base rate of one": (lambda s: s["fitted"]["head"].update(rates=[1.0, 0.3, 0.3]), "cannot have the base rates"),
+    "a base rate of one": (lambda s: s["fitted"]["head"].update(rates=[1.0, 0.3, 0.3]), "invalid base rates"),
     "a negative noise": (lambda s: s["fitted"]["likelihood"].update(noise=-1.0), "a variance from 0"),
     "a fraction of a row": (lambda s: s["fitted"].update(n_samples=0.5), "state.fitted.n_samples"),
     "a trial that there is not": (lambda s: s["fitted"]["report"].update(kept=99), "the trial which was kept"),
