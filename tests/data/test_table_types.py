@@ -71,7 +71,7 @@ def test_whole_numbers_that_are_rounded_are_reported(tmp_path, column, is_rounde
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         assert values_of(path, "x") == [float(value) for value in column.to_pylist()]
-    expected = ["column 'x' has whole numbers beyond 2**53, which are rounded"] * is_rounded
+    expected = ["column 'x' has integers above 2**53, which are rounded"] * is_rounded
     assert [str(each.message).split(";")[0] for each in caught] == expected
 
 
@@ -212,7 +212,7 @@ def test_names_that_look_like_values_are_reported(tmp_path, names, noted):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         open_table(tmp_path / "a.csv", columns=[names.split(",")[0]])
-    notes = [str(each.message).split("columns: ")[-1][: len(noted or "")] for each in caught]
+    notes = [str(each.message).split("column names: ")[-1][: len(noted or "")] for each in caught]
     assert notes == ([] if noted is None else [noted])
 
 

@@ -308,9 +308,9 @@ def test_several_values_in_a_row_are_refused(tmp_path, values):
         learned(tmp_path / "t.parquet")
     recipe = learned(tmp_path / "t.parquet", drop=["z"])
     pq.write_table(pa.table({"x": pa.array(values, kind), "y": ["a", "b"]}), tmp_path / "u.parquet")
-    with pytest.raises(TypeError, match="'x' of .*does not hold numbers.*make one column of numbers of each"):
+    with pytest.raises(TypeError, match="'x' of .*is not numeric.*convert each of its parts"):
         prepared(tmp_path / "u.parquet", recipe)
-    with pytest.raises(TypeError, match="the target 'z' of .* is of the type .*; labels must be"):
+    with pytest.raises(TypeError, match="the target 'z' of .* has type .*; labels must be"):
         prepared(tmp_path / "t.parquet", recipe, "z")
 
 
