@@ -93,9 +93,7 @@ def test_a_file_that_changes_during_a_pass(tmp_path, suffix, change):
         (tmp_path / f"b.{suffix}").replace(path)
     else:
         path.write_bytes(bytes(path.stat().st_size))
-    with pytest.raises(
-        OSError, match=rf"a\.{suffix} has changed since open_table read it .*call open_table again"
-    ):
+    with pytest.raises(OSError, match=rf"a\.{suffix} has changed since open_table read it .*call open_table again"):
         list(batches)
 
 

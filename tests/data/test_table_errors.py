@@ -509,7 +509,9 @@ def test_an_excel_file_is_told_what_to_do(tmp_path):
 
 @pytest.mark.parametrize("option", [{"sep": ";"}, {"decimal": ","}, {"missing": ["x"]}, {"header": False}])
 def test_options_of_csv_are_for_csv(tmp_path, option):
-    with pytest.raises(ValueError, match=rf"{next(iter(option))}=.* applies to CSV files only; .*a\.parquet is Parquet"):
+    with pytest.raises(
+        ValueError, match=rf"{next(iter(option))}=.* applies to CSV files only; .*a\.parquet is Parquet"
+    ):
         open_table(save(tmp_path / "a.parquet"), **option)
 
 

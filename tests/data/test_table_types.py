@@ -212,7 +212,7 @@ def test_names_that_look_like_values_are_reported(tmp_path, names, noted):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         open_table(tmp_path / "a.csv", columns=[names.split(",")[0]])
-    notes = [str(each.message).split("column names: ")[-1][: len(noted or "")] for each in caught]
+    notes = [str(each.message).split("read as column names: ")[-1][: len(noted or "")] for each in caught]
     assert notes == ([] if noted is None else [noted])
 
 

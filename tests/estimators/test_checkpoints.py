@@ -267,7 +267,7 @@ def test_files_that_are_no_checkpoint_are_refused(tmp_path):
     (tmp_path / "text").write_text("no safetensors")
     with pytest.raises(ValueError, match="text"):
         model.fit(DATA.X, DATA.y, checkpoint=tmp_path / "text")
-    with pytest.raises(IsADirectoryError, match="is a folder; give the path of a file"):
+    with pytest.raises(IsADirectoryError, match="is a folder; pass the path of a file"):
         model.fit(DATA.X, DATA.y, checkpoint=tmp_path)
     with pytest.raises(ValueError, match="checkpoint_every must be a number"):
         model.fit(DATA.X, DATA.y, checkpoint=tmp_path / "c", checkpoint_every="x")

@@ -91,7 +91,7 @@ def _standard(n_features, scale):
 
 FORGERIES = {
     "no members": (lambda s: s["fitted"].pop("members"), "'members'"),
-    "an empty list of members": (lambda s: s["fitted"].update(members=[]), "members must be one member or more"),
+    "an empty list of members": (lambda s: s["fitted"].update(members=[]), "members must be one or more members"),
     "no linear part": (
         lambda s: _posterior(s).pop("linear"),
         r"functions\[0\].posterior",

@@ -43,7 +43,7 @@ class ClassHead(Head):
         if labels is None or len(labels) != self.n_classes:
             raise ValueError(f"{type(self).__name__} needs {self.n_classes} labels, one per class")
         if y.dtype.kind not in "iu" or not 0 <= y.min(initial=0) <= y.max(initial=0) < self.n_classes:
-            raise ValueError(f"y must contain class numbers from 0 to {self.n_classes} - 1")
+            raise ValueError(f"y must contain class numbers from 0 to {self.n_classes - 1}")
 
     def strata(self, y: Codes) -> npt.NDArray[np.intp]:
         """The classes."""
