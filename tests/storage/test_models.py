@@ -343,5 +343,5 @@ def test_a_checkpoint_is_no_model(tmp_path):
     with pytest.raises(ValueError, match="contains a 'checkpoint', which .* cannot read as a model; pass a model"):
         bayesvm.load(tmp_path / "c")
     persistence.write(tmp_path / "later", "BayesianOther", {})
-    with pytest.raises(ValueError, match="holds a 'BayesianOther', .*; upgrade bayesvm"):
+    with pytest.raises(ValueError, match="contains a 'BayesianOther', .*; upgrade bayesvm"):
         bayesvm.load(tmp_path / "later")
