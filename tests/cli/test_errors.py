@@ -126,7 +126,7 @@ def test_tables_that_cannot_be_learned_from(small, columns, expected):
         (b"5,a,5\n1,b,2\n", ["column 1 and column 3; if the first line has values", "--no-header"]),
         (b"PK\x03\x04", ["table.csv", "Excel"]),
         (b"1,2,a\n2,3,b\n", ["no column 'y'"]),
-        (b"1,2,3\n2,3,4\n", ["names of the columns", "--no-header"]),
+        (b"1,2,3\n2,3,4\n", ["instead of column names", "--no-header"]),
         (b"x,y\n1,a\n2\n", ["line 3: expected 2 field(s) like the first line, got 1: '2'", "--sep"]),
         (b"x,y\n1,a\n2,b,c\n", ["line 3: expected 2 field(s) like the first line, got 3: '2,b,c'"]),
     ],
@@ -143,7 +143,7 @@ def test_files_that_are_no_tables(tmp_path, content, expected):
         (["--sep", "no"], ["sep must be one character"]),
         (["--decimal", ","], ["table.csv, line 2, column 'x': '1.5'", "--decimal"]),
         (["--encoding", "ascii"], ["table.csv, line 2: text is not valid ascii", "--encoding"]),
-        (["--encoding", "utf-99"], ["'utf-99' is not known"]),
+        (["--encoding", "utf-99"], ["unknown encoding 'utf-99'"]),
         (["--no-header"], ["no column 'y'; it has 'c1', 'c2', 'c3'"]),
     ],
 )

@@ -125,7 +125,7 @@ def test_every_row_of_a_long_table_is_refused_with_the_remedy():
 
 
 def test_more_points_than_rows_works_and_says_so():
-    with pytest.warns(UserWarning, match="80 inducing points are used"):
+    with pytest.warns(UserWarning, match="using 80 inducing points"):
         model = BayesianSVC(n_inducing=500, tune=None, random_state=0).fit(X, y)
     assert len(model.inducing_points_) == 80
 

@@ -226,12 +226,7 @@ MEMBER = record(
         "weight": positive,
         "link": either(nothing, LINK),
     },
-    {
-        "scaler": SCALER,
-        "leaves": LEAVES,
-        "region": nothing,
-        "parent": nothing,
-    },  # region and parent are in old files only
+    {"scaler": SCALER, "leaves": LEAVES, "region": nothing, "parent": nothing},  # the last two in old files
 )
 MEMBERS = satisfying(
     each(own_sizes(MEMBER)),
@@ -259,9 +254,7 @@ LEFT_OUT_ROWS: dict[str, Schema] = {
     "y": array("iuf", "N"),
     "weight": array("f", "N", least=0.0),
 }
-LEFT_OUT = satisfying(
-    record(LEFT_OUT_ROWS), "rows with positive total weight", lambda found, _: found["weight"].sum() > 0
-)
+LEFT_OUT = satisfying(record(LEFT_OUT_ROWS), "rows of positive weight", lambda found, _: found["weight"].sum() > 0)
 LIKELIHOOD = satisfying(
     named(LIKELIHOODS),
     "a likelihood with nonnegative noise and epsilon, and positive scale",
