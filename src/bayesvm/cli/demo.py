@@ -85,6 +85,8 @@ def _judge(model: TableModel, table: Path, new: Path, truth: People, seed: int) 
     target = model.card["target"]
     with model.table(table, target) as learned, model.table(new, target) as other:
         train, test = (each.rows(np.arange(each.n_rows)) for each in (learned, other))
+    completion = model.estimator.completion_  # the peer cannot have missing values
+    train, test = (part._replace(X=completion(part.X)) for part in (train, test))
     peer = PEERS["Nystroem + logistic regression"]
     n_points = len(model.estimator.inducing_points_)
     outcome = compete(peer, train.X, train.y, test.X, test.y, n_points=n_points, seed=seed)

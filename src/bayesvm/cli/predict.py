@@ -23,6 +23,10 @@ def predict(
         float | None,
         typer.Option(help="Leave the least certain rows open, so that the expected error of the others is below this."),
     ] = None,
+    coverage: Annotated[
+        float | None,
+        typer.Option(help="Also write `set`: classes, with `|` between them, that contain the true one that often."),
+    ] = None,
     keep: Annotated[
         str | None, typer.Option(help="Columns to copy beside the predictions, such as an id.", metavar="A,B")
     ] = None,
@@ -65,6 +69,7 @@ def predict(
             console.binary_output() if out == "-" else out,
             abstain=abstain,
             uncertainty=uncertainty,
+            coverage=coverage,
             keep=options.names(keep),
             watch=watch,
         )

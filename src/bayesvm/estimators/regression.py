@@ -12,6 +12,7 @@ from sklearn.metrics import r2_score
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from bayesvm.core.conformal import require_coverage
 from bayesvm.core.heads import Regression
 from bayesvm.core.likelihoods import EpsilonInsensitive, Likelihood
 from bayesvm.core.tube import noise_variance
@@ -172,8 +173,7 @@ class BaseBayesianSVR(RegressorMixin, BaseBayesianModel):
         two arrays of shape (n_rows,)
             The lower and the upper ends.
         """
-        if not 0 < coverage < 1:
-            raise ValueError(f"coverage must be above 0 and below 1; got {coverage!r}")
+        require_coverage(coverage)
         found = self.predict_quantiles(X, [0.5 - 0.5 * coverage, 0.5 + 0.5 * coverage])
         return found[:, 0], found[:, 1]
 
@@ -297,7 +297,9 @@ class BaseBayesianSVR(RegressorMixin, BaseBayesianModel):
         y, predicted, sample_weight = self._judged(X, y, sample_weight)
         return float(r2_score(y, predicted, sample_weight=sample_weight))
 
-    def predictions(self, X: Any, *, uncertainty: bool = True) -> Generator[dict[str, np.ndarray], None, None]:
+    def predictions(
+        self, X: Any, *, uncertainty: bool = True, coverage: float | None = None
+    ) -> Generator[dict[str, np.ndarray], None, None]:
         """The columns of ``predict_to``, some rows after the others.
 
         Parameters
@@ -306,6 +308,8 @@ class BaseBayesianSVR(RegressorMixin, BaseBayesianModel):
             Rows with the columns of ``fit``.
         uncertainty : bool
             Whether deviations, parts of the variance and intervals are among them.
+        coverage : number between 0 and 1, optional
+            Probability of the interval from ``lower`` to ``upper``, which is 90 % by default.
 
         Yields
         ------
@@ -313,13 +317,18 @@ class BaseBayesianSVR(RegressorMixin, BaseBayesianModel):
             The columns for some rows.
         """
         head = self._head()
+        if coverage is not None:
+            require_coverage(coverage)
 
         def columns(parts: Parts) -> dict[str, np.ndarray]:
             said = {"prediction": head.mean(parts)}
-            if not uncertainty:
-                return said
-            found = self._uncertainty(parts)
-            return said | {"std": np.sqrt(found["total"])} | found
+            if uncertainty:
+                found = self._uncertainty(parts)
+                said |= {"std": np.sqrt(found["total"])} | found
+            if coverage is not None:
+                ends = head.quantiles([0.5 - 0.5 * coverage, 0.5 + 0.5 * coverage])(parts)
+                said |= {"lower": ends[:, 0], "upper": ends[:, 1]}
+            return said
 
         yield from self._predicted(X, columns)
 

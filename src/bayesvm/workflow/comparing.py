@@ -149,6 +149,9 @@ def _competitors(
         raise KeyboardInterrupt
     said = Predictions.of(estimator.classes_, judge.y, estimator.predict_proba(judge.X), weight=judge.weight)
     yield Competitor(name, metrics(said), seconds, len(train.X))
+    completion = getattr(estimator, "completion_", None)
+    if completion is not None:  # peers cannot have missing values
+        train, judge = (part._replace(X=completion(part.X)) for part in (train, judge))
     n_points = len(getattr(estimator, "inducing_points_", range(NYSTROEM_POINTS)))
     for peer in PEERS.values():
         begin(peer.name)

@@ -34,7 +34,7 @@ JUDGED = record(
         "sample": satisfying(
             array("iu", "S", least=0), "numbers of rows", lambda found, sizes: found.max(initial=0) < max(sizes["R"], 1)
         ),
-        "X": array("fiub", "S", "D"),
+        "X": array("fiub", "S", "D", missing=True),
         "source": text,
     }
 )

@@ -118,6 +118,26 @@ class TableModel:
         probabilities: np.ndarray = self.estimator.predict_proba(self.rows(source))
         return probabilities
 
+    def predict_set(self, source: Any, coverage: float = 0.9, *, per_class: bool = False) -> np.ndarray:
+        """Sets of classes that contain the class of a new row about that often; as the estimator's.
+
+        Parameters
+        ----------
+        source : paths, data frame or Table
+            Rows to predict.
+        coverage : float, default=0.9
+            Share of new rows whose set contains their class.
+        per_class : bool, default=False
+            Whether that holds for the rows of each class.
+
+        Returns
+        -------
+        array of bool of shape (n_rows, n_classes)
+            Whether a class is in the set; columns in the order of ``classes_``.
+        """
+        sets: np.ndarray = self.estimator.predict_set(self.rows(source), coverage, per_class=per_class)
+        return sets
+
     def predict_uncertainty(self, source: Any) -> dict[str, np.ndarray]:
         """How uncertain each prediction is, and why; as the estimator's."""
         parts: dict[str, np.ndarray] = self.estimator.predict_uncertainty(self.rows(source))

@@ -39,13 +39,15 @@ def predict_table(
     *,
     abstain: float | None = None,
     uncertainty: bool = True,
+    coverage: float | None = None,
     keep: Sequence[str] = (),
     watch: Watch = unwatched,
 ) -> Predicted:
     """Write class, probabilities and uncertainty of every row; ``keep`` names columns that are copied beside them.
 
     With ``abstain``, as many rows as needed, the least certain ones, get no prediction, so that the error that the
-    probabilities of the others let expect is at most that rate. The rows are then read twice.
+    probabilities of the others let expect is at most that rate. The rows are then read twice. With ``coverage``, the
+    column ``set`` has the classes of ``predict_set`` with ``|`` between them.
     """
     if abstain is not None and not 0 < abstain < 1:
         raise ValueError(f"abstain is a rate of errors between 0 and 1; got {abstain}")
@@ -54,7 +56,8 @@ def predict_table(
     others = CopiedColumns(table, keep)
     done = kept = 0
     stated = 0.0
-    with _writing(out) as append, closing(model.estimator.predictions(table, uncertainty=uncertainty)) as parts:
+    predictions = model.estimator.predictions(table, uncertainty=uncertainty, coverage=coverage)
+    with _writing(out) as append, closing(predictions) as parts:
         most = np.inf if abstain is None else _most_doubt(model, table, abstain)
         for part in parts:
             doubt = _doubt(part)
