@@ -77,7 +77,7 @@ def test_whole_numbers_that_are_rounded_are_reported(tmp_path, column, is_rounde
 def test_missing_values_do_not_hide_that_others_are_rounded(tmp_path):
     parquet.write_table(pa.table({"x": pa.array([None, 2**60 + 1])}), tmp_path / "a.parquet")
     table = open_table(tmp_path / "a.parquet")
-    with pytest.warns(UserWarning, match="beyond 2..53"):
+    with pytest.warns(UserWarning, match="above 2..53"):
         X = table.rows(np.arange(2)).X
     np.testing.assert_array_equal(X[:, 0], [np.nan, 2.0**60])
 

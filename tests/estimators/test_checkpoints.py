@@ -269,7 +269,7 @@ def test_files_that_are_no_checkpoint_are_refused(tmp_path):
         model.fit(DATA.X, DATA.y, checkpoint=tmp_path / "text")
     with pytest.raises(IsADirectoryError, match="is a folder; pass the path of a file"):
         model.fit(DATA.X, DATA.y, checkpoint=tmp_path)
-    with pytest.raises(ValueError, match="checkpoint_every must be a number"):
+    with pytest.raises(ValueError, match="checkpoint_every must be a nonnegative number"):
         model.fit(DATA.X, DATA.y, checkpoint=tmp_path / "c", checkpoint_every="x")
     with pytest.raises(FileNotFoundError, match="folder of the checkpoint"):
         model.fit(DATA.X, DATA.y, checkpoint=tmp_path / "nowhere" / "c")

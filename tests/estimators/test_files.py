@@ -159,9 +159,9 @@ FORGERIES = {
         "invalid base rates for Binary",
     ),
     "a base rate of one": (lambda s: s["fitted"]["head"].update(rates=[1.0, 0.3, 0.3]), "invalid base rates"),
-    "a negative noise": (lambda s: s["fitted"]["likelihood"].update(noise=-1.0), "a variance from 0"),
+    "a negative noise": (lambda s: s["fitted"]["likelihood"].update(noise=-1.0), "nonnegative noise"),
     "a fraction of a row": (lambda s: s["fitted"].update(n_samples=0.5), "state.fitted.n_samples"),
-    "a trial that there is not": (lambda s: s["fitted"]["report"].update(kept=99), "the trial which was kept"),
+    "a trial that there is not": (lambda s: s["fitted"]["report"].update(kept=99), "contains the kept trial"),
     "nested sums": (
         lambda s: s["fitted"]["members"][0]["features"].update(kernel=nested_sum(300)),
         "nested too deeply|does not hold",

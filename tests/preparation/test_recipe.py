@@ -385,7 +385,7 @@ def test_indices_count_as_in_training(tmp_path, first, zero_based):
         assert table.rows(np.arange(2)).X.toarray().tolist() == [[0, 6, 0], [0, 0, 7]]
     (tmp_path / "zero.libsvm").write_text("1 0:5\n")
     if not zero_based:
-        with pytest.raises(ValueError, match=r"zero\.libsvm has the index 0, but .* count from 1"):
+        with pytest.raises(ValueError, match=r"zero\.libsvm has the index 0, but .* start at 1"):
             prepared(tmp_path / "zero.libsvm", recipe)
 
 
