@@ -24,7 +24,7 @@ from bayesvm import BayesianOneClassSVM
 from bayesvm.datasets import load_table
 
 MOST_TRAIN, MOST_TEST, RATE, REPEATS = 600, 3_000, 0.1, 3
-# Name, where from, which label is learned. Some, marked in the page, decided about the background; others came later.
+# Name, origin, which label is learned. Some, marked in the page, were used to choose the background; others were not.
 DECIDED_WITH = {
     "banana": ("banana", 1),
     "twonorm": ("twonorm", 1),
@@ -82,7 +82,7 @@ def main(wanted):
     names = list(METHODS)
     print("| set | rows | columns | " + " | ".join(names) + " | " + " | ".join(f"alarms, {n}" for n in names) + " |")
     print("|---" * (3 + 2 * len(names)) + "|")
-    for title, sets in (("mean, decided with", DECIDED_WITH), ("mean, came later", CAME_LATER)):
+    for title, sets in (("mean, used for the choice", DECIDED_WITH), ("mean, not used", CAME_LATER)):
         total = []
         for name, of in sets.items():
             if wanted and name not in wanted:

@@ -392,3 +392,16 @@ def test_indices_count_as_in_training(tmp_path, first, zero_based):
 def test_other_formats_have_no_indices(files):
     with prepared(files / "t.csv", Recipe.plain(["count"])) as table:
         assert table.zero_based is None
+
+
+@pytest.mark.parametrize("missing", [False, True])
+def test_whole_numbers_that_a_float_rounds_are_reported(tmp_path, missing):
+    numbers = [2**53 + 7 * i * i for i in range(40)]
+    numbers = [None if missing and i == 3 else number for i, number in enumerate(numbers)]
+    path = tmp_path / "t.parquet"
+    pq.write_table(pa.table({"code": pa.array(numbers, pa.int64()), "kind": ["a", "b"] * 20}), path)
+    with pytest.warns(UserWarning, match="column 'code' has whole numbers beyond 2..53, which are rounded"):
+        learn(open_files(path), (), keep=["code"])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        learn(open_files(path), (), categories=["code"], keep=["code"])  # names are not rounded

@@ -1,4 +1,4 @@
-"""``bayesvm predict``: classes, probabilities and uncertainty of new rows."""
+"""``bayesvm predict``: classes, probabilities or numbers, and uncertainty of new rows."""
 
 from __future__ import annotations
 
@@ -25,7 +25,10 @@ def predict(
     ] = None,
     coverage: Annotated[
         float | None,
-        typer.Option(help="Also write `set`: classes, with `|` between them, that contain the true one that often."),
+        typer.Option(
+            help="Probability of the intervals of numbers (0.9 if not given). Of classes, also write `set`: classes, "
+            "with `|` between them, that contain the true one that often."
+        ),
     ] = None,
     keep: Annotated[
         str | None, typer.Option(help="Columns to copy beside the predictions, such as an id.", metavar="A,B")
@@ -42,10 +45,12 @@ def predict(
     quiet: options.Quiet = False,
     json: options.Json = False,
 ) -> None:
-    """Predict new rows: class, probabilities, epistemic and aleatoric part, interval.
+    """Predict new rows: class and probabilities, or number and interval; epistemic and aleatoric part.
 
     `epistemic` is the part of the uncertainty (in nats) that more data would remove, `aleatoric` the part that stays;
-    `lower` and `upper` bound the probability of the second of two classes. The rows stay in their order, however many.
+    `lower` and `upper` bound the probability of the second of two classes. Of numbers, there are `prediction`, `std`,
+    its parts as variances, and `lower` and `upper`, an interval that holds the number with probability `--coverage`.
+    The rows stay in their order, however many.
 
     Examples:
 
@@ -78,7 +83,11 @@ def predict(
     elif not quiet:
         n_open = done.n_rows - done.n_kept
         left_open = "" if abstain is None else f", {n_open:,} ({n_open / done.n_rows:.1%}) left open"
-        stated = "" if not done.n_kept else f"; expected error of the predictions {done.stated_error:.4f}"
+        stated = (
+            ""
+            if not done.n_kept or predictor.predicts_numbers
+            else f"; expected error of the predictions {done.stated_error:.4f}"
+        )
         where = "" if out == "-" else f": {out}"
         console.errors.print(f"{done.n_rows:,} rows predicted{left_open}{stated}{where}")
 

@@ -41,7 +41,7 @@ def people(n_rows: int, random_state: int | None = None) -> People:
 
     See Also
     --------
-    bayesvm.TableModel : Learns from such tables.
+    bayesvm.workflow.TableModel : Learns from such tables.
     waveform : Numbers only.
 
     Examples

@@ -8,7 +8,8 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-from bayesvm.evaluation.predictions import Flags, Floats, Numbers, Predictions
+from bayesvm.evaluation.predictions import Flags, Numbers, Predictions
+from bayesvm.evaluation.rows import Floats
 
 N_GROUPS = 15  # of the calibration error, at most
 LEAST_ROWS = 50  # of a group: the share in which something happens is not known well from fewer

@@ -7,7 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from bayesvm.evaluation import Predictions, cheapest_threshold, formatting, metrics, risk_coverage, thresholds
+from bayesvm.evaluation import (
+    NumberPredictions,
+    Predictions,
+    cheapest_threshold,
+    formatting,
+    metrics,
+    risk_coverage,
+    thresholds,
+)
 from bayesvm.evaluation.coverage import COVERAGES
 from bayesvm.evaluation.formatting import column_label, shortened
 from bayesvm.preparation import Recipe
@@ -217,6 +225,8 @@ def confusion(predictions: Predictions) -> dict[str, Any] | None:
 
 def n_rows_shown(judged: Judged) -> int:
     """How many single rows a report shows, unless it is told not to: as many of the most as of the least certain."""
+    if isinstance(judged.predictions, NumberPredictions):
+        return 0
     return 2 * min(EXTREME, len(judged.sample) // 2)
 
 
@@ -224,7 +234,7 @@ def rows(model: TableModel, judged: Judged, ranked: Sequence[str]) -> dict[str, 
     """The least and the most certain rows, with the values of the columns that matter most and what they contribute."""
     n_rows = n_rows_shown(judged) // 2
     usual = usual_rows(model, judged)
-    if n_rows == 0 or usual is None:
+    if n_rows == 0 or usual is None or isinstance(judged.predictions, NumberPredictions):
         return None
     said = judged.predictions.take(judged.sample)
     order = np.argsort(said.doubt, kind="stable")
