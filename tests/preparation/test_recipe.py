@@ -400,7 +400,7 @@ def test_whole_numbers_that_a_float_rounds_are_reported(tmp_path, missing):
     numbers = [None if missing and i == 3 else number for i, number in enumerate(numbers)]
     path = tmp_path / "t.parquet"
     pq.write_table(pa.table({"code": pa.array(numbers, pa.int64()), "kind": ["a", "b"] * 20}), path)
-    with pytest.warns(UserWarning, match="column 'code' has whole numbers beyond 2..53, which are rounded"):
+    with pytest.warns(UserWarning, match="column 'code' has integers above 2..53, which are rounded"):
         learn(open_files(path), (), keep=["code"])
     with warnings.catch_warnings():
         warnings.simplefilter("error")
