@@ -260,7 +260,7 @@ def test_predictions_that_a_spreadsheet_would_run(tmp_path):
     model = kernel().fit(X, np.where(Y > 0, "=SUM(A1)", "no"))
     warned(
         lambda: model.predict_to(X, tmp_path / "p.csv"),  # here
-        "a spreadsheet program would run",
+        "spreadsheet programs execute",
     )
 
 

@@ -280,4 +280,4 @@ def test_predict_with_a_coverage_writes_sets(home):
     assert inside == pytest.approx(0.95, abs=0.05)
     wrong = bayesvm("predict", "people.bayesvm", "new.csv", "-q", "--coverage", 95, folder=home)
     assert wrong.code == 1
-    assert "coverage is a share strictly between 0 and 1" in wrong.err
+    assert "coverage must be strictly between 0 and 1" in wrong.err

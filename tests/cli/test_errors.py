@@ -106,7 +106,7 @@ def test_wrong_usage(small, words, expected):
             {"day": ["2024-05-01"] * 50 + ["3/5/2024"] * 10},
             ["'day'", "holds dates", "'3/5/2024'", "leave the column out"],
         ),
-        ({"y": [None] * 60}, ["no row has a value in the column 'y'"]),
+        ({"y": [None] * 60}, ["no row has a value in column 'y'"]),
         ({"y": ["a"] * 60}, ["one class: 'a'"]),
         ({"y": np.linspace(0, 1, 60)}, ["row 1: the target 'y' is 0.0169", "Labels must be classes"]),
         ({"x": ["inf", *["1.5", "2.5", "3.5"] * 19, "1", "2"]}, ["row 0, column 'x'", "infinity"]),
@@ -122,11 +122,11 @@ def test_tables_that_cannot_be_learned_from(small, columns, expected):
     [
         (b"", ["table.csv is empty"]),
         (b"x,y\n", ["table.csv has no rows"]),
-        (b"x,x,y\n1,2,a\n2,3,b\n", ["several columns of the name 'x'", "column 1 and column 2"]),
+        (b"x,x,y\n1,2,a\n2,3,b\n", ["several columns named 'x'", "column 1 and column 2"]),
         (b"5,a,5\n1,b,2\n", ["column 1 and column 3; if the first line has values", "--no-header"]),
         (b"PK\x03\x04", ["table.csv", "Excel"]),
         (b"1,2,a\n2,3,b\n", ["no column 'y'"]),
-        (b"1,2,3\n2,3,4\n", ["names of the columns", "--no-header"]),
+        (b"1,2,3\n2,3,4\n", ["instead of column names", "--no-header"]),
         (b"x,y\n1,a\n2\n", ["line 3: expected 2 field(s) like the first line, got 1: '2'", "--sep"]),
         (b"x,y\n1,a\n2,b,c\n", ["line 3: expected 2 field(s) like the first line, got 3: '2,b,c'"]),
     ],
@@ -139,11 +139,11 @@ def test_files_that_are_no_tables(tmp_path, content, expected):
 @pytest.mark.parametrize(
     ("words", "expected"),
     [
-        (["--sep", ";"], ["no column 'y'; it has 'x,name,y'. Is another separator meant? Name it with sep= (--sep)"]),
+        (["--sep", ";"], ["no column 'y'; it has 'x,name,y'. If the separator is wrong, specify it with sep= (--sep)"]),
         (["--sep", "no"], ["sep must be one character"]),
         (["--decimal", ","], ["table.csv, line 2, column 'x': '1.5'", "--decimal"]),
-        (["--encoding", "ascii"], ["table.csv, line 2: text that is not in ascii", "--encoding"]),
-        (["--encoding", "utf-99"], ["'utf-99' is not known"]),
+        (["--encoding", "ascii"], ["table.csv, line 2: text is not valid ascii", "--encoding"]),
+        (["--encoding", "utf-99"], ["unknown encoding 'utf-99'"]),
         (["--no-header"], ["no column 'y'; it has 'c1', 'c2', 'c3'"]),
     ],
 )
@@ -155,7 +155,7 @@ def test_wrong_options_of_csv(tmp_path, words, expected):
 def test_options_of_csv_for_other_files(tmp_path):
     pq.write_table(pa.table({"x": [1, 2] * 20, "y": ["a", "b"] * 20}), tmp_path / "table.parquet")
     done = bayesvm("fit", "table.parquet", "-t", "y", "--missing", "?", folder=tmp_path)
-    told(done, "missing=['?'] is for CSV files; table.parquet is Parquet")
+    told(done, "missing=['?'] applies to CSV files only; table.parquet is Parquet")
 
 
 @pytest.mark.parametrize(
@@ -173,7 +173,7 @@ def test_options_of_csv_for_other_files(tmp_path):
         (["-t", "y", "--out", "nope/m.bayesvm"], ["the folder nope does not exist"]),
         (["-t", "y", "--out", "."], ["is a folder"]),
         (["-t", "y", "--out", "table.csv"], ["a file of the table itself"]),
-        (["-t", "y", "--copy-to", "nope"], ["'nope' is no folder"]),
+        (["-t", "y", "--copy-to", "nope"], ["'nope' is not a folder"]),
         (["-t", "y", "--checkpoint", "table.csv"], ["not a bayesvm file"]),
         (["-t", "y", "--checkpoint", "./table.bayesvm"], ["both the model and the checkpoint"]),
     ],
@@ -272,7 +272,7 @@ def test_libsvm_and_named_columns_do_not_mix(small):
     assert bayesvm("fit", "a.libsvm", "--linear", "-q", folder=folder).code == 0
     told(bayesvm("predict", "table.bayesvm", "a.libsvm", folder=folder), "fitted to named columns")
     told(bayesvm("predict", "a.bayesvm", "table.csv", folder=folder), "fitted to numbered features")
-    told(bayesvm("predict", "a.bayesvm", "a.libsvm", "--keep", "x1", folder=folder), "no named columns")
+    told(bayesvm("predict", "a.bayesvm", "a.libsvm", "--keep", "x1", folder=folder), "which has no named columns")
     told(bayesvm("fit", "a.libsvm", "--drop", "x1", folder=folder), "features have no names")
 
 

@@ -10,7 +10,7 @@ from bayesvm.data.tables.writing import writing_table
 from tests.cli.driver import bayesvm
 
 LABELS = ["=1+1", '@SUM("a,b")']
-FORMULA = "which a spreadsheet program would run as a formula"
+FORMULA = "which spreadsheet programs execute as a formula"
 
 
 def read(text):

@@ -67,7 +67,7 @@ def test_thresholds_of_columns_are_those_of_a_loop(each):
 
 @pytest.mark.parametrize("coverage", [0, 1, 1.0, -0.1, 90, np.nan, "0.9", None, True])
 def test_a_coverage_is_a_share(coverage):
-    with pytest.raises(ValueError, match="coverage is a share strictly between 0 and 1"):
+    with pytest.raises(ValueError, match="coverage must be strictly between 0 and 1"):
         require_coverage(coverage)
 
 

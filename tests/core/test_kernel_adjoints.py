@@ -207,7 +207,7 @@ def test_repr_shows_bounds_only_where_they_are_not_the_usual_ones():
 
 
 def test_bounds_without_a_prior_are_refused_by_class_and_parameter():
-    with pytest.raises(TypeError, match="Careless has shape_bounds, but declares no prior of shape"):
+    with pytest.raises(TypeError, match="Careless has shape_bounds, but declares no prior for shape"):
         Careless().learned()
 
 
@@ -282,7 +282,7 @@ def test_parts_of_a_sum_that_have_nothing_to_learn_are_computed_once():
     # What was given is used, and not computed again.
     without = moved.recorder(Z, np.float64)(X, [None, np.zeros_like(constant[1])])
     np.testing.assert_allclose(without.value, moved.checked_weights()[0] * moved.kernels[0](X, Z))
-    with pytest.raises(TypeError, match="none is constant"):
+    with pytest.raises(TypeError, match="no part of the sum is constant"):
         known.pull_points(ADJOINT)
     assert RBF().constant(X, Z, np.float64) is None
     assert (RBF() + Linear()).constant(X, Z, np.float64) is None

@@ -117,8 +117,8 @@ def test_parts_of_a_sum_are_reached_by_name():
         (RBF("long"), "length_scale must be positive"),
         (Matern(nu=0.7), "nu must be 0.5, 1.5 or 2.5"),
         (RationalQuadratic(alpha=0.0), "alpha must be positive"),
-        (Sum([RBF()], [1.0, 2.0]), "give one each"),
-        (Sum([], []), "give one each"),
+        (Sum([RBF()], [1.0, 2.0]), "give one per kernel"),
+        (Sum([], []), "give one per kernel"),
         (-1.0 * RBF(), "weight must be positive"),
     ],
 )

@@ -272,7 +272,7 @@ def test_runs_of_spaces_in_pieces(size):
         ({"sep": "a"}, "sep must be one character"),
         ({"decimal": "x"}, "decimal must be"),
         ({"sep": ",", "decimal": ","}, "both ','"),
-        ({"encoding": "utf-99"}, "'utf-99' is not known"),
+        ({"encoding": "utf-99"}, "unknown encoding 'utf-99'"),
     ],
 )
 def test_options_that_make_no_sense(tmp_path, option, words):

@@ -190,28 +190,28 @@ def gap(**what):
     [
         (
             lambda: (changed(X, 30, -np.inf, 1), B),
-            r"partition 2, row 4 of it \(row 30 of the table\), column 1: infinity.*Replace",
+            r"partition 2, row 4 \(row 30 of the table\), column 1: infinity.*Replace",
         ),
         (lambda: (changed(X, 30, 1e101, 1), B), "row 30 of the table.*too large.*Rescale"),
-        (lambda: gap(b=np.inf), r"partition 2, row 6 of it \(row 30 of the table\), column 'b': infinity"),
-        (lambda: gap(y=None), "partition 2, row 6 of it.*label is missing"),
+        (lambda: gap(b=np.inf), r"partition 2, row 6 \(row 30 of the table\), column 'b': infinity"),
+        (lambda: gap(y=None), "partition 2, row 6 .*label is missing"),
         (lambda: gap(weight=np.nan), "row 30 of the table.*weight nan"),
         (lambda: (A, changed(Y.astype(object), 30, None)), "row 30 of the table.*label is missing"),
         (lambda: (A, changed(X[:, 0] // 1, 30, np.nan)), "row 30 of the table.*label is missing"),
         (lambda: (A, changed(np.zeros(N), 30, 0.5)), "row 30 of the table.*y is 0.5.*must be classes"),
         (lambda: (A, B, changed(WEIGHT, 30, -1.0)), "row 30 of the table.*weight -1.*not negative"),
-        (lambda: (A, B[:40]), "X has 60 rows and y has 40"),
-        (lambda: (A, Y[:40]), "X has 60 rows and y has 40"),
+        (lambda: (A, B[:40]), "X has 60 rows, but y has 40"),
+        (lambda: (A, Y[:40]), "X has 60 rows, but y has 40"),
         (
             lambda: (unknown(A), B.rechunk(12)),
-            "partition 0: the numbers of rows differ: X has 13, y has 12.*compute_chunk",
+            "partition 0: different numbers of rows: X has 13, y has 12.*compute_chunk",
         ),
-        (lambda: (unknown(A), B.rechunk(60)), "X has 5 partitions and y has 1.*compute_chunk_sizes"),
-        (lambda: (unknown(A), Y), "y lies in memory.*compute_chunk_sizes"),
-        (lambda: (frame()[["a", "y"]], frame()["y"]), "column 'y' of X does not hold numbers.*OneHotEncoder"),
-        (lambda: (B[:, None], B), "X must hold numbers.*astype"),
+        (lambda: (unknown(A), B.rechunk(60)), "X has 5 partitions, but y has 1.*compute_chunk_sizes"),
+        (lambda: (unknown(A), Y), "y is in memory.*compute_chunk_sizes"),
+        (lambda: (frame()[["a", "y"]], frame()["y"]), "column 'y' of X is not numeric.*OneHotEncoder"),
+        (lambda: (B[:, None], B), "X must be numeric.*astype"),
         (lambda: (B, B), "known number of columns"),
-        (lambda: (A, A), "y must be one column, got 3"),
+        (lambda: (A, A), "y must have one column, got 3"),
         (lambda: (A[:0], B[:0]), "all its partitions are empty"),
     ],
 )
@@ -230,9 +230,9 @@ def test_text_is_told_before_anything_is_computed():
 
 
 def test_other_collections_are_refused():
-    with pytest.raises(TypeError, match="X is a Delayed.*from_delayed"):
+    with pytest.raises(TypeError, match="X is a Dask Delayed.*from_delayed"):
         DaskTable.of(dask.delayed(X), B)
-    with pytest.raises(TypeError, match="y is a Delayed.*from_delayed"):
+    with pytest.raises(TypeError, match="y is a Dask Delayed.*from_delayed"):
         DaskTable.of(A, dask.delayed(Y))
 
 
@@ -267,5 +267,5 @@ def test_the_caller_says_what_targets_mean():
     assert largest.value == np.abs(X[:, 0]).max()
     encoded = EncodedDaskTable(table, rows, Halved())
     np.testing.assert_array_equal(encoded.fetch(np.array([50, 3])).y, X[[50, 3], 0] / 2)
-    with pytest.raises(ValueError, match=r"partition 2, row 4 of it \(row 30 of the table\): too large"):
+    with pytest.raises(ValueError, match=r"partition 2, row 4 \(row 30 of the table\): too large"):
         DaskTable.of(A, changed(X[:, 0], 30, -101.0)).survey(Largest)

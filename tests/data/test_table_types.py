@@ -70,14 +70,14 @@ def test_whole_numbers_that_are_rounded_are_reported(tmp_path, column, is_rounde
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         assert values_of(path, "x") == [float(value) for value in column.to_pylist()]
-    expected = ["column 'x' has whole numbers beyond 2**53, which are rounded"] * is_rounded
+    expected = ["column 'x' has integers above 2**53, which are rounded"] * is_rounded
     assert [str(each.message).split(";")[0] for each in caught] == expected
 
 
 def test_missing_values_do_not_hide_that_others_are_rounded(tmp_path):
     parquet.write_table(pa.table({"x": pa.array([None, 2**60 + 1])}), tmp_path / "a.parquet")
     table = open_table(tmp_path / "a.parquet")
-    with pytest.warns(UserWarning, match="beyond 2..53"):
+    with pytest.warns(UserWarning, match="above 2..53"):
         X = table.rows(np.arange(2)).X
     np.testing.assert_array_equal(X[:, 0], [np.nan, 2.0**60])
 
@@ -209,7 +209,7 @@ def test_names_that_look_like_values_are_reported(tmp_path, names, noted):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         open_table(tmp_path / "a.csv", columns=[names.split(",")[0]])
-    notes = [str(each.message).split("columns: ")[-1][: len(noted or "")] for each in caught]
+    notes = [str(each.message).split("read as column names: ")[-1][: len(noted or "")] for each in caught]
     assert notes == ([] if noted is None else [noted])
 
 

@@ -153,7 +153,7 @@ def test_chosen_rows_come_in_the_order_asked_for(tmp_path, suffix, monkeypatch):
             np.testing.assert_array_equal(found.y, y[indices])
             np.testing.assert_array_equal(found.weight, weight[indices])
         for wrong in ([1000], [-1], [3, 3], []):
-            with pytest.raises(IndexError, match="distinct numbers, at least one, of 0 to 999"):
+            with pytest.raises(IndexError, match="distinct, at least one, and between 0 and 999"):
                 table.rows(np.array(wrong, np.intp))
 
 

@@ -120,12 +120,12 @@ def test_senseless_kernels_and_points_are_refused(changes, message):
 
 
 def test_every_row_of_a_long_table_is_refused_with_the_remedy():
-    with pytest.raises(ValueError, match="Give n_inducing"):
+    with pytest.raises(ValueError, match="Set n_inducing"):
         BayesianSVC(n_inducing=None, tune=None).fit(np.zeros((20_001, 1)), np.arange(20_001) % 2)
 
 
 def test_more_points_than_rows_works_and_says_so():
-    with pytest.warns(UserWarning, match="80 inducing points are used"):
+    with pytest.warns(UserWarning, match="using 80 inducing points"):
         model = BayesianSVC(n_inducing=500, tune=None, random_state=0).fit(X, y)
     assert len(model.inducing_points_) == 80
 
@@ -208,8 +208,8 @@ def test_a_row_that_is_farther_than_squares_can_tell_is_a_very_far_row(make):
         ),
         (BayesianSVC("linear", tune=None, scale=None, precision="single"), X * [1, 1e60, 1], "not finite.*'b'"),
         (BayesianSVC(Linear(1e200), tune=None, scale=None), X * 1e90, "infinity.*about 1e.90.*column"),
-        (BayesianLinearSVC(tune=None), X * [1, 1, 1e-150], "column 'c' varies by 1e-150 only.*smaller unit"),
-        (BayesianSVC("linear", tune=None, scale=None), X * [1e90, 1e95, 1e80], "lost in rounding.*about 1e.95.*'b'"),
+        (BayesianLinearSVC(tune=None), X * [1, 1, 1e-150], "column 'c' varies by only 1e-150.*smaller unit"),
+        (BayesianSVC("linear", tune=None, scale=None), X * [1e90, 1e95, 1e80], "lost to rounding.*about 1e.95.*'b'"),
     ],
     ids=["single", "single, kernel", "kernel variance", "small unit", "many orders"],
 )

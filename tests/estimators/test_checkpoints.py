@@ -261,15 +261,15 @@ def test_without_a_seed_a_fit_resumes_with_the_seed_it_had(tmp_path, monkeypatch
 def test_files_that_are_no_checkpoint_are_refused(tmp_path):
     model = FITS["linear"][0]().fit(DATA.X, DATA.y)
     model.save(tmp_path / "model")
-    with pytest.raises(ValueError, match="no checkpoint: it holds a BayesianLinearSVC"):
+    with pytest.raises(ValueError, match="not a checkpoint: it contains a BayesianLinearSVC"):
         model.fit(DATA.X, DATA.y, checkpoint=tmp_path / "model")
     assert load(tmp_path / "model").elbo_ == model.elbo_
     (tmp_path / "text").write_text("no safetensors")
     with pytest.raises(ValueError, match="text"):
         model.fit(DATA.X, DATA.y, checkpoint=tmp_path / "text")
-    with pytest.raises(IsADirectoryError, match="is a folder; give the path of a file"):
+    with pytest.raises(IsADirectoryError, match="is a folder; pass the path of a file"):
         model.fit(DATA.X, DATA.y, checkpoint=tmp_path)
-    with pytest.raises(ValueError, match="checkpoint_every must be a number"):
+    with pytest.raises(ValueError, match="checkpoint_every must be a nonnegative number"):
         model.fit(DATA.X, DATA.y, checkpoint=tmp_path / "c", checkpoint_every="x")
     with pytest.raises(FileNotFoundError, match="folder of the checkpoint"):
         model.fit(DATA.X, DATA.y, checkpoint=tmp_path / "nowhere" / "c")

@@ -91,7 +91,7 @@ def _standard(n_features, scale):
 
 FORGERIES = {
     "no members": (lambda s: s["fitted"].pop("members"), "'members'"),
-    "an empty list of members": (lambda s: s["fitted"].update(members=[]), "members must be one member or more"),
+    "an empty list of members": (lambda s: s["fitted"].update(members=[]), "members must be one or more members"),
     "no linear part": (
         lambda s: _posterior(s).pop("linear"),
         r"functions\[0\].posterior",
@@ -156,12 +156,12 @@ FORGERIES = {
     "another link": (lambda s: s["fitted"].update(link={"name": "Paper", "parameters": {}}), "state.fitted.link"),
     "the head of two classes": (
         lambda s: s["fitted"]["head"].update(name="Binary"),
-        "Binary cannot have the base rates",
+        "invalid base rates for Binary",
     ),
-    "a base rate of one": (lambda s: s["fitted"]["head"].update(rates=[1.0, 0.3, 0.3]), "cannot have the base rates"),
-    "a negative noise": (lambda s: s["fitted"]["likelihood"].update(noise=-1.0), "a variance from 0"),
+    "a base rate of one": (lambda s: s["fitted"]["head"].update(rates=[1.0, 0.3, 0.3]), "invalid base rates"),
+    "a negative noise": (lambda s: s["fitted"]["likelihood"].update(noise=-1.0), "nonnegative noise"),
     "a fraction of a row": (lambda s: s["fitted"].update(n_samples=0.5), "state.fitted.n_samples"),
-    "a trial that there is not": (lambda s: s["fitted"]["report"].update(kept=99), "the trial which was kept"),
+    "a trial that there is not": (lambda s: s["fitted"]["report"].update(kept=99), "contains the kept trial"),
     "nested sums": (
         lambda s: s["fitted"]["members"][0]["features"].update(kernel=nested_sum(300)),
         "nested too deeply|does not hold",

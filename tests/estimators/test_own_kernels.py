@@ -42,7 +42,7 @@ def test_it_is_tuned_saved_and_exported(kernel, tmp_path):
 
     model.save(tmp_path / "model")
     with pytest.raises(
-        ImportError, match=r"model: .*kernel.* is of the class tests.own_kernels.*trusted=\['tests.own_ker"
+        ImportError, match=r"model: .*kernel.* is an instance of tests.own_kernels.*trusted=\['tests.own_ker"
     ):
         bayesvm.load(tmp_path / "model")
     again = bayesvm.load(tmp_path / "model", trusted=PATHS)
@@ -85,7 +85,7 @@ def test_a_kernel_of_a_script_is_refused_when_it_is_saved(tmp_path):
     class Local(Cauchy):
         """Of this function."""
 
-    with pytest.raises(TypeError, match="Local cannot be saved, because load could not import .*; define the class at"):
+    with pytest.raises(TypeError, match="Local cannot be saved because load could not import .*; define the class at"):
         fitted(Local(4.0), tune=None).save(tmp_path / "model")
 
 

@@ -97,7 +97,7 @@ def test_files_have_the_classes_of_each_set(three, tmp_path):
 
 
 def test_what_is_wrong_is_said(model, tmp_path):
-    with pytest.raises(ValueError, match=r"coverage is a share strictly between 0 and 1, such as 0\.9; got 90"):
+    with pytest.raises(ValueError, match=r"coverage must be strictly between 0 and 1, such as 0\.9; got 90"):
         model.predict_set(NEW.X, 90)
     odd = BayesianLinearSVC(tune=None).fit(TRAIN.X, np.where(TRAIN.y > 0, "a|b", "c"))
     assert odd.predict_set(NEW.X[:3]).shape == (3, 2)

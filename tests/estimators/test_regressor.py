@@ -165,7 +165,7 @@ def test_files_of_predictions_have_intervals_of_the_coverage_asked_for(fixed):
 def test_wrong_arguments_are_errors(fixed):
     with pytest.raises(ValueError, match="above 0 and below 1"):
         fixed.predict_quantiles(X[:3], [0.0, 0.5])
-    with pytest.raises(ValueError, match="coverage is a share"):
+    with pytest.raises(ValueError, match="coverage must be strictly"):
         fixed.predict_interval(X[:3], 90)
     with pytest.raises(NotFittedError):
         BayesianSVR().predict(X)

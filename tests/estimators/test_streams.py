@@ -160,7 +160,7 @@ def test_what_cannot_learn_more_says_so():
     )
     pooled.fitted_ = replace(pooled.fitted_, left_out=pooled.fitted_.left_out[:1])
     kept = pooled.fitted_
-    reason = "does not know what each of its members says.*cannot learn more; fit a new estimator"
+    reason = "has no leave-one-out predictions of its members and cannot learn more; fit a new estimator"
     with pytest.raises(ValueError, match=reason):
         pooled.partial_fit(data.X, data.y)
     with pytest.raises(ValueError, match=reason):

@@ -427,7 +427,7 @@ def test_where_nothing_matters_the_base_rate_is_said(n_features, share):
     [
         ({"inducing": "grid"}, "inducing must be"),
         ({"inducing": XW[:5, :2]}, "inducing has 2 columns"),
-        ({"n_inducing": None}, "Give n_inducing"),
+        ({"n_inducing": None}, "Set n_inducing"),
         ({"kernel": "cosine"}, "kernel must be one of"),
         ({"kernel": RBF([1.0, 2.0])}, "one number, or one per column"),
         ({"kernel": RBF(length_scale_bounds=(3.0, 1.0))}, "length_scale_bounds must be"),

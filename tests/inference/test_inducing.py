@@ -120,7 +120,7 @@ def test_any_origin_and_unit_give_as_good_points(how, spoil):
 def test_unknown_ways_and_a_missing_kernel_are_told():
     with pytest.raises(ValueError, match="'kmeans', 'random', 'greedy', 'gmm'; got 'best'"):
         pick(source(X), "best", 5)
-    with pytest.raises(ValueError, match="'greedy' .* give select the kernel"):
+    with pytest.raises(ValueError, match="'greedy' .* pass kernel to select"):
         pick(source(X), "greedy", 5, kernel=None)
     with pytest.raises(ValueError, match="one per column"):
         pick(source(X), "kmeans", 5, kernel=RBF([1.0, 2.0]))

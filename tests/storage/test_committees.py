@@ -91,11 +91,14 @@ def effect_features(number, **changes):
 
 
 FORGERIES = {
-    "a column beyond the table": (effect(0, columns=np.array([4])), "columns names column 4, but there are 4"),
-    "a column far beyond": (effect(0, columns=np.array([2**62])), "but there are 4"),
+    "a column beyond the table": (effect(0, columns=np.array([4])), "columns contains 4, but there are only 4 columns"),
+    "a column far beyond": (effect(0, columns=np.array([2**62])), "but there are only 4 columns"),
     "a column before the first": (effect(0, columns=np.array([-1])), r"effects\[0\].columns must be .*from 0"),
-    "no column": (effect(0, columns=np.zeros(0, int)), r"effects\[0\].columns must be numbers of one column or more"),
-    "a column twice": (effect(1, columns=np.array([2, 2])), r"effects\[1\].columns must be .*each once"),
+    "no column": (
+        effect(0, columns=np.zeros(0, int)),
+        r"effects\[0\].columns must be distinct numbers of one or more columns",
+    ),
+    "a column twice": (effect(1, columns=np.array([2, 2])), r"effects\[1\].columns must be distinct"),
     "a column for a pair": (effect(1, columns=np.array([2])), r"effects\[1\].features.inducing_points must be .*D = 1"),
     "columns that are words": (effect(0, columns="age"), r"effects\[0\].columns must be an array"),
     "points without an end": (

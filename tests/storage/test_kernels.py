@@ -54,7 +54,7 @@ def test_what_is_not_trusted_is_named_with_its_place_and_the_remedy(trusted):
     state = kernel_state(RBF() + Cauchy(2.0))
     with pytest.raises(UntrustedKernelError) as caught:
         kernel_from(state, trusted, "features.kernel")
-    assert "features.kernel.sum[1] is of the class tests.own_kernels.Cauchy" in str(caught.value)
+    assert "features.kernel.sum[1] is an instance of tests.own_kernels.Cauchy" in str(caught.value)
     assert f"bayesvm.load(path, trusted=['{PATH}'])" in str(caught.value)
 
 
@@ -86,7 +86,7 @@ def test_a_class_that_cannot_be_imported_again_cannot_be_saved(monkeypatch):
     monkeypatch.setattr(sys.modules["__main__"], "Scripted", in_script, raising=False)
     impostor = type("Cauchy", (RBF,), {"__module__": "tests.own_kernels"})
     for cls in (Local, in_script, impostor):
-        with pytest.raises(TypeError, match=f"kernel {cls.__name__} cannot be saved, because load could not import"):
+        with pytest.raises(TypeError, match=f"kernel {cls.__name__} cannot be saved because load could not import"):
             kernel_state(RBF() + cls())
 
 

@@ -177,7 +177,7 @@ def test_what_could_not_be_loaded_is_not_saved(tmp_path):
     first, second = model.fitted_.members
     short = replace(first.leaves, leaves=first.leaves.leaves[:2])
     wrong = {
-        "a leaf for every end of the tree": {"members": (replace(first, leaves=short), second)},
+        "one leaf for every end of the tree": {"members": (replace(first, leaves=short), second)},
         "a positive number": {"members": (replace(first, weight=-1.0), second)},
         "left-out rows for every member": {"left_out": model.fitted_.left_out[:1]},
     }
@@ -207,8 +207,8 @@ def leaf_function(number, **changes):
     return lambda state: leaves_of(state)["leaves"][number]["functions"][0].update(changes)
 
 
-NO_TREE = r"members\[0\].leaves.tree must be splits below which every other split and every leaf stands once"
-EVERY_END = r"members\[0\].leaves must be a leaf for every end of the tree"
+NO_TREE = r"members\[0\].leaves.tree must be a tree that contains every split and every leaf exactly once"
+EVERY_END = r"members\[0\].leaves must be one leaf for every end of the tree"
 FORGERIES = {
     "a tree whose root is below itself": (tree(beyond=np.array([0, ~2])), NO_TREE),
     "a tree with a cycle beside it": (tree(below=np.array([~0, ~2]), beyond=np.array([~1, 1])), NO_TREE),
@@ -237,7 +237,7 @@ FORGERIES = {
     ),
     "a root of the wrong length": (
         leaf_function(1, root=np.zeros(5, np.float32)),
-        r"leaves\[1\].functions\[0\].root must be the upper triangle of a matrix for all points",
+        r"leaves\[1\].functions\[0\].root must be the upper triangle of a matrix over all points",
     ),
     "a root in full": (leaf_function(2, root=np.eye(4, dtype=np.float32)), r"leaves\[2\].functions\[0\].root must be"),
     "a mean of other points": (leaf_function(1, mean=np.zeros(4)), r"leaves\[1\].functions\[0\].mean must be .*P = 3"),
@@ -263,7 +263,7 @@ FORGERIES = {
     "a negative weight": (member(1, weight=-0.5), "weight must be a positive number"),
     "a weight of zero": (member(1, weight=0.0), "weight must be a positive number"),
     "a weight that is no number": (member(1, weight=np.nan), "weight must be a positive number"),
-    "no members": (lambda state: state["fitted"].update(members=[]), "members must be one member or more"),
+    "no members": (lambda state: state["fitted"].update(members=[]), "members must be one or more members"),
     "no rows left out": (lambda state: state["fitted"].update(left_out=[]), "left_out must be one for every member"),
     "rows left out of one member": (lambda state: state["fitted"]["left_out"].pop(), "left-out rows for every member"),
     "fewer rows left out of one": (
@@ -279,11 +279,11 @@ FORGERIES = {
     ),
     "weights whose sum is infinite": (
         lambda state: [one.update(weight=1e308) for one in state["fitted"]["members"]],
-        "members must be one member or more",
+        "members must be one or more members",
     ),
     "a class that there is not": (
         lambda state: state["fitted"]["left_out"][1].update(y=np.full(150, 2)),
-        "numbers of 2 classes",
+        "class numbers from 0 to 1",
     ),
     "numbers of other rows": (
         lambda state: state["fitted"].update(left_out_rows=np.arange(149)),
@@ -340,8 +340,8 @@ def test_a_file_has_no_prepared_views(local):
 
 def test_a_checkpoint_is_no_model(tmp_path):
     BayesianSVC(n_inducing=5, tune=None, random_state=0).fit(X, TWO, checkpoint=tmp_path / "c")
-    with pytest.raises(ValueError, match="holds a 'checkpoint', which is no model .*; give a model"):
+    with pytest.raises(ValueError, match="contains a 'checkpoint', which .* cannot read as a model; pass a model"):
         bayesvm.load(tmp_path / "c")
     persistence.write(tmp_path / "later", "BayesianOther", {})
-    with pytest.raises(ValueError, match="holds a 'BayesianOther', .*; upgrade bayesvm"):
+    with pytest.raises(ValueError, match="contains a 'BayesianOther', .*; upgrade bayesvm"):
         bayesvm.load(tmp_path / "later")

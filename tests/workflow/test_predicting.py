@@ -57,5 +57,5 @@ def test_numbers_beside_text_become_text(tmp_path):
 def test_what_cannot_be_of_one_type_is_told(tmp_path, first):
     write(tmp_path / "0.parquet", first)
     write(tmp_path / "1.parquet", pa.array([1.5]))
-    with pytest.raises(TypeError, match="column 'id' has different types in the files.*write it with one type"):
+    with pytest.raises(TypeError, match="column 'id' has different types in the files.*write it with the same type"):
         kept(tmp_path, (2,))

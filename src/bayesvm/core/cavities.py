@@ -1,7 +1,7 @@
-"""Core: what a fit would say of training rows had it not seen them, from that one fit (D10, D24).
+"""Core: leave-one-out and leave-group-out marginals of the training rows, from a single fit (D10, D24).
 
 The site of one row, or the sites of a group of rows, are removed from q. Marginals come from ``latent``, sites from
-``statistics``; the adjoint of the removal is here, too, for tuning (D17).
+``statistics``. The adjoint of the removal, which tuning needs, is also here (D17).
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ from bayesvm.core.linalg import Array
 from bayesvm.core.statistics import Sites, sites_at
 from bayesvm.core.workspace import Workspace
 
-SMALLEST_SHARE = 1e-3  # of a row's precision that the others must have given; 1 - wt is at least this
+SMALLEST_SHARE = 1e-3  # lower bound of 1 - wt, the share of a row's precision that the other rows contribute
 
 
 def effective_rows(weight: Array, group: Array | None = None) -> float:
-    """``(Σ ω)² / Σ ω Ω``: as many rows of equal weight say as much (D23).
+    """``(Σ ω)² / Σ ω Ω``: the number of equally weighted rows that carry the same information (D23).
 
-    Ω is the weight of a row's group, of which each row is a member; without groups, its own.
+    Ω is the total weight of a row's group, the row included; without groups it is the row's own weight.
     """
     return float(weight.sum() ** 2 / np.sum(weight * (weight if group is None else group)))
 
 
 class Cavities(NamedTuple):
-    """Leave-one-out marginals of f, a column for each function, with the rows' targets and weights.
+    """Leave-one-out marginals of f, one column per function, with the rows' targets and weights.
 
-    ``group_weight`` is the weight of a row and its copies, if there are copies.
+    ``group_weight`` is the weight of a row together with its copies, if there are any.
     """
 
     mean: Array
@@ -44,21 +44,21 @@ class Cavities(NamedTuple):
 
     @property
     def effective_weight(self) -> Array:
-        """The weights in proportion, with the effective number of rows as their sum (D23)."""
+        """The weights, scaled to sum to the effective number of rows (D23)."""
         return np.asarray(self.weight * (effective_rows(self.weight, self.group_weight) / self.weight.sum()))
 
     def take(self, which: Any) -> Cavities:
-        """Some of the rows; what is known of groups does not hold for a part."""
+        """Select rows. Drops the group weights, which do not hold for a subset."""
         return Cavities(self.mean[which], self.variance[which], self.y[which], self.weight[which])
 
     @classmethod
     def joined(cls, parts: Iterable[Cavities]) -> Cavities:
-        """Several one after the other; what is known of groups does not go beyond one part."""
+        """Concatenate several parts. Drops the group weights, which hold within one part only."""
         return cls(*(np.concatenate(columns) for columns in list(zip(*parts, strict=True))[:4]))
 
 
 class LeftOut(NamedTuple):
-    """One function's rows, each without its own site (D10)."""
+    """The rows of one function, each without its own site (D10)."""
 
     site: Sites
     at: Marginals
@@ -70,8 +70,8 @@ class LeftOut(NamedTuple):
     def of(cls, site: Sites, at: Marginals) -> LeftOut:
         """``t₋ = t/(1-wt)``, ``m₋ = c + (m - c - tγ)/(1-wt)``, ``v₋ = t₋ + r``.
 
-        The final q, which ``at`` sees, contains each row's site as it was at the q before. The prior mean c cancels
-        unless the floor was needed, where m₋ is then drawn to c and not to zero.
+        ``at`` has the marginals of the final q, which contains the sites taken at the previous q. The prior mean c
+        cancels, except where the floor applies: there m₋ shrinks towards c rather than towards zero.
         """
         t = at.explained
         share = np.maximum(1 - site.precision * t, SMALLEST_SHARE)
@@ -79,10 +79,10 @@ class LeftOut(NamedTuple):
         return cls(site, at, share, mean, t / share + at.residual)
 
     def pull(self, by_mean: Array, by_variance: Array) -> tuple[Array, Array, Array]:
-        """Derivatives by m, t and r of the marginals, from those by m₋ and v₋, sites held (D17).
+        """Map derivatives with respect to m₋ and v₋ to derivatives with respect to m, t and r, sites fixed (D17).
 
-        With ``o = 1 - w t``: ``∂m₋/∂m = 1/o``, ``∂m₋/∂t = (w (m-c) - γ)/o²``, ``∂t₋/∂t = 1/o²``; where o is held at its
-        floor, ``-γ/o`` and ``1/o``.
+        With ``o = 1 - w t``: ``∂m₋/∂m = 1/o``, ``∂m₋/∂t = (w (m-c) - γ)/o²``, ``∂t₋/∂t = 1/o²``. Where o is clipped to
+        its floor, the last two are ``-γ/o`` and ``1/o``.
         """
         w, gamma, centred = self.site.precision, self.site.linear, self.at.mean - self.at.prior_mean
         free = (by_mean * (w * centred - gamma) + by_variance) / self.share**2
@@ -91,7 +91,7 @@ class LeftOut(NamedTuple):
 
 
 class RowMarginals(NamedTuple):
-    """What rows that are held keep of a fit: sites, ``ω w`` and ``γ``, and marginals, a column for each function."""
+    """What held rows keep from a fit: their sites ``ω w`` and ``γ``, and their marginals; one column per function."""
 
     precision: Array
     linear: Array
@@ -102,11 +102,11 @@ class RowMarginals(NamedTuple):
 
     @classmethod
     def joined(cls, parts: Iterable[RowMarginals]) -> RowMarginals:
-        """Those of several stripes one after the other."""
+        """Concatenate several stripes."""
         return cls(*map(np.concatenate, zip(*parts, strict=True)))
 
     def left_out(self, rows: slice, phi: Array) -> list[LeftOut]:
-        """Every function's rows without their own sites; ``phi`` are their features."""
+        """The rows without their own sites, for every function; ``phi`` holds their features."""
         found = []
         for w, gamma, mean, t, c, r in zip(*(part[rows].T for part in self), strict=True):
             at = Marginals(phi, c, mean, t, r)
@@ -144,7 +144,7 @@ def block_marginals(
 
 
 def _both(before: View, final: View, X: Array, workspace: Workspace) -> tuple[Iterable[Marginals], Iterable[Marginals]]:
-    """The marginals of two views; the features once, if they share them."""
+    """The marginals of two views; computes the features once if both share them."""
     if before.features is not final.features:
         return before.marginals(X, workspace), final.marginals(X, workspace)
     given = (X, *before.features(X, workspace), workspace)
@@ -154,7 +154,7 @@ def _both(before: View, final: View, X: Array, workspace: Workspace) -> tuple[It
 def block_cavities(
     blocks: Iterable[Block], workspace: Workspace, *, before: View, final: View, head: Targets, likelihood: Likelihood
 ) -> Cavities:
-    """Every row left out with all its weight; ``before`` sees the q at which the rows' sites were taken (D10)."""
+    """Leave out every row with its full weight; ``before`` is the view of the q at which the sites were taken (D10)."""
     parts = []
     for block in blocks:
         rows = block_marginals([block], workspace, before=before, final=final, head=head, likelihood=likelihood)
@@ -163,12 +163,12 @@ def block_cavities(
 
 
 def without_group(spread: Array, centred: Array, w: Array, gamma: Array) -> tuple[Array, Array]:
-    """``m₋ - c`` and ``t₋`` of a group's rows after all their sites are removed from q (D24).
+    """``m₋ - c`` and ``t₋`` of a group's rows once all their sites are removed from q (D24).
 
     With ``T = B Bᵀ``, B the ``spread``, and W = diag(w): ``m₋ - c = (I - TW)^-1 (m - c - Tγ)``,
     ``t₋ = diag (I - TW)^-1 T``. The singular values s of ``W^½ B = U s Vᵀ`` give both for groups of any size:
-    ``(I - TW)^-1 = I + B V s/(1-s²) Uᵀ W^½``. Where the group gave nearly all of the precision, 1 - s² has a floor,
-    and with it the eigenvalues of I - TW.
+    ``(I - TW)^-1 = I + B V s/(1-s²) Uᵀ W^½``. Where the group contributes nearly all of the precision, 1 - s² is
+    clipped to a floor, and so are the eigenvalues of I - TW.
     """
     root = np.sqrt(w)
     U, s, Vt = np.linalg.svd(root[:, None] * spread, full_matrices=False)

@@ -1,4 +1,4 @@
-"""Core: thresholds that scores of new rows seldom exceed, and p-values, from scores of rows left out (D35, D36)."""
+"""Core: conformal thresholds and p-values for scores of new rows, from scores of left-out rows (D35, D36)."""
 
 from __future__ import annotations
 
@@ -11,19 +11,20 @@ import numpy.typing as npt
 from bayesvm.core.cavities import effective_rows
 from bayesvm.core.linalg import Array
 
-ROUNDING = 1e-12  # of (n + 1) · coverage, relative: 100 · 0.55 is 55, not 55.00000000000001
+ROUNDING = 1e-12  # relative tolerance for (n + 1) · coverage: 100 · 0.55 is 55, not 55.00000000000001
 
 
 def require_coverage(coverage: Any) -> None:
-    """Require a share strictly between 0 and 1."""
-    if not isinstance(coverage, Real) or not 0 < float(coverage) < 1:  # True is one
-        raise ValueError(f"coverage is a share strictly between 0 and 1, such as 0.9; got {coverage!r}")
+    """Require a number strictly between 0 and 1."""
+    if not isinstance(coverage, Real) or not 0 < float(coverage) < 1:  # True equals 1
+        raise ValueError(f"coverage must be strictly between 0 and 1, such as 0.9; got {coverage!r}")
 
 
 def conformal_threshold(scores: Array, weight: Array, coverage: float) -> float:
-    """The smallest score s with ``Σ_{s_i ≤ s} ω_i ≥ (n + 1) · coverage``, ω the weights with sum n, effective (D35).
+    """The smallest score s with ``Σ_{s_i ≤ s} ω_i ≥ (n + 1) · coverage`` (D35).
 
-    Of equal weights, the ⌈(n + 1) · coverage⌉-th smallest score. Infinity where n rows are too few for that.
+    The weights ω are scaled to sum to the effective number of rows n. For equal weights, this is the
+    ⌈(n + 1) · coverage⌉-th smallest score. Infinity if there are too few rows.
     """
     there = weight > 0
     if not there.any():
@@ -44,10 +45,10 @@ def prediction_set_thresholds(
     *,
     each: bool = False,
 ) -> Array:
-    """What ``1 - p`` of an outcome must not exceed to be in the set, a number for every column (D35).
+    """Thresholds: an outcome is in the prediction set if ``1 - p`` does not exceed that of its column (D35).
 
-    ``probabilities`` are those of rows left out, ``y`` the numbers of the columns that came true. With ``each``, every
-    outcome has the threshold of its own rows.
+    ``probabilities`` are those of left-out rows, ``y`` the column numbers of the observed outcomes. With ``each``,
+    every outcome has the threshold of its own rows.
     """
     scores = 1 - probabilities[np.arange(len(y)), y]
     n_outcomes = probabilities.shape[1]
@@ -58,9 +59,9 @@ def prediction_set_thresholds(
 
 
 def conformal_p_values(scores: Array, weight: Array, new: Array) -> Array:
-    """``(1 + Σ_{s_i ≥ s} ω_i) / (n + 1)`` of new scores s: how often a new row has one as large (D36).
+    """``(1 + Σ_{s_i ≥ s} ω_i) / (n + 1)`` for new scores s (D36).
 
-    At most 1 - coverage exactly where s is above the threshold of that coverage.
+    A p-value is at most 1 - coverage exactly if s is above the threshold for this coverage.
     """
     there = weight > 0
     scores, weight = scores[there], weight[there]

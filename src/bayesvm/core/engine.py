@@ -1,4 +1,4 @@
-"""Core: the engine that reduces blocks of rows. NumPy is the only one; another would be one more file like this."""
+"""Core: the engine that reduces blocks of rows. NumPy is the only one; another would be one more module like this."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from bayesvm.core.statistics import block_gradient, block_statistics, block_tran
 class NumpyEngine:
     """Blocks as NumPy arrays, one BLAS thread each, with temporary arrays in a workspace.
 
-    Each function takes some blocks and a workspace, and what it needs to know by keyword; a source of rows runs
-    ``functools.partial`` of it wherever the rows are. Results of all but cavities and marginals add up.
+    Each function takes blocks and a workspace, and its other inputs by keyword. A source of rows runs a
+    ``functools.partial`` of it where the rows are stored. All results except cavities and marginals are additive.
     """
 
     statistics = staticmethod(block_statistics)

@@ -1,11 +1,11 @@
 """Core: feature maps that turn a kernel or a linear model into a Bayesian linear model (D3), and their adjoints (D16).
 
-``f(x) = phi(x)ᵀ beta + residual`` with ``beta ~ N(0, I)``. A map is *prepared* in an orthogonal basis
-and a precision; what comes out of that is small, immutable and picklable, and sees only blocks of rows. To learn what a
-map depends on, the features of a block are *recorded*, as kernels are. A sample that is searched on holds its features
-(``HeldFeatures``), because every update of q needs them and only the kernel changes them.
+``f(x) = phi(x)ᵀ beta + residual`` with ``beta ~ N(0, I)``. A map is *prepared* for an orthogonal basis and
+a precision. The prepared map is small, immutable and picklable, and sees only blocks of rows. To learn the parameters
+of a map, the features of a block are *recorded*, as kernels are. During a search the sample keeps its features
+(``HeldFeatures``): every update of q needs them, and they change only with the kernel.
 
-Beside the points of its kernel a map may have *effects* (D26): kernels of one or two columns with points of their own.
+A map may also have *effects* (D26): kernels of one or two columns with inducing points of their own.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ from bayesvm.core.linalg import Array, cholesky, inverse_transposed
 from bayesvm.core.products import lower_products, times_lower, times_upper
 from bayesvm.core.workspace import Workspace
 
-# Relative jitter on Kmm: a whitened row's rounding error grows like eps / sqrt(jitter).
+# Relative jitter on Kmm: the rounding error of a whitened row grows like eps / sqrt(jitter).
 JITTER = {np.dtype(np.float64): 1e-10, np.dtype(np.float32): 1e-6}
 
 
 class PreparedFeatures(Protocol):
-    """Features of a block in some orthogonal basis, in the workspace, and the prior variance of f at each row."""
+    """Features of a block in an orthogonal basis, stored in the workspace, and the prior variance of f at each row."""
 
     def __call__(self, X: Array, workspace: Workspace, /) -> tuple[Array, Array | None]:
-        """``(Phi, k(x,x))``; ``None`` says that k(x,x) = |phi|², so that the residual is zero."""
+        """``(Phi, k(x,x))``; ``None`` means that k(x,x) = |phi|², so the residual is zero."""
         ...
 
 
 class Features(Protocol):
-    """A feature map: how many weights it has, and how to prepare it for blocks."""
+    """A feature map: its number of weights, and how to prepare it for blocks."""
 
     @property
     def n_weights(self) -> int: ...
@@ -50,9 +50,9 @@ class Features(Protocol):
 
 @dataclass
 class FeatureGradient:
-    """Sums over rows of what an objective's derivative by Phi and k(x,x) means for what is learned (D16)."""
+    """Sums over rows that carry an objective's derivatives from Phi and k(x,x) to the learned parameters (D16)."""
 
-    gram: Array  # the lower triangle of Σ phī phiᵀ, the rest of which is not used
+    gram: Array  # the lower triangle of Σ phī phiᵀ; the upper one is not used
     kernel: KernelGradient | None = None
     effects: list[FeatureGradient] = field(default_factory=list)  # of each effect
 
@@ -75,12 +75,12 @@ class RecordedFeatures(Protocol):
     def prior_variance(self) -> Array | None: ...
 
     def pull(self, phi_bar: Array, variance_bar: Array) -> FeatureGradient:
-        """Given the derivatives by every entry of Phi and of k(x,x)."""
+        """The gradient, given the derivatives with respect to every entry of Phi and of k(x,x)."""
         ...
 
 
 class FeatureRecorder(Protocol):
-    """Records the features of one block after the other."""
+    """Records the features of block after block."""
 
     def __call__(self, X: Array, constant: Constant = None) -> RecordedInducing: ...
 
@@ -91,11 +91,11 @@ class InducingFeatures:
 
     kernel: Kernel
     inducing_points: Array
-    whitening: Array  # L^-T, which every block is multiplied by, in some basis
-    jitter: float = 0.0  # of the mean diagonal, that k(Z,Z) was given
-    offset: float = 0.0  # that single precision subtracts from k(·,Z) before it rounds
+    whitening: Array  # L^-T in some basis; every block is multiplied by it
+    jitter: float = 0.0  # added to k(Z,Z), relative to its mean diagonal
+    offset: float = 0.0  # subtracted from k(·,Z) in single precision, before rounding
     effects: tuple[Effect, ...] = ()
-    learns_points: bool = True  # whether gradients are by the points, too; a search that keeps them saves the time
+    learns_points: bool = True  # whether gradients include the points; a search with fixed points saves that time
 
     @classmethod
     def build(
@@ -107,20 +107,20 @@ class InducingFeatures:
         *,
         learns_points: bool = True,
     ) -> InducingFeatures:
-        """Factor ``k(Z,Z)`` with the jitter that the precision of the blocks asks for."""
+        """Factor ``k(Z,Z)`` with the jitter that the precision of the blocks requires."""
         matrix = kernel(inducing_points)
         offset = kernel.offset(matrix)
         jitter = JITTER[np.dtype(dtype)]
         if offset and np.dtype(dtype) == np.float32:
-            # Rounding is relative to the difference from the offset. In powers of two, so that the jitter stays what
-            # it is when a gradient moves the kernel a little.
+            # Rounding errors are relative to the difference from the offset. Powers of two keep the jitter constant
+            # when a gradient step changes the kernel slightly.
             apart = 2.0 ** np.ceil(np.log2(max(1 - float(matrix.mean()) / offset, 1e-9)))
             jitter = max(jitter * apart, JITTER[np.dtype(np.float64)])
         factor, jitter = cholesky(matrix, what="the kernel matrix of the inducing points", jitter=jitter)
         return cls(kernel, inducing_points, inverse_transposed(factor), jitter, offset, effects, learns_points)
 
     def whitened_again(self) -> InducingFeatures:
-        """The same features with all digits of double precision, for the jitter that they have."""
+        """The same features in full double precision, with the same jitter."""
         points = np.asarray(self.inducing_points, np.float64)
         factor, _ = cholesky(self.kernel(points), what="the kernel matrix of the inducing points", jitter=self.jitter)
         return replace(self, whitening=inverse_transposed(factor))
@@ -144,9 +144,9 @@ class InducingFeatures:
         return total
 
     def prepared(self, basis: Array | None, dtype: npt.DTypeLike) -> PreparedFeatures:
-        """In single precision a kernel with an offset is split into that and the rest (D3).
+        """In single precision, split a kernel that has an offset into the offset and the difference from it (D3).
 
-        So what all points share does not drown what tells them apart.
+        This keeps the common part of all points from hiding their differences in rounding.
         """
         kernel, Z = self.kernel, self.inducing_points
         split = bool(self.offset) and np.dtype(dtype) == np.float32
@@ -165,7 +165,7 @@ class InducingFeatures:
         return self.recorder(np.float64)(X)
 
     def recorder(self, dtype: npt.DTypeLike) -> FeatureRecorder:
-        """``recorded`` for many blocks, in one precision; takes what ``Kernel.constant`` returned for each."""
+        """``recorded`` for many blocks in one precision; takes what ``Kernel.constant`` returned for each block."""
         kernel, whitening = self.kernel.recorder(self.inducing_points, dtype), self.whitening.astype(dtype)
         effects = [effect.features.recorder(dtype) for effect in self.effects]
         split = self.prepared(None, dtype) if self.offset and np.dtype(dtype) == np.float32 else None
@@ -186,18 +186,18 @@ class InducingFeatures:
         return recorded
 
     def gradient(self, total: FeatureGradient) -> tuple[Array, Array | None]:
-        """Derivatives by θ, of the kernel and then of each effect's, and by Z if it is learned (D16)."""
+        """Derivatives with respect to θ, first of the kernel, then of each effect, and to Z if it is learned (D16)."""
         theta, points = self._own_gradient(total)
         others = [effect.features.gradient(of)[0] for effect, of in zip(self.effects, total.effects, strict=True)]
         return np.concatenate([theta, *others]), points
 
     def _own_gradient(self, total: FeatureGradient) -> tuple[Array, Array | None]:
-        """The sums over rows, and the way through ``k(Z,Z) = L Lᵀ`` (D16).
+        """The sums over rows, and the path through ``k(Z,Z) = L Lᵀ`` (D16).
 
         ``K̄mm = -½ L^-T (F + Fᵀ) L^-1``, F the lower triangle of the Gram sum with half its diagonal.
         """
         if total.kernel is None:
-            raise TypeError("these sums are not those of inducing points")
+            raise TypeError("these sums do not belong to inducing-point features")
         Z, kernel = self.inducing_points, self.kernel
         lower = np.tril(total.gram)
         lower[np.diag_indices_from(lower)] *= 0.5
@@ -211,16 +211,16 @@ class InducingFeatures:
 
 @dataclass(frozen=True)
 class Effect:
-    """A function of some columns that is added to f, with a kernel and points of its own (D26).
+    """A function of one or two columns that is added to f, with its own kernel and inducing points (D26).
 
-    One column or two; a categorical column in one-hot form counts as one, and all its columns are listed.
+    A one-hot encoded categorical column counts as one column; all of its one-hot columns are listed.
     """
 
     columns: tuple[int, ...]
-    features: InducingFeatures  # of those columns alone
+    features: InducingFeatures  # of these columns only
 
     def of(self, X: Array) -> Array:
-        """The columns that it sees."""
+        """The columns that the effect depends on."""
         return X[:, self.columns]
 
     def with_kernel(self, kernel: Kernel) -> Effect:
@@ -234,7 +234,7 @@ class Effect:
 
 @dataclass(frozen=True)
 class HeldFeatures:
-    """A map whose features take the place of the rows: X is ``(phi, k(x,x))`` side by side."""
+    """A map for rows that are stored as features: X is ``(phi, k(x,x))`` side by side."""
 
     n_weights: int
 
@@ -264,9 +264,9 @@ class LinearFeatures:
         return _RecordedLinear(phi)
 
     def gradient(self, total: FeatureGradient) -> Array:
-        """Derivatives by the logarithms of the prior variances, one per feature without the intercept (D16)."""
+        """Derivatives with respect to the log prior variances, one per feature, intercept excluded (D16)."""
         if self.root.ndim != 1:
-            raise TypeError("only a diagonal prior covariance has variances to learn")
+            raise TypeError("prior variances can be learned only for a diagonal prior covariance")
         width = self.n_weights - self.intercept
         return 0.5 * np.diag(total.gram)[:width]
 
@@ -280,7 +280,7 @@ class _PreparedInducing:
 
     @cached_property
     def triangular(self) -> bool:
-        """Whether the features are in their own basis."""
+        """Whether the features are in their original basis."""
         return not np.tril(self.whitening, -1).any()
 
     def __call__(self, X: Array, workspace: Workspace, /) -> tuple[Array, Array | None]:
@@ -308,7 +308,7 @@ class _OfColumns:
 
 @dataclass(frozen=True)
 class _SideBySide:
-    """The matrices of several kernels, as one."""
+    """The matrices of several kernels, concatenated."""
 
     first: CrossKernel
     others: tuple[CrossKernel, ...]
@@ -352,7 +352,7 @@ class _PreparedLinear:
 
 @dataclass(frozen=True)
 class RecordedInducing:
-    """The features of a block with the kernel matrices they came from."""
+    """The features of a block with the kernel matrices that produced them."""
 
     features: InducingFeatures
     X: Array

@@ -1,7 +1,7 @@
-"""Core: derivatives of the ELBO (D16) and of the leave-one-out loss (D17) by what the features depend on.
+"""Core: gradients of the ELBO (D16) and of the leave-one-out loss (D17) with respect to the feature parameters.
 
-Both are vector-Jacobian products: an objective's derivatives by the marginals of f at a row become derivatives by the
-row's features, and those become sums (``FeatureGradient``), block after block.
+Both are vector-Jacobian products. Derivatives with respect to the marginals of f at a row become derivatives with
+respect to the row's features. These are summed block by block (``FeatureGradient``).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ LearnableFeatures = InducingFeatures | LinearFeatures
 
 
 class Response(NamedTuple):
-    """How an objective changes with h and P of a function, through the mean and covariance of its q (D17)."""
+    """Derivatives of an objective with respect to h and P of a function, through the mean and covariance of q (D17)."""
 
     linear: Array
     precision: Array
@@ -44,7 +44,7 @@ class Response(NamedTuple):
 
 @dataclass
 class LossSums:
-    """The leave-one-out loss and its derivatives by the mean and covariance of every function."""
+    """The leave-one-out loss and its derivatives with respect to the mean and covariance of every function."""
 
     loss: float
     by_mean: list[Array]
@@ -85,7 +85,7 @@ def block_elbo_gradient(
 
 
 def loss_sums(block: Block, phi: Array, left: Sequence[LeftOut], link: FittedLink) -> LossSums:
-    """The loss of rows left out, and ``mū = Σ m̄ phi``, ``S̄ = Σ t̄ phi phiᵀ`` (D17)."""
+    """The leave-one-out loss, with ``mū = Σ m̄ phi`` and ``S̄ = Σ t̄ phi phiᵀ`` (D17)."""
     loss, pulled = _pulled(block, left, link)
     dtype = phi.dtype
     by_covariance: list[Array] = [
@@ -104,10 +104,10 @@ def loss_gradient(
     link: FittedLink,
     responses: Sequence[Response] | None,
 ) -> FeatureGradient:
-    """The derivative of the leave-one-out loss by the features, link and sites held (D17).
+    """The derivative of the leave-one-out loss with respect to the features, for a fixed link and fixed sites (D17).
 
-    Without ``responses`` q is held too, in whitened weights. With them q follows the features as it would if the sites
-    stayed as they are, ``P = I + Σ w phi phiᵀ`` and ``h = Σ γ phi``: to ``phī`` that adds ``2 w P̄ phi + γ h̄``.
+    Without ``responses``, q in whitened weights is fixed too. With them, q depends on the features through
+    ``P = I + Σ w phi phiᵀ`` and ``h = Σ γ phi`` at fixed sites, which adds ``2 w P̄ phi + γ h̄`` to ``phī``.
     """
     phi, dtype = record.phi, record.phi.dtype
     phi_bar, variance_bar, scratch = np.zeros_like(phi), np.zeros(len(block.y)), np.empty_like(phi)
@@ -121,7 +121,7 @@ def loss_gradient(
 
     for i, (row, (by_mean, by_explained, by_residual)) in enumerate(zip(left, pulled, strict=True)):
         where = final.coordinates[i]
-        # phī = m̄ mu + 2 t̄ S phi - 2 r̄ phi, as ``pull_marginals`` has it
+        # phī = m̄ mu + 2 t̄ S phi - 2 r̄ phi, as in ``pull_marginals``
         by_row, by_weight = [by_mean], [where.mean]
         add(2 * by_explained, where.spread)
         if record.prior_variance is not None:
@@ -140,7 +140,7 @@ def _if_residual(record: RecordedFeatures, by_residual: Array) -> Array | None:
 
 
 def _pulled(block: Block, left: Sequence[LeftOut], link: FittedLink) -> tuple[float, list[tuple[Array, Array, Array]]]:
-    """The loss of the link, and for every function its derivatives by m, t and r."""
+    """The loss of the link and, for every function, its derivatives with respect to m, t and r."""
     means, variances = (
         np.column_stack(column) for column in zip(*((row.mean, row.variance) for row in left), strict=True)
     )

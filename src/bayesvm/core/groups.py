@@ -1,6 +1,6 @@
-"""Core: rows that belong together, left out together (D24), and the derivative of their loss (D34).
+"""Core: leave-group-out cavities (D24) and the derivative of their loss (D34).
 
-Groups are removed side by side: those of similar size make a *batch*, padded with rows that say nothing.
+Groups of similar size are removed in one *batch*, padded with rows that carry no information.
 """
 
 from __future__ import annotations
@@ -19,22 +19,22 @@ from bayesvm.core.heads.contract import FittedLink
 from bayesvm.core.latent import LatentFunction, full
 from bayesvm.core.linalg import Array
 
-MOST_ENTRIES = 4_000_000  # of the features of a batch
+MOST_ENTRIES = 4_000_000  # in the features of a batch
 
 Positions = npt.NDArray[np.intp]
 
 
 @dataclass(frozen=True)
 class Grouping:
-    """Which of N rows belong together. ``batches`` has the positions of groups' rows, N standing for no row."""
+    """The groups of N rows. ``batches`` has the positions of each group's rows; N is padding."""
 
     n_rows: int
     batches: tuple[Positions, ...]
-    numbers: Positions  # the number of every row's group
+    numbers: Positions  # the group number of every row
 
     @classmethod
     def of(cls, numbers: npt.NDArray[Any], n_weights: int = 500) -> Grouping:
-        """Groups of the same power of two in size share a batch, as far as memory allows."""
+        """Put groups whose sizes round to the same power of two into one batch, as far as memory allows."""
         _, group, sizes = np.unique(numbers, return_inverse=True, return_counts=True)
         order, ends = np.argsort(group, kind="stable"), np.cumsum(sizes)
         padded = 2 ** np.ceil(np.log2(sizes)).astype(int)
@@ -50,12 +50,12 @@ class Grouping:
 
     @property
     def n_groups(self) -> int:
-        """How many there are."""
+        """The number of groups."""
         return int(self.numbers.max()) + 1
 
 
 class Removed(NamedTuple):
-    """Groups of a batch, removed from one function: arrays of groups × rows, or groups × rows × M."""
+    """The groups of a batch, removed from one function: arrays of groups × rows, or groups × rows × M."""
 
     positions: Positions
     mean: Array  # m₋ - c
@@ -66,8 +66,8 @@ class Removed(NamedTuple):
 def removed(positions: Positions, B: Array, centred: Array, w: Array, gamma: Array) -> Removed:
     """``B₋ = (I - TW)^-1 B``, ``t₋ = diag(B₋ Bᵀ)``, ``m₋ - c = (I + B₋ Bᵀ W) (m - c - Tγ)`` (D24).
 
-    ``T = B Bᵀ``. Arrays have an axis for groups and one for their rows. Of ``(I - TW)^-1 B = B (I - BᵀWB)^-1`` the
-    side is taken whose matrix is smaller.
+    ``T = B Bᵀ``. Arrays have an axis for groups and one for their rows. The side of
+    ``(I - TW)^-1 B = B (I - BᵀWB)^-1`` with the smaller matrix is computed.
     """
     root = np.sqrt(w)[:, :, None]
     scaled = root * B  # W^½ B
@@ -84,12 +84,12 @@ def removed(positions: Positions, B: Array, centred: Array, w: Array, gamma: Arr
 
 
 def _times(left: Array, values: Array, right: Array | None = None) -> Array:
-    """``left rightᵀ values`` for each group; ``right`` is ``left`` unless given."""
+    """``left rightᵀ values`` for each group; ``right`` defaults to ``left``."""
     return np.asarray(np.einsum("nij,nj->ni", left, np.einsum("nij,ni->nj", left if right is None else right, values)))
 
 
 def _inverse_of_rest(taken: Array) -> Array:
-    """``(I - A)^-1``, with a floor for the eigenvalues of ``I - A`` where some are below it (D24)."""
+    """``(I - A)^-1``, with the eigenvalues of ``I - A`` clipped to a floor (D24)."""
     rest = np.eye(taken.shape[-1]) - taken
     try:
         np.linalg.cholesky(rest - SMALLEST_SHARE * np.eye(taken.shape[-1]))
@@ -103,7 +103,7 @@ def _inverse_of_rest(taken: Array) -> Array:
 def groups_left_out(
     rows: RowMarginals, spreads: Callable[[Positions], Sequence[Array]], grouping: Grouping
 ) -> list[list[Removed]]:
-    """Every group removed from every function; ``spreads`` gives ``B = Phi root`` of some rows, for each function."""
+    """Remove every group from every function; ``spreads`` returns ``B = Phi root`` of given rows for each function."""
     found: list[list[Removed]] = [[] for _ in rows.mean.T]
     columns = [*zip((rows.mean - rows.prior_mean).T, rows.precision.T, rows.linear.T, strict=True)]
     for positions in grouping.batches:
@@ -119,7 +119,7 @@ def groups_left_out(
 def group_cavities(
     rows: RowMarginals, without: Sequence[Sequence[Removed]], y: npt.NDArray[Any], weight: Array
 ) -> Cavities:
-    """Every row left out together with all rows of its group, each with all its weight (D24)."""
+    """Leave out every row together with all rows of its group, each with its full weight (D24)."""
     mean, variance = rows.prior_mean.copy(), rows.residual.copy()
     for number, batches in enumerate(without):
         for batch in batches:
@@ -137,9 +137,9 @@ def group_loss_gradient(
     functions: Sequence[LatentFunction],
     link: FittedLink,
 ) -> Iterator[FeatureGradient]:
-    """The derivative of the loss of groups left out by the features, block by block (D34).
+    """The derivative of the leave-group-out loss with respect to the features, block by block (D34).
 
-    As in D17 the link and the sites are held, and q follows the features.
+    As in D17, the link and the sites are fixed, and q depends on the features.
     """
     _, by_mean, by_variance = link.loss(cavities.mean, cavities.variance, cavities.y, cavities.weight)
     phi = np.concatenate([record.phi for record in records]).astype(np.float64)
@@ -168,7 +168,7 @@ def group_loss_gradient(
 def _pulled(
     batch: Removed, phi: Array, function: LatentFunction, centred: Array, *given: Array
 ) -> tuple[Array, Response]:
-    """``phī`` of the rows of a batch, and how its loss changes with h and P of the whole function (D34)."""
+    """``phī`` of the rows of a batch, and the derivatives of its loss with respect to h and P of the function (D34)."""
     q, positions = full(function), batch.positions
     Phi = _with_nothing(phi)[positions]
     u, m_bar, t_bar, w, gamma = (_with_nothing(part)[positions] for part in (centred, *given))
@@ -193,5 +193,5 @@ def _pulled(
 
 
 def _with_nothing(values: Array) -> Array:
-    """The same with a row of zeros at the end."""
+    """Append a row of zeros."""
     return np.concatenate([values, np.zeros((1, *values.shape[1:]), values.dtype)])

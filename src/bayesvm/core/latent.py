@@ -1,8 +1,8 @@
-"""Core: latent functions and their marginals at rows (D3, D4): the only implementation, for training, leave-one-out,
-gradients and prediction alike.
+"""Core: latent functions and their marginals at rows (D3, D4).
 
-A ``LatentFunction`` carries what is known of one function f. A ``View`` is some functions that share a feature map, as
-blocks of rows see them: small, immutable and picklable.
+Training, leave-one-out estimates, gradients and prediction all use this implementation. A ``LatentFunction`` holds one
+function f with its posterior. A ``View`` holds functions that share a feature map, in the form that blocks of rows use:
+small, immutable and picklable.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from bayesvm.core.workspace import Workspace
 
 
 class Block(NamedTuple):
-    """Some rows: inputs, what is to be predicted as numbers, and weights unless all are one."""
+    """Some rows: inputs, targets as numbers, and weights unless all are one."""
 
     X: Array
     y: npt.NDArray[Any]
@@ -35,7 +35,7 @@ class Block(NamedTuple):
 
     @property
     def weights(self) -> Array:
-        """The weights, ones where none were given."""
+        """The weights; ones if none were given."""
         return np.ones(len(self.y)) if self.weight is None else self.weight
 
 
@@ -43,10 +43,10 @@ class Block(NamedTuple):
 class LatentFunction:
     """``f = offset + phiᵀ beta + residual`` with ``beta ~ posterior``."""
 
-    target: int  # the number of the head's target that it is trained on
+    target: int  # index of the head's target that it is trained on
     offset: float  # c, the constant part of the prior mean (D11)
     posterior: Posterior
-    prior: Gaussian | None = None  # of beta; None stands for N(0, I)
+    prior: Gaussian | None = None  # of beta; None means N(0, I)
 
     @property
     def trained(self) -> bool:
@@ -62,21 +62,21 @@ class LatentFunction:
 
 
 def full(function: LatentFunction) -> Gaussian:
-    """The q of a function that has a full covariance."""
+    """The q of a function, which must have a full covariance."""
     if not isinstance(function.posterior, Gaussian):
-        raise TypeError("this posterior has a diagonal covariance; steps need a full one")
+        raise TypeError("this posterior has a diagonal covariance, but the step needs a full one")
     return function.posterior
 
 
 class Marginals(NamedTuple):
-    """One function at the rows of a block: ``N(mean, explained + residual)``, and the features it came from."""
+    """Marginals of one function at the rows of a block, ``N(mean, explained + residual)``, with their features."""
 
     phi: Array
-    prior_mean: Array | float  # what f is before any data: the offset
+    prior_mean: Array | float  # prior mean of f: the offset
     mean: Array
     explained: Array  # t = phiᵀ S phi
     residual: Array  # r
-    spread: Array | None = None  # Phi S, where an adjoint follows
+    spread: Array | None = None  # Phi S, if an adjoint is needed
 
     @property
     def variance(self) -> Array:
@@ -85,7 +85,7 @@ class Marginals(NamedTuple):
 
 
 class Moments(NamedTuple):
-    """Mean and variance of f at rows, a column for each function."""
+    """Mean and variance of f at rows, one column per function."""
 
     mean: Array
     variance: Array
@@ -93,9 +93,9 @@ class Moments(NamedTuple):
 
 @dataclass(frozen=True)
 class View:
-    """Some latent functions that share a feature map (D4), in the coordinates in which a block is cheapest.
+    """Latent functions that share a feature map (D4), in the coordinates that are cheapest for blocks.
 
-    ``coordinates[k].basis`` leads there from the features; for a single function it is part of the features already.
+    ``coordinates[k].basis`` maps the features to these coordinates; for a single function the features include it.
     """
 
     features: PreparedFeatures
@@ -111,9 +111,9 @@ class View:
         n_rows: int,
         dtype: npt.DTypeLike,
     ) -> tuple[Self, list[Coordinates]]:
-        """The view for a pass over about ``n_rows`` rows, and the coordinates its sums are in.
+        """The view for a pass over about ``n_rows`` rows, and the coordinates of its sums.
 
-        A single function has its basis folded into the features, which saves it a matrix product.
+        For a single function the basis is folded into the features, which saves a matrix product.
         """
         where = [function.posterior.coordinates(n_rows) for function in functions]
         alone = len(functions) == 1
@@ -124,13 +124,13 @@ class View:
 
     @classmethod
     def for_adjoints(cls, functions: Sequence[LatentFunction], dtype: npt.DTypeLike = np.float64) -> Self:
-        """The view whose marginals ``pull_marginals`` can go back through, given the features."""
+        """The view for marginals that ``pull_marginals`` can differentiate, given the features."""
         where = [full(function).adjoint_coordinates().astype(dtype) for function in functions]
         targets, offsets = zip(*((function.target, function.offset) for function in functions), strict=True)
         return cls(_no_features, targets, offsets, tuple(where))
 
     def marginals(self, X: Array, workspace: Workspace) -> Iterator[Marginals]:
-        """One function after the other; arrays are valid until the next."""
+        """Yield the marginals of one function at a time; arrays are valid until the next one."""
         phi, prior_variance = self.features(X, workspace)
         yield from self.marginals_of(X, phi, prior_variance, workspace)
 
@@ -156,14 +156,14 @@ class View:
                 workspace.release(phi)
 
     def spreads(self, X: Array, workspace: Workspace) -> Iterator[Array]:
-        """``B = Phi root`` of every function, with ``φᵀ S φ'`` of two rows in ``B Bᵀ`` (D4)."""
+        """``B = Phi root`` for every function, so that ``B Bᵀ`` has the entries ``φᵀ S φ'`` (D4)."""
         shared, _ = self.features(X, workspace)
         for at in self.coordinates:
             phi = shared if at.basis is None else shared @ at.basis
             yield phi @ at.spread if at.spread.ndim == 2 else phi * np.sqrt(at.spread)
 
     def moments(self, blocks: Iterable[Block], workspace: Workspace) -> Moments:
-        """Mean and variance of every function at every row of some blocks."""
+        """Mean and variance of every function at every row of the blocks."""
         parts = []
         for block in blocks:
             workspace.reset()
@@ -173,11 +173,11 @@ class View:
 
 
 def _no_features(*_: Any) -> tuple[Array, Array | None]:
-    raise TypeError("a view for adjoints is given the features, which must be recorded")
+    raise TypeError("a view for adjoints cannot compute features; pass it recorded ones")
 
 
 def _explained(phi: Array, spread: Array, workspace: Workspace) -> Array:
-    """``phiᵀ S phi`` of every row (D4)."""
+    """``phiᵀ S phi`` for every row (D4)."""
     scratch = workspace.empty(phi.shape, phi.dtype)
     if spread.ndim == 2:
         times_upper(phi, spread, out=scratch)
@@ -189,12 +189,12 @@ def _explained(phi: Array, spread: Array, workspace: Workspace) -> Array:
 
 
 def pull_marginals(mean: Array, at: Marginals, by_mean: Array, by_explained: Array, by_residual: Array | None) -> Array:
-    """``phī = m̄ mu + 2 t̄ S phi - 2 r̄ phi``: the adjoint of ``View.marginals_of`` (D16); without r̄ there is no r.
+    """``phī = m̄ mu + 2 t̄ S phi - 2 r̄ phi``: the adjoint of ``View.marginals_of`` (D16). Omits r if r̄ is None.
 
-    ``mean`` is mu. The view must be one for adjoints.
+    ``mean`` is mu. The view must come from ``for_adjoints``.
     """
     if at.spread is None:
-        raise TypeError("these marginals were not made for adjoints")
+        raise TypeError("these marginals do not support adjoints")
     dtype = at.phi.dtype
     phi_bar: Array = np.outer(by_mean.astype(dtype), mean)
     scratch = (2 * by_explained).astype(dtype)[:, None] * at.spread

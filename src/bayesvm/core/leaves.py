@@ -25,9 +25,9 @@ LARGEST_TIER = 63  # splits: six levels
 
 @dataclass(frozen=True)
 class Tier:
-    """Some splits of a tree that hang together, so that one matrix product answers all of them.
+    """A connected set of splits of a tree, evaluated with one matrix product.
 
-    Children are places among the splits, or complements of places among the ``ends``.
+    Children are indices into the splits, or complements of indices into ``ends``.
     """
 
     splits: Codes
@@ -36,7 +36,7 @@ class Tier:
     ends: Codes
 
     def ends_of(self, is_below: npt.NDArray[np.bool_]) -> Codes:
-        """Where rows come out, from the answers of all splits."""
+        """The end that each row reaches, given the outcomes of all splits."""
         at, rows = np.zeros(len(is_below), np.intp), np.arange(len(is_below))
         while len(rows):
             here = at[rows]
@@ -49,7 +49,7 @@ class Tier:
 class Tree:
     """Splits of the scaled inputs: a row goes ``below`` if ``direction · x ≤ threshold``, else ``beyond``.
 
-    A child is the number of another split, or the complement ``~k`` of leaf k. Split 0 is the root; a tree without
+    A child is the index of another split, or the complement ``~k`` of leaf k. Split 0 is the root. A tree without
     splits has one leaf.
     """
 
@@ -60,11 +60,11 @@ class Tree:
 
     @property
     def n_leaves(self) -> int:
-        """One more than there are splits."""
+        """The number of leaves: one more than the number of splits."""
         return len(self.thresholds) + 1
 
     def leaf_of(self, X: Array) -> Codes:
-        """The number of the leaf that each row falls into."""
+        """The index of the leaf that each row falls into."""
         leaf = np.zeros(len(X), np.intp)
         waiting = [(0, np.arange(len(X)))] if len(self.thresholds) else []
         while waiting:
@@ -82,12 +82,12 @@ class Tree:
 
     @cached_property
     def _tiers(self) -> dict[int, Tier]:
-        """The splits below the root that are asked together, and so on for those where they end."""
+        """The tier at the root, then the tiers that start where others end, by their first split."""
         found, waiting = dict[int, Tier](), [0]
         while waiting:
             root = waiting.pop()
             splits = [root]
-            for split in splits:  # grows while it is read: breadth first
+            for split in splits:  # grows during iteration: breadth first
                 children = [int(self.below[split]), int(self.beyond[split])]
                 splits += [child for child in children if child >= 0][: max(0, LARGEST_TIER - len(splits))]
             place = {split: i for i, split in enumerate(splits)}
@@ -100,9 +100,9 @@ class Tree:
 
     @classmethod
     def grown(cls, rows: Array, unit: Array, n_leaves: int) -> Tree:
-        """Median splits along the leading direction of ``rows / unit``, the largest leaf first.
+        """Grow a tree by median splits along the leading direction of ``rows / unit``, always of the largest leaf.
 
-        A leaf whose rows are all equal is not split, so there may be fewer leaves.
+        A leaf whose rows are all equal is not split, so the tree may have fewer leaves.
         """
         scaled = rows / unit
         splits: list[tuple[Array, float]] = []
@@ -133,14 +133,14 @@ class Tree:
 
 
 def _median_split(rows: Array) -> tuple[Array, float] | None:
-    """The leading direction of some rows, and where it is cut: near the median, between two different rows."""
+    """The leading direction of some rows, and the threshold: near the median, between two different rows."""
     centred = rows - rows.mean(axis=0)
     _, vectors = np.linalg.eigh(centred.T @ centred)
     direction = vectors[:, -1]
-    if direction[np.abs(direction).argmax()] < 0:  # or the library that finds it would decide
+    if direction[np.abs(direction).argmax()] < 0:  # else the sign would depend on the linear algebra library
         direction = -direction
     along = np.sort(rows @ direction)
-    # Rows that lie there together stay together, and products of equal rows may differ by rounding.
+    # Equal rows must stay together, but their products may differ by rounding.
     cuts = 1 + np.flatnonzero(np.diff(along) > 1e-9 * max(abs(along[0]), abs(along[-1]), 1e-300))
     if not len(cuts):
         return None
@@ -150,27 +150,27 @@ def _median_split(rows: Array) -> tuple[Array, float] | None:
 
 @dataclass(frozen=True)
 class Leaf:
-    """Features and the posteriors of all functions, in single precision where that loses nothing."""
+    """The features of a leaf and the posteriors of all functions, in single precision where that suffices."""
 
     features: InducingFeatures
     functions: tuple[LatentFunction, ...]
 
     def marginals(self, X: Array, dtype: npt.DTypeLike = np.float64) -> Iterator[Marginals]:
-        """``h_k`` at rows of the leaf, function by function."""
+        """``h_k`` at rows of the leaf, one function at a time."""
         view, _ = View.of(self.features, self.functions, 1, dtype)
         return view.marginals(X, Workspace())
 
 
 @dataclass(frozen=True)
 class Leaves:
-    """A model for every leaf of a tree."""
+    """A tree with a local model in every leaf."""
 
     tree: Tree
     kernel: Kernel
     leaves: tuple[Leaf, ...]
 
     def groups(self, X: Array) -> Iterator[tuple[Leaf, Codes]]:
-        """The leaves that some rows fall into, each with the numbers of its rows."""
+        """The leaves that the rows fall into, each with the indices of its rows."""
         number = self.tree.leaf_of(X)
         order = np.argsort(number, kind="stable")
         present, first = np.unique(number[order], return_index=True)

@@ -1,6 +1,6 @@
-"""Core: Cholesky factors that either succeed or explain themselves, and their inverses.
+"""Core: Cholesky factors with explicit errors, and their inverses.
 
-Everything here is in double precision and of size M×M; nothing here sees data.
+All matrices are M×M and in double precision. This module does not access data.
 """
 
 from __future__ import annotations
@@ -26,21 +26,21 @@ class NotPositiveDefiniteError(ValueError):
 
 
 class NotFiniteError(ValueError):
-    """Numbers out of range made infinity or NaN; the message names the remedy."""
+    """Values out of range led to infinity or NaN; the message names the remedy."""
 
 
 class JitterWarning(UserWarning):
-    """A matrix needed more jitter than usual; results are those of a slightly noisier kernel."""
+    """A matrix needed more jitter than usual; results correspond to a slightly noisier kernel."""
 
 
 def cholesky(matrix: Array, *, what: str, jitter: float = 0.0) -> tuple[Array, float]:
-    """Lower factor of ``matrix + jitter * mean(diag) * I``, with ten times the jitter until it exists.
+    """Lower factor of ``matrix + jitter * mean(diag) * I``; multiplies the jitter by ten until the factor exists.
 
     Returns the factor and the jitter used, both relative to the mean of the diagonal.
     """
     scale = float(np.mean(np.diag(matrix))) if matrix.size else 1.0
     if not np.isfinite(matrix).all():
-        raise NotFiniteError(f"{what} holds NaN or infinity; a kernel parameter or an input is out of range")
+        raise NotFiniteError(f"{what} contains NaN or infinity; a kernel parameter or an input is out of range")
     tried = jitter
     while tried <= LARGEST_JITTER:
         try:
@@ -52,14 +52,14 @@ def cholesky(matrix: Array, *, what: str, jitter: float = 0.0) -> tuple[Array, f
         if tried > max(jitter, 1e-10):
             warn_user(
                 f"{what} is nearly singular: {tried:.0e} of its mean diagonal was added. "
-                "Inducing points too close together for the length-scale are the usual cause; "
-                "fewer of them, or a shorter length-scale, avoid it.",
+                "The usual cause is inducing points too close together for the length-scale; "
+                "use fewer of them, or a shorter length-scale.",
                 JitterWarning,
             )
         return factor, tried
     raise NotPositiveDefiniteError(
         f"{what} is not positive definite even with {LARGEST_JITTER:g} of its mean diagonal added; "
-        "is the kernel a covariance function with finite, positive parameters?"
+        "check that the kernel is a covariance function with finite, positive parameters"
     )
 
 

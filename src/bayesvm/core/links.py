@@ -1,7 +1,7 @@
 """Core: links, from the marginal N(m, v) of f to class probabilities (D11).
 
-Two classes: a link's ``score`` is the probit of P(second class). More classes: ``decision`` gives logits, whose softmax
-is the probabilities. With v = 0 both say what a *known* f would mean, which is what uncertainty is split by.
+For two classes, ``score`` is the probit of P(second class). For more classes, ``decision`` gives logits; their softmax
+gives the probabilities. With v = 0 both describe a *known* f, which is the basis for splitting uncertainty.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from scipy.special import erfcx, expit, log_expit, log_ndtr, log_softmax, ndtr, 
 
 from bayesvm.core.linalg import Array
 
-# An even grid for the expectation over N(0, 1): with kinks in the integrand no rule of high order does better.
+# An even grid for the expectation over N(0, 1): the integrand has kinks, so higher-order rules are no better.
 HINGE_NODES = np.linspace(-7.0, 7.0, 141)
 HINGE_WEIGHTS = np.exp(-0.5 * HINGE_NODES**2) / np.exp(-0.5 * HINGE_NODES**2).sum()
 
-# Of the two probits around the one that fits best: how far their log a and b may be from its own, as deviations.
+# Prior standard deviations of log a and b of the two probits around those of the single best-fitting probit.
 PROBIT_DEVIATION = 0.5
 
 Codes = npt.NDArray[np.integer[Any]]
@@ -30,18 +30,18 @@ Codes = npt.NDArray[np.integer[Any]]
 class BinaryLink(ABC):
     """For two classes: y is 0 or 1, m and v have one column."""
 
-    averages_f = True  # whether ``score`` is the average, over f ~ N(m, v), of what known values of f mean
+    averages_f = True  # whether ``score`` averages the probability given f over f ~ N(m, v)
 
     @abstractmethod
     def score(self, m: Array, v: Array) -> Array:
         """The probit of P(second class), entry by entry."""
 
     def decision(self, m: Array, v: Array) -> Array:
-        """The scores, as a vector."""
+        """The scores as a vector."""
         return self.score(m[:, 0], v[:, 0])
 
     def probabilities(self, m: Array, v: Array) -> Array:
-        """A column for each of the two classes."""
+        """Class probabilities, one column per class."""
         z = self.decision(m, v)
         return np.column_stack([ndtr(-z), ndtr(z)])
 
@@ -51,14 +51,14 @@ class BinaryLink(ABC):
 
 
 class ManyClassLink(ABC):
-    """For more classes: y is a class's number, m and v have a column for each."""
+    """For more than two classes: y is a class number; m and v have one column per class."""
 
     @abstractmethod
     def decision(self, m: Array, v: Array) -> Array:
-        """Logarithms of the probabilities along the last axis, up to a constant a row."""
+        """Logarithms of the probabilities along the last axis, up to a constant per row."""
 
     def probabilities(self, m: Array, v: Array) -> Array:
-        """A column for each class."""
+        """Class probabilities, one column per class."""
         return np.asarray(softmax(self.decision(m, v), axis=-1))
 
     def row_losses(self, m: Array, v: Array, y: Codes) -> Array:
@@ -79,7 +79,7 @@ class Probit(BinaryLink):
     bias: float = 0.0
 
     def sharpened(self, factor: float) -> Probit:
-        """More decided by a factor; less, if it is below one."""
+        """Sharpen by a factor above one, soften by a factor below one."""
         return Probit(factor * self.scale, factor * self.bias)
 
     def score(self, m: Array, v: Array) -> Array:
@@ -87,7 +87,7 @@ class Probit(BinaryLink):
         return z
 
     def loss(self, m: Array, v: Array, y: Codes, weight: Array) -> tuple[float, Array, Array]:
-        """``-Σ ω log p(y)``, and its derivatives by m and v (D17)."""
+        """``-Σ ω log p(y)``, and its derivatives with respect to m and v (D17)."""
         sign = signs(y)[:, None]
         a, root = self.scale, np.sqrt(1 + self.scale**2 * v)
         z = sign * self.score(m, v)
@@ -97,20 +97,20 @@ class Probit(BinaryLink):
 
 @dataclass(frozen=True)
 class TwoProbits(BinaryLink):
-    """The mean of two probits, the second with weight ``share``: steeper here and flatter there than one can be."""
+    """The mean of two probits, the second with weight ``share``; it can be steep in parts and flat in others."""
 
     scale: tuple[float, float]
     bias: tuple[float, float]
     share: float
 
     def sharpened(self, factor: float) -> TwoProbits:
-        """More decided by a factor; less, if it is below one."""
+        """Sharpen by a factor above one, soften by a factor below one."""
         (first, second), (bias, other) = self.scale, self.bias
         return TwoProbits((factor * first, factor * second), (factor * bias, factor * other), self.share)
 
     def score(self, m: Array, v: Array) -> Array:
         first, second = (Probit(a, b).score(m, v) for a, b in zip(self.scale, self.bias, strict=True))
-        # The smaller of P and 1-P, or nearly: near zero the inverse is accurate, near one it is not.
+        # Invert the smaller of P and 1-P, or nearly so: the inverse is accurate near zero but not near one.
         side = np.where(first + second > 0, -1.0, 1.0)
         tail = (1 - self.share) * ndtr(side * first) + self.share * ndtr(side * second)
         return np.asarray(side * ndtri(np.maximum(tail, 1e-300)))
@@ -118,7 +118,7 @@ class TwoProbits(BinaryLink):
 
 @dataclass(frozen=True)
 class Paper(BinaryLink):
-    """``m / (1+v)``: as printed in the paper, without the root; for reproducing it only."""
+    """``m / (1+v)``, as printed in the paper, without the root; only to reproduce the paper."""
 
     averages_f = False
 
@@ -130,7 +130,7 @@ class Paper(BinaryLink):
 class Hinge(BinaryLink):
     """The normalised pseudo-likelihood ``ℓ(+1|f) / (ℓ(+1|f) + ℓ(-1|f))``, averaged over f by quadrature."""
 
-    averages_f = False  # it does, but by another rule
+    averages_f = False  # it does, but with a different quadrature rule
 
     def score(self, m: Array, v: Array) -> Array:
         total = np.zeros(np.shape(m))
@@ -148,7 +148,7 @@ class Softmax(ManyClassLink):
     bias: tuple[float, ...]
 
     def sharpened(self, factor: float) -> Softmax:
-        """More decided by a factor; less, if it is below one."""
+        """Sharpen by a factor above one, soften by a factor below one."""
         return Softmax(factor * self.scale, tuple(factor * b for b in self.bias))
 
     def decision(self, m: Array, v: Array) -> Array:
@@ -156,7 +156,7 @@ class Softmax(ManyClassLink):
         return logits
 
     def loss(self, m: Array, v: Array, y: Codes, weight: Array) -> tuple[float, Array, Array]:
-        """``-Σ ω log p(y)``, and its derivatives by m and v (D17)."""
+        """``-Σ ω log p(y)``, and its derivatives with respect to m and v (D17)."""
         rows = np.arange(len(y))
         logits = log_softmax(self.decision(m, v), axis=1)
         excess = weight[:, None] * np.exp(logits)
@@ -167,7 +167,7 @@ class Softmax(ManyClassLink):
 
 @dataclass(frozen=True)
 class Normalised(ManyClassLink):
-    """Each class against the rest by a binary link, then divided by the sum."""
+    """A binary link for each class against the rest, normalised to sum to one."""
 
     binary: BinaryLink
 
@@ -198,7 +198,7 @@ def fit_probit(m: Array, v: Array, sign: Array, weight: Array) -> Probit:
 def fit_two_probits(m: Array, v: Array, sign: Array, weight: Array, around: Probit) -> TwoProbits:
     """Maximum likelihood for both (log a, b) and the log odds of the share, on leave-one-out marginals.
 
-    Normal priors: the probits near the one that fits best alone, the log odds N(0, 1).
+    Priors: the parameters of both probits are normal around those of the single best fit; the log odds are N(0, 1).
     """
     deviation = np.array([*[PROBIT_DEVIATION] * 4, 1.0])
 
@@ -220,7 +220,7 @@ def fit_two_probits(m: Array, v: Array, sign: Array, weight: Array, around: Prob
         value = float(-np.sum(weight * log_p) + 0.5 * scaled @ scaled)
         return value, np.array(gradient) + scaled / deviation
 
-    # One steeper, one flatter, and no side preferred, so that exchanging the classes changes nothing.
+    # Start with one steeper and one flatter probit, symmetric in the classes, so that swapping classes has no effect.
     start = np.array([0.4, 0.0, -0.4, 0.0, 0.0])
     found = minimize(loss, start, jac=True, method="L-BFGS-B", options={"ftol": 1e-7}).x
     scale, bias = around.scale * np.exp(found[[0, 2]]), around.bias + found[[1, 3]]
@@ -228,7 +228,7 @@ def fit_two_probits(m: Array, v: Array, sign: Array, weight: Array, around: Prob
 
 
 def _hazard(z: Array) -> Array:
-    """``d log ncdf(z) / dz = npdf(z)/ncdf(z)``, however small both are."""
+    """``d log ncdf(z) / dz = npdf(z)/ncdf(z)``, accurate even if both are tiny."""
     return np.asarray(np.sqrt(2 / np.pi) / erfcx(-z / np.sqrt(2)))
 
 

@@ -1,7 +1,7 @@
-"""Core: a fitted model as a weighted list of members, and what they say together (D25).
+"""Core: a fitted model as a weighted list of members, and their averaged predictions (D25).
 
-One member is an ordinary model; several are a committee, whose predictions are averaged. A member may have leaves:
-local models on top of its mean (D30).
+A model with one member is an ordinary model. Several members form a committee, whose predictions are averaged. A member
+may have leaves: local models on top of its mean (D30).
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from bayesvm.core.leaves import Leaves
 from bayesvm.core.linalg import Array
 from bayesvm.core.workspace import Workspace
 
-BASE_ROWS = 4_096  # of a block for leaves, which is large, that the model below them sees at a time
-ROWS_FOR_LEAVES = 32_768  # in a block, so that a leaf has some of them
+BASE_ROWS = 4_096  # per step of the model below the leaves, whose blocks are large
+ROWS_FOR_LEAVES = 32_768  # in a block, so that every leaf has some of them
 
 
 @dataclass(frozen=True)
 class Member:
-    """Latent functions that share features, for all rows.
+    """Latent functions that share features.
 
-    ``link`` is a link of its own, where it does not use that of the whole model. ``scaler`` maps the rows of the model
-    to those of the member, where its columns are scaled in another way. ``leaves`` are local models on its mean.
+    ``link`` is set if the member does not use the link of the whole model. ``scaler`` maps the scaled rows of the model
+    to those of the member, if it scales columns differently. ``leaves`` are local models on top of its mean.
     """
 
     features: Features
@@ -39,12 +39,12 @@ class Member:
     leaves: Leaves | None = None
 
     def rows(self, X: Array) -> Array:
-        """The rows as the member sees them."""
+        """The rows, scaled for the member."""
         return X if self.scaler is None else np.asarray(self.scaler(X))
 
 
 class MemberMoments(NamedTuple):
-    """Mean and variance of f at some rows as one member sees them, and its share in what is said of them."""
+    """Mean and variance of f at some rows for one member, and its share in the prediction for each row."""
 
     mean: Array
     variance: Array
@@ -54,14 +54,14 @@ class MemberMoments(NamedTuple):
 
 @dataclass(frozen=True)
 class MemberView:
-    """One member as blocks of rows see it."""
+    """One member, prepared for blocks of rows."""
 
     view: View
     scaler: Any
     leaves: Leaves | None
 
     def moments(self, blocks: Iterable[Block], workspace: Workspace) -> Moments:
-        """Mean and variance of f at every row of some blocks."""
+        """Mean and variance of f at every row of the blocks."""
         if self.leaves is None:
             return self.view.moments(self._scaled(blocks), workspace)
         parts = []
@@ -80,7 +80,7 @@ class MemberView:
 
 @dataclass(frozen=True)
 class MemberViews:
-    """Members as blocks of rows see them."""
+    """Members, prepared for blocks of rows."""
 
     views: tuple[MemberView, ...]
     shares: tuple[float, ...]
@@ -88,7 +88,7 @@ class MemberViews:
 
     @classmethod
     def of(cls, members: Sequence[Member], link: Any, n_rows: int, dtype: npt.DTypeLike) -> MemberViews:
-        """The views for about so many rows; ``link`` is that of members without one."""
+        """The views for about ``n_rows`` rows; members without a link of their own use ``link``."""
         views = [
             MemberView(View.of(member.features, member.functions, n_rows, dtype)[0], member.scaler, member.leaves)
             for member in members
@@ -99,16 +99,16 @@ class MemberViews:
 
     @property
     def n_weights(self) -> int:
-        """Of the widest feature map."""
+        """The number of weights of the widest feature map."""
         return max(len(member.view.coordinates[0].mean) for member in self.views)
 
     def block_rows(self, usual: int) -> int:
-        """How many rows a block should have: more than usual where members have leaves."""
+        """The number of rows per block: larger than usual if members have leaves."""
         return usual if all(member.leaves is None for member in self.views) else ROWS_FOR_LEAVES
 
     def moments(self, blocks: Iterable[Block], workspace: Workspace) -> list[MemberMoments]:
-        """What each member says of the rows of some blocks."""
-        if len(self.views) > 1:  # a block is valid until the next one only, and every member reads all of them
+        """The moments of every member at the rows of the blocks."""
+        if len(self.views) > 1:  # a block is valid only until the next one, and every member reads all blocks
             blocks = [Block(np.concatenate([np.array(block.X) for block in blocks]), np.zeros(0), None)]
         return [
             MemberMoments(*member.moments(blocks, workspace), link, share)
@@ -117,16 +117,16 @@ class MemberViews:
 
 
 def mixed(parts: Sequence[MemberMoments], of: Callable[[MemberMoments], Array]) -> Array:
-    """The average of something that each member says, by their shares."""
+    """The average of a quantity over members, weighted by their shares."""
     if len(parts) == 1:
         return of(parts[0])
     return np.asarray(sum(part.share * of(part) for part in parts))
 
 
 def mixed_moments(parts: Sequence[MemberMoments]) -> Moments:
-    """Mean and variance of f over all members: the spread between them is part of the variance (D25)."""
+    """Mean and variance of f over all members; the variance includes the spread between members (D25)."""
     if len(parts) == 1:
         return Moments(parts[0].mean, parts[0].variance)
     mean = mixed(parts, lambda part: part.mean)
-    # Squares of differences, not differences of squares, which lose a small variance to rounding.
+    # Use squares of differences: differences of squares would lose a small variance to rounding.
     return Moments(mean, mixed(parts, lambda part: part.variance + (part.mean - mean) ** 2))

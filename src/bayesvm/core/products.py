@@ -1,4 +1,4 @@
-"""Core: products with a triangular matrix, of which D3 and D4 have two a row, or with a triangular result (D16)."""
+"""Core: products with a triangular matrix (D3, D4: two per row) or with a triangular result (D16)."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ import numpy.typing as npt
 
 from bayesvm.core.linalg import Array
 
-NEGLIGIBLE = 1e-15  # single precision begins to lose digits at 1e-38, and features are rarely below 1e-20
-PANEL = 128  # columns; fewer save more of the zeros, but matrix products of few columns are slow
+NEGLIGIBLE = 1e-15  # single precision loses digits below 1e-38; features are rarely below 1e-20
+PANEL = 128  # columns; narrower panels skip more zeros, but narrow matrix products are slow
 
 
 def times_upper(rows: Array, upper: Array, out: Array) -> Array:
-    """``rows @ upper`` for an upper triangular matrix, without most of the products with its zeros.
+    """``rows @ upper`` for an upper triangular matrix, skipping most products with its zeros.
 
-    BLAS has a routine for it, but SciPy's holds the interpreter's lock, so that threads would wait for each other.
+    BLAS has a routine for this, but SciPy's wrapper holds the GIL, so threads would block each other.
     """
     for start in range(0, upper.shape[1], PANEL):
         panel = slice(start, start + PANEL)
@@ -32,7 +32,7 @@ def times_lower(rows: Array, lower: Array, out: Array) -> Array:
 
 
 def lower_products(left: Array, right: Array) -> Array:
-    """The lower triangle of ``leftᵀ right``; of the other triangle, only what is cheaper to compute than to avoid."""
+    """The lower triangle of ``leftᵀ right``; fills parts of the upper triangle where skipping them would cost more."""
     found = np.zeros((left.shape[1], right.shape[1]), left.dtype)
     for start in range(0, right.shape[1], PANEL):
         panel, filled = slice(start, start + PANEL), slice(start, None)
@@ -41,16 +41,16 @@ def lower_products(left: Array, right: Array) -> Array:
 
 
 def mirrored(lower: Array) -> Array:
-    """The symmetric matrix whose lower triangle is given."""
+    """The symmetric matrix with this lower triangle."""
     triangle = np.tril(lower)
     return triangle + np.tril(lower, -1).T
 
 
 def row_factors(values: Array, dtype: npt.DTypeLike) -> Array:
-    """Factors of rows in the precision of blocks; in single precision, zero where they are negligible.
+    """Row factors in the precision of blocks; in single precision, negligible factors become zero.
 
-    A row that is predicted with near certainty has factors so small that products with them are subnormal numbers,
-    with which processors are up to ten times as slow.
+    Rows predicted with near certainty have such small factors that products with them are subnormal, and processors
+    are up to ten times slower with subnormal numbers.
     """
     if np.dtype(dtype) == np.float64:
         return values

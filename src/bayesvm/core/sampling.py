@@ -17,7 +17,7 @@ RELATIVE_JITTER = 1e-9
 
 
 def drawn_members(shares: Sequence[float], n: int, rng: np.random.Generator) -> npt.NDArray[np.intp]:
-    """The member that each of ``n`` draws comes from, by their shares."""
+    """The member of each of ``n`` draws, chosen according to the shares."""
     if len(shares) == 1:
         return np.zeros(n, np.intp)
     reached = np.cumsum(shares)
@@ -25,9 +25,9 @@ def drawn_members(shares: Sequence[float], n: int, rng: np.random.Generator) -> 
 
 
 def joint_samples(members: Sequence[Member], X: Array, chosen: npt.NDArray[np.intp], rng: np.random.Generator) -> Array:
-    """A draw of f at scaled rows from each of the ``chosen`` members, of shape (n, rows, functions).
+    """One draw of f at scaled rows per entry of ``chosen``, of shape (n, rows, functions).
 
-    Of a member with leaves, rows of one leaf are drawn jointly; leaves have only the mean below them in common.
+    If a member has leaves, rows of the same leaf are drawn jointly. Different leaves share only the mean below them.
     """
     samples = np.zeros((len(chosen), len(X), len(members[0].functions)))
     for number, member in enumerate(members):
@@ -56,7 +56,7 @@ def _samples(
     residual: bool = True,
 ) -> Array:
     if residual and isinstance(features, InducingFeatures) and features.whitening.dtype == np.float32:
-        features = features.whitened_again()  # or what is left of the prior covariance would be rounding
+        features = features.whitened_again()  # else rounding would dominate the residual covariance
     phi, prior_variance = features.prepared(None, np.float64)(X, Workspace())
     factor = None
     if residual and prior_variance is not None and isinstance(features, InducingFeatures):

@@ -1,8 +1,8 @@
-"""Core: many small models side by side, for leaves (D30): the formulas of D4 to D6 and D9 with an axis for the model.
+"""Core: batches of many small models for leaves (D30): the formulas of D4 to D6 and D9 with an axis for the model.
 
-A single model of a few hundred rows spends its time between matrix products, not in them. In a stack every call serves
-all models, and threads do not wait for the interpreter. Models are padded to one size: a row of weight zero and a
-feature that is zero everywhere change nothing.
+A single model of a few hundred rows spends most of its time between matrix products, not in them. In a stack, every
+call processes all models, and threads do not wait for the interpreter. Models are padded to the same size with rows of
+weight zero and features that are zero everywhere, which have no effect.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from bayesvm.core.linalg import Array
 from bayesvm.core.products import row_factors
 
 LARGEST_STEP, SMALLEST_STEP, GROWTH = 1.0, 1e-4, 2.0
-FASTEST, SLOWEST = 0.1, 0.95  # of the rates at which gains are believed to shrink
-SMALLEST_HALF = 40  # of a matrix that is inverted by halves
+FASTEST, SLOWEST = 0.1, 0.95  # limits of the estimated rate at which gains shrink
+SMALLEST_HALF = 40  # size of the smallest matrix that is inverted by halves
 
 
 class Posteriors(NamedTuple):
-    """``N(mean, root rootᵀ)`` of every model, from ``P`` and ``h``; the root is in single precision."""
+    """``N(mean, root rootᵀ)`` for every model, from ``P`` and ``h``; the root is in single precision."""
 
     precision: Array  # models × M × M
     linear: Array  # models × M
@@ -34,7 +34,7 @@ class Posteriors(NamedTuple):
 
     @classmethod
     def of(cls, precision: Array, linear: Array) -> Posteriors:
-        """``mu = S h``, ``S = root rootᵀ`` with ``root = L^-T``, ``P = L Lᵀ``; the mean is refined to more digits."""
+        """``mu = S h``, ``S = root rootᵀ`` with ``root = L^-T``, ``P = L Lᵀ``; the mean is iteratively refined."""
         factor = np.linalg.cholesky(precision)
         inverse = inverted(factor.astype(np.float32))
         root = np.ascontiguousarray(np.swapaxes(inverse, 1, 2))
@@ -46,12 +46,12 @@ class Posteriors(NamedTuple):
 
     @classmethod
     def prior(cls, n_models: int, n_weights: int) -> Posteriors:
-        """``N(0, I)``, for every model."""
+        """``N(0, I)`` for every model."""
         one, zero = np.tile(np.eye(n_weights), (n_models, 1, 1)), np.zeros((n_models, n_weights))
         return cls(one, zero, zero, one.astype(np.float32), np.zeros(n_models))
 
     def moved(self, target: tuple[Array, Array], rho: Array) -> Posteriors:
-        """``P ← (1-ρ)P + ρP̂`` and ``h ← (1-ρ)h + ρĥ`` (D6), with a step for each."""
+        """``P ← (1-ρ)P + ρP̂`` and ``h ← (1-ρ)h + ρĥ`` (D6), with one ρ per model."""
         precision, linear = target
         step = rho[:, None, None]
         return Posteriors.of(
@@ -59,7 +59,7 @@ class Posteriors(NamedTuple):
         )
 
     def divergence_from(self, prior: Posteriors) -> Array:
-        """``KL(q || prior)`` of every model (D9)."""
+        """``KL(q || prior)`` for every model (D9)."""
         gap = self.mean - prior.mean
         trace = np.einsum(
             "ijk,ijk->i", self.root, prior.precision.astype(self.root.dtype) @ self.root, dtype=np.float64
@@ -68,7 +68,7 @@ class Posteriors(NamedTuple):
         return np.asarray(0.5 * (trace + squared - gap.shape[1] + self.log_det - prior.log_det))
 
     def divergence_from_standard(self) -> Array:
-        """``KL(q || N(0, I))`` of every model, without products of matrices."""
+        """``KL(q || N(0, I))`` for every model, without matrix products."""
         trace = np.einsum("ijk,ijk->i", self.root, self.root, dtype=np.float64)
         squared = np.einsum("ij,ij->i", self.mean, self.mean)
         return np.asarray(0.5 * (trace + squared - self.mean.shape[1] + self.log_det))
@@ -80,9 +80,9 @@ class Posteriors(NamedTuple):
 
 @dataclass(frozen=True)
 class Stack:
-    """Rows of several models with their features, all padded: arrays of models × rows, or models × rows × M.
+    """Rows of several models with their features, padded: arrays of models × rows, or models × rows × M.
 
-    ``prior_mean`` has a column for each function, as ``f = prior_mean + phiᵀ beta + residual``.
+    ``prior_mean`` has one column per function: ``f = prior_mean + phiᵀ beta + residual``.
     """
 
     phi: Array
@@ -98,11 +98,11 @@ class Stack:
 
     @property
     def total_weight(self) -> Array:
-        """Of the rows of each model."""
+        """The total weight of the rows of each model."""
         return np.asarray(self.weight.sum(axis=1))
 
     def take(self, which: Any) -> Stack:
-        """Some of the models, in this order; one may be taken more than once."""
+        """Some of the models, in this order; repetitions are allowed."""
         return Stack(*(getattr(self, name)[which] for name in self.__dataclass_fields__))
 
     def weighted(self, weight: Array) -> Stack:
@@ -110,7 +110,7 @@ class Stack:
         return replace(self, weight=weight)
 
     def marginals(self, q: Posteriors, function: int) -> tuple[Array, Array]:
-        """``m = c + phiᵀ mu`` and ``t = phiᵀ S phi`` of every row (D4)."""
+        """``m = c + phiᵀ mu`` and ``t = phiᵀ S phi`` for every row (D4)."""
         dtype = self.phi.dtype
         mean = self.prior_mean[:, :, function] + _times(self.phi, q.mean.astype(dtype))
         spread = self.phi @ q.root.astype(dtype)
@@ -118,7 +118,7 @@ class Stack:
 
 
 class Evaluation(NamedTuple):
-    """What one pass finds: the ELBO (D9) of each model, where D6 wants to go, and the sites of every row (D5)."""
+    """The result of one pass: each model's ELBO (D9), the target of its step (D6) and the sites of its rows (D5)."""
 
     elbo: Array
     target: tuple[Array, Array]
@@ -126,7 +126,7 @@ class Evaluation(NamedTuple):
     linear: Array  # γ = ω (g - w c)
 
     def take(self, which: Any) -> Evaluation:
-        """Those of some models."""
+        """The values of some models."""
         return Evaluation(
             self.elbo[which],
             (self.target[0][which], self.target[1][which]),
@@ -137,7 +137,7 @@ class Evaluation(NamedTuple):
 
 @dataclass(frozen=True)
 class StackProblem:
-    """What is learned by each model of a stack, for one of the head's functions; the prior is N(0, I) unless given."""
+    """The problem that each model of a stack solves, for one function of the head; the prior defaults to N(0, I)."""
 
     stack: Stack
     head: Targets
@@ -174,22 +174,22 @@ class StackProblem:
 
 
 class Ascended(NamedTuple):
-    """The best posterior of each model, what a pass found there, and whether little was left to be gained."""
+    """The best posterior of each model, its evaluation, and whether the ascent converged."""
 
     best: Posteriors
     at: Evaluation
     converged: Array
 
     def settled(self) -> Posteriors:
-        """After a full step, so that q is the prior times the rows' sites, as leaving out wants it (D10)."""
+        """The posteriors after a full step, so that q is the prior times the sites, as D10 requires."""
         return Posteriors.of(*self.at.target)
 
 
 def ascended(problem: StackProblem, start: Posteriors, updates: int, enough: float) -> Ascended:
-    """Coordinate ascent with a guard, until every model has at most ``enough`` nats per unit of weight left to gain.
+    """Coordinate ascent with a guard, until the expected remaining gain is at most ``enough`` nats per unit of weight.
 
-    If gains shrink by κ a step, those after a gain of g add up to ``g κ/(1-κ)`` (D30). A step that lowers the ELBO is
-    halved. Models that are done are left out of further passes.
+    If gains shrink by κ per step, the gains after a gain of g sum to ``g κ/(1-κ)`` (D30). A step that lowers the ELBO
+    is halved. Models that have converged are left out of further passes.
     """
     n_models = problem.stack.n_models
     best, at = Posteriors(*map(np.array, start)), problem.evaluated(start)
@@ -208,7 +208,7 @@ def ascended(problem: StackProblem, start: Posteriors, updates: int, enough: flo
         for mine, theirs in ((best, q), (at, found)):
             _assign(mine, theirs, accepted, better)
         shrinks = np.clip(np.maximum(gained, 0) / gain[going], FASTEST, SLOWEST)
-        # Gains of equal steps tell how they shrink. Where full steps overshoot again and again, these are shorter ones.
+        # Gains of equal steps show how fast gains shrink. Where full steps keep overshooting, shorter steps are used.
         left = np.maximum(gained, 0) * shrinks / (1 - shrinks) / rho[going]
         done[going] = better & (rho[going] == accepted_rho[going]) & (left <= limit[going])
         accepted_rho[accepted] = rho[accepted]
@@ -219,7 +219,7 @@ def ascended(problem: StackProblem, start: Posteriors, updates: int, enough: flo
 
 
 def inverted(lower: Array) -> Array:
-    """The inverses of lower triangular matrices, by halves: nearly all of it is matrix products."""
+    """The inverses of lower triangular matrices, computed by halves, so that most of the work is matrix products."""
     size = lower.shape[-1]
     if size <= SMALLEST_HALF:
         return np.tril(np.linalg.inv(lower))
@@ -232,7 +232,7 @@ def inverted(lower: Array) -> Array:
 
 
 def _assign(mine: Any, theirs: Any, where: Any, which: Any) -> None:
-    """Take over some models from another tuple of arrays, in place."""
+    """Copy some models from another tuple of arrays, in place."""
     for own, other in zip(mine, theirs, strict=True):
         if isinstance(own, tuple):
             _assign(own, other, where, which)
@@ -241,12 +241,12 @@ def _assign(mine: Any, theirs: Any, where: Any, which: Any) -> None:
 
 
 def _times(matrices: Array, vectors: Array) -> Array:
-    """A product for every model."""
+    """The matrix-vector product for every model."""
     return np.asarray((matrices @ vectors[:, :, None])[:, :, 0])
 
 
 def padded(parts: Sequence[Array], n_rows: int) -> Array:
-    """Arrays one behind the other along a new axis, with zeros up to a common length."""
+    """Stack arrays along a new axis, padded with zeros to a common length."""
     found = np.zeros((len(parts), n_rows, *parts[0].shape[1:]), parts[0].dtype)
     for own, part in zip(found, parts, strict=True):
         own[: len(part)] = part

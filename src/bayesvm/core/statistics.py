@@ -1,7 +1,7 @@
-"""Core: sums over rows (D5, D6): where marginals meet the bound of a likelihood.
+"""Core: sums over rows (D5, D6), from marginals and the bound of a likelihood.
 
-Each function is pure and picklable, so that arrays in memory, files and cluster workers all run the same code. Results
-add up.
+Each function is pure and picklable, so arrays in memory, files and cluster workers all run the same code. Results are
+additive.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from bayesvm.core.workspace import Workspace
 
 @dataclass
 class Statistics:
-    """One function's sums over rows: of B, ``w phi phiᵀ`` (for a mean field its diagonal) and ``γ phi``."""
+    """Sums over rows for one function: of B, ``w phi phiᵀ`` (for a mean field its diagonal) and ``γ phi``."""
 
     bound: float
     curvature: Array
@@ -33,7 +33,7 @@ class Statistics:
 
     @classmethod
     def zero(cls, *shape: int) -> Self:
-        """Of no rows; the shape is that of the curvature."""
+        """The sums over no rows; ``shape`` is the shape of the curvature."""
         return cls(0.0, np.zeros(shape), np.zeros(shape[0]), 0.0)
 
     def __iadd__(self, other: Self) -> Self:
@@ -44,7 +44,7 @@ class Statistics:
         return self
 
     def target(self, where: Coordinates, scale: float, prior: NaturalParameters | None) -> NaturalParameters:
-        """``P̂ = P₀ + Σ w phi phiᵀ``, ``ĥ = h₀ + Σ γ phi`` in the weights' own coordinates (D6); N(0, I) if no prior."""
+        """``P̂ = P₀ + Σ w phi phiᵀ``, ``ĥ = h₀ + Σ γ phi`` in the original coordinates (D6); no prior means N(0, I)."""
         precision, linear = self.curvature * scale, self.linear * scale
         if where.basis is not None:
             precision, linear = where.basis @ precision @ where.basis.T, where.basis @ linear
@@ -70,7 +70,7 @@ class JointStatistics:
 
 
 class Sites(NamedTuple):
-    """One function's rows as Gaussian factors of q (D5), times the rows' weights."""
+    """The rows of one function as Gaussian factors of q (D5), multiplied by the row weights."""
 
     at: Marginals
     bound: Array  # ω B
@@ -79,13 +79,13 @@ class Sites(NamedTuple):
 
 
 def sites(block: Block, view: View, head: Targets, likelihood: Likelihood, workspace: Workspace) -> Iterator[Sites]:
-    """The sites of a block's rows, function by function. A row's weight ω multiplies its B, w and g."""
+    """The sites of the rows of a block, one function at a time. The weight ω of a row multiplies its B, w and g."""
     for target, at in zip(view.targets, view.marginals(block.X, workspace), strict=True):
         yield sites_at(block, at, head.target(block.y, target), likelihood)
 
 
 def sites_at(block: Block, at: Marginals, target: Array, likelihood: Likelihood) -> Sites:
-    """The sites of one function from its marginals."""
+    """The sites of one function, given its marginals."""
     local = likelihood.update(at.mean, at.variance, target)
     bound, w, g = local.bound, local.precision, local.linear
     if block.weight is not None:
@@ -96,7 +96,7 @@ def sites_at(block: Block, at: Marginals, target: Array, likelihood: Likelihood)
 def block_statistics(
     blocks: Iterable[Block], workspace: Workspace, *, view: View, head: Targets, likelihood: Likelihood
 ) -> JointStatistics:
-    """The sums of D6 over some blocks."""
+    """The sums of D6 over the blocks."""
     total = JointStatistics([Statistics.zero(len(at.mean), len(at.mean)) for at in view.coordinates])
     for block in blocks:
         workspace.reset()
@@ -118,9 +118,9 @@ def block_transfer(
     width: int,
     offsets: Sequence[float],
 ) -> JointStatistics:
-    """The sums of D6 in *other* features, of ``width`` weights, with the sites that rows have in this view (D18).
+    """The sums of D6 in *other* features with ``width`` weights, using the sites of this view (D18).
 
-    The q they make is a start for the other features, and prior means, that knows what the old ones had learned.
+    They give an initial q for the other features and prior means that keeps what the old ones learned.
     """
     total = JointStatistics([Statistics.zero(width, width) for _ in view.targets])
     for block in blocks:
@@ -136,7 +136,7 @@ def block_transfer(
 def block_gradient(
     blocks: Iterable[Block], workspace: Workspace, *, view: View, head: Targets, likelihood: Likelihood
 ) -> JointStatistics:
-    """The same for a mean field: ``Σ w phi²`` weight by weight, and ``Σ ∂B/∂m phi`` in place of ``Σ γ phi``."""
+    """The sums for a mean field: ``Σ w phi²`` for each weight, and ``Σ ∂B/∂m phi`` in place of ``Σ γ phi``."""
     total = JointStatistics([Statistics.zero(len(at.mean)) for at in view.coordinates])
     for block in blocks:
         workspace.reset()
@@ -157,7 +157,7 @@ def _add_sums(sums: Statistics, site: Sites, phi: Array, workspace: Workspace) -
     sums.linear += row_factors(site.linear, phi.dtype) @ phi
     root = row_factors(np.sqrt(site.precision), phi.dtype)
     scaled = np.multiply(phi, root[:, None], out=workspace.empty(phi.shape, phi.dtype))
-    # One buffer on both sides: NumPy calls SYRK, which is half the work.
+    # With the same buffer on both sides, NumPy calls SYRK, which halves the work.
     square = np.matmul(scaled.T, scaled, out=workspace.empty(sums.curvature.shape, phi.dtype))
     sums.curvature += square
     workspace.release(square)

@@ -1,4 +1,4 @@
-"""Core: a multivariate t distribution around some rows: the background of one-class learning (D36)."""
+"""Core: a multivariate t distribution fitted to rows: the background of one-class learning (D36)."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from scipy.special import gammaln
 
 from bayesvm.core.linalg import Array
 
-FREEDOM = 5.0  # degrees of freedom: tails that are heavier than those of nearly all tables
-LEAST_SHRINKAGE = 1e-3  # so that a column that is constant in training has some width
-SMALLEST_LEFT = 1e-12  # of 1 - βa and of the trace, which are zero if a row is all there is of a direction
+FREEDOM = 5.0  # degrees of freedom: heavier tails than those of nearly all tables
+LEAST_SHRINKAGE = 1e-3  # so that a column that is constant in training has positive width
+SMALLEST_LEFT = 1e-12  # lower bound of 1 - βa and of the trace, which are zero if a direction has only one row
 
 
 @dataclass(frozen=True)
 class StudentT:
-    """Mean m, and shape ``Σ = (1 - α) S + α τ I``: S the covariance of the rows, τ the mean of its diagonal (D36).
+    """Mean m, and shape ``Σ = (1 - α) S + α τ I``: S is the covariance of the rows, τ the mean of its diagonal (D36).
 
     The eigenvectors of S are the columns of ``vectors``.
     """
@@ -29,10 +29,10 @@ class StudentT:
 
     @classmethod
     def of(cls, rows: Array, weight: Array, shrinkage: float | None = None) -> StudentT:
-        """The distribution with mean and covariance of weighted rows; by default with the shrinkage of Ledoit and Wolf.
+        """Fit mean and covariance to weighted rows; the shrinkage defaults to that of Ledoit and Wolf.
 
-        ``α = Σ p_i² |z_i z_iᵀ - S|² / |S - τ I|²``, z centred and p the shares of the weight: the variance of S over
-        its distance to what it is drawn to (D36).
+        ``α = Σ p_i² |z_i z_iᵀ - S|² / |S - τ I|²``, with centred rows z and shares p of the weight: the variance of S
+        relative to its distance from the shrinkage target (D36).
         """
         total = float(weight.sum())
         share = weight / total
@@ -49,7 +49,7 @@ class StudentT:
 
     @property
     def target(self) -> float:
-        """What is added to every eigenvalue: ``α τ``."""
+        """The term ``α τ`` added to every eigenvalue."""
         return self.shrinkage * float(self.values.mean())
 
     @property
@@ -58,12 +58,12 @@ class StudentT:
         return (1 - self.shrinkage) * self.values + self.target
 
     def log_density(self, rows: Array) -> Array:
-        """Of every row."""
+        """The log density of every row."""
         along = (rows - self.mean) @ self.vectors
         return self._log_density(np.sum(along**2 / self.shape, axis=1), np.log(self.shape).sum())
 
     def log_density_left_out(self, rows: Array, weight: Array) -> Array:
-        """Of every training row under the mean and covariance of the others; α is held (D36).
+        """The log density of every training row given the mean and covariance of the others, with fixed α (D36).
 
         ``Σ₋ = A - β u uᵀ``, ``A = (1-α) κ S + α τ₋ I``, ``κ = W/(W-ω)``, ``β = (1-α) κ² ω/W``, ``u = x - m``.
         """
@@ -84,12 +84,12 @@ class StudentT:
         return np.asarray(constant - log_determinant / 2 - (FREEDOM + n_features) / 2 * np.log1p(distance / FREEDOM))
 
     def draws(self, n_rows: int, rng: np.random.Generator) -> Array:
-        """So many rows at random."""
+        """Draw ``n_rows`` random rows."""
         normal = rng.normal(size=(n_rows, len(self.mean))) * np.sqrt(self.shape)
         scale = np.sqrt(FREEDOM / rng.chisquare(FREEDOM, size=n_rows))
         return np.asarray(self.mean + (normal @ self.vectors.T) * scale[:, None])
 
     def expected(self, rows: Array, column: int) -> Array:
-        """The mean of one column given all others of each row: ``x - (Ω (x - m))_j / Ω_jj``, ``Ω = Σ⁻¹``."""
+        """The conditional mean of one column given the others: ``x - (Ω (x - m))_j / Ω_jj``, ``Ω = Σ⁻¹``."""
         row_of_inverse = (self.vectors[column] / self.shape) @ self.vectors.T
         return np.asarray(rows[:, column] - (rows - self.mean) @ row_of_inverse / row_of_inverse[column])

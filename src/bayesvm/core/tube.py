@@ -1,7 +1,7 @@
-"""Core: the links of regression, densities of y given the marginal N(m, v) of f (D32), and how they are fitted.
+"""Core: the links of regression: densities of y given the marginal N(m, v) of f, and their fit (D32).
 
-It is the ε-insensitive pseudo-likelihood of D31, averaged over f: flat in a tube, with exponential tails, smoothed
-by v.
+The density is the ε-insensitive pseudo-likelihood of D31 averaged over f: flat within a tube, with exponential tails,
+smoothed by v.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ from bayesvm.core.linalg import Array
 Value = float | Array
 
 SMALLEST_VARIANCE = 1e-12
-LOG_SCALES = (float(np.log(1e-3)), float(np.log(30.0)))  # of s; y varies by about one
+LOG_SCALES = (float(np.log(1e-3)), float(np.log(30.0)))  # of s; y has a spread of about one
 LOG_RATIOS = (float(np.log(1e-2)), float(np.log(30.0)))  # of ε/s
 LOG_FACTORS = (float(np.log(0.05)), float(np.log(20.0)))  # of variances
 GROWTH = (-1.0, 1.0)  # of log s
 PRIOR_LOG_RATIO, RATIO_DEVIATION = -0.7, 1.5
 FACTOR_DEVIATION = GROWTH_DEVIATION = 0.5
-OUTERMOST = 0.005  # share of the rows at either end of m, beyond which the noise is that of the end
-MOST_DEVIATIONS = 3.0  # of log v from its mean, in the same sense
+OUTERMOST = 0.005  # share of rows at either end of m; beyond it the noise stays constant
+MOST_DEVIATIONS = 3.0  # of log v from its mean; beyond it the noise stays constant
 
 
 class Terms(NamedTuple):
-    """Logarithms of the three parts of the density at ``u = y - m``: the tube, where y is above it, and below it."""
+    """Logarithms of the three terms of the density at ``u = y - m``: inside, above and below the tube."""
 
     inside: Array
     over: Array
@@ -41,7 +41,7 @@ class Terms(NamedTuple):
 
 
 def tube_terms(u: Array, variance: Array, epsilon: Value, scale: Value) -> Terms:
-    """``∫ ℓ(y|f) N(f; m, σ²) df``, times 2ε + s, part by part (D32)."""
+    """``∫ ℓ(y|f) N(f; m, σ²) df`` times 2ε + s, term by term (D32)."""
     size, sigma = np.abs(u), np.sqrt(variance)
     near, outer = (size - epsilon) / sigma, (size + epsilon) / sigma
     lower, upper = log_ndtr(-outer), log_ndtr(-near)
@@ -54,22 +54,22 @@ def tube_terms(u: Array, variance: Array, epsilon: Value, scale: Value) -> Terms
 
 
 def _tail(z: Array, ratio: Array) -> Array:
-    """``log[exp(2r² - 2 r z) Φ(z - 2r)]``, r the ratio σ/s."""
+    """``log[exp(2r² - 2 r z) Φ(z - 2r)]``, with r the ratio σ/s."""
     x = 2 * ratio - z
-    # With Φ(-x) = ½ erfcx(x/√2) exp(-x²/2) the large exponents cancel by hand.
+    # With Φ(-x) = ½ erfcx(x/√2) exp(-x²/2) the large exponents cancel analytically.
     covered = np.log(0.5 * erfcx(np.maximum(x, 0.0) / np.sqrt(2))) - 0.5 * z * z
     outside = 2 * ratio * (ratio - z) + log_ndtr(np.maximum(-x, 0.0))
     return np.where(x >= 0, covered, outside)
 
 
 def _tail_away(z: Array, ratio: Array) -> Array:
-    """``log[exp(2r² + 2 r z) Φ(-z - 2r)]`` for z from zero."""
+    """``log[exp(2r² + 2 r z) Φ(-z - 2r)]`` for z ≥ 0."""
     return np.asarray(np.log(0.5 * erfcx((z + 2 * ratio) / np.sqrt(2))) - 0.5 * z * z)
 
 
 @dataclass(frozen=True)
 class AnyTube(ABC):
-    """The density of y for f ~ N(m, ``factor`` · v), the loss having an ε and an s that may differ from row to row."""
+    """The density of y for f ~ N(m, ``factor`` · v); ε and s of the loss may vary between rows."""
 
     epsilon: float
     scale: float
@@ -77,18 +77,18 @@ class AnyTube(ABC):
 
     @abstractmethod
     def shape(self, m: Array, v: Array) -> tuple[Value, Value]:
-        """ε and s of every row."""
+        """ε and s for every row."""
 
     def variance(self, v: Array) -> Array:
-        """That of f as it is stated."""
+        """The variance of f used for predictions."""
         return np.asarray(np.maximum(self.factor * v, SMALLEST_VARIANCE))
 
     def noise(self, m: Array, v: Array) -> Array:
-        """The variance of y at every row if f were known."""
+        """The variance of y at every row given f."""
         return np.broadcast_to(np.asarray(noise_variance(*self.shape(m, v))), np.shape(m))
 
     def sharpened(self, factor: float) -> Self:
-        """More decided by a factor; less, if it is below one."""
+        """Sharpen by a factor above one, soften by a factor below one."""
         return replace(self, epsilon=self.epsilon / factor, scale=self.scale / factor, factor=self.factor / factor**2)
 
     def log_density(self, m: Array, v: Array, y: Array) -> Array:
@@ -101,17 +101,17 @@ class AnyTube(ABC):
         return -self.log_density(m[:, 0], v[:, 0], y)
 
     def distribution(self, m: Array, v: Array, y: Array) -> Array:
-        """The probability of numbers up to y (D32): the integral of the density, in closed form."""
+        """The distribution function at y (D32): the integral of the density, in closed form."""
         (e, s), sigma = self.shape(m, v), np.sqrt(self.variance(v))
         upper, lower = (y - m + e) / sigma, (y - m - e) / sigma
         flat = sigma * (upper * ndtr(upper) + _density(upper) - lower * ndtr(lower) - _density(lower))
-        # Each side of the loss: its exponential tail, and the part of N that is beyond the tube's edge.
+        # Each side of the loss: its exponential tail, and the part of N beyond the edge of the tube.
         under = 0.5 * s * (np.exp(_tail(-upper, sigma / s)) + ndtr(upper))
         over = 0.5 * s * (ndtr(lower) - np.exp(_tail(lower, sigma / s)))
         return np.asarray(np.clip((flat + under + over) / (2 * e + s), 0.0, 1.0))
 
     def sample_noise(self, m: Array, v: Array, n: int, rng: np.random.Generator) -> Array:
-        """``n`` draws of y - f for every row, a row of the result each."""
+        """``n`` draws of y - f for every row, one draw per row of the result."""
         (e, s), size = self.shape(m, v), (n, len(m))
         inside = e * rng.uniform(-1.0, 1.0, size)
         beyond = rng.choice([-1.0, 1.0], size) * (e + 0.5 * s * rng.exponential(1.0, size))
@@ -120,54 +120,54 @@ class AnyTube(ABC):
 
 @dataclass(frozen=True)
 class Tube(AnyTube):
-    """One ε and one s for all rows: what tuning compares models by."""
+    """One ε and one s for all rows; tuning compares models with it."""
 
     def shape(self, m: Array, v: Array) -> tuple[Value, Value]:
         return self.epsilon, self.scale
 
     def loss(self, m: Array, v: Array, y: Array, weight: Array) -> tuple[float, Array, Array]:
-        """``-Σ ω log p(y)``, and its derivatives by m and v (D17, D32)."""
+        """``-Σ ω log p(y)``, and its derivatives with respect to m and v (D17, D32)."""
         slopes = _slopes(m[:, 0], self.variance(v[:, 0]), y, self.epsilon, self.scale)
         loss = -float(weight @ (slopes.total - np.log(2 * self.epsilon + self.scale)))
         by_variance = -weight * self.factor * slopes.by_variance
         return loss, (-weight * slopes.by_mean)[:, None], by_variance[:, None]
 
     def score(self, m: Array, v: Array, y: Array) -> Array:
-        """``∂ log p/∂m`` of every row."""
+        """``∂ log p/∂m`` for every row."""
         return _slopes(m, self.variance(v), y, self.epsilon, self.scale).by_mean
 
 
 @dataclass(frozen=True)
 class VaryingTube(AnyTube):
-    """Noise that grows with the prediction and with its variance: ``log s = log scale + growth · (z, z², u)``.
+    """Noise that depends on the prediction and its variance: ``log s = log scale + growth · (z, z², u)``.
 
-    z is m and u is log v, less their mean over the rows that it was fitted to, in deviations; ε is in proportion to s.
+    z and u are m and log v, standardised over the rows used for the fit; ε is proportional to s.
     """
 
     growth: tuple[float, float, float] = (0.0, 0.0, 0.0)
-    means: tuple[float, float] = (0.0, 1.0)  # mean and deviation of m
-    ends: tuple[float, float] = (0.0, 0.0)  # of m, beyond which nothing grows
-    log_variances: tuple[float, float] = (0.0, 1.0)  # mean and deviation of log v
+    means: tuple[float, float] = (0.0, 1.0)  # mean and standard deviation of m
+    ends: tuple[float, float] = (0.0, 0.0)  # range of m outside which the noise is constant
+    log_variances: tuple[float, float] = (0.0, 1.0)  # mean and standard deviation of log v
 
     def shape(self, m: Array, v: Array) -> tuple[Value, Value]:
         size = np.exp(self.basis(m, v) @ np.array(self.growth))
         return self.epsilon * size, self.scale * size
 
     def basis(self, m: Array, v: Array) -> Array:
-        """``(z, z², u)`` of every row, in columns."""
+        """``(z, z², u)`` for every row, as columns."""
         z = (np.clip(m, *self.ends) - self.means[0]) / self.means[1]
         u = (np.log(np.maximum(v, SMALLEST_VARIANCE)) - self.log_variances[0]) / self.log_variances[1]
         return np.stack([z, z * z, np.clip(u, -MOST_DEVIATIONS, MOST_DEVIATIONS)], axis=-1)
 
 
 def noise_variance(epsilon: Value, scale: Value) -> Value:
-    """That of the density in proportion to ``exp(-(2/s) max(0, |u| - ε))`` (D32)."""
+    """The variance of the density proportional to ``exp(-(2/s) max(0, |u| - ε))`` (D32)."""
     e, s = epsilon, scale
     return (2 * e**3 / 3 + s * e * e + s * s * e + s**3 / 2) / (2 * e + s)
 
 
 class Slopes(NamedTuple):
-    """Derivatives of ``log p`` of every row by m, σ², log s at fixed ε/s, and log ε at fixed s; and ``total``."""
+    """Derivatives of ``log p`` with respect to m, σ², log s (fixed ε/s) and log ε (fixed s), per row; and ``total``."""
 
     by_mean: Array
     by_variance: Array
@@ -177,7 +177,7 @@ class Slopes(NamedTuple):
 
 
 def _slopes(m: Array, variance: Array, y: Array, epsilon: Value, scale: Value) -> Slopes:
-    """D32; by σ² half the curvature in y, as of the heat equation."""
+    """The derivatives of D32; by the heat equation, the one for σ² is half the curvature in y."""
     u, rate, norm = y - m, 2 / scale, 2 * epsilon + scale
     terms = tube_terms(u, variance, epsilon, scale)
     over, under = np.exp(terms.over - terms.total), np.exp(terms.under - terms.total)
@@ -191,7 +191,7 @@ def _slopes(m: Array, variance: Array, y: Array, epsilon: Value, scale: Value) -
 
 
 def _edge(u: Array, variance: Array, total: Array) -> Array:
-    """``N(u; 0, σ²)`` over the density."""
+    """``N(u; 0, σ²)`` divided by the density."""
     return np.asarray(np.exp(-0.5 * (u * u / variance + np.log(2 * np.pi * variance)) - total))
 
 
@@ -200,13 +200,13 @@ def _density(z: Array) -> Array:
 
 
 def fit_tube(m: Array, v: Array, y: Array, weight: Array) -> Tube:
-    """Maximum likelihood for log s and log ε/s, the latter with a weak normal prior; the variance of f as it is."""
+    """Maximum likelihood for log s and log ε/s, the latter with a weak normal prior; keeps the variance of f."""
     size = float(np.average(np.abs(y - m), weights=weight))
     return Tube(*_fitted(m, v, y, weight, [np.log(max(size, 2e-3)), PRIOR_LOG_RATIO], None)[:2])
 
 
 def fit_varying_tube(m: Array, v: Array, y: Array, weight: Array, start: Tube) -> VaryingTube:
-    """The same with a factor on the variance and growing noise, all with weak normal priors."""
+    """Maximum likelihood that also fits a factor on the variance and varying noise, all with weak normal priors."""
     log_v = np.log(np.maximum(v, SMALLEST_VARIANCE))
     low, high = np.quantile(m, [OUTERMOST, 1 - OUTERMOST])
     moments = [(float(np.average(x, weights=weight)), max(float(np.std(x)), SMALLEST_VARIANCE)) for x in (m, log_v)]
@@ -219,7 +219,7 @@ def fit_varying_tube(m: Array, v: Array, y: Array, weight: Array, start: Tube) -
 
 
 def _fitted(m: Array, v: Array, y: Array, weight: Array, first: Sequence[float], basis: Array | None) -> list[float]:
-    """ε and s and, with a basis, the factor and the growth."""
+    """The fitted ε and s; with a basis, also the factor and the growth."""
     limits = [LOG_SCALES, LOG_RATIOS, LOG_FACTORS, *[GROWTH] * 3][: len(first)]
     centre = np.array([0.0, PRIOR_LOG_RATIO, 0.0, 0.0, 0.0, 0.0])[: len(first)]
     precision = np.array([0.0, RATIO_DEVIATION**-2, FACTOR_DEVIATION**-2, *[GROWTH_DEVIATION**-2] * 3])[: len(first)]

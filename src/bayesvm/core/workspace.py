@@ -1,7 +1,7 @@
-"""Core: memory that is used again, within a block and from block to block.
+"""Core: memory that is reused within a block and between blocks.
 
-A new array of megabytes costs a page fault every 4 kB and pushes others out of the processor's caches; at
-M = 64 and 256 that took as long as a quarter of the arithmetic.
+Allocating an array of megabytes causes a page fault every 4 kB and evicts other data from the processor's caches. At
+M = 64 and 256 this took a quarter as long as the arithmetic.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class Workspace:
         self._lent: dict[int, npt.NDArray[np.uint8]] = {}
 
     def empty(self, shape: tuple[int, ...], dtype: npt.DTypeLike) -> npt.NDArray[Any]:
-        """An array with arbitrary content, in the smallest free buffer that holds it."""
+        """An uninitialised array in the smallest free buffer that can hold it."""
         size = prod(shape) * np.dtype(dtype).itemsize
         fits = [i for i, buffer in enumerate(self._free) if buffer.nbytes >= size]
         if fits:
@@ -32,10 +32,10 @@ class Workspace:
         return buffer[:size].view(dtype).reshape(shape)
 
     def release(self, array: npt.NDArray[Any]) -> None:
-        """Take an array back before the reset."""
+        """Return an array before the reset."""
         self._free.append(self._lent.pop(array.ctypes.data))
 
     def reset(self) -> None:
-        """Take all arrays back."""
+        """Return all arrays."""
         self._free.extend(self._lent.values())
         self._lent.clear()

@@ -1,1 +1,1 @@
-"""Where blocks of rows come from: memory, files, a cluster. May import core; knows nothing of inference."""
+"""Sources of blocks of rows: memory, files or a cluster. May import core; does not depend on inference."""

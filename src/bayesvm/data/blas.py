@@ -1,6 +1,6 @@
-"""Data: how many threads BLAS may use. The setting belongs to the process, so its users are counted here.
+"""Data: the number of BLAS threads. The setting is global to the process, so this module counts its users.
 
-With one thread, products and factorisations have the same bits whatever the machine is allowed to use.
+With one thread, products and factorisations are bit-identical regardless of the number of available processors.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from weakref import WeakSet
 
 from threadpoolctl import ThreadpoolController
 
-SMALL_MATRICES = 2048  # weights up to which M×M matrices are left to one thread; it is also faster on a busy machine
+SMALL_MATRICES = 2048  # weights up to which one thread handles M×M matrices, which is also faster on a busy machine
 
 
 class _User:
-    """Somebody inside; gone with the frame that holds it, even if Ctrl-C comes at the worst moment."""
+    """A caller inside the context. Its frame owns it, so it disappears even if Ctrl-C interrupts cleanup."""
 
 
 class _Users:
-    """Who is inside, and what each library was set to before the first of them, while there is a limit."""
+    """The callers inside the context and, while a limit is active, the previous setting of each library."""
 
     def __init__(self) -> None:
         self.lock, self.inside = Lock(), WeakSet[_User]()
@@ -34,10 +34,10 @@ _USERS = _Users()
 
 @contextmanager
 def one_blas_thread() -> Iterator[None]:
-    """Keep BLAS to one thread while any caller is inside: the first to enter sets the limit, the last lifts it.
+    """Limit BLAS to one thread while any caller is inside: the first to enter sets the limit, the last removes it.
 
-    Limits of their own would bring back each other's where calls in several threads overlap. A Ctrl-C between two
-    steps of leaving may leave the limit behind; the next user lifts it.
+    If every caller set its own limit, overlapping calls in several threads would restore each other's. A Ctrl-C between
+    two steps of cleanup may leave the limit in place; the next caller removes it.
     """
     shared, own = _libraries()
     user, before = _User(), _numbers(own)
@@ -59,15 +59,15 @@ def one_blas_thread() -> Iterator[None]:
 
 
 def threads_for_matrices(n_weights: int) -> AbstractContextManager[None]:
-    """One BLAS thread for matrices of so many rows and columns, unless they are large."""
+    """Use one BLAS thread for matrices of this size, unless they are large."""
     return one_blas_thread() if n_weights <= SMALL_MATRICES else nullcontext()
 
 
 @cache
 def _libraries() -> tuple[list[Any], list[Any]]:
-    """BLAS libraries set for the whole process, and those set for each thread by itself.
+    """BLAS libraries with a setting per process, and those with a setting per thread.
 
-    All that bayesvm uses are loaded with it; scanning takes milliseconds, so the result is cached.
+    All libraries that bayesvm uses are loaded with it. Scanning takes milliseconds, so the result is cached.
     """
     found = ThreadpoolController().select(user_api="blas").lib_controllers
     own = [each for each in found if each.internal_api == "openblas" and each.threading_layer == "openmp"]
@@ -75,14 +75,14 @@ def _libraries() -> tuple[list[Any], list[Any]]:
 
 
 def _numbers(libraries: Sequence[Any]) -> list[int]:
-    """How many threads each library uses."""
+    """The number of threads of each library."""
     return [library.get_num_threads() for library in libraries]
 
 
 def _set(libraries: Sequence[Any], numbers: Sequence[int]) -> None:
     """Set the number of threads of each library."""
     for library, number in zip(libraries, numbers, strict=True):
-        # From threadpoolctl 3.7 on, one thread owns the setting, and what others set or restore is ignored.
+        # Since threadpoolctl 3.7, one thread owns the setting; changes by other threads are ignored.
         release = getattr(library, "clear_controlling_thread", lambda **_: None)
         release(force=True)
         library.set_num_threads(number)

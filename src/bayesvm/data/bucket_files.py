@@ -1,4 +1,4 @@
-"""Data: rows of a table that memory cannot hold, sorted into buckets in a working copy by one pass."""
+"""Data: group the rows of a table that does not fit into memory into buckets, in one pass, in a working copy."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ PARTS = ("X", "y", "weight")
 
 @dataclass(frozen=True)
 class BucketFiles:
-    """A file for X, one for y and one for weights; in each, *runs* of rows, every run sorted by bucket.
+    """Three files, for X, y and weights. Each consists of *runs* of rows, and each run is sorted by bucket.
 
-    ``starts`` has, for every run, where each bucket begins in the files, and where the run ends. Buckets are read from
-    as many positions as there are runs, which are as long as memory allows.
+    ``starts`` has, for every run, the position where each bucket begins in the files, and where the run ends. A bucket
+    is read from one position per run; runs are as long as memory allows.
     """
 
     copy: WorkingCopy
     starts: Sequence[RowNumbers]
-    numbers: Sequence[RowNumbers]  # of the rows of every run in the table
+    numbers: Sequence[RowNumbers]  # of the rows of every run, in the table
     kinds: Sequence[np.dtype[Any] | None]  # of X, y and weight; None where there is none
     n_features: int
     scaler: Scaler
@@ -48,7 +48,7 @@ class BucketFiles:
         scaler: Scaler,
         workers: Workers,
     ) -> BucketFiles:
-        """From blocks that are not scaled, in the order of the table."""
+        """Build the files from unscaled blocks in the order of the table."""
         copy = WorkingCopy(None)
         starts, numbers, kinds = list[RowNumbers](), list[RowNumbers](), list[np.dtype[Any] | None]()
         written = n_features = 0
@@ -103,7 +103,7 @@ class BucketFiles:
 
 
 def _runs(blocks: Iterable[Block]) -> Iterator[Block]:
-    """Blocks joined to as many rows as can be held."""
+    """Blocks concatenated to as many rows as memory can hold."""
     held, size = list[Block](), 0
     for block in blocks:
         held.append(block)

@@ -1,4 +1,4 @@
-"""Data: how much memory there is, so that a table too wide for it is refused before anything is allocated."""
+"""Data: available memory, to reject tables that are too wide before anything is allocated."""
 
 from __future__ import annotations
 
@@ -9,26 +9,26 @@ from pathlib import Path
 
 from bayesvm.warn import warn_user
 
-_LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")  # of containers
+_LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")  # in containers
 REFUSED_FROM, REPORTED_FROM = 1 / 2, 1 / 8  # of the memory
 
 
 def require_memory(name: str, n_features: int, n_vectors: int) -> None:
-    """So many vectors as wide as the table can be held; a warning if they take a good part of the memory."""
+    """Raise an error if ``n_vectors`` vectors as wide as the table do not fit into memory; warn if it is close."""
     needed, present = 8.0 * n_features * n_vectors, memory_bytes()
     about = f"X has {n_features:,} columns, for which {name} needs about {needed / 1e9:,.1f} GB of memory"
     remedy = (
-        "Use fewer columns (FeatureHasher of scikit-learn makes few of many) or fewer inducing points. Of a LIBSVM "
-        "file the largest index is the number of columns: is it right?"
+        "Use fewer columns (for example with scikit-learn's FeatureHasher) or fewer inducing points. For a LIBSVM "
+        "file, check that the largest index is correct: it determines the number of columns"
     )
     if needed > REFUSED_FROM * present:
-        raise ValueError(f"{about}; half of the {present / 1e9:,.1f} GB here can be used. {remedy}")
+        raise ValueError(f"{about}; the limit is half of the {present / 1e9:,.1f} GB available. {remedy}")
     if needed > REPORTED_FROM * present:
         warn_user(f"{about}. {remedy}")
 
 
 def memory_bytes() -> float:
-    """Of this machine, or as much of it as this process may use; infinite if unknown."""
+    """The memory of this machine, or the part that this process may use; infinite if unknown."""
     return min(_limits(), default=inf)
 
 
@@ -37,7 +37,7 @@ def _limits() -> Iterator[float]:
         yield float(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
     for path in map(Path, _LIMITS):
         limit = path.read_text().strip() if path.is_file() else ""
-        if limit.isdigit():  # "max": none
+        if limit.isdigit():  # "max" means no limit
             yield float(limit)
     try:
         import resource  # noqa: PLC0415  (not on Windows)

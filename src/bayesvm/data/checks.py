@@ -1,4 +1,4 @@
-"""Data: checks of values that were read, with errors that name the file, the row and the column."""
+"""Data: validation of values read from tables; errors name the file, the row and the column."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import numpy.typing as npt
 
 LARGEST_VALUE = 1e100
 
-Locate = Callable[[int], str]  # a row of the arrays at hand -> its file and its row there
+Locate = Callable[[int], str]  # row of the current arrays -> its file and row in the file
 
 
 def require_in_range(X: Any, names: tuple[str, ...] | None, locate: Locate) -> None:
-    """Every number in ``X``, an array or a CSR matrix, is finite and not absurdly large; in an array, or missing."""
+    """Require finite numbers of plausible size in ``X``, an array (missing values allowed) or a CSR matrix."""
     missing = not hasattr(X, "tocoo")
     if not is_in_range(X, missing=missing):
         row, column, affected, what, remedy = first_out_of_range(X, missing=missing)
@@ -23,11 +23,11 @@ def require_in_range(X: Any, names: tuple[str, ...] | None, locate: Locate) -> N
 
 
 def is_in_range(X: Any, *, missing: bool = False) -> bool:
-    """Whether every number in ``X``, an array or a CSR matrix, is finite and not absurdly large, or missing."""
+    """Whether all numbers in ``X``, an array or a CSR matrix, are finite and of plausible size, or missing."""
     values = X.data if hasattr(X, "tocoo") else X
     if not values.size:
         return True
-    # A NaN anywhere makes the maximum NaN, and NaN is not at most anything.
+    # A NaN anywhere makes the maximum NaN, and comparisons with NaN are False.
     low, high = (
         (np.fmin.reduce(values, None), np.fmax.reduce(values, None)) if missing else (values.min(), values.max())
     )
@@ -35,13 +35,13 @@ def is_in_range(X: Any, *, missing: bool = False) -> bool:
 
 
 def require_weights(weight: npt.NDArray[np.float64], name: str, locate: Locate) -> None:
-    """Every row weight is finite and not negative."""
+    """Require finite, nonnegative row weights."""
     bad = ~(np.isfinite(weight) & (weight >= 0))
     if bad.any():
         row = int(np.argmax(bad))
         raise ValueError(
             f"{locate(row)}, column {name!r}: the weight {weight[row]:g}{_also(int(bad.sum()))}. "
-            "Weights must be finite and not negative: fill them, or drop the rows"
+            "Weights must be finite and not negative: correct them, or drop the rows"
         )
 
 
@@ -50,7 +50,7 @@ class MissingTargetError(ValueError):
 
 
 def require_targets(missing: npt.NDArray[np.bool_], name: str | None, locate: Locate) -> None:
-    """No row is without a target."""
+    """Require a target in every row."""
     if missing.any():
         column = "" if name is None else f", column {name!r}"
         raise MissingTargetError(
@@ -60,14 +60,14 @@ def require_targets(missing: npt.NDArray[np.bool_], name: str | None, locate: Lo
 
 
 def left_out_without_target(missing: npt.NDArray[np.bool_], name: str, first: str) -> str:
-    """What to say of rows that have no target and are left out; ``first`` is the place of the first."""
+    """The message about rows that are dropped because they have no target; ``first`` locates the first of them."""
     n_missing, n_rows = int(missing.sum()), len(missing)
     rows = "1 row is" if n_missing == 1 else f"{n_missing:,} rows are"
     return f"{rows} left out of {n_rows:,}, because there is no value in {name} (first: {first})"
 
 
 def require_whole_text(targets: npt.NDArray[Any], name: str | None, locate: Locate) -> None:
-    """No text in an array of objects ends in NUL: arrays of text drop that, and would merge it with another text."""
+    """Reject text labels that end in NUL: NumPy's text arrays drop it, which would merge different labels."""
     if targets.dtype.kind != "O":
         return
     for row, text in enumerate(targets.flat):
@@ -80,9 +80,9 @@ def require_whole_text(targets: npt.NDArray[Any], name: str | None, locate: Loca
 
 
 def first_out_of_range(X: Any, *, missing: bool = False) -> tuple[int, int, int, str, str]:
-    """The first bad value in ``X``, an array or a CSR matrix that has some.
+    """Describe the first invalid value in ``X``, an array or a CSR matrix that has at least one.
 
-    Its row and column, how many rows have such values, and words for the fault and its remedy.
+    Returns its row and column, the number of rows with such values, a description of the problem, and a remedy.
     """
     if hasattr(X, "tocoo"):
         entries = X.tocoo()
@@ -107,7 +107,7 @@ def _also(affected: int) -> str:
 
 
 def is_number(text: str) -> bool:
-    """Whether a text can be read as one."""
+    """Whether a text can be parsed as a number."""
     try:
         float(text)
     except ValueError:

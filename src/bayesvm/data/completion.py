@@ -1,8 +1,8 @@
-"""Data: missing values, completed from the other columns of their row by a Gaussian copula (D33).
+"""Data: imputation of missing values from the other columns of the row, with a Gaussian copula (D33).
 
-Every column is mapped to normal scores; the scores of a row are normal with a covariance of few factors, learned by EM
-from rows that may have missing values themselves. Training sees the conditional mean of what is missing. What is not
-present about it, seen by draws, widens the variance of f.
+Every column is mapped to normal scores. The scores of a row are normal with a low-rank-plus-diagonal covariance, which
+EM learns from rows that may themselves have missing values. Training uses the conditional mean of missing values. Their
+remaining uncertainty, estimated from draws, increases the variance of f.
 """
 
 from __future__ import annotations
@@ -22,28 +22,28 @@ from bayesvm.data.blas import one_blas_thread
 from bayesvm.data.repetition import uniforms
 
 LEARNED_FROM = 4_000  # rows
-MOST_FACTORS, UPDATES = 12, 12  # of the covariance, and of EM
-PRIOR_ROWS = 1.0  # that say a loading is zero
-SMALLEST_NOISE = 0.02  # variance of a score that the other columns do not explain, at least
-KNOTS, FEW_KNOTS = 513, 33  # of a column's distribution; where it needs to be present roughly only
+MOST_FACTORS, UPDATES = 12, 12  # factors of the covariance; updates of EM
+PRIOR_ROWS = 1.0  # weight of the prior that a loading is zero
+SMALLEST_NOISE = 0.02  # lower bound of the variance of a score that the other columns do not explain
+KNOTS, FEW_KNOTS = 513, 33  # of the distribution of a column; the second if a rough one suffices
 DRAWS = 8
 ROWS_AT_ONCE = 1_024
 
 
 @dataclass(frozen=True, eq=False)
 class Completion:
-    """The distribution of each column, and how their normal scores depend on each other.
+    """The distribution of each column, and the dependence between their normal scores.
 
-    Without loadings, columns are independent: training had no missing value, and none was asked to explain another.
+    Without loadings, columns are treated as independent: the training rows had no missing values.
     """
 
-    knots: Array  # quantiles at the middles of equal shares, a column for each column of the table
+    knots: Array  # quantiles at the midpoints of equal shares, one column per column of the table
     loadings: Array  # D × q
-    noise: Array  # variances of scores that the loadings leave
+    noise: Array  # variances of the scores that the factors do not explain
 
     @classmethod
     def learned(cls, X: npt.NDArray[Any]) -> Completion:
-        """From some rows; columns without any value are zero."""
+        """Learn from rows; columns without any value become zero."""
         with one_blas_thread():
             return cls._learned(np.asarray(X, np.float64))
 
@@ -69,11 +69,11 @@ class Completion:
 
     @property
     def n_features(self) -> int:
-        """How many columns there are."""
+        """The number of columns."""
         return int(self.knots.shape[1])
 
     def __call__(self, X: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """The rows with the conditional means of what is missing; the rows themselves if nothing is."""
+        """Replace missing values by their conditional means; returns the rows unchanged if none is missing."""
         rows = incomplete(X)
         if not len(rows):
             return X
@@ -84,9 +84,9 @@ class Completion:
         return completed
 
     def draws(self, X: npt.NDArray[Any]) -> Iterator[Array]:
-        """The rows, completed at quasi-random points of the conditional distribution, ``DRAWS`` times.
+        """Yield the rows ``DRAWS`` times, completed at quasi-random points of the conditional distribution.
 
-        The points of a row depend on its values only: neither on its place nor on the rows around it.
+        The points of a row depend only on its values, not on its position or on other rows.
         """
         part, there, mean, covariance = self._conditional(X)
         root = np.linalg.cholesky(covariance)
@@ -103,7 +103,7 @@ class Completion:
         return points
 
     def _scores(self, X: Array) -> Array:
-        """Normal scores; equal values have the one in the middle of theirs."""
+        """Normal scores; tied values get the middle of their scores."""
         found = np.empty(X.shape)
         for column, knots in enumerate(self.knots.T):
             before, after = (np.searchsorted(knots, X[:, column], side) for side in ("left", "right"))
@@ -112,7 +112,7 @@ class Completion:
         return found
 
     def _filled(self, X: Array, there: npt.NDArray[np.bool_], scores: Array) -> Array:
-        """The rows with the values of these scores where they have none."""
+        """Fill missing values of the rows with the values of these scores."""
         filled, shares = X.copy(), _shares(len(self.knots))
         for column, knots in enumerate(self.knots.T):
             missing = ~there[:, column]
@@ -121,13 +121,13 @@ class Completion:
         return filled
 
     def _conditional(self, X: npt.NDArray[Any]) -> tuple[Array, npt.NDArray[np.bool_], Array, Array]:
-        """The rows, what of them is there, and mean and covariance of their factors given that (D33)."""
+        """The rows, a mask of observed values, and the conditional mean and covariance of their factors (D33)."""
         part = np.asarray(X, np.float64)
         there = ~np.isnan(part)
         return part, there, *_factors(np.where(there, self._scores(part), 0.0), there, self.loadings, self.noise)
 
     def _with_factors(self, scores: Array, there: npt.NDArray[np.bool_]) -> Completion:
-        """EM for a factor model whose rows have missing values (D33); ``scores`` are zero where one is missing."""
+        """EM for a factor model of rows with missing values (D33); ``scores`` are zero where values are missing."""
         n_features = scores.shape[1]
         q = min(n_features, MOST_FACTORS)
         present = there.astype(np.float64)
@@ -153,7 +153,7 @@ class Completion:
 
 
 def incomplete(X: npt.NDArray[Any]) -> npt.NDArray[np.intp]:
-    """The rows that have a missing value; none of a sparse matrix."""
+    """The rows with missing values; a sparse matrix has none."""
     if hasattr(X, "tocsr") or X.dtype.kind != "f":
         return np.zeros(0, np.intp)
     return np.flatnonzero(np.isnan(X).any(axis=1))
@@ -162,7 +162,7 @@ def incomplete(X: npt.NDArray[Any]) -> npt.NDArray[np.intp]:
 def spread_at(
     completion: Completion | None, X: npt.NDArray[Any], means: Callable[[Array], Sequence[Array]]
 ) -> list[Array] | None:
-    """The ``spread`` of all rows, zero where nothing is missing; None if nothing is missing anywhere."""
+    """The ``spread`` of all rows, zero for complete rows; None if all rows are complete."""
     rows = incomplete(X)
     if completion is None or not len(rows):
         return None
@@ -174,7 +174,7 @@ def spread_at(
 
 
 def spread(completion: Completion, X: npt.NDArray[Any], means: Callable[[Array], Sequence[Array]]) -> list[Array]:
-    """How far the ``means`` of f at these rows vary with what is missing: variances over the draws (D33)."""
+    """The variance of the ``means`` of f at these rows due to missing values, over the draws (D33)."""
     parts = []
     for some in _parts(np.arange(len(X))):
         drawn = zip(*(means(draw) for draw in completion.draws(X[some])), strict=True)
@@ -183,7 +183,7 @@ def spread(completion: Completion, X: npt.NDArray[Any], means: Callable[[Array],
 
 
 def _factors(scores: Array, there: npt.NDArray[np.bool_], loadings: Array, noise: Array) -> tuple[Array, Array]:
-    """``(I + Λᵀ Ψ⁻¹ Λ)⁻¹`` over the columns that are there, and the mean of the factors (D33)."""
+    """``(I + Λᵀ Ψ⁻¹ Λ)⁻¹`` over the observed columns, and the mean of the factors (D33)."""
     n_features, q = loadings.shape
     products = (loadings[:, :, None] * loadings[:, None, :]).reshape(n_features, q * q)
     precision = ((there / noise) @ products).reshape(len(scores), q, q) + np.eye(q)

@@ -1,8 +1,8 @@
-"""Data: rows on a Dask cluster. Sums are made where the partitions lie; only the sums travel.
+"""Data: rows on a Dask cluster. Rows are aggregated where their partitions are stored; only sums are transferred.
 
-Dask computes the user's collections again in every pass: ``persist()`` them first if they fit into the cluster's
-memory, then each task runs where its partition lies. Nothing is kept on workers between passes, so that a worker may
-come or go at any time.
+Dask recomputes the user's collections in every pass. Call ``persist()`` on them first if they fit into the cluster's
+memory; each task then runs on the worker that stores its partition. Workers keep no state between passes, so they can
+join or leave at any time.
 """
 
 from __future__ import annotations
@@ -39,33 +39,33 @@ from bayesvm.data.targets import Summarise, SummaryType, TargetEncoder
 from bayesvm.extras import optional
 
 Result = TypeVar("Result")
-FAN_IN = 8  # partial sums that are added up in one task
-BATCHES_PER_PARTITION = 4  # that pieces of partitions meet in
-QUIET = {"distributed.admin.large-graph-warning-threshold": "1 TiB"}  # large matrices in a graph are meant
+FAN_IN = 8  # partial sums added in one task
+BATCHES_PER_PARTITION = 4  # batches that collect pieces of the partitions
+QUIET = {"distributed.admin.large-graph-warning-threshold": "1 TiB"}  # large matrices in the graph are intended
 
 
 def is_dask(X: Any) -> bool:
-    """Whether something is a collection of Dask, told without loading it."""
+    """Whether an object is a Dask collection, without importing Dask."""
     return any(kind.__module__.split(".")[0] in {"dask", "dask_expr"} for kind in type(X).__mro__)
 
 
 @dataclass(frozen=True)
 class DaskTable:
-    """Partitions of X, y and sample weights, paired; each is a delayed value, or ``None`` where nothing was given."""
+    """Matching partitions of X, y and sample weights; each is a delayed value, or ``None`` if not given."""
 
     parts: tuple[tuple[Any, Any, Any], ...]
     columns: PartitionColumns
 
     @classmethod
     def of(cls, X: Any, y: Any, sample_weight: Any = None) -> DaskTable:
-        """From arrays and data frames; what is cut otherwise than X is cut anew, if all sizes are known."""
+        """Build from arrays and data frames; repartitions y and weights to match X if all sizes are known."""
         columns = columns_of(X)
         X = one_column_chunk(X)
         vectors = [_cut_alike(name, given, X) for name, given in (("y", y), ("sample_weight", sample_weight))]
         return cls(tuple(zip(_delayed_parts(X), *vectors, strict=True)), columns)
 
     def survey(self, summarise: Summarise[SummaryType]) -> tuple[PartitionRows, SummaryType]:
-        """The first pass: number the rows, summarise the targets, and refuse what cannot be used."""
+        """The first pass: number the rows, summarise the targets and validate the values."""
         columns, summarise = _node(self.columns), _node(summarise)
         found: Sequence[PartitionSummary] = _computed(
             [_node(summarised)(columns, summarise, *part) for part in self.parts]
@@ -74,7 +74,7 @@ class DaskTable:
         for number, part in enumerate(found):
             if part.problem is not None:
                 row, complaint = part.problem
-                place = "" if row is None else f", row {row} of it (row {before + row} of the table)"
+                place = "" if row is None else f", row {row} (row {before + row} of the table)"
                 raise ValueError(f"partition {number}{place}{complaint}")
             before += part.n_rows
         if not before:
@@ -85,7 +85,7 @@ class DaskTable:
 
 @dataclass(frozen=True)
 class PartitionRows:
-    """Of each partition: its number of rows, how many of them weigh something, and a checksum of all values."""
+    """For each partition: the number of rows, the number with positive weight, and a checksum of all values."""
 
     given: tuple[int, ...]
     kept: tuple[int, ...]
@@ -94,7 +94,7 @@ class PartitionRows:
 
 @dataclass(frozen=True)
 class EncodedDaskTable:
-    """A surveyed table whose targets become numbers. Rows of weight zero are left out."""
+    """A surveyed table with targets encoded as numbers. Rows of weight zero are left out."""
 
     table: DaskTable
     rows: PartitionRows
@@ -116,7 +116,7 @@ class EncodedDaskTable:
         return total
 
     def fetch(self, numbers: RowNumbers) -> Block:
-        """The rows with these numbers, in this order, not scaled; each partition sends its chosen ones only."""
+        """The unscaled rows with these numbers, in this order; each partition sends only the rows selected from it."""
         encoder, dtype = _node(self.encoder), self.table.columns.dtype
         order, wanted = self._by_partition(numbers)
         found = _computed([_node(chosen_rows)(encoder, dtype, which, *part) for part, which in wanted])
@@ -124,7 +124,7 @@ class EncodedDaskTable:
         return rows if (np.diff(numbers) > 0).all() else taken(rows, np.argsort(order))
 
     def given(self, numbers: RowNumbers) -> RowNumbers:
-        """What these rows are called in the table that was given, with its rows of weight zero."""
+        """The numbers of these rows in the user's table, which includes rows of weight zero."""
         if self.rows.given == self.rows.kept:
             return numbers
         order, wanted = self._by_partition(numbers)
@@ -138,7 +138,7 @@ class EncodedDaskTable:
         return np.searchsorted(np.cumsum(self.rows.kept), numbers, side="right")
 
     def _by_partition(self, numbers: RowNumbers) -> tuple[RowNumbers, list[tuple[tuple[Any, Any, Any], RowNumbers]]]:
-        """An order of the numbers, and the partitions that have them, with the places of the rows in each."""
+        """The sort order of the numbers, and the partitions that contain them, with the row positions in each."""
         order = np.argsort(numbers, kind="stable")
         inside = np.split(numbers[order], np.searchsorted(numbers[order], np.cumsum(self.rows.kept)[:-1]))
         starts = np.cumsum([0, *self.rows.kept])
@@ -148,7 +148,7 @@ class EncodedDaskTable:
 
 @dataclass(frozen=True)
 class DaskSource(RemoteSource):
-    """A table on a cluster. Sums do not depend on the number of workers, nor on those that come or go."""
+    """A table on a cluster. Sums do not depend on the number of workers, or on workers that join or leave."""
 
     table: EncodedDaskTable
 
@@ -165,7 +165,7 @@ class DaskSource(RemoteSource):
 
 @dataclass(frozen=True)
 class DaskBuckets:
-    """Rows by bucket on a cluster: every partition is cut, and pieces of one bucket meet where its batch runs."""
+    """Rows by bucket on a cluster: partitions are split, and the pieces of a bucket are collected by its batch."""
 
     source: DaskSource
     bucket_of: Callable[[Array], RowNumbers]
@@ -192,44 +192,44 @@ class DaskBuckets:
 
 
 def is_frame(X: Any) -> bool:
-    """Whether a collection of Dask is a data frame."""
+    """Whether a Dask collection is a data frame."""
     return hasattr(type(X), "to_dask_array") and X.ndim == 2
 
 
 def columns_of(X: Any) -> PartitionColumns:
-    """The columns of X, told without computing anything; all of them must hold numbers."""
+    """The columns of X, without computing anything; all of them must be numeric."""
     _require_collection("X", X)
     if is_frame(X):
         names = tuple(X.columns)
         for name, kind in zip(names, X.dtypes, strict=True):
             if kind.kind not in "biuf":
                 raise ValueError(
-                    f"column {name!r} of X does not hold numbers: its type is {kind}. Encode such columns first, "
-                    f"for example with sklearn.preprocessing.OneHotEncoder, or leave it out: X.drop(columns=[{name!r}])"
+                    f"column {name!r} of X is not numeric: its type is {kind}. Encode such columns first, "
+                    f"for example with sklearn.preprocessing.OneHotEncoder, or drop it: X.drop(columns=[{name!r}])"
                 )
         return PartitionColumns(
             len(names), names, _float_type([f"{kind.kind}{getattr(kind, 'itemsize', 8)}" for kind in X.dtypes])
         )
     if X.ndim != 2 or np.isnan(X.shape[1]):
-        raise ValueError(f"X must have rows and a known number of columns, got the shape {X.shape}")
+        raise ValueError(f"X must be two-dimensional with a known number of columns, got shape {X.shape}")
     if X.dtype.kind not in "biuf":
-        raise ValueError(f"X must hold numbers, got a Dask array of the type {X.dtype}; convert it: X.astype(float)")
+        raise ValueError(f"X must be numeric, got a Dask array of type {X.dtype}; convert it: X.astype(float)")
     return PartitionColumns(int(X.shape[1]), None, _float_type([X.dtype]))
 
 
 def one_column_chunk(X: Any) -> Any:
-    """The same collection with whole rows in each of its parts."""
+    """The same collection with whole rows in every chunk."""
     return X if is_frame(X) or X.numblocks[1] == 1 else X.rechunk({1: -1})
 
 
 def _float_type(kinds: Sequence[Any]) -> np.dtype[Any]:
-    """Single precision if scikit-learn would keep it for such columns, else double."""
+    """Single precision if scikit-learn would use it for these column types, else double."""
     common = np.result_type(*map(np.dtype, kinds)) if kinds else np.dtype(np.float64)
     return common if common == np.float32 else np.dtype(np.float64)
 
 
 def _cut_alike(name: str, given: Any, X: Any) -> list[Any]:
-    """The parts of a vector that belong to those of X."""
+    """The parts of a vector that match those of X."""
     if given is None:
         return [None] * X.npartitions
     sizes = _sizes(X)
@@ -237,8 +237,8 @@ def _cut_alike(name: str, given: Any, X: Any) -> list[Any]:
         _require_collection(name, given)
     elif sizes is None:
         raise ValueError(
-            f"{name} lies in memory, but how many rows each partition of X has is not known, so it cannot be cut "
-            f"to match; give {name} as a Dask collection, or an X with known chunks: "
+            f"{name} is in memory, but the partition sizes of X are unknown, so it cannot be split to match; "
+            f"pass {name} as a Dask collection, or an X with known chunks: "
             "X.compute_chunk_sizes(), X.to_dask_array(lengths=True)"
         )
     else:
@@ -247,16 +247,16 @@ def _cut_alike(name: str, given: Any, X: Any) -> list[Any]:
         given = optional("dask.array", "dask").from_array(values, cuts)
     width = 1 if given.ndim == 1 else len(given.columns) if is_frame(given) else given.shape[1]
     if given.ndim > 2 or width != 1:
-        raise ValueError(f"{name} must be one column, got {width} columns")
+        raise ValueError(f"{name} must have one column, got {width}")
     own = _sizes(given)
     if own is not None and sizes is not None:
         if sum(own) != sum(sizes):
-            raise ValueError(f"X has {sum(sizes)} rows and {name} has {sum(own)}; give each row one")
+            raise ValueError(f"X has {sum(sizes)} rows, but {name} has {sum(own)}; give one value per row")
         given = given.rechunk((sizes, *given.chunks[1:]))
     elif given.npartitions != X.npartitions:
         raise ValueError(
-            f"X has {X.npartitions} partitions and {name} has {given.npartitions}, and their sizes are not known, so "
-            "they cannot be matched; compute_chunk_sizes() of both arrays, or repartition the data frames alike"
+            f"X has {X.npartitions} partitions, but {name} has {given.npartitions}, and their sizes are unknown, so "
+            "they cannot be matched; call compute_chunk_sizes() on both arrays, or repartition the data frames alike"
         )
     return _delayed_parts(given)
 
@@ -264,32 +264,32 @@ def _cut_alike(name: str, given: Any, X: Any) -> list[Any]:
 def _require_collection(name: str, given: Any) -> None:
     if not hasattr(type(given), "chunks") and not hasattr(type(given), "to_dask_array"):
         raise TypeError(
-            f"{name} is a {type(given).__name__} of Dask; it must be a Dask array or data frame, "
+            f"{name} is a Dask {type(given).__name__}; it must be a Dask array or data frame, "
             "for example from dask.array.from_delayed or Bag.to_dataframe"
         )
 
 
 def _sizes(given: Any) -> tuple[int, ...] | None:
-    """The numbers of rows in the parts of an array, if known."""
+    """The chunk sizes of an array along its rows, if known."""
     has_sizes = hasattr(type(given), "chunks") and not np.isnan(given.chunks[0]).any()
     return tuple(given.chunks[0]) if has_sizes else None
 
 
 def _delayed_parts(given: Any) -> list[Any]:
-    # Optimised by itself, a frame of few columns may join partitions that the others keep apart.
+    # Optimised separately, a frame with few columns may fuse partitions that the other frames keep separate.
     parts = given.to_delayed(optimize_graph=False)
     return list(parts.ravel() if isinstance(parts, np.ndarray) else parts)
 
 
 def _node(value: Any) -> Any:
-    """A value or a function as one node of a graph, which workers pass on to each other."""
+    """A value or a function as one node of a graph, so that workers can transfer it to each other."""
     return optional("dask", "dask").delayed(value, traverse=False, pure=False)
 
 
 def _computed(values: Sequence[Any]) -> Sequence[Any]:
-    """One computation on whatever Dask's scheduler is."""
+    """Run one computation on the current Dask scheduler."""
     dask = optional("dask", "dask")
-    # Before distributed is loaded, nobody would warn, and its defaults are not there to be changed.
+    # Until distributed is imported, nothing would warn, and its defaults do not exist yet.
     with dask.config.set(QUIET if "distributed" in sys.modules else {}):
         found: Sequence[Any] = dask.compute(*values)
     return found

@@ -1,4 +1,4 @@
-"""Data: rows that lie in memory (or in a memory map), cut into blocks without copying the table."""
+"""Data: rows in memory (or in a memory map), split into blocks without copying the table."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True)
 class MemorySource:
-    """Arrays, an optional choice of their rows, and the scaling that every block goes through.
+    """Arrays, an optional selection of their rows, and the scaling that is applied to every block.
 
-    A sparse X becomes dense block by block, never as a whole. Of a very large table, subsets come from the rows
-    ``to_hold`` as they would if it lay elsewhere.
+    A sparse X is converted to dense block by block, never as a whole. Subsets of a very large table are drawn from the
+    rows ``to_hold``, exactly as for a remote table.
     """
 
     X: Any  # an array, or a SciPy matrix in CSR format
@@ -38,7 +38,7 @@ class MemorySource:
     rows_per_block: int
     chosen: RowNumbers | None = None
     to_hold: RowNumbers | None = None
-    numbered: RowNumbers | None = None  # what the rows are called in the table that they were taken from
+    numbered: RowNumbers | None = None  # numbers of the rows in the table that they come from
 
     @property
     def n_rows(self) -> int:
@@ -98,7 +98,7 @@ class MemorySource:
         return self.workers.map(work, range(self.n_features))
 
     def blocks(self, start: int, stop: int) -> Iterator[Block]:
-        """The rows from ``start`` to ``stop``, block by block, each valid until the next."""
+        """The rows from ``start`` to ``stop`` as blocks; each is valid until the next."""
         workspace = Workspace()
         for first in range(start, stop, self.rows_per_block):
             workspace.reset()
@@ -111,7 +111,7 @@ class MemorySource:
         return replace(self, chosen=order if among is None else among[order], to_hold=None)
 
     def minibatches(self, size: int, rng: np.random.Generator) -> Iterator[MemorySource]:
-        """All rows once, in random order; of a very large table a fresh random choice, as if it lay elsewhere."""
+        """All rows once, in random order; for a very large table a new random sample, as for a remote table."""
         among = self.chosen if self.to_hold is None else random_rows(self.n_rows, len(self.to_hold), rng)
         order = rng.permutation(self.n_rows if among is None else len(among))
         shuffled = order if among is None else among[order]
@@ -179,7 +179,7 @@ class MemoryBuckets:
 
 
 def stacked(parts: Iterable[Rows], n_rows: int) -> Rows:
-    """Blocks or batches, ``n_rows`` together, as one; dense rows are copied once, to where they stay."""
+    """Concatenate blocks or batches with ``n_rows`` rows in total; copies dense rows once."""
     matrices: list[Any] = []
     vectors: list[tuple[Any, Any]] = []
     X: Any = None

@@ -1,6 +1,6 @@
-"""Data: numbers as people write them, such as $1,169.00 or 39,1 or (1 234): the form that the texts of a column share.
+"""Data: numbers formatted for people, such as $1,169.00 or 39,1 or (1 234): detect the format of a text column.
 
-Needs no other library, so that files and data frames are read alike.
+It needs no other library, so files and data frames are parsed in the same way.
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ import numpy.typing as npt
 DECIMALS = (".", ",")
 _SYMBOLS = "$€£¥¢₹₽₩₪₫₺₴₦₱฿¤%"
 _ALIKE = str.maketrans(dict.fromkeys("\t\u00a0\u2007\u2009\u202f", " ") | {"\u2212": "-", "’": "'"})
-_FEW = 100  # texts that mostly tell that a column is none of numbers
+_FEW = 100  # texts that usually suffice to rule out that a column is numeric
 
 
 @dataclass(frozen=True)
 class NumberFormat:
-    """How the numbers of a column are written; the default is how programs write them.
+    """The format of the numbers in a column; the default is the usual machine format.
 
-    A symbol, a currency or %, stands in every text, before or after the number, and is dropped: 28% is 28. A sign, or
-    parentheses around a negative number, may be there or not.
+    A currency symbol or % must be in every text, before or after the number. It is dropped: 28% is read as 28. A sign,
+    or parentheses around a negative number, is optional.
 
     Attributes
     ----------
     decimal : the decimal mark, ``"."`` or ``","``
-    thousands : what stands between groups of three digits: ``","``, ``"."``, ``" "``, ``"'"``, or ``""`` for nothing
+    thousands : the separator of groups of three digits: ``","``, ``"."``, ``" "``, ``"'"``, or ``""`` for none
     symbol : a currency symbol, ``"%"``, or ``""``
 
     Examples
@@ -50,16 +50,16 @@ class NumberFormat:
 
     @classmethod
     def of(cls, texts: Iterable[str], decimals: Sequence[str] = DECIMALS) -> NumberFormat | None:
-        """The form that all texts have, none of them missing; None if there is none, or no text.
+        """Detect the common format of all texts; None if there is no such format, or no text.
 
-        Where several decimal marks fit, the first of ``decimals`` counts: ``1,234`` is 1234, because each group has
-        three digits, unless the comma comes first. Numbers with leading zeros, such as 00123, are codes and have no
-        form.
+        If several decimal marks are possible, the first one in ``decimals`` is used: ``1,234`` is 1234 because its
+        group has three digits, unless the comma comes first. Numbers with leading zeros, such as 00123, are treated as
+        codes and have no format.
 
         Parameters
         ----------
-        texts : the texts of a column, or the distinct ones
-        decimals : the decimal marks that there may be, the likeliest first
+        texts : the texts of a column, or its distinct texts, without missing values
+        decimals : the possible decimal marks, most likely first
         """
         texts = list(texts)
         if not texts:
@@ -73,7 +73,7 @@ class NumberFormat:
         return None
 
     def numbers(self, texts: Iterable[str | None]) -> npt.NDArray[np.float64]:
-        """The numbers, NaN for None. A text of another form is a ``ValueError``."""
+        """Parse texts into numbers, with NaN for None. Raises ``ValueError`` for a text in another format."""
         texts = list(texts)
         held = [text for text in texts if text is not None]
         if not self._all(held):
@@ -86,13 +86,13 @@ class NumberFormat:
         return numbers
 
     def holds(self, text: str) -> bool:
-        """Whether a text has this form."""
+        """Whether a text has this format."""
         return self._all([text])
 
     def _all(self, texts: Sequence[str]) -> bool:
-        """Whether all texts have this form: the lines of one text, which takes no loop of ours."""
+        """Whether all texts have this format, tested on the joined lines to avoid a Python loop."""
         lines = "\n".join(texts)
-        if lines.count("\n") >= max(len(texts), 1):  # a line break in a text
+        if lines.count("\n") >= max(len(texts), 1):  # a text contains a line break
             return False
         return len(self._line.findall(lines.translate(_ALIKE))) == len(texts)
 
@@ -100,7 +100,7 @@ class NumberFormat:
     def _line(self) -> re.Pattern[str]:
         point, mark, symbol = map(re.escape, (self.decimal, self.thousands, self.symbol))
         groups = rf"|[1-9][0-9]{{0,2}}(?:{mark}[0-9]{{3}})+" if self.thousands else ""
-        ending = r"\.?" if self.decimal == "." else ""  # 5. is what some programs write
+        ending = r"\.?" if self.decimal == "." else ""  # some programs write 5.
         number = rf"(?:(?:(?:0|[1-9][0-9]*){groups})(?:{point}[0-9]+|{ending})|{point}[0-9]+)(?:[eE][+-]?[0-9]+)?"
         if self.symbol:
             forms = [
@@ -115,11 +115,11 @@ class NumberFormat:
         return re.compile(rf"(?m)^ *(?:{'|'.join(forms)}) *$")
 
     def __str__(self) -> str:
-        """As an example: ``like $1,234.5``."""
+        """An example of the format: ``like $1,234.5``."""
         number = f"1{self.thousands}234{self.decimal}5"
         return "like " + (f"{number}%" if self.symbol == "%" else self.symbol + number)
 
 
 def decimal_marks(texts: Sequence[str]) -> set[str]:
-    """The decimal marks with which all texts are numbers; both where none is used, or where it cannot be told."""
+    """The decimal marks for which all texts are numbers; both if none is used or if it is ambiguous."""
     return {mark for mark in DECIMALS if NumberFormat.of(texts, [mark]) is not None}

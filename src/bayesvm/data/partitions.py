@@ -1,4 +1,4 @@
-"""Data: one partition of a table on a cluster. These functions run where the partition lies, and change none of it."""
+"""Data: one partition of a table on a cluster. These functions run where it is stored and do not modify it."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ ROWS_AT_ONCE = 8_192
 
 @dataclass(frozen=True)
 class PartitionColumns:
-    """What all partitions have in common: the columns, their names in a data frame, and the type of their values."""
+    """The columns of all partitions: their number, their names in a data frame, and the type of their values."""
 
     n_features: int
     names: tuple[Any, ...] | None
@@ -37,18 +37,18 @@ class PartitionColumns:
 
 
 class PartitionSummary(NamedTuple):
-    """What the first pass says of a partition; a problem is a row of the partition and what is wrong there."""
+    """The result of the first pass over a partition; a problem is a row of the partition with an error message."""
 
     n_rows: int
-    n_kept: int = 0  # rows whose weight is not zero
-    targets: Any = None  # what the caller's function made of them
+    n_kept: int = 0  # rows of nonzero weight
+    targets: Any = None  # the result of the caller's function
     checksum: int = 0
     problem: tuple[int | None, str] | None = None
 
 
 @dataclass(frozen=True)
 class Pass(Generic[Result]):
-    """What a pass does with every partition. It holds the large matrices, and travels to a worker once."""
+    """The work of a pass on every partition. It holds the large matrices and is sent to each worker once."""
 
     function: Work[Result]
     encoder: TargetEncoder
@@ -60,12 +60,12 @@ class Pass(Generic[Result]):
 def summarised(
     columns: PartitionColumns, summarise: Summarise[Summary], X: Any, y: Any, weight: Any
 ) -> PartitionSummary:
-    """The first look at a partition: are its values usable, and what are its targets?"""
+    """Validate the values of a partition and summarise its targets."""
     rows: list[int] = []
 
     def locate(row: int) -> str:
         rows.append(row)
-        return ""  # the caller knows how many rows there are before this partition
+        return ""  # only the caller knows the number of rows before this partition
 
     try:
         _require_shape(columns, X, y, weight)
@@ -87,14 +87,14 @@ def _require_shape(columns: PartitionColumns, X: Any, y: Any, weight: Any) -> No
     given = {"X": X.shape[0], "y": len(y)} | ({} if weight is None else {"sample_weight": len(weight)})
     if len(set(given.values())) > 1:
         counted = ", ".join(f"{name} has {length}" for name, length in given.items())
-        remedy = "Cut them alike: compute_chunk_sizes() and rechunk arrays, repartition data frames"
-        raise ValueError(f": the numbers of rows differ: {counted}. {remedy}")
+        remedy = "Partition them alike: compute_chunk_sizes() and rechunk() for arrays, repartition() for data frames"
+        raise ValueError(f": different numbers of rows: {counted}. {remedy}")
     if X.shape[1] != columns.n_features:
-        raise ValueError(f": it has {X.shape[1]} columns, not the {columns.n_features} of the table")
+        raise ValueError(f": the partition has {X.shape[1]} columns, but the table has {columns.n_features}")
 
 
 def summed(work: Pass[Result], X: Any, y: Any, weight: Any) -> Result:
-    """The function of all rows of a partition."""
+    """Apply the function to all rows of a partition."""
     rows = _encoded(work.encoder, work.dtype, X, y, weight)
     source = MemorySource(*rows, work.scaler, Workers(1), work.rows_per_block)
     with one_blas_thread():
@@ -102,18 +102,18 @@ def summed(work: Pass[Result], X: Any, y: Any, weight: Any) -> Result:
 
 
 def added(first: Result, *others: Result) -> Result:
-    """The sum of some parts, which stay what they are: after a loss they may be needed again."""
+    """The sum of the parts, which are not modified: they may be needed again after a worker is lost."""
     return reduce(iadd, others, deepcopy(first))
 
 
 def chosen_rows(encoder: TargetEncoder, dtype: np.dtype[Any], which: RowNumbers, X: Any, y: Any, weight: Any) -> Block:
-    """Some rows of a partition, by their numbers among those of positive weight."""
+    """Select rows of a partition by their numbers among the rows of positive weight."""
     return taken(_encoded(encoder, dtype, X, y, weight), which)
 
 
 @dataclass(frozen=True)
 class BucketPass:
-    """How a partition is cut up: into a piece for each batch, which is a list of groups of buckets."""
+    """How to split a partition into one piece per batch; a batch is a list of groups of buckets."""
 
     encoder: TargetEncoder
     dtype: np.dtype[Any]
@@ -126,7 +126,7 @@ Piece = dict[int, tuple[Block, RowNumbers]]  # scaled rows and their numbers, by
 
 
 def cut_up(work: BucketPass, first: int, X: Any, y: Any, weight: Any) -> list[Piece]:
-    """The rows of a partition by batch and bucket; ``first`` is the number of its first row."""
+    """Split the rows of a partition by batch and bucket; ``first`` is the number of its first row."""
     rows = _encoded(work.encoder, work.dtype, X, y, weight)
     source = MemorySource(*rows, work.scaler, Workers(1), ROWS_AT_ONCE)
     with one_blas_thread():
@@ -145,7 +145,7 @@ def cut_up(work: BucketPass, first: int, X: Any, y: Any, weight: Any) -> list[Pi
 def done_to(
     function: Callable[[list[BucketRows]], Result], groups: Sequence[Sequence[int]], *pieces: Piece
 ) -> list[Result]:
-    """The function of every group of buckets, whose rows come from several partitions, in their order."""
+    """Apply the function to every group of buckets; their rows come from several partitions, in order."""
 
     def rows(bucket: int) -> BucketRows:
         parts = [piece[bucket] for piece in pieces if bucket in piece]
@@ -157,7 +157,7 @@ def done_to(
 
 
 def numbers_in_partition(which: RowNumbers, weight: Any) -> RowNumbers:
-    """The numbers of rows among all of the partition, from those among its rows of positive weight."""
+    """Convert row numbers among the rows of positive weight to row numbers in the partition."""
     return np.flatnonzero(_weights(weight))[which]
 
 
@@ -170,7 +170,7 @@ def _encoded(encoder: TargetEncoder, dtype: np.dtype[Any], X: Any, y: Any, weigh
 
 
 def _features(X: Any, dtype: np.dtype[Any]) -> Any:
-    """Always in the order of rows: sums of columns in another order would differ in their last bits."""
+    """The features, always row-major: column sums in another memory order would differ in their last bits."""
     if hasattr(X, "tocsr"):
         return X.tocsr().astype(dtype)
     return np.ascontiguousarray(X.to_numpy(dtype, na_value=np.nan) if hasattr(X, "to_numpy") else X, dtype)

@@ -1,6 +1,6 @@
 """Data: rank-to-normal scaling from rows in memory, column by column.
 
-A score is ``Φ⁻¹(rank)``. Groups of equal width in scores hold many rows in the middle of a column and few in the tails.
+A score is ``Φ⁻¹(rank)``. Groups of equal width in scores have many rows in the middle of a column and few in the tails.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from bayesvm.core.workspace import Workspace
 from bayesvm.data.blocks import HeldRows
 from bayesvm.data.scaling import ROUNDING, STEEP, within_reach
 
-MOST_KNOTS = 512  # of a column in a scaler; np.interp slows down with more, and a model's file grows
-KNOT_DISTANCE = 0.02  # in scores, if there are more values than that
-STEEPEST = 1e300  # slope beyond the knots: it stays finite where values differ by the smallest numbers there are
-OUTER_PART = 1 / 6  # of the rows: about those beyond one standard deviation on one side
+MOST_KNOTS = 512  # per column; more would slow down np.interp and enlarge model files
+KNOT_DISTANCE = 0.02  # in scores, if there are more distinct values than that
+STEEPEST = 1e300  # slope beyond the knots: finite even if values differ by the smallest representable numbers
+OUTER_PART = 1 / 6  # share of rows: about those more than one standard deviation above (or below) the mean
 
 
 @dataclass(frozen=True)
 class QuantileScaler:
-    """Straight lines from ``knots``, values of a column, to their ``scores``, column by column.
+    """Piecewise linear maps from ``knots``, values of a column, to their ``scores``, one per column.
 
-    They go on beyond the outermost knots, with the slopes ``outer[j] = (below, above)``, so that a far row stays far.
-    The knots of column j are ``knots[starts[j]:starts[j + 1]]``; both they and their scores rise strictly.
+    They are extrapolated with the slopes ``outer[j] = (below, above)``, so distant rows remain distant. The knots of
+    column j are ``knots[starts[j]:starts[j + 1]]``; knots and scores are strictly increasing.
     """
 
     knots: Array
@@ -47,7 +47,7 @@ class QuantileScaler:
 
     @property
     def steep(self) -> bool:
-        """Whether columns vary so little that another row may be out of reach."""
+        """Whether columns vary so little that scaled values of other rows may overflow."""
         return bool(self.outer.max() > STEEP)
 
     def inverse(self, scaled: Array) -> Array:
@@ -63,7 +63,7 @@ class QuantileScaler:
 
 
 def _broken_line(x: npt.NDArray[Any], knots: Array, heights: Array, slopes: Array) -> Array:
-    """Straight from knot to knot and, beyond them, on with the slopes ``(below, above)``."""
+    """Linear interpolation between knots, extrapolated with the slopes ``(below, above)``."""
     x = np.ascontiguousarray(x, np.float64)
     beyond = x - np.clip(x, knots[0], knots[-1])
     height: Array = np.interp(x, knots, heights)
@@ -72,11 +72,11 @@ def _broken_line(x: npt.NDArray[Any], knots: Array, heights: Array, slopes: Arra
 
 
 def quantile_scaler(rows: HeldRows) -> QuantileScaler:
-    """Each value to the normal score of its mid-rank; a column that does not vary is only centred.
+    """Map each value to the normal score of its mid-rank; constant columns are only centred.
 
-    A weight of 2 is a row given twice. Exact for up to ``MOST_KNOTS`` distinct values of a column; with more, a rank is
-    off by less than 0.2 % of the rows, and by less than a tenth of a tail. Beside a gap in a column, where a rank says
-    little, a score is off by less than 0.04.
+    A weight of 2 is equivalent to repeating the row. Exact for up to ``MOST_KNOTS`` distinct values of a column. With
+    more, the error of a rank is less than 0.2 % of the rows, and less than a tenth of a tail. Next to a gap in the
+    values of a column, where ranks say little, the error of a score is less than 0.04.
     """
     weight = np.ones(rows.n_rows) if rows.weights is None else rows.weights
     counted = weight > 0
@@ -91,13 +91,13 @@ def quantile_scaler(rows: HeldRows) -> QuantileScaler:
 
 
 def _knots(values: Array, weight: Array) -> tuple[Array, Array, tuple[float, float]]:
-    """Distinct values that rise, or means of groups of them; their scores; and the slopes below and above them."""
+    """Increasing distinct values, or means of groups of them; their scores; and the slopes below and above."""
     if len(values) > MOST_KNOTS:
         values, weight = _grouped(values, weight)
     if values[-1] - values[0] <= ROUNDING * np.abs(values).max():
         return values[:1], np.zeros(1), (1.0, 1.0)
     scores = _scores(weight)
-    rise = np.diff(scores, prepend=-np.inf) > 0  # not where a weight is lost in rounding
+    rise = np.diff(scores, prepend=-np.inf) > 0  # False where a weight is lost to rounding
     values, weight, scores = values[rise], weight[rise], scores[rise]
     upper_slope = _outer_slope(values[::-1], weight[::-1], scores[::-1])
     return values, scores, (_outer_slope(values, weight, scores), upper_slope)
@@ -106,30 +106,30 @@ def _knots(values: Array, weight: Array) -> tuple[Array, Array, tuple[float, flo
 def _scores(weight: Array) -> Array:
     """``Φ⁻¹((weight below + half of the value's own) / total weight)``, the normal scores of mid-ranks."""
     reached = np.cumsum(weight)
-    least = np.finfo(np.float64).epsneg  # a rank that rounds to 0 or 1 has a finite score all the same
+    least = np.finfo(np.float64).epsneg  # keeps the score finite if a rank rounds to 0 or 1
     scores: Array = ndtri(np.clip((reached - weight / 2) / reached[-1], least, 1 - least))
     return scores
 
 
 def _grouped(values: Array, weight: Array) -> tuple[Array, Array]:
-    """Neighbours whose scores round to the same multiple of ``KNOT_DISTANCE`` become one; a heavy value stays alone."""
+    """Merge neighbours whose scores round to the same multiple of ``KNOT_DISTANCE``; heavy values stay separate."""
     scores = _scores(weight)
-    # The mean of a group beside a heavy value would move the edge of the step there; the outermost member stays.
+    # A group next to a heavy value keeps its outermost member, because its mean would move the edge of the step.
     steps = np.diff(scores, prepend=-np.inf, append=np.inf) > KNOT_DISTANCE
     begins = (np.diff(np.rint(scores / KNOT_DISTANCE)) != 0) | steps[:-2] | steps[2:]
     edges = np.flatnonzero(np.concatenate(([True], begins, [True])))
     first, last = values[edges[:-1]], values[edges[1:] - 1]
     total = np.add.reduceat(weight, edges[:-1])
-    # From the first member on, because then a value that is alone stays what it was, to the last bit.
+    # Sums are relative to the first member, so that a single value is unchanged to the last bit.
     distances = weight * (values - np.repeat(first, np.diff(edges)))
     mean = first + np.add.reduceat(distances, edges[:-1]) / total
     return np.minimum(mean, last), total
 
 
 def _outer_slope(values: Array, weight: Array, scores: Array) -> float:
-    """Slope of the chord from the first value to where a sixth of the rows that have other values is passed.
+    """Slope of the chord from the first value to the point where a sixth of the rows with other values is passed.
 
-    The outermost piece alone would be as steep or as flat as two rows happen to lie.
+    The slope of the outermost piece alone would depend on just two rows.
     """
     reached = np.cumsum(weight)
     inner = max(1, np.searchsorted(reached, reached[0] + OUTER_PART * (reached[-1] - reached[0])))

@@ -12,17 +12,17 @@ T = TypeVar("T")
 
 
 class _End:
-    """Nothing more comes, or an error does."""
+    """The end of the items, or an error."""
 
     def __init__(self, error: BaseException | None = None) -> None:
         self.error = error
 
 
 def read_ahead(items: Iterator[T], depth: int = 2) -> Generator[T, None, None]:
-    """The items, with up to ``depth`` of them fetched before they are asked for.
+    """Yield the items, fetching up to ``depth`` of them in advance.
 
-    An error comes out in its place among the items. When the reader stops early, the thread ends after the item that it
-    is fetching, and ``items`` is closed.
+    An error is raised at its position among the items. If the reader stops early, the thread ends after the item that
+    it is fetching, and ``items`` is closed.
     """
     fetched: SimpleQueue[T | _End] = SimpleQueue()
     free = Semaphore(depth)
@@ -38,8 +38,8 @@ def read_ahead(items: Iterator[T], depth: int = 2) -> Generator[T, None, None]:
                     except StopIteration:
                         break
                     fetched.put(item)
-                    del item  # while it waits for room, the thread holds nothing
-            finally:  # here, because no other thread may close a generator that runs
+                    del item  # so that the thread holds no item while it waits for space
+            finally:  # here, because another thread cannot close a running generator
                 getattr(items, "close", lambda: None)()
         except BaseException as error:  # noqa: BLE001  (it is raised where the items are read)
             end = _End(error)
@@ -57,5 +57,5 @@ def read_ahead(items: Iterator[T], depth: int = 2) -> Generator[T, None, None]:
     finally:
         stopped = True
         free.release()
-        if not sys.is_finalizing():  # then threads stand still already, and one would wait forever
+        if not sys.is_finalizing():  # during finalization threads are suspended, and joining one would block forever
             thread.join()

@@ -1,4 +1,4 @@
-"""Data: what sources share whose rows lie elsewhere, in files or on a cluster, and of which some are held here."""
+"""Data: the common base of remote sources, whose rows are in files or on a cluster; a sample is held in memory."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True)
 class RemoteSource(ABC):
-    """Sums are made where the rows lie; subsets come from ``sample``, all rows or a random choice of them."""
+    """Rows are aggregated where they are stored; subsets are drawn from ``sample``: all rows or a random sample."""
 
     n_rows: int
     total_weight: float
@@ -31,7 +31,7 @@ class RemoteSource(ABC):
 
     @abstractmethod
     def fetch(self, numbers: RowNumbers) -> Block:
-        """The rows with these numbers, in this order, not scaled."""
+        """The unscaled rows with these numbers, in this order."""
 
     @property
     def n_features(self) -> int:
@@ -51,7 +51,7 @@ class RemoteSource(ABC):
         return self.sample.subset(n_rows, rng)
 
     def minibatches(self, size: int, rng: np.random.Generator) -> Iterator[MemorySource]:
-        """Of a table that cannot be held, a fresh random choice each time: its order in files does not matter."""
+        """If memory cannot hold the table, draw a new random sample each time; the order in files does not matter."""
         if self.sample.n_rows == self.n_rows:
             yield from self.sample.minibatches(size, rng)
             return

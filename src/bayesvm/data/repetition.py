@@ -1,7 +1,7 @@
-"""Data: rows that weigh more than others, and rows that are exact copies of others (D10, D23).
+"""Data: uneven weights, and rows that are exact copies of others (D10, D23).
 
-Copies must be left out together: a row whose copy stays behind is predicted by itself, and tuning would reward a kernel
-that memorises. Equal rows of a discrete table are no copies, just rows that happen to agree.
+Copies must be left out together. Otherwise a row is predicted from its own copy, and tuning would reward kernels that
+memorise. Equal rows of a discrete table are not copies: they agree by chance.
 """
 
 from __future__ import annotations
@@ -23,27 +23,27 @@ from bayesvm.data.scaling import ColumnScaler
 
 Hashes = npt.NDArray[np.uint64]
 
-MOST_COMPARED = 131_072  # rows that are compared with each other to find out whether there are copies
-MOST_DISTINCT = 1_000  # rows that show what the columns are like, fewer if they are wide
+MOST_COMPARED = 131_072  # rows that are compared with each other to detect copies
+MOST_DISTINCT = 1_000  # rows used to classify the columns; fewer if rows are wide
 MOST_ENTRIES = 10_000_000  # of those rows
 FEW_VALUES = 20  # of a discrete column, at most
 SPLITS = 4  # of the columns into halves
-COPIED_FROM = 100  # times as many pairs of equal rows as chance would make, unless columns are continuous
+COPIED_FROM = 100  # ratio of equal pairs to those expected by chance, unless columns are continuous
 KEY, MIX = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9)  # odd constants of splitmix64
 
 
 @dataclass(frozen=True)
 class Repetition:
-    """What weights and copies make of a table."""
+    """The effect of weights and copies on a table."""
 
     n_rows: int
-    effective_rows: float  # as many distinct rows of equal weight would say as much (D23)
-    evenness: float = 1.0  # effective rows of the weights alone, as a share of the rows
+    effective_rows: float  # number of distinct, equally weighted rows with the same information (D23)
+    evenness: float = 1.0  # effective rows due to weights alone, as a share of the rows
     copied: float = 0.0  # the share of rows that are copies of others
 
 
 def repetition(source: BlockSource) -> Repetition:
-    """Whether a table has copies, and its effective number of rows, from a random choice of rows if it is large."""
+    """Whether a table has copies, and its effective number of rows; estimated from a random sample if it is large."""
     rows = at_most(source, MOST_COMPARED, np.random.default_rng(0))
     weight = np.ones(rows.n_rows) if rows.weights is None else rows.weights
     evenness = effective_rows(weight) / rows.n_rows
@@ -55,19 +55,19 @@ def repetition(source: BlockSource) -> Repetition:
 
 
 def group_weights(source: BlockSource, rows: HeldRows) -> Array:
-    """The weight of each of these rows together with all its copies in the source, in one pass."""
+    """The total weight of each of these rows and all its copies in the source, in one pass."""
     return _groups(source, rows)[0]
 
 
 def merged(rows: HeldRows) -> HeldRows:
-    """Copies as one row with the sum of their weights."""
+    """Merge copies into one row with the sum of their weights."""
     _, first, place = np.unique(_hashes_of(rows), return_index=True, return_inverse=True)
     order = np.argsort(first)
     return rows.take(first[order]).weighted(np.bincount(place, rows.weights)[order].astype(np.float64))
 
 
 def _groups(source: BlockSource, rows: HeldRows) -> tuple[Array, Array]:
-    """The weight of the copies of each of these rows in the source, itself included, and how many there are."""
+    """The total weight and the number of copies in the source of each of these rows, itself included."""
     distinct_hashes, place = np.unique(_hashes_of(rows), return_inverse=True)
     weight, count = source.scaled(ColumnScaler()).reduce(partial(_weight_of_each, distinct_hashes=distinct_hashes))
     return weight[place], count[place]
@@ -90,7 +90,7 @@ def _discrete(distinct: Array) -> bool:
 
 
 def _continuous(distinct: Array) -> bool:
-    """Whether most of these distinct rows have a value, in some column, that none of the others has."""
+    """Whether most of these distinct rows have a value in some column that no other row has."""
     alone = np.zeros(len(distinct), bool)
     for column in distinct.T:
         _, place, count = np.unique(column, return_inverse=True, return_counts=True)
@@ -99,7 +99,7 @@ def _continuous(distinct: Array) -> bool:
 
 
 def _by_chance(rows: HeldRows) -> float:
-    """The share of pairs that would be equal if agreement in one half of the columns said nothing about the other."""
+    """The expected share of equal pairs if agreement in one half of the columns were independent of the other half."""
     rng, n_features = np.random.default_rng(0), rows.n_features
     splits = [np.array_split(rng.permutation(n_features), 2) for _ in range(SPLITS)]
     return max(_pairs(_hashes_of(rows, some)) * _pairs(_hashes_of(rows, others)) for some, others in splits)
@@ -112,7 +112,7 @@ def _pairs(hashes: Hashes) -> float:
 
 
 def _hashes_of(rows: HeldRows, columns: RowNumbers | None = None) -> Hashes:
-    """Of the rows with their targets, or of some columns alone."""
+    """Hashes of the rows with their targets, or of some columns only."""
     return np.concatenate(list(rows.scaled(ColumnScaler()).map(partial(_of_blocks, columns=columns))))
 
 
@@ -136,12 +136,12 @@ def _weight_of_each(blocks: Iterable[Block], _: Workspace, *, distinct_hashes: H
 
 
 def _hashes(block: Block) -> Hashes:
-    """64 bits for each row and its target: the same for equal rows wherever they are."""
+    """A 64-bit hash of each row and its target; it depends only on the values."""
     return _hash(block.X) + _hash(block.y[:, None], 1)
 
 
 def equal_rows(values: npt.NDArray[Any]) -> tuple[RowNumbers, RowNumbers]:
-    """The first of all rows that are equal, for every kind of row in rising order, and the kind of each row."""
+    """The first row of every set of equal rows, in increasing order, and the index of the set of each row."""
     _, first, kind = np.unique(_hash(values), return_index=True, return_inverse=True)
     rising = np.argsort(first)
     rank = np.empty_like(rising)
@@ -150,7 +150,7 @@ def equal_rows(values: npt.NDArray[Any]) -> tuple[RowNumbers, RowNumbers]:
 
 
 def uniforms(values: npt.NDArray[Any], n: int) -> Array:
-    """``n`` numbers in (0, 1) for each row, which depend on its values only."""
+    """``n`` numbers in (0, 1) for each row, which depend only on its values."""
     bits = np.repeat(_hash(values)[:, None], n, axis=1)
     scattered = _mixed(bits + KEY * np.arange(1, n + 1, dtype=np.uint64), 5)
     return np.asarray(((scattered >> np.uint64(11)) + 0.5) * 2.0**-53)
@@ -162,8 +162,8 @@ def _hash(values: npt.NDArray[Any], first: int = 3) -> Hashes:
 
 
 def _mixed(bits: Hashes, first: int) -> Hashes:
-    """Every entry scattered over 64 bits, differently in every column."""
-    bits ^= bits >> np.uint64(32)  # numbers with few digits differ in their highest bits only
+    """Mix every entry over 64 bits, differently in every column."""
+    bits ^= bits >> np.uint64(32)  # numbers with few digits differ only in their highest bits
     bits *= KEY * np.arange(first, first + 2 * bits.shape[1], 2, dtype=np.uint64)
     bits ^= bits >> np.uint64(29)
     bits *= MIX

@@ -16,16 +16,18 @@ from bayesvm.core.linalg import Array
 from bayesvm.core.workspace import Workspace
 
 SCALER_BITS = 24
-ROUNDING = 8 * float(np.finfo(np.float64).eps)  # a column that varies by less, relative to its size, is constant
-LARGEST_SCALED = 1e100  # of a scaled value: products of two, with room for kernel variances, fit into a double
-STEEP = 1e20  # a factor from which on a value that is accepted, at most 1e100, could come near the end of doubles
+ROUNDING = 8 * float(
+    np.finfo(np.float64).eps
+)  # a column that varies by less than this, relative to its magnitude, is constant
+LARGEST_SCALED = 1e100  # of a scaled value: the product of two fits into a double, with room for kernel variances
+STEEP = 1e20  # a scaling factor above which valid inputs (at most 1e100) could overflow
 
 
 class Scaler(Protocol):
     """A strictly monotone map of every column."""
 
     def __call__(self, X: npt.NDArray[Any], workspace: Workspace | None = None) -> Array:
-        """The scaled rows, in double precision and in memory of the workspace; valid until its reset."""
+        """The scaled rows in double precision, in workspace memory; valid until its reset."""
         ...
 
     def inverse(self, scaled: Array) -> Array:
@@ -34,25 +36,25 @@ class Scaler(Protocol):
 
 
 def equal_scalers(one: Scaler, other: Scaler) -> bool:
-    """Whether both do the same to every row; scalers are dataclasses of arrays."""
+    """Whether both scale every row identically; scalers are dataclasses of arrays."""
     mine, theirs = vars(one), vars(other)
     return type(one) is type(other) and all(np.array_equal(mine[name], theirs[name]) for name in mine)
 
 
 def within_reach(scaled: Array) -> Array:
-    """The same array with values beyond ``LARGEST_SCALED``, infinities too, moved there: no row needs to be farther."""
+    """Clip values, infinities included, to ``LARGEST_SCALED`` in place; no row needs to be farther away."""
     return np.clip(scaled, -LARGEST_SCALED, LARGEST_SCALED, out=scaled)
 
 
 @dataclass(frozen=True)
 class ColumnScaler:
-    """``(x - centre) / scale``; without them the identity."""
+    """``(x - centre) / scale``; the identity if both are None."""
 
     centre: Array | None = None
     scale: Array | None = None
 
     def __call__(self, X: npt.NDArray[Any], workspace: Workspace | None = None) -> Array:
-        """The scaled rows in double precision; the rows themselves if there is nothing to scale."""
+        """The scaled rows in double precision; the unchanged rows if there is no scaling."""
         if self.centre is None or self.scale is None:
             return X
         scaled: Array = (workspace or Workspace()).empty(X.shape, np.float64)
@@ -66,7 +68,7 @@ class ColumnScaler:
 
     @property
     def steep(self) -> bool:
-        """Whether columns vary so little that another row may be out of reach."""
+        """Whether columns vary so little that scaled values of other rows may overflow."""
         return self.scale is not None and bool(self.scale.min() < 1 / STEEP)
 
     def inverse(self, scaled: Array) -> Array:
@@ -78,9 +80,9 @@ class ColumnScaler:
 
 @dataclass
 class ColumnMoments:
-    """Weighted mean and root of the sum of squared deviations of every column; merges as in Chan et al. 1983.
+    """Weighted mean and root of the sum of squared deviations of every column; merged as in Chan et al. 1983.
 
-    The root, because squares of a column in units of 1e-200 are zero.
+    The root is stored because squares would underflow for a column in units of 1e-200.
     """
 
     weight: float
@@ -89,7 +91,7 @@ class ColumnMoments:
 
     @classmethod
     def of(cls, blocks: Iterable[Block], workspace: Workspace | None = None) -> ColumnMoments:  # noqa: ARG003
-        """The moments of some blocks together."""
+        """The moments of all rows of the blocks."""
         return reduce(iadd, map(cls._of_block, blocks))
 
     @classmethod
@@ -100,9 +102,9 @@ class ColumnMoments:
         divisor = total or 1.0  # all rows of a block may have weight zero
         mean = weight @ X / divisor
         deviations = X - mean
-        correction = weight @ deviations / divisor  # the mean's own rounding, which matters at 1e12
+        correction = weight @ deviations / divisor  # corrects rounding of the mean, which matters at 1e12
         largest = np.maximum(deviations.max(axis=0, initial=0.0), -deviations.min(axis=0, initial=0.0))
-        unit = np.ldexp(1.0, np.maximum(np.frexp(largest)[1], -1000))  # powers of two, with which nothing is rounded
+        unit = np.ldexp(1.0, np.maximum(np.frexp(largest)[1], -1000))  # powers of two cause no rounding
         deviations /= unit
         squares = np.einsum("i,ij,ij->j", weight, deviations, deviations) - total * (correction / unit) ** 2
         return cls(total, mean + correction, np.sqrt(np.maximum(squares, 0.0)) * unit)
@@ -118,28 +120,28 @@ class ColumnMoments:
         return self
 
     def scaler(self) -> ColumnScaler:
-        """To mean 0 and standard deviation 1; a column that does not vary is only centred."""
+        """Scale to mean 0 and standard deviation 1; constant columns are only centred."""
         deviation = self._deviation()
         return _rounded(self.mean, np.where(deviation == 0, 1.0, deviation))
 
     def common_scaler(self) -> ColumnScaler:
-        """To mean 0, and all columns divided by the root of their mean variance: for columns that share a unit."""
+        """Centre, and divide all columns by the root of their mean variance: for columns in the same unit."""
         deviation = self._deviation()
         largest = float(deviation.max()) or 1.0
         common = largest * float(np.sqrt(np.mean((deviation / largest) ** 2)))
         return _rounded(self.mean, np.full_like(self.mean, common or 1.0))
 
     def _deviation(self) -> Array:
-        """The standard deviations; zero where the mean's own rounding would explain them."""
+        """The standard deviations; zero where rounding of the mean would explain them."""
         deviation = self.root / np.sqrt(self.weight)
         return np.where(deviation <= ROUNDING * np.abs(self.mean), 0.0, deviation)
 
 
 def _rounded(centre: Array, scale: Array) -> ColumnScaler:
-    """To 24 bits of the scale, far finer than rows can tell but coarser than sums in another order differ.
+    """Round to 24 bits of the scale: far more precise than the data, but coarser than differences in summation order.
 
-    So a table has the same scaling wherever its rows lie, and tuning, which turns last bits into fourth digits, the
-    same start.
+    So the scaling does not depend on where the rows are stored. Tuning amplifies differences in the last bits to the
+    fourth digit, and thus gets the same start.
     """
     mantissa, exponent = np.frexp(scale)
     bits = SCALER_BITS - exponent

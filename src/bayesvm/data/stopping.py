@@ -8,36 +8,36 @@ from dataclasses import dataclass
 
 
 class Stopped(KeyboardInterrupt):
-    """A pass was abandoned on request. Where there is nothing yet to be kept, it ends the fit as Ctrl-C does."""
+    """A pass was aborted on request. If there is nothing to keep yet, it ends the fit like Ctrl-C."""
 
 
 @dataclass
 class StopRequest:
-    """Whether somebody asked to stop, and what that means for whatever runs now."""
+    """Whether a stop was requested, and how the running code must react."""
 
     made: bool = False
-    pending: bool = False  # whether a pass has still to be abandoned
-    heeded: bool = False  # whether the running code checks this; before that there is no model to keep
-    waiting: bool = False  # whether it waits for others, and so cannot look
+    pending: bool = False  # whether a pass must still be aborted
+    heeded: bool = False  # whether the running code checks for requests; before that there is no model to keep
+    waiting: bool = False  # whether it is waiting for others and cannot check
 
     def make(self) -> None:
-        """Ask to stop; raises at once while waiting for a cluster or a file."""
+        """Request a stop; raises immediately while waiting for a cluster or a file."""
         self.made = self.pending = True
         if self.waiting:
             raise Stopped
 
     def check(self) -> None:
-        """Abandon the pass under way if that is asked for."""
+        """Abort the current pass if a stop was requested."""
         if self.pending:
             raise Stopped
 
     def settle(self) -> None:
-        """What follows is short, and done to its end."""
+        """Mark that the remaining work is short and runs to completion."""
         self.pending = False
 
     @contextmanager
     def elsewhere(self) -> Iterator[None]:
-        """While a cluster works, or a table is read."""
+        """Mark that a cluster is working or a table is being read."""
         self.waiting = True
         try:
             self.check()

@@ -1,4 +1,4 @@
-"""Data: rows that are read again in every pass, in the stripes that they would be cut into in memory."""
+"""Data: rows that are streamed from files in every pass, in the same stripes as in memory."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True)
 class StreamSource(RemoteSource):
-    """A table in files, read ahead while workers compute; sums have the bits that they would have in memory."""
+    """A table in files, read ahead while workers compute; sums are bit-identical to those in memory."""
 
     table: Table
     encoder: TargetEncoder
@@ -45,7 +45,7 @@ class StreamSource(RemoteSource):
         workers: Workers,
         rows_per_block: int,
     ) -> StreamSource:
-        """One pass takes the rows that will be held, by their rising numbers, and the moments of the columns."""
+        """Read the rows to hold, given by increasing numbers, and the moments of the columns, in one pass."""
         size = stripe_rows(table.n_rows, rows_per_block, table.n_features)
 
         def work(numbered: tuple[int, Batch], _: Workspace) -> tuple[ColumnMoments, Block]:
@@ -93,7 +93,7 @@ class StreamSource(RemoteSource):
 
 
 def encoded(batch: Batch, encoder: TargetEncoder) -> Block:
-    """Rows as they were read, with targets as numbers."""
+    """The rows of a batch, with targets as numbers."""
     if batch.y is None:
         raise ValueError("these rows have no targets")
     return encoded_block(encoder, batch.X, batch.y, batch.weight)
@@ -102,7 +102,7 @@ def encoded(batch: Batch, encoder: TargetEncoder) -> Block:
 def map_table(
     table: Table, function: Work[Result], scaler: Scaler, workers: Workers, rows_per_block: int
 ) -> Iterator[Result]:
-    """The function of every stripe of a table, whose targets are not read, in the order of the rows."""
+    """Apply the function to every stripe of a table, in row order, without reading targets."""
 
     def work(batch: Batch, workspace: Workspace) -> Result:
         rows = batch.X.shape[0]

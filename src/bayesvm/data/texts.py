@@ -1,30 +1,30 @@
-"""Data: what texts of tables stand for: which are missing values, and which are spellings of the same category."""
+"""Data: the meaning of texts in tables: which are missing values, and which spell the same category."""
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping
 
-# As people and programs write them. An empty cell, or one of spaces, is missing, too.
+# Common spellings of a missing value. Empty or blank cells are missing, too.
 MISSING_TEXTS = frozenset(
     {"", "?", "-", "--", "."}
     | {"NA", "N/A", "n/a", "<NA>", "NaN", "nan", "-NaN", "-nan", "null", "Null", "NULL", "None"}
     | {"\\N", "#N/A", "#N/A N/A", "#NA", "1.#IND", "-1.#IND", "1.#QNAN", "-1.#QNAN"}
 )
-# Those that are reported, because they might mean something.
+# Ambiguous texts, which are reported because they could be values.
 DOUBTFUL_TEXTS = frozenset({"?", "-", "--", ".", "None"})
 
 
 def missing_among(texts: set[str], missing: frozenset[str] = MISSING_TEXTS) -> frozenset[str]:
-    """Which texts are missing values in a column of these distinct texts: beside +, the text - is a value."""
+    """The missing values among the distinct texts of a column. If + occurs too, - is a value."""
     return missing - {"-"} if "+" in texts else missing
 
 
 def merged_spellings(counts: Mapping[str, int]) -> dict[str, str]:
-    """Categories that differ only by case and surrounding spaces, each with the spelling that stands for all.
+    """Map spellings that differ only by case and surrounding spaces to one common spelling.
 
-    That is the most frequent spelling without surrounding spaces; of equally frequent ones, the first in the order of
-    the alphabet. Texts that stay as they are, are not listed.
+    The common spelling is the most frequent one without surrounding spaces; ties are broken alphabetically. Texts that
+    do not change are not listed.
 
     Parameters
     ----------

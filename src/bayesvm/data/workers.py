@@ -1,7 +1,6 @@
-"""Data: threads for blocks. One BLAS thread inside a block, many blocks side by side.
+"""Data: threads for blocks. Each block uses one BLAS thread; many blocks run in parallel.
 
-Results come back in the order of the blocks, whatever the number of threads, so that sums have the
-same bits on one thread and on many.
+Results are returned in the order of the blocks, so sums are bit-identical for any number of threads.
 """
 
 from __future__ import annotations
@@ -23,12 +22,12 @@ Result = TypeVar("Result")
 
 
 def quiet_overflow() -> np.errstate:
-    """Infinity and NaN without NumPy's warnings, which name nothing: what is made of them is checked, and refused."""
+    """Suppress NumPy's warnings about infinity and NaN, which name no cause; results are checked and rejected later."""
     return np.errstate(over="ignore", invalid="ignore", divide="ignore")
 
 
 class Workers:
-    """A pool of threads, open for the length of a ``with`` statement."""
+    """A thread pool, open within a ``with`` statement."""
 
     def __init__(self, n_jobs: int) -> None:
         self.n_jobs = n_jobs
@@ -36,7 +35,9 @@ class Workers:
         self._pool: ThreadPoolExecutor | None = None
         self.stop = StopRequest()
         self._abandoned = False
-        self.watch: Callable[[int, int], None] | None = None  # hears how many rows of a pass are done, and of how many
+        self.watch: Callable[[int, int], None] | None = (
+            None  # is called with the number of processed rows of a pass, and the total
+        )
 
     def _run(self, function: Callable[[Item, Workspace], Result], item: Item) -> Result:
         try:
@@ -45,7 +46,7 @@ class Workers:
             workspace = Workspace()
         workspace.reset()
         try:
-            # Not around a whole pass, which whoever reads its results may leave unfinished.
+            # Not around a whole pass, because the consumer of its results may not finish it.
             with quiet_overflow(), one_blas_thread():
                 return function(item, workspace)
         finally:
@@ -62,13 +63,13 @@ class Workers:
             self._pool = None
 
     def check(self) -> None:
-        """To be called between two blocks: goes no further in a pass that was abandoned."""
+        """Raise if the pass was aborted. Call it between two blocks."""
         if self._abandoned:
             raise Stopped
         self.stop.check()
 
     def watched(self, results: Iterable[Result], rows_each: int, n_rows: int) -> Iterator[Result]:
-        """The results of a pass, while whoever watches hears how far it is."""
+        """Yield the results of a pass and report its progress to ``watch``."""
         if self.watch is not None:
             self.watch(0, n_rows)
         for number, result in enumerate(results, 1):
@@ -77,11 +78,11 @@ class Workers:
             yield result
 
     def map(self, function: Callable[[Item, Workspace], Result], items: Iterable[Item]) -> Iterator[Result]:
-        """``function`` of every item, in order, with at most two items per thread under way.
+        """Apply ``function`` to every item, in order, with at most two pending items per thread.
 
-        It also gets an workspace, which serves one item after the other for as long as the workers live.
+        The function also gets a workspace, which is reused for one item after another as long as the pool is open.
         """
-        alone = isinstance(items, Sized) and len(items) == 1  # to hand it over would take longer than a small block
+        alone = isinstance(items, Sized) and len(items) == 1  # submitting it would take longer than a small block
         if self._pool is None or alone:
             yield from (self._run(function, item) for item in items)
             return
@@ -96,7 +97,7 @@ class Workers:
                 yield waiting[0].result()
                 waiting.popleft()
         finally:
-            if waiting:  # after an error, a Ctrl-C, or because nobody wants the rest
+            if waiting:  # after an error, after Ctrl-C, or if the consumer stops early
                 self._abandoned = True
                 wait([future for future in waiting if not future.cancel()])
                 self._abandoned = False

@@ -1,1 +1,1 @@
-"""How the posterior is found, over any source of blocks. May import core and data."""
+"""Inference of the posterior, from any source of blocks. May import core and data."""

@@ -1,4 +1,4 @@
-"""Inference: the last step of a fit: links and weights from the rows left out, and all that was learned as a value."""
+"""Inference: the last step of a fit: fit links and member weights to the left-out rows, and build the fitted model."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from bayesvm.inference.tuning_report import Report
 
 @dataclass(frozen=True)
 class Candidate:
-    """A trained problem, and what it would say of some of its rows had it not seen them."""
+    """A trained problem with leave-one-out marginals of some of its rows."""
 
     prepared: Prepared
     problem: Problem
@@ -45,9 +45,9 @@ def calibrated(
     session: Session,
     n_samples: int | None,
 ) -> Fitted:
-    """The last step: links fitted to leave-one-out marginals, weights of members, and all in one value.
+    """Fit links to leave-one-out marginals, weight the members, and return the fitted model.
 
-    The heaviest member comes first; its scaling and training are those of the model.
+    The member with the largest weight comes first; the model takes its scaling and training record from it.
     """
     links = [fitted_link(session.head, session.settings.link, left) for left in left_out]
     weights = _weights(candidates, left_out, links)
@@ -99,12 +99,12 @@ def calibrated(
         n_samples=n_samples,
         report=report,
     )
-    _ = fitted.views  # a posterior that cannot predict is an error of the fit
+    _ = fitted.views  # a posterior that cannot predict must fail in the fit
     return fitted
 
 
 def _weights(candidates: Sequence[Candidate], left_out: Sequence[Cavities], links: Sequence[Any]) -> Array:
-    """Those of an earlier fit, or the ones that suit the rows left out best (D28)."""
+    """The weights of an earlier fit, or those that fit the left-out rows best (D28)."""
     given = [candidate.prepared.weight for candidate in candidates]
     if all(weight is not None for weight in given):
         return np.array(given, np.float64)
@@ -115,7 +115,7 @@ def _weights(candidates: Sequence[Candidate], left_out: Sequence[Cavities], link
 def _with_fits(
     report: Report, candidates: Sequence[Candidate], left_out: Sequence[Cavities], weights: Array, links: Sequence[Any]
 ) -> Report:
-    """A line of the report for every member, and a sentence if there are several."""
+    """One line of the report per member, and a sentence if there are several."""
     trials = list(report.trials)
     kept = len(trials)
     for candidate, left, weight, link in zip(candidates, left_out, weights, links, strict=True):
@@ -126,13 +126,13 @@ def _with_fits(
             trials.append(
                 replace(chosen, what=what, n_rows=len(left.y), n_inducing=points, loo=loss, seconds=candidate.seconds)
             )
-    several = f"{len(candidates)} models are averaged, with the weights that suit the rows left out best."
+    several = f"{len(candidates)} models are averaged, with the weights that fit the left-out rows best."
     said = (*report.chosen, several) if len(candidates) > 1 else report.chosen
     return replace(report, trials=tuple(trials), chosen=said, kept=kept)
 
 
 def fitted_link(head: Head, name: str, left_out: Cavities) -> Any:
-    """The link by that name; ``calibrated`` is fitted to the leave-one-out marginals."""
+    """The link of this name; ``calibrated`` is fitted to the leave-one-out marginals."""
     if not (np.isfinite(left_out.mean).all() and np.isfinite(left_out.variance).all()):
         raise NotFiniteError(f"leave-one-out predictions are not finite: {OUT_OF_RANGE}")
     if name == "calibrated":
@@ -141,5 +141,5 @@ def fitted_link(head: Head, name: str, left_out: Cavities) -> Any:
 
 
 def mean_loss(link: Any, rows: Cavities) -> float:
-    """``-log p(y)`` under a link, averaged by weight."""
+    """The weighted mean of ``-log p(y)`` under a link."""
     return float(np.average(link.row_losses(rows.mean, rows.variance, rows.y), weights=rows.weight))

@@ -1,7 +1,7 @@
-"""Inference: several fits that are averaged (D28): how much weight each has, which to keep, how decided they are.
+"""Inference: averages of several fits (D28): their weights, which to keep, and how to sharpen their links.
 
-Stacking (Yao, Vehtari, Simpson and Gelman, 2018): the weights are those whose mixture of leave-one-out predictions has
-the lowest log loss.
+Stacking (Yao, Vehtari, Simpson and Gelman, 2018) chooses the weights whose mixture of leave-one-out predictions has the
+lowest log loss.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from scipy.special import log_softmax, logsumexp, softmax
 from bayesvm.core.cavities import Cavities
 from bayesvm.core.linalg import Array
 
-MOST_MEMBERS = 6  # which bounds the time of predictions
-LEAST_SHARE = 0.04  # members below it are dropped
-PRIOR_ROWS = 50.0  # that speak for equal weights; few rows cannot tell similar members apart
+MOST_MEMBERS = 6  # limits the prediction time
+LEAST_SHARE = 0.04  # members with less weight are dropped
+PRIOR_ROWS = 50.0  # weight of the prior for equal weights; few rows cannot distinguish similar members
 SHARPEST = np.log(2.0)  # largest change of links, as a logarithm
-DEVIATION = 0.2  # of that logarithm, before any data are seen
+DEVIATION = 0.2  # prior standard deviation of this logarithm
 
 
 def stacked(losses: Array, weight: Array, least: float, most: int) -> Array:
-    """Weights of members, zero for those that do not matter, from ``-log p(y)`` of every row (a column per member).
+    """Weights of members, zero for those dropped, from ``-log p(y)`` of every row (one column per member).
 
-    The sum of ``weight`` is the effective number of rows, which the prior is compared with. Members are dropped while
-    one is below ``least`` or explains no row, or there are more than ``most``.
+    ``weight`` sums to the effective number of rows, which determines the influence of the prior. Members are dropped
+    while one is below ``least`` or explains no row, or while there are more than ``most``.
     """
     n_members = losses.shape[1]
     kept = np.arange(n_members)
@@ -36,7 +36,7 @@ def stacked(losses: Array, weight: Array, least: float, most: int) -> Array:
     while True:
         share = _mixture_weights(density[:, kept], weight)
         drop = int(np.argmin(share))
-        # A member that explains no row has what the prior gives to each.
+        # A member that explains no row gets only its prior weight.
         by_prior = PRIOR_ROWS / (weight.sum() + PRIOR_ROWS)
         explains = share[drop] - by_prior / len(kept) > 0.05 * (1 - by_prior) / len(kept)
         if len(kept) == 1 or (explains and share[drop] >= least and len(kept) <= most):
@@ -65,9 +65,9 @@ def _mixture_weights(density: Array, rows: Array) -> Array:
 
 
 def sharpened(links: Sequence[Any], left_out: Sequence[Cavities], weights: Array) -> list[Any]:
-    """The links times the factor for which the average of the members is calibrated (D28).
+    """The links, sharpened by the factor that calibrates the average of the members (D28).
 
-    An average of calibrated predictions is too cautious wherever they differ.
+    An average of calibrated predictions is underconfident where they differ.
     """
 
     def loss(log_factor: float) -> float:

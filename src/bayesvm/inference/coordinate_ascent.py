@@ -1,4 +1,4 @@
-"""Inference: batch updates of q (D6), guarded so that the ELBO never falls, and how far is left (D12)."""
+"""Inference: batch updates of q (D6), guarded so that the ELBO never decreases, and the estimated rest (D12)."""
 
 from __future__ import annotations
 
@@ -18,37 +18,37 @@ SMALLEST_STEP = 1e-4
 
 @dataclass(frozen=True)
 class AscentState:
-    """The best q so far, the step that is ready to be taken from it, and what is left after that."""
+    """The best q so far, the next step from it, and the estimated gain after that step."""
 
     best: Evaluation
     proposal: Gaussian
     rho: float
-    distance: float  # D12: twice the gain that a full step from the best q promises
-    contraction: float  # κ: the distance after a step, over the distance before it
+    distance: float  # D12: twice the expected gain of a full step from the best q
+    contraction: float  # κ: the ratio of the distances after and before a step
     rejected: bool = False
 
     @property
     def remaining(self) -> float:
-        """Estimated ELBO still missing *after* the step that is ready.
+        """Estimated gain of ELBO that remains *after* the next step.
 
-        If squared distances shrink by κ a step, errors shrink by √κ, and the steps after it together gain
-        κ/(1-√κ) of half the distance.
+        If squared distances shrink by κ per step, errors shrink by √κ, and all later steps together gain κ/(1-√κ)
+        times half the distance.
         """
         return 0.5 * self.distance * self.contraction / (1 - math.sqrt(self.contraction))
 
     @property
     def stalled(self) -> bool:
-        """Whether even tiny steps lower the ELBO: the end of what the precision allows."""
+        """Whether even tiny steps lower the ELBO: the limit of the numerical precision."""
         return self.rho < SMALLEST_STEP
 
     def finished(self) -> LatentFunction:
-        """The function after the step that is ready, which needs no pass. After a rejection, the best q itself."""
+        """The function after the next step, which needs no pass; after a rejected step, the best q itself."""
         return self.best.function if self.rejected else self.best.function.at(self.proposal)
 
     def settled(self) -> LatentFunction:
-        """The function after a full step, so that q is the prior times the sites at the q before (D10).
+        """The function after a full step, so that q is the prior times the sites taken at the previous q (D10).
 
-        For a q that is as good as converged, where a full step is small whatever ρ had to be on the way.
+        Use it only near convergence, where a full step is small, regardless of the ρ used before.
         """
         return self.best.function.at(self.best.posterior.moved(self.best.target, 1.0))
 
@@ -56,25 +56,25 @@ class AscentState:
 def init(
     problem: Problem, source: BlockSource, functions: Sequence[LatentFunction], contraction: Sequence[float]
 ) -> list[AscentState]:
-    """One pass at the starting points; ``contraction`` is a guess for each, or that of an earlier stage."""
+    """One pass at the starting points; ``contraction`` is an estimate for each, for example from an earlier stage."""
     found = evaluate(problem, source, functions)
     return [_ready(best, 1.0, kappa) for best, kappa in zip(found, contraction, strict=True)]
 
 
 def step(problem: Problem, source: BlockSource, states: Sequence[AscentState]) -> list[AscentState]:
-    """One pass: try the steps; where the ELBO falls, go back and halve it."""
+    """One pass: try the steps; where the ELBO decreases, go back and halve the step."""
     trials = evaluate(problem, source, [state.best.function.at(state.proposal) for state in states])
     return [_judged(problem, state, trial) for state, trial in zip(states, trials, strict=True)]
 
 
 def _judged(problem: Problem, state: AscentState, trial: Evaluation) -> AscentState:
-    # Sums are known to about one unit of the blocks' precision; a smaller fall means nothing.
+    # Sums are accurate to about one unit of the blocks' precision; smaller decreases are not significant.
     noise = np.finfo(problem.dtype).eps * abs(state.best.elbo)
     if trial.elbo < state.best.elbo - noise and not problem.likelihood.full_steps_are_safe:
         return _ready(state.best, state.rho / 2, state.contraction, rejected=True)
     ahead = _ready(trial, min(1.0, 1.3 * state.rho), state.contraction)
-    # The first steps from a cold start shrink the distance by orders of magnitude and promise too much:
-    # believe in fast convergence only gradually.
+    # The first steps from a cold start shrink the distance by orders of magnitude, which is too optimistic:
+    # accept fast convergence only gradually.
     ratio = ahead.distance / max(state.distance, 1e-300)
     contraction = float(np.clip(max(ratio, 0.25 * state.contraction), 0.01, 0.99))
     return AscentState(trial, ahead.proposal, ahead.rho, ahead.distance, contraction)
@@ -83,8 +83,8 @@ def _judged(problem: Problem, state: AscentState, trial: Evaluation) -> AscentSt
 def _ready(best: Evaluation, rho: float, contraction: float, *, rejected: bool = False) -> AscentState:
     q = best.posterior
     proposal = q.moved(best.target, rho)
-    # Near the optimum the two agree. Where they do not, the larger one says that the step is a leap:
-    # a q that is far too narrow has a small slope, but a step that would undo it.
+    # Near the optimum both agree. If they differ, the larger one shows that the step is too long: a q that is far
+    # too narrow has a small slope, but a large step.
     leap = 2 * proposal.divergence_from(q) / rho**2
     distance = max(q.slope_towards(best.target), leap)
     return AscentState(best, proposal, rho, distance, contraction, rejected)

@@ -1,7 +1,7 @@
-"""Inference: a minimiser for objectives that cost a fit each, so that every evaluation must count.
+"""Inference: a minimiser for expensive objectives, where each evaluation is a fit.
 
-BFGS within a trust region and a box (Nocedal and Wright, 2006, chapters 4 and 6). Unlike a line search it never spends
-a second evaluation on the same direction, and a step that fails still improves the curvature.
+BFGS with a trust region and box constraints (Nocedal and Wright, 2006, chapters 4 and 6). Unlike a line search, it
+never evaluates the same direction twice, and failed steps still improve the curvature.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from scipy import linalg
 
 from bayesvm.core.linalg import Array
 
-GOOD, BAD = 0.75, 0.25  # ratios of the gain of a step to what was promised, beyond which the region grows or shrinks
+GOOD, BAD = 0.75, 0.25  # ratios of actual to predicted gain above or below which the region grows or shrinks
 GROWTH, SHRINKAGE = 2.0, 0.35
-LEAST_SHARE = 0.2  # of the curvature along a step that an update keeps (Powell's damping)
-LARGEST_FACTOR = 10.0  # by which the first step may correct the first guess of the curvature
+LEAST_SHARE = 0.2  # share of the curvature along a step that an update keeps (Powell's damping)
+LARGEST_FACTOR = 10.0  # limit of the correction of the initial curvature after the first step
 SMALLEST_STEP = 1e-3
 
 Objective = Callable[[Array], tuple[float, Array]]
@@ -25,7 +25,7 @@ Objective = Callable[[Array], tuple[float, Array]]
 
 @dataclass(frozen=True)
 class Point:
-    """A vector, the objective there, and its derivative."""
+    """A vector, the objective at this point, and its gradient."""
 
     x: Array
     value: float
@@ -34,17 +34,17 @@ class Point:
 
 @dataclass(frozen=True)
 class Curvature:
-    """An approximation of the second derivatives, positive definite."""
+    """A positive definite approximation of the Hessian."""
 
     matrix: Array
 
     @classmethod
     def guessed(cls, slope: Array, length: float) -> Curvature:
-        """The multiple of the identity for which a step down has that length."""
+        """The multiple of the identity for which a descent step has this length."""
         return cls(np.eye(len(slope)) * max(float(np.linalg.norm(slope)), 1e-12) / length)
 
     def step(self, at: Point, low: Array, high: Array, region: float) -> Array:
-        """The step to the lowest point of the quadratic model, cut to the region and the box."""
+        """The step to the minimum of the quadratic model, restricted to the region and the box."""
         held = ((at.x <= low) & (at.slope > 0)) | ((at.x >= high) & (at.slope < 0))
         free = np.flatnonzero(~held)
         step = np.zeros(len(at.x))
@@ -55,17 +55,17 @@ class Curvature:
         return np.asarray(np.clip(at.x + step, low, high) - at.x)
 
     def promised(self, at: Point, step: Array) -> float:
-        """What the quadratic model says that a step gains."""
+        """The gain of a step that the quadratic model predicts."""
         return -float(at.slope @ step + 0.5 * step @ self.matrix @ step)
 
     def corrected(self, step: Array, change: Array) -> Curvature:
-        """A first guess brought to the size that the first step has seen."""
+        """The initial curvature, rescaled to match the first step."""
         seen, guessed = float(step @ change), float(step @ self.matrix @ step)
         factor = np.clip(seen / guessed, 1 / LARGEST_FACTOR, LARGEST_FACTOR) if seen > 0 else 1.0
         return Curvature(self.matrix * factor)
 
     def updated(self, step: Array, change: Array) -> Curvature:
-        """After the slope has changed by so much along a step."""
+        """The curvature updated with the change of the gradient along a step."""
         drawn = self.matrix @ step
         before, seen = float(step @ drawn), float(step @ change)
         if seen < LEAST_SHARE * before:
@@ -76,9 +76,9 @@ class Curvature:
 
 
 def descend(objective: Objective, x: Array, low: Array, high: Array, most: int, region: float) -> Point:
-    """The lowest point that at most so many evaluations find from ``x``, with a first step of length ``region``.
+    """The lowest point found from ``x`` with at most ``most`` evaluations; the first step has length ``region``.
 
-    An evaluation that fails says so by an infinite value.
+    A failed evaluation returns infinity.
     """
     at = Point(x, *objective(x))
     model = Curvature.guessed(at.slope, region)

@@ -1,7 +1,8 @@
-"""Inference: the kernel of an effect that residuals ask for, by the evidence of its cells (D27).
+"""Inference: choose the kernel of an effect by the evidence of its cells (D27).
 
-A search over length-scale and variance would fit the whole model for every trial. Here the rows' log odds stay as
-leave-one-out has them, and only the effect of each cell is fitted: matrices of the size of the cells, and no pass.
+A search over length-scale and variance would fit the whole model in every trial. Here the log odds of the rows are
+fixed to their leave-one-out values, and only the effect of each cell is fitted: this needs matrices of the size of the
+number of cells, and no pass.
 """
 
 from __future__ import annotations
@@ -21,18 +22,18 @@ from bayesvm.core.linalg import Array
 from bayesvm.inference.hyperparameters import Judgement
 from bayesvm.inference.screening import PAIR_POINTS, POINTS, Cells, Found, Residuals
 
-LENGTH_SCALE, PAIR_LENGTH_SCALE = 0.2, 0.5  # usual ones, of an effect of one column or of two
-FACTORS = (0.4, 1.0, 2.5, 6.0)  # of it, among which the evidence chooses,
-VARIANCES = (0.3, 1.0, 3.0, 10.0, 30.0, 100.0)  # and of log odds
-LARGEST_VARIANCE = 1e4  # a jump between neighbouring points needs a large one
-NEWTON_STEPS, SETTLED, SMALLEST_STEP = 15, 0.01, 0.03  # at most; nats; part of a step
+LENGTH_SCALE, PAIR_LENGTH_SCALE = 0.2, 0.5  # typical values for effects of one and of two columns
+FACTORS = (0.4, 1.0, 2.5, 6.0)  # candidate multiples of the typical length-scale
+VARIANCES = (0.3, 1.0, 3.0, 10.0, 30.0, 100.0)  # candidate variances of the log odds
+LARGEST_VARIANCE = 1e4  # a jump between neighbouring points needs a large variance
+NEWTON_STEPS, SETTLED, SMALLEST_STEP = 15, 0.01, 0.03  # maximum number; tolerance in nats; smallest fraction of a step
 TINY = 1e-9
 
 
 class LogOdds(NamedTuple):
-    """What leave-one-out says of rows, a column per function: log odds, the outcome as ±1, weights.
+    """Leave-one-out log odds of rows, their outcomes as ±1 and their weights; one column per function.
 
-    ``slope`` is how fast log odds change with f, on average.
+    ``slope`` is the average derivative of the log odds with respect to f.
     """
 
     value: Array
@@ -42,7 +43,7 @@ class LogOdds(NamedTuple):
 
     @classmethod
     def of(cls, residuals: Residuals, by_mean: Array) -> LogOdds:
-        """From R and W, and from the derivative of the loss by the mean of f, which is ``-R dη/dm``.
+        """Compute from R, W and the derivative of the loss with respect to the mean of f, which is ``-R dη/dm``.
 
         ``W/|R|`` is the probability of what was observed.
         """
@@ -53,24 +54,24 @@ class LogOdds(NamedTuple):
         return cls(outcome * logit(observed), outcome, size / (1 - observed), slope)
 
     def evidence(self, covariance: Array, cells: Cells, rows: npt.NDArray[np.bool_]) -> float:
-        """That of effects of the cells of some rows, summed over the functions."""
+        """The evidence of cell effects for some rows, summed over functions."""
         columns = zip(self.value[rows].T, self.outcome[rows].T, self.weight[rows].T, strict=True)
         return sum(evidence(covariance, cells, *column) for column in columns)
 
 
 class Normal(NamedTuple):
-    """The same of numbers: slopes R and information W of f, in units of f times ``slope``."""
+    """The counterpart for regression: slopes R and information W of f, in units of f times ``slope``."""
 
     residuals: Residuals
     slope: float
 
     @classmethod
     def of(cls, residuals: Residuals, by_mean: Array) -> Normal:
-        """From R and W, and from the derivative of the loss by the mean of f, which is R times ``slope``."""
+        """Compute from R, W and the derivative of the loss with respect to the mean of f, R times ``slope``."""
         return cls(residuals, float(np.linalg.norm(by_mean) / np.linalg.norm(residuals.difference)))
 
     def evidence(self, covariance: Array, cells: Cells, rows: npt.NDArray[np.bool_]) -> float:
-        """``½ Rᵀ(K^-1 + W)^-1 R - ½ log|I + W^½ K W^½|``, R and W summed by cell: D27 with cells that K connects."""
+        """``½ Rᵀ(K^-1 + W)^-1 R - ½ log|I + W^½ K W^½|``, R and W summed by cell: D27 with cells correlated by K."""
         n_cells, total = len(covariance), 0.0
         for R, W in zip(self.residuals.difference[rows].T, self.residuals.weight[rows].T, strict=True):
             pull, root = np.bincount(cells, R, n_cells), np.sqrt(np.bincount(cells, W, n_cells))
@@ -82,12 +83,12 @@ class Normal(NamedTuple):
 
 
 def residuals_of(head: Head, judgement: Judgement) -> Residuals:
-    """What the leave-one-out predictions of a judgement leave."""
+    """The residuals of the leave-one-out predictions of a judgement."""
     return Residuals(*head.residuals(judgement.link, judgement.cavities))
 
 
 def effects_of(found: Sequence[Found], head: Head, judgement: Judgement, X: Array) -> tuple[Effect, ...]:
-    """Effects of the columns that were found, with kernels that suit the residuals of a judgement of scaled rows."""
+    """The effects found by screening, with kernels fitted to the residuals of a judgement of scaled rows."""
     rows = judgement.cavities
     _, by_mean, _ = judgement.link.loss(rows.mean, rows.variance, rows.y, rows.effective_weight)
     response = LogOdds if head.has_log_odds else Normal
@@ -96,9 +97,9 @@ def effects_of(found: Sequence[Found], head: Head, judgement: Judgement, X: Arra
 
 
 def effect_of(found: Found, X: Array, odds: LogOdds | Normal) -> Effect:
-    """An effect on scaled rows: a rough kernel, with points at the means of the cells that have most rows.
+    """An effect on scaled rows: a rough kernel with points at the means of the largest cells.
 
-    The evidence chooses first the variance, then the length-scale.
+    The evidence determines first the variance, then the length-scale.
     """
     alone = found.factors == 1
     count = np.bincount(found.cells)
@@ -127,10 +128,10 @@ def _kernel(length_scale: float, variance: float) -> Matern:
 
 
 def evidence(covariance: Array, cells: Cells, log_odds: Array, outcome: Array, weight: Array) -> float:
-    """``log ∫ Π p(y | η + e) N(e; 0, K) de - log Π p(y | η)`` by Laplace's method (D27), η the log odds.
+    """``log ∫ Π p(y | η + e) N(e; 0, K) de - log Π p(y | η)`` by Laplace's method (D27), with η the log odds.
 
-    At the highest point e it is the gain in log likelihood minus ``½ eᵀ K^-1 e + ½ log|B|``, with W the summed
-    ``p (1-p)`` of each cell and ``B = I + W^½ K W^½``. Newton's steps: Rasmussen and Williams (2006), algorithm 3.1.
+    At the mode e it is the gain in log likelihood minus ``½ eᵀ K^-1 e + ½ log|B|``, with W the sum of ``p (1-p)`` in
+    each cell and ``B = I + W^½ K W^½``. Newton's method: Rasmussen and Williams (2006), algorithm 3.1.
     """
     n_cells = len(covariance)
     before = log_expit(outcome * log_odds)

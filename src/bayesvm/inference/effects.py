@@ -1,8 +1,9 @@
-"""Inference: what the effects of a fitted model say (D26): at which columns, how much of f, and which values.
+"""Inference: the effects of a fitted model (D26): their columns, their shares of f, and their values.
 
-f is a sum of components: that of the main kernel, and one for each effect. A component is known up to a constant, which
-another may have in its place. So values are relative to their mean over some rows. Where there are none, the inducing
-points stand for them, each at the nearest point of the effect: centres of clusters lie between the values of a column.
+f is a sum of components: one of the main kernel, and one per effect. A component is identified only up to a constant,
+which other components can absorb, so values are relative to their mean over reference rows. Without reference rows, the
+inducing points are used, each replaced by the nearest point of the effect, because cluster centres lie between the
+values of a column.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from bayesvm.data.scaling import Scaler
 from bayesvm.inference.fitted import Fitted
 
 TINY = float(np.finfo(float).tiny)
-NEAR = 1e-6  # of 0 or 1, after scaling and back
+NEAR = 1e-6  # tolerance around 0 and 1 after scaling and inverse scaling
 
 
 @dataclass(frozen=True)
@@ -32,17 +33,17 @@ class MemberEffect:
     """An effect in one member of a model."""
 
     effect: Effect
-    own: slice  # its features among those of the member
+    own: slice  # position of its features among those of the member
     functions: tuple[LatentFunction, ...]
-    scalers: tuple[Scaler, ...]  # from the units of X to the rows of the member, one after the other
-    usual: Array  # scaled values of its columns that stand for those of the rows
+    scalers: tuple[Scaler, ...]  # from the units of X to the rows of the member, applied in order
+    usual: Array  # scaled reference values of its columns, in place of rows
     n_features: int  # columns of X
     weight: float  # of the member
-    share: float  # in the variation of the member's f
+    share: float  # of the variation of the member's f
 
     @property
     def points(self) -> Array:
-        """Where it has points, in the units of X."""
+        """The inducing points of the effect, in the units of X."""
         rows: Array = np.zeros((len(self.effect.features.inducing_points), self.n_features))
         rows[:, self.effect.columns] = self.effect.features.inducing_points
         for scaler in reversed(self.scalers):
@@ -51,7 +52,7 @@ class MemberEffect:
 
     @property
     def factors(self) -> tuple[tuple[int, ...], ...]:
-        """The columns in groups: the one-hot columns of a categorical one are a group, and a pair has two."""
+        """The columns in groups: the one-hot columns of a categorical column form a group; a pair has two groups."""
         columns, points = self.effect.columns, self.points
         rounded = np.rint(points)
         binary = np.all((np.abs(points - rounded) < NEAR) & np.isin(rounded, (0.0, 1.0)), axis=0).tolist()
@@ -66,7 +67,7 @@ class MemberEffect:
         return tuple(tuple(columns[i] for i in group) for group in groups)
 
     def moments(self, values: Array, reference: Array | None = None) -> Moments:
-        """Mean and variance at values of its columns, relative to their mean over others; a column per function."""
+        """Mean and variance at values of its columns, relative to the mean over others; one column per function."""
         phi, residual = self._features(self._scaled(values))
         phi = phi - self._features(self.usual if reference is None else self._scaled(reference))[0].mean(axis=0)
         mean, variance = [], []
@@ -84,56 +85,56 @@ class MemberEffect:
         return self.effect.of(rows)
 
     def _features(self, rows: Array) -> tuple[Array, Array]:
-        """Features, and the variance that they leave (D3)."""
+        """The features and the residual variance (D3)."""
         phi = _phi(self.effect.features, rows)
         return phi, np.maximum(self.effect.features.diagonal(rows) - np.einsum("ij,ij->i", phi, phi), 0.0)
 
 
 @dataclass(frozen=True)
 class FittedEffect:
-    """An effect of some columns, over all members of a model; a member without it has zero in its place."""
+    """An effect averaged over all members of a model; members without it contribute zero."""
 
     columns: tuple[int, ...]
     members: tuple[MemberEffect, ...]
 
     @property
     def share(self) -> float:
-        """In the variation of f."""
+        """The share of the effect in the variation of f."""
         return sum(member.weight * member.share for member in self.members)
 
     @property
     def variance(self) -> float:
-        """Of the prior, averaged over the members that have the effect."""
+        """The prior variance, averaged over the members that have the effect."""
         origin = np.zeros((1, len(self.columns)))
         each = [member.effect.features.diagonal(origin)[0] for member in self.members]
         return float(np.average(each, weights=[member.weight for member in self.members]))
 
     @property
     def points(self) -> Array:
-        """Where it has points, in the units of X."""
+        """The inducing points of the effect, in the units of X."""
         return self.members[0].points
 
     @property
     def factors(self) -> tuple[tuple[int, ...], ...]:
-        """The columns in groups: the one-hot columns of a categorical one are a group, and a pair has two."""
+        """The columns in groups: the one-hot columns of a categorical column form a group; a pair has two groups."""
         return self.members[0].factors
 
     def moments(self, values: Array, reference: Array | None = None) -> Moments:
-        """Mean and variance at values of its columns, as members together see them (D25); in the units of X.
+        """Mean and variance at values of its columns in the units of X, averaged over members (D25).
 
-        Relative to the mean over ``reference``, other values of its columns, or over the inducing points.
+        They are relative to the mean over ``reference``, other values of its columns, or over the inducing points.
         """
         weights = np.array([member.weight for member in self.members])
         each = [member.moments(values, reference) for member in self.members]
         mean = np.tensordot(weights, [one.mean for one in each], axes=1)
         spread = [one.variance + (one.mean - mean) ** 2 for one in each]
-        # What members without the effect say is zero, and certain.
+        # Members without the effect contribute zero, with certainty.
         variance = np.tensordot(weights, spread, axes=1) + (1 - weights.sum()) * mean**2
         return Moments(mean, variance)
 
 
 def fitted_effects(fitted: Fitted) -> list[FittedEffect]:
-    """The effects of a model, those with the largest shares first."""
+    """The effects of a model, largest shares first."""
     found: dict[tuple[int, ...], list[MemberEffect]] = {}
     for member, weight in _weighted(fitted):
         for effect in _member_effects(fitted, member, weight):
@@ -143,7 +144,7 @@ def fitted_effects(fitted: Fitted) -> list[FittedEffect]:
 
 
 def relevance(fitted: Fitted) -> Array | None:
-    """Share of every column in the variation of f, averaged over members by weight; None without distances."""
+    """The share of every column in the variation of f, averaged over members; None if the kernel has no distances."""
     total: Array | float = 0.0
     for member, weight in _weighted(fitted):
         of_kernel, effects = _in_distances(_inducing(member)), _member_effects(fitted, member, weight)
@@ -151,14 +152,16 @@ def relevance(fitted: Fitted) -> Array | None:
             return None
         relevant = (1 - sum(effect.share for effect in effects)) * of_kernel
         for effect in effects:
-            for factor in effect.factors:  # a categorical column counts as one, whatever number of columns it became
+            for (
+                factor
+            ) in effect.factors:  # a categorical column counts as one, regardless of its number of one-hot columns
                 relevant[list(factor)] += effect.share / len(effect.factors) / len(factor)
         total = total + weight * relevant
     return np.asarray(total)
 
 
 def component_shares(features: InducingFeatures, functions: Sequence[LatentFunction]) -> Array:
-    """Shares of the main kernel and of each effect in the variation of f over the inducing points.
+    """The shares of the main kernel and of each effect in the variation of f over the inducing points.
 
     The variation of a component is the variance of its posterior mean, summed over functions.
     """
@@ -176,13 +179,13 @@ def component_shares(features: InducingFeatures, functions: Sequence[LatentFunct
 
 
 def usual_values(effect: Effect, features: InducingFeatures) -> Array:
-    """Scaled values of an effect's columns that stand for those of the rows: of its points, the nearest to each."""
+    """Scaled reference values of an effect's columns: for each inducing point, the nearest point of the effect."""
     points = effect.features.inducing_points
     return np.asarray(points[cdist(effect.of(features.inducing_points), points).argmin(axis=1)])
 
 
 def local_spreads(leaves: Leaves) -> list[float]:
-    """The standard deviation of the mean of every local model over its inducing points, of all functions together."""
+    """The standard deviation of the mean of every local model over its inducing points, over all functions."""
     found = []
     for leaf in leaves.leaves:
         phi = _phi(leaf.features, np.asarray(leaf.features.inducing_points, np.float64))
@@ -196,13 +199,13 @@ def _phi(features: InducingFeatures, rows: Array) -> Array:
 
 
 def _in_distances(features: InducingFeatures) -> Array | None:
-    """Share of every column in the distances between inducing points."""
+    """The share of every column in the distances between inducing points."""
     share = features.kernel.column_distances(features.inducing_points)
     return None if share is None else np.asarray((share + TINY) / (share + TINY).sum())
 
 
 def _weighted(fitted: Fitted) -> list[tuple[Member, float]]:
-    """The members that predict, and their weights, which add up to one."""
+    """The members with positive weight, and their weights, which sum to one."""
     return list(zip(fitted.members, fitted.views.shares, strict=True))
 
 
@@ -220,7 +223,7 @@ def _member_effects(fitted: Fitted, member: Member, weight: float) -> list[Membe
 
 
 def _slices(features: InducingFeatures) -> list[slice]:
-    """Where the features of each effect are among those of the map."""
+    """The positions of the features of each effect among those of the map."""
     ends = np.cumsum([len(features.inducing_points), *(effect.features.n_weights for effect in features.effects)])
     return [slice(int(start), int(stop)) for start, stop in pairwise(ends)]
 

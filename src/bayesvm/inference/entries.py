@@ -1,4 +1,4 @@
-"""Inference: what tuning may try, and a candidate as it stands."""
+"""Inference: the candidates of tuning, and their current results."""
 
 from __future__ import annotations
 
@@ -16,50 +16,50 @@ from bayesvm.inference.tuning_report import Trial
 
 @dataclass(frozen=True)
 class Candidates:
-    """What may be tried; the first scaling is the plain one, kernels go from smooth to rough."""
+    """The scalings and kernels to try; the plain scaling comes first, and kernels are ordered from smooth to rough."""
 
     scalers: Mapping[str | None, Scaler]
     kernels: Mapping[str, Kernel]
-    whole_recipe: bool  # whether more may be changed than the parameters of one kernel
-    relevance: bool  # whether one length-scale for every feature may be learned
+    whole_recipe: bool  # whether tuning may change more than the parameters of one kernel
+    relevance: bool  # whether tuning may learn one length-scale per feature
 
 
 @dataclass(frozen=True)
 class Entry:
-    """A candidate as it stands: the rows it was judged on, its judgement, and its line in the report."""
+    """The current state of a candidate: the rows it was judged on, its judgement, and its line in the report."""
 
     scale: str | None
-    name: str  # of the kernel's family
+    name: str  # name of the kernel family
     rows: Rows
     judgement: Judgement
     trial: Trial
-    effects: tuple[Effect, ...] = ()  # that the fit has beside the kernel (D26)
-    gained: float = 0.0  # log loss by which twice the points are better
-    fresh: Judgement | None = None  # on rows that its kernel was not learned on
+    effects: tuple[Effect, ...] = ()  # effects in addition to the kernel (D26)
+    gained: float = 0.0  # reduction of log loss with twice the points
+    fresh: Judgement | None = None  # on rows that were not used to learn its kernel
 
     @property
     def features(self) -> InducingFeatures:
-        """Those of the judgement."""
+        """The features of the judgement."""
         return inducing_features(self.judgement)
 
     @property
     def kernel(self) -> Kernel:
-        """As it was learned."""
+        """The learned kernel."""
         return self.features.kernel
 
     @property
     def prior_variance(self) -> float:
-        """That of f, averaged over the inducing points."""
+        """The prior variance of f, averaged over the inducing points."""
         return float(np.mean(self.features.diagonal(self.features.inducing_points)))
 
     @property
     def verdict(self) -> Judgement:
-        """The judgement that its score comes from."""
+        """The judgement that determines the score."""
         return self.fresh or self.judgement
 
     @property
     def score(self) -> float:
-        """Leave-one-out log loss; of many parameters, on rows that they were not learned on."""
+        """Leave-one-out log loss; if many parameters were learned, on rows not used to learn them."""
         return self.trial.loo
 
 
@@ -71,5 +71,5 @@ def noise(one: Entry, other: Entry) -> float:
 def inducing_features(judgement: Judgement) -> InducingFeatures:
     """The features of a judgement of a kernel."""
     if not isinstance(judgement.features, InducingFeatures):
-        raise TypeError("a tuned kernel has inducing points")
+        raise TypeError("tuning a kernel needs inducing points")
     return judgement.features

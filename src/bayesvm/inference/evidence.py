@@ -1,7 +1,7 @@
-"""Inference: the paper's way to hyperparameters: variational updates and gradient steps of the ELBO in turn (ML-II).
+"""Inference: hyperparameters as in the paper: alternate variational updates and gradient steps of the ELBO (ML-II).
 
-The ELBO of a pseudo-likelihood is only a pseudo-evidence, so leave-one-out (``tuning``) is the default; this is for
-those who want the paper's method, on all rows or on minibatches.
+The ELBO of a pseudo-likelihood is only a pseudo-evidence, so leave-one-out (``tuning``) is the default. This module
+implements the paper's method, on all rows or on minibatches.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from bayesvm.inference.training_state import Clock
 
 RATE = 0.1  # of Adam, in logarithms
 MOST_STEPS = 100
-SETTLED = 1e-4  # nats per row that the last steps together must gain, or it ends
+SETTLED = 1e-4  # nats per row; stops if the last steps together gain less
 LOOK_BACK = 20
 
 
 @dataclass(frozen=True)
 class Adam:
-    """Steps of Kingma and Ba 2015 upwards, with the moments so far."""
+    """Ascent steps of Adam (Kingma and Ba 2015), with the current moments."""
 
     mean: Array
     square: Array
@@ -38,11 +38,11 @@ class Adam:
 
     @classmethod
     def init(cls, size: int) -> Adam:
-        """Nothing seen yet."""
+        """The initial state."""
         return cls(np.zeros(size), np.zeros(size))
 
     def step(self, gradient: Array) -> tuple[Array, Adam]:
-        """What to add, and the moments after that."""
+        """The increment, and the updated moments."""
         t = self.steps + 1
         mean, square = 0.9 * self.mean + 0.1 * gradient, 0.99 * self.square + 0.01 * gradient**2
         unbiased = mean / (1 - 0.9**t), square / (1 - 0.99**t)
@@ -51,7 +51,7 @@ class Adam:
 
 @dataclass(frozen=True)
 class Climbed:
-    """Where a climb was before its next step: the ELBO, and the vector of the family, kernels in logarithms."""
+    """One point of an ascent: the ELBO and the parameter vector of the family (logarithms for kernels)."""
 
     elbo: float
     x: Array
@@ -65,10 +65,10 @@ def maximise(
     rng: np.random.Generator,
     clock: Clock | None = None,
 ) -> tuple[Judgement, tuple[Climbed, ...]]:
-    """``updates`` variational updates, then one step of the family, until the ELBO settles; the way up.
+    """Alternate ``updates`` variational updates and one step of the family until the ELBO settles; yields each point.
 
-    q stays where it is in whitened weights when the features move. On minibatches the gradient is taken before q has
-    seen the batch; after it, a batch would only reflect its own noise. Stops at the deadline or on request.
+    q in whitened weights is kept when the features change. On minibatches, the gradient is computed before q is updated
+    with the batch; afterwards it would only reflect the noise of the batch. Stops at the deadline or on request.
     """
     clock = clock or Clock()
     x, adam, trace = family.start(), Adam.init(len(family.start())), [-np.inf]
@@ -98,7 +98,7 @@ def maximise(
                 best = features
             trace.append(elbo)
             climb.append(Climbed(elbo, x))
-            # Adam may overshoot for a while.
+            # Adam may overshoot temporarily.
             gained = max(trace[-LOOK_BACK:]) - max(trace[:-LOOK_BACK], default=-np.inf)
             if gained < SETTLED * problem.total_weight and batches is None:
                 break

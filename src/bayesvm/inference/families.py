@@ -1,7 +1,7 @@
-"""Inference: what can be learned about features, as points of a vector space: kernels, inducing points, linear priors.
+"""Inference: the learnable parameters of features as vectors: kernels, inducing points, linear priors.
 
-A family says where a search starts, which features a vector stands for, what it is believed to be before any data are
-seen (D19), and how sums over rows become its gradient (D16).
+A family defines the start of a search, the features of a parameter vector, its prior (D19), and its gradient from sums
+over rows (D16).
 """
 
 from __future__ import annotations
@@ -15,40 +15,40 @@ from bayesvm.core.features import Effect, FeatureGradient, InducingFeatures, Lin
 from bayesvm.core.kernels import Kernel, SharedLogNormal
 from bayesvm.core.linalg import Array
 
-PRIOR_VARIANCES = (1e-4, 1e2)  # of linear weights
-LINEAR_PRIOR = SharedLogNormal(deviation=1.5, median=1.0)  # of these variances (D19)
+PRIOR_VARIANCES = (1e-4, 1e2)  # bounds for the weights of linear models
+LINEAR_PRIOR = SharedLogNormal(deviation=1.5, median=1.0)  # prior of these variances (D19)
 
 Bounds = list[tuple[float, float]]
 Features = InducingFeatures | LinearFeatures
 
 
 class Family(Protocol):
-    """Features that depend on a vector."""
+    """Features that depend on a parameter vector."""
 
     def start(self) -> Array:
-        """Where a search begins."""
+        """The start of a search."""
         ...
 
     def bounds(self) -> Bounds:
-        """Of every entry."""
+        """The bounds of every entry."""
         ...
 
     def features(self, x: Array) -> Features:
-        """The features at a vector."""
+        """The features for a parameter vector."""
         ...
 
     def gradient(self, features: Features, total: FeatureGradient) -> Array:
-        """The derivative by the vector from sums over rows (D16)."""
+        """The derivative with respect to the parameter vector, from sums over rows (D16)."""
         ...
 
     def penalty(self, x: Array) -> tuple[float, Array]:
-        """``-log`` of the prior, and its derivative (D19)."""
+        """``-log`` of the prior density, and its derivative (D19)."""
         ...
 
 
 @dataclass(frozen=True)
 class KernelFamily:
-    """The learned parameters of a kernel and of effects, in logarithms, and the inducing points if they are learned."""
+    """The log parameters of a kernel and of effects, and the inducing points if they are learned."""
 
     kernel: Kernel
     points: Array
@@ -57,7 +57,7 @@ class KernelFamily:
 
     @property
     def kernels(self) -> list[Kernel]:
-        """That of all columns, then those of the effects."""
+        """The kernel of all columns, then those of the effects."""
         return [self.kernel, *(effect.features.kernel for effect in self.effects)]
 
     def start(self) -> Array:
@@ -76,7 +76,7 @@ class KernelFamily:
 
     def gradient(self, features: Features, total: FeatureGradient) -> Array:
         if not isinstance(features, InducingFeatures):
-            raise TypeError("a kernel's features are those of inducing points")
+            raise TypeError("a kernel family needs the features of inducing points")
         theta, points = features.gradient(total)
         return theta if points is None else np.concatenate([theta, points.ravel()])
 
@@ -89,7 +89,7 @@ class KernelFamily:
         return float(sum(values)), np.concatenate([*slopes, np.zeros(len(rest))])
 
     def _at(self, x: Array) -> tuple[list[Kernel], Array]:
-        """The kernels at a vector, and what is left of it."""
+        """The kernels for a parameter vector, and the rest of the vector."""
         found, first = list[Kernel](), 0
         for kernel in self.kernels:
             last = first + len(kernel.log_parameters())
@@ -100,11 +100,11 @@ class KernelFamily:
 
 @dataclass(frozen=True)
 class LinearFamily:
-    """The prior variances of a linear model's weights, in logarithms: one for all, or one for every feature."""
+    """The log prior variances of the weights of a linear model: one for all features, or one per feature."""
 
     prior: Array  # of length 1 or D
     n_features: int
-    intercept: Array  # its prior deviation, or nothing
+    intercept: Array  # its prior standard deviation, or empty
 
     def start(self) -> Array:
         return np.log(self.prior)
@@ -119,7 +119,7 @@ class LinearFamily:
 
     def gradient(self, features: Features, total: FeatureGradient) -> Array:
         if not isinstance(features, LinearFeatures):
-            raise TypeError("these features are not those of a linear model")
+            raise TypeError("a linear family needs the features of a linear model")
         each = features.gradient(total)
         return each if len(self.prior) > 1 else np.atleast_1d(each.sum())
 

@@ -1,4 +1,4 @@
-"""Inference: a fitted model as a value. Predictions need nothing else; files, reports and exports read it."""
+"""Inference: a fitted model as a value. Predictions need nothing else; files, reports and exports use it."""
 
 from __future__ import annotations
 
@@ -19,26 +19,26 @@ from bayesvm.data.blocks import RowNumbers
 from bayesvm.data.scaling import Scaler
 from bayesvm.inference.tuning_report import Report
 
-MANY_ROWS = 2**62  # prediction always sees the posterior in the coordinates made for many rows
+MANY_ROWS = 2**62  # predictions always use the coordinates for many rows
 
 
 @dataclass(frozen=True)
 class Training:
-    """How training went."""
+    """The record of training."""
 
     elbo: float
     trace: tuple[float, ...]  # the ELBO after each update
-    passes: float  # rows read over rows given
+    passes: float  # rows read divided by the number of rows
     converged: bool
     interrupted: bool = False
 
 
 @dataclass(frozen=True)
 class Fitted:
-    """What was learned: what is predicted, from which scaled columns, by which members, through which link.
+    """The learned model: its head, its scaling, its members and its link.
 
-    ``left_out`` are the leave-one-out marginals of each member, on the rows ``left_out_rows`` of the user's table; a
-    stream does not know which rows those were.
+    ``left_out`` are the leave-one-out marginals of each member for the rows ``left_out_rows`` of the user's table.
+    After updates with a stream, the row numbers are unknown.
     """
 
     head: Head
@@ -50,7 +50,7 @@ class Fitted:
     training: Training
     left_out: tuple[Cavities, ...]
     left_out_rows: RowNumbers | None
-    n_samples: int | None  # rows that it was fitted to; None in old files
+    n_samples: int | None  # number of training rows; None in old files
     report: Report | None = None  # of tuning
 
     @property
@@ -60,30 +60,30 @@ class Fitted:
 
     @property
     def first_scaler(self) -> Scaler:
-        """The scaling that the first member sees."""
+        """The scaling of the first member."""
         return self.member.scaler or self.scaler
 
     @cached_property
     def views(self) -> MemberViews:
-        """What new rows are seen with: in double precision, whatever that of the fit.
+        """The views for new rows, in double precision regardless of the precision of the fit.
 
-        Single precision would move a probability by up to some thousandths, and by another amount in another batch.
+        Single precision would change probabilities by up to a few thousandths, by different amounts in each batch.
         """
         return self.views_in(np.float64)
 
     def views_in(self, dtype: npt.DTypeLike) -> MemberViews:
-        """The same in another precision."""
+        """The views in another precision."""
         with threads_for_matrices(max(member.features.n_weights for member in self.members)):
             return MemberViews.of(self.members, self.link, MANY_ROWS, dtype)
 
     @property
     def links(self) -> list[Any]:
-        """Those of the members."""
+        """The links of the members."""
         return [member.link or self.link for member in self.members]
 
     @cached_property
     def left_out_moments(self) -> list[MemberMoments]:
-        """The leave-one-out marginals as members of a committee see them."""
+        """The leave-one-out marginals of every member, with the shares of the members."""
         return [
             MemberMoments(left.mean, left.variance, link, share)
             for left, link, share in zip(self.left_out, self.views.links, self.views.shares, strict=True)
@@ -91,17 +91,17 @@ class Fitted:
 
     @property
     def left_out_y(self) -> npt.NDArray[Any]:
-        """What was to be predicted of the rows left out."""
+        """The targets of the left-out rows."""
         return self.left_out[0].y
 
     @property
     def left_out_weight(self) -> Array:
-        """Their weights."""
+        """The weights of the left-out rows."""
         return self.left_out[0].weight
 
     @cached_property
     def left_out_loss(self) -> float:
-        """Leave-one-out estimate of ``-log p(y)``, averaged by weight."""
+        """Leave-one-out estimate of ``-log p(y)``, as a weighted mean."""
         if len(self.left_out) == 1:
             left = self.left_out[0]
             losses = self.link.row_losses(left.mean, left.variance, left.y)

@@ -1,7 +1,7 @@
-"""Inference: from settings and rows to a fitted model. ``fit`` is the one entry, ``update`` its sibling for streams.
+"""Inference: fit a model to rows, given settings. ``fit`` is the entry point; ``update`` is its variant for streams.
 
-The steps, each a function: open the rows, prepare (scaling, tuning, features), train, leave rows out, calibrate.
-Training and leaving out are done for every member of a committee.
+The steps, one function each: open the rows, prepare (scaling, tuning, features), train, leave rows out, calibrate.
+Every member of a committee is trained, and its rows are left out, separately.
 """
 
 from __future__ import annotations
@@ -38,39 +38,39 @@ from bayesvm.inference.settings import Settings
 from bayesvm.inference.training import Plan, Trained, train
 from bayesvm.warn import warn_user
 
-SOME_COPIES = 0.01  # of the rows, from which a warning names them
-FEW_EFFECTIVE = 0.1  # rows of equal weight that a row is worth, below which a warning says so
+SOME_COPIES = 0.01  # share of rows above which a warning reports copies
+FEW_EFFECTIVE = 0.1  # effective rows per row below which a warning reports it
 
 
 class FeatureModel(Protocol):
-    """What kernel and linear models do differently."""
+    """What differs between kernel and linear models."""
 
     def expected_weights(self, n_rows: int, n_features: int, settings: Settings) -> int:
-        """About how many features a row will have; decides precision and block size."""
+        """The approximate number of features per row; determines precision and block size."""
         ...
 
     def matrix_size(self, n_rows: int, n_features: int, settings: Settings) -> int:
-        """About how many rows and columns the largest matrix has that is factored."""
+        """The approximate size of the largest matrix to factor."""
         ...
 
     def prepare(self, raw: BlockSource, session: Session) -> Prepared:
-        """Scaling, features and the functions to start from; tuned, if that was asked for."""
+        """Scaling, features and initial functions; tuned if requested."""
         ...
 
     def enlarged(self, members: Sequence[Prepared], raw: BlockSource, session: Session) -> list[Prepared] | None:
-        """The members with more weights, if tuning found that these pay."""
+        """The members with more weights, if tuning found that these help."""
         ...
 
     def train(
         self, problem: Problem, source: BlockSource, plan: Plan, prepared: Prepared, session: Session, name: str
     ) -> Trained:
-        """The posteriors of all functions; a checkpoint keeps them by that name."""
+        """The posteriors of all functions; a checkpoint stores them by this name."""
         ...
 
     def leave_out(
         self, problem: Problem, source: BlockSource, trained: Trained, session: Session, *, few: bool
     ) -> tuple[Cavities, RowNumbers]:
-        """Leave-one-out marginals of all rows, or of a random choice, and which rows those are."""
+        """Leave-one-out marginals of all rows, or of a random sample, and the numbers of these rows."""
         ...
 
 
@@ -83,9 +83,9 @@ def fit(
     checkpoint: NoCheckpoint | None = None,
     start: Fitted | None = None,
 ) -> Fitted:
-    """Learn from rows: pure, apart from what listeners are notified of and what the checkpoint keeps.
+    """Fit a model to rows. Pure except for notifications of listeners and the checkpoint.
 
-    With ``start``, an earlier fit of the same head, its scaling and features stay, and training starts from there.
+    ``start`` is an earlier fit of the same head: its scaling and features are kept, and training starts from it.
     """
     with _opened(settings, model, head, rows, listeners, checkpoint or NoCheckpoint()) as (raw, session):
         prepared = _ready(model, raw, session) if start is None else _continued(start, as_prior=False)
@@ -105,9 +105,9 @@ def update(
     listeners: Listeners,
     start: Fitted | None,
 ) -> Fitted:
-    """Learn from one more part of a stream: the sites of its rows are added to the posterior so far, for good.
+    """Learn from one more part of a stream: add the sites of its rows permanently to the current posterior.
 
-    Every member learns, and their weights stay. The links are fitted again to leave-one-out marginals remembered from
+    Every member is updated; their weights are unchanged. The links are refitted to leave-one-out marginals stored from
     all parts, at most 20,000 of them.
     """
     with _opened(settings, model, head, rows, listeners, NoCheckpoint()) as (raw, session):
@@ -120,7 +120,7 @@ def update(
         if start is not None:
             earlier = zip(start.left_out, left_out, strict=True)
             left_out = [Cavities.joined([before, now]) for before, now in earlier]
-            # A file of version 1 does not say how many rows there were.
+            # Files of version 1 do not store the number of rows.
             n_samples = None if start.n_samples is None else start.n_samples + rows.n_rows
         if (n_rows := len(left_out[0].y)) > leaving_out.LOO_ROWS:
             kept = np.sort(session.rng.choice(n_rows, leaving_out.LOO_ROWS, replace=False))
@@ -131,10 +131,10 @@ def update(
 def _trained_members(
     model: FeatureModel, raw: BlockSource, prepared: Prepared, session: Session, *, inference: str | None = None
 ) -> tuple[list[Candidate], Prepared]:
-    """A candidate for every member of a committee, of which the first is the best; fewer if time is over.
+    """One candidate per member of a committee, the best first; fewer if time runs out.
 
-    The first decides whether members get local models. Many rows have local models of the first member only: a second
-    one takes as long and gains little then. Without local models, members may get more inducing points.
+    The first member decides whether members get local models. With many rows only the first member gets them, because
+    a second one takes as long and gains little. Without local models, members may get more inducing points.
     """
     members = [prepared, *prepared.others]
     leaves, found = None, list[Candidate]()
@@ -166,7 +166,7 @@ def _trained_members(
 def _continued_leaves(
     model: FeatureModel, source: BlockSource, member: Prepared, start: Start, session: Session, number: int
 ) -> Candidate:
-    """A member whose local models learn more; in a stream the mean below them stays, since earlier rows rely on it."""
+    """A member whose local models learn more; in a stream the mean below them is fixed, as earlier rows rely on it."""
     if start.as_prior:
         problem = session.problem(member.features, source, member.likelihood)
         found = evaluate(problem, source, member.functions)
@@ -181,7 +181,7 @@ def _continued_leaves(
 
 
 def _may_be_local(raw: BlockSource, prepared: Prepared, session: Session) -> bool:
-    """Whether local models are to be tried: they need a kernel that was tuned, and rows enough."""
+    """Whether to try local models: they need a tuned kernel and enough rows."""
     local = session.settings.local
     enough = bool(local) if local != "auto" else raw.n_rows >= FEWEST_ROWS
     enough = enough and session.groups is None
@@ -189,18 +189,18 @@ def _may_be_local(raw: BlockSource, prepared: Prepared, session: Session) -> boo
 
 
 def _local_models(base: Candidate, source: BlockSource, session: Session) -> tuple[Found | None, str]:
-    """What local models of the first member are like, if there are to be some (D30); and what the report says of it."""
+    """The tree and kernel of local models on the first member, if they help (D30); and a sentence for the report."""
     found = find_leaves(base, source, session, 0)
     if found is None:
-        return None, "Local models need a kernel with length-scales, so there are none."
+        return None, "Local models need a kernel with length-scales; not used."
     gain = f"{found.gained:.4f} ± {found.error:.4f}"
     if session.settings.local == "auto" and not found.worth_having:
-        return None, f"Local models would gain {gain}, so there are none."
+        return None, f"Local models would gain {gain}; not used."
     return found, f"Local models in {found.tree.n_leaves:,} leaves gain {gain}."
 
 
 def _with_leaves(candidate: Candidate, of_first: Found, raw: BlockSource, session: Session, number: int) -> Candidate:
-    """The member with local models, of which each member has its own kind."""
+    """The member with local models; each member has its own tree and kernel."""
     source, found = raw.scaled(candidate.prepared.scaler), of_first if number == 0 else None
     with suppress(Stopped):
         if found is None and not session.clock.over():
@@ -212,7 +212,7 @@ def _with_leaves(candidate: Candidate, of_first: Found, raw: BlockSource, sessio
 
 
 def _on_common_rows(candidates: list[Candidate]) -> list[Candidate]:
-    """The rows that were left out of all members: fewer of one at which somebody asked to stop."""
+    """Restrict to the rows left out of all members; after a request to stop, the last member has fewer."""
     first, *others = (candidate.left_out_rows for candidate in candidates)
     if all(np.array_equal(first, other) for other in others):
         return candidates
@@ -234,7 +234,7 @@ def _opened(
     listeners: Listeners,
     checkpoint: NoCheckpoint,
 ) -> Iterator[tuple[BlockSource, Session]]:
-    """Step 1: the rows as a source of blocks, not yet scaled, and what works on them."""
+    """Step 1: open the rows as a source of unscaled blocks, in a session."""
     shape = rows.n_rows, rows.n_features
     n_weights = model.expected_weights(*shape, settings)
     with (
@@ -251,24 +251,23 @@ def _opened(
 
 
 def _ready(model: FeatureModel, raw: BlockSource, session: Session) -> Prepared:
-    """Step 2: scaling, features and first functions, as an earlier run left them in the checkpoint or made anew."""
+    """Step 2: scaling, features and initial functions, from the checkpoint of an earlier run or computed."""
     rng, checkpoint = session.rng.bit_generator, session.checkpoint
     if (kept := checkpoint.recall_prepared(raw.n_features, session.head.n_functions)) is not None:
         prepared, rng.state = kept
         return prepared
     prepared = model.prepare(raw, session)
-    if session.clock.over():  # which has cut it short
+    if session.clock.over():  # the preparation was cut short
         checkpoint.freeze()
     checkpoint.keep_prepared(prepared, rng.state)
     return prepared
 
 
 def _continued(start: Fitted, *, as_prior: bool) -> Prepared:
-    """The scalings, features and functions of an earlier fit, which are the start, or the prior too."""
+    """The scalings, features and functions of an earlier fit, as the start and optionally as the prior."""
     if len(start.left_out) != len(start.members):
         raise ValueError(
-            "the earlier fit does not know what each of its members says of the rows left out, and cannot learn more; "
-            "fit a new estimator"
+            "the earlier fit has no leave-one-out predictions of its members and cannot learn more; fit a new estimator"
         )
 
     def of(member: Member) -> Prepared:
@@ -296,7 +295,7 @@ def trained_candidate(
     *,
     inference: str | None = None,
 ) -> Candidate:
-    """Steps 3 and 4: the posteriors of all functions, and each row left out of them."""
+    """Steps 3 and 4: train the posteriors of all functions, and leave out each row."""
     return _trained(model, source, source, prepared, session, f"training of member {number}", inference)
 
 
@@ -309,7 +308,7 @@ def trained_base(
     *,
     inference: str | None = None,
 ) -> Candidate:
-    """The same for a member that may get local models, from no more rows than it needs."""
+    """Steps 3 and 4 for a member that may get local models, using only as many rows as it needs."""
     part = base_rows(source, session)
     return _trained(model, source, part, prepared, session, f"training of member {number}, base", inference)
 
@@ -339,7 +338,7 @@ def _trained(
 def train_all(
     problem: Problem, source: BlockSource, plan: Plan, prepared: Prepared, session: Session, name: str
 ) -> Trained:
-    """Posteriors with full covariances, by the plan's inference."""
+    """Train posteriors with full covariances, with the inference of the plan."""
     n_weights, functions = problem.features.n_weights, prepared.functions
     sizes = {"M": n_weights, "K": len(functions), "R": source.n_rows}
     memory = session.checkpoint.training(name, plan, sizes)
@@ -350,8 +349,8 @@ def train_all(
 def _left_out(
     model: FeatureModel, problem: Problem, source: BlockSource, trained: Trained, session: Session
 ) -> tuple[Cavities, RowNumbers]:
-    """All rows, or few if somebody asked to stop."""
-    session.display.phase("leaving one out")
+    """Leave out all rows, or only a few after a request to stop."""
+    session.display.phase("leave-one-out")
     with suppress(Stopped):
         if not session.clock.stop.made:
             return model.leave_out(problem, source, trained, session, few=False)
@@ -361,7 +360,7 @@ def _left_out(
 
 @contextmanager
 def _naming_the_largest_column(raw: BlockSource, settings: Settings) -> Iterator[None]:
-    """Errors of numbers out of range say which column is the likeliest cause."""
+    """Add the most likely column to errors about values out of range."""
     try:
         yield
     except (NotFiniteError, NotPositiveDefiniteError) as error:
@@ -377,12 +376,12 @@ def _warn_of_repetition(found: Repetition) -> None:
     if found.copied >= SOME_COPIES:
         warn_user(
             f"{found.copied:.1%} of the rows are exact copies of other rows. Copies are left out together, so that "
-            "leave-one-out does not predict a row from its own copy. If they come from oversampling, give every row "
+            "leave-one-out does not predict a row from its own copy. If they come from oversampling, pass every row "
             "once and use sample_weight or class_weight.",
         )
     effective = found.evenness * found.n_rows
     if effective < max(FEW_EFFECTIVE * found.n_rows, min(100, found.n_rows / 4)):
         warn_user(
             f"the weights are so uneven that {found.n_rows:,} rows count as {effective:,.0f} of equal weight; the fit "
-            "is as uncertain as one on that many rows. Cap the largest weights, or use fewer of the light rows.",
+            "is as uncertain as with that many rows. Cap the largest weights, or drop rows of small weight.",
         )

@@ -1,8 +1,8 @@
-"""Inference: features judged by leave-one-out, and searched for by its gradient (D16-D18).
+"""Inference: evaluate features by leave-one-out, and optimise them with its gradient (D16-D18).
 
-A *judgement* is a feature map fitted to some rows: its leave-one-out log loss, and all that a gradient needs. The next
-one starts from the sites of the last (D18), so that a small change of a kernel costs a few updates and not a fit. The
-rows are a sample, so their features are computed once per judgement and held.
+A *judgement* is a feature map fitted to some rows, with its leave-one-out log loss and everything that a gradient
+needs. Each judgement starts from the sites of the last (D18), so a small change of a kernel costs a few updates instead
+of a fit. The rows are a sample, so their features are computed once per judgement and kept.
 """
 
 from __future__ import annotations
@@ -41,28 +41,28 @@ from bayesvm.inference.descent import descend
 from bayesvm.inference.families import Family
 from bayesvm.inference.problem import Problem
 
-UNKNOWN_CONTRACTION, LEAST_CONTRACTION = 0.9, 0.6  # of distances by an update; a neighbour's is a guess
-FIRST_UPDATES, UPDATES = 15, 6  # at most, from a cold start and from the sites of a neighbour
-GOOD_ENOUGH = 3e-4  # nats of ELBO per row that an update may still promise
-SINGLE_FROM = 50_000  # features in all, rows times points
-FIRST_STEP = 0.5  # of a search, in logarithms
+UNKNOWN_CONTRACTION, LEAST_CONTRACTION = 0.9, 0.6  # per update: default, and lower bound of an estimate
+FIRST_UPDATES, UPDATES = 15, 6  # maximum number, from a cold start and from the sites of a similar kernel
+GOOD_ENOUGH = 3e-4  # nats per row; an ELBO gain that may remain
+SINGLE_FROM = 50_000  # total features: rows times points
+FIRST_STEP = 0.5  # length of the first step of a search, in logarithms
 BLOCK_ROWS = 1_024
-NOISE_ROUNDS = 8  # at most, in which bound and link agree on the noise
-PATIENCE, STALLED = 4, 3e-4  # judgements that must have gained so many nats per row, and more than their own noise
+NOISE_ROUNDS = 8  # maximum number of rounds until bound and link agree on the noise
+PATIENCE, STALLED = 4, 3e-4  # stop unless this many judgements gain this many nats per row, and more than the noise
 
-Constants = list[Constant] | None  # of every block
+Constants = list[Constant] | None  # one per block
 Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
 class Rows:
-    """Rows on which kernels are judged, and how: what is predicted, the bound, and the prior means."""
+    """Rows for judging kernels, with the head, the bound and the prior means."""
 
     source: MemorySource
     head: Head
     likelihood: Likelihood
     offsets: tuple[float, ...]
-    grouping: Grouping | None = None  # rows that are left out together
+    grouping: Grouping | None = None  # groups of rows that are left out together
 
     @classmethod
     def held(
@@ -74,14 +74,14 @@ class Rows:
         offsets: tuple[float, ...],
         groups: RowNumbers | None = None,
     ) -> Rows:
-        """Of rows in memory, which are scaled already; ``groups`` has the number of every row's group."""
+        """Build from scaled rows in memory; ``groups`` has the group number of every row."""
         source = MemorySource(*block, ColumnScaler(), workers, BLOCK_ROWS)
         return cls(source, head, likelihood, offsets, None if groups is None else Grouping.of(groups))
 
     def with_features(
         self, features: LearnableFeatures, constants: Constants = None
     ) -> tuple[Problem, MemorySource, tuple[RecordedFeatures, ...]]:
-        """The problem, the rows that judge it, and their records: those of inducing points hold their features."""
+        """The problem, its rows and their recorded features; with inducing points the rows hold their features."""
         problem = self.problem(features)
         if not isinstance(features, InducingFeatures):
             return problem, self.source, tuple(self._blocks(lambda X, _: features.recorded(X)))
@@ -97,76 +97,76 @@ class Rows:
         return replace(problem, features=HeldFeatures(features.n_weights)), replace(self.source, X=held), records
 
     def constants(self, features: LearnableFeatures) -> Constants:
-        """What trials of kernels that differ in what is learned, against the same points, have in common."""
+        """What trials with different learned parameters but the same points have in common."""
         if not isinstance(features, InducingFeatures) or features.learns_points:
             return None
         kernel, Z, dtype = features.kernel, features.inducing_points, self.problem(features).dtype
         return list(self._blocks(lambda X, _: kernel.constant(X, Z, dtype)))
 
     def _blocks(self, function: Callable[[Array, int], Result]) -> Iterator[Result]:
-        """A function of the X of every block, and of where it begins."""
+        """Apply a function to the X and the start of every block."""
         X, size = self.source.gathered().X, self.source.rows_per_block
         starts = range(0, len(X), size)
         return self.source.workers.map(lambda first, _: function(X[first : first + size], first), starts)
 
     def problem(self, features: LearnableFeatures) -> Problem:
-        """In single precision only where that saves time."""
+        """The problem; in single precision only if that saves time."""
         dtype = np.float32 if self.source.n_rows * features.n_weights >= SINGLE_FROM else np.float64
         return Problem(features, self.head, self.likelihood, dtype, self.source.total_weight)
 
 
 @dataclass(frozen=True)
 class Judgement:
-    """A kernel and points, fitted to rows and judged by leave-one-out.
+    """A kernel and points, fitted to rows and evaluated by leave-one-out.
 
-    ``problem`` and ``source`` are what it was fitted with: the features may be held with the rows.
+    ``problem`` and ``source`` were used for the fit; the rows may hold their features.
     """
 
     features: LearnableFeatures
     problem: Problem
     source: MemorySource
-    records: tuple[RecordedFeatures, ...]  # of the rows, block by block
+    records: tuple[RecordedFeatures, ...]  # recorded features, one per block
     states: tuple[AscentState, ...]
     marginals: RowMarginals
     cavities: Cavities
     link: Any
     loo: float  # log loss per unit of weight
-    losses: Array  # of every row
+    losses: Array  # one per row
     grouping: Grouping | None = None
-    removed: list[list[Removed]] | None = None  # the groups, removed from each function
+    removed: list[list[Removed]] | None = None  # the removed groups, for each function
 
     @property
     def shares(self) -> Array:
-        """Of every row in the mean loss."""
+        """The share of every row in the mean loss."""
         return np.asarray(self.cavities.weight / self.cavities.weight.sum())
 
     def error(self, values: Array) -> float:
-        """The standard error of a weighted mean over the rows; those of a group vary together."""
+        """The standard error of a weighted mean over rows; rows of a group are treated as correlated."""
         parts = self.shares * (values - self.shares @ values)
         return float(np.linalg.norm(parts if self.grouping is None else np.bincount(self.grouping.numbers, parts)))
 
     @property
     def elbo(self) -> float:
-        """Of all functions."""
+        """The ELBO of all functions."""
         return sum(state.best.elbo for state in self.states)
 
     @property
     def before(self) -> list[LatentFunction]:
-        """The functions at which the rows' sites were taken."""
+        """The functions at which the sites of the rows were computed."""
         return [state.best.function for state in self.states]
 
     @cached_property
     def functions(self) -> list[LatentFunction]:
-        """The functions as they were judged: the prior times the rows' sites."""
+        """The functions that were judged: the prior times the sites of the rows."""
         return [state.settled() for state in self.states]
 
     @property
     def plain_problem(self) -> Problem:
-        """The problem for rows that hold no features."""
+        """The problem for ordinary rows, which hold no features."""
         return replace(self.problem, features=self.features)
 
     def sites(self, number: int) -> tuple[Array, Array]:
-        """Those of one function at its q, from which the next judgement of the same rows starts (D18)."""
+        """The sites of one function at its q, from which the next judgement of the same rows starts (D18)."""
         rows, problem = self.marginals, self.problem
         function = self.functions[number]
         target = problem.head.target(self.cavities.y, function.target)
@@ -182,9 +182,9 @@ def judge(
     updates: int = UPDATES,
     constants: Constants = None,
 ) -> Judgement:
-    """Fit, leave each row out, calibrate, and score.
+    """Fit, leave each row out, calibrate and score.
 
-    Where the head learns the noise, the bound has what the link says, and the fit is repeated until they agree (D32).
+    If the head learns the noise, the bound takes it from the link, and the fit is repeated until both agree (D32).
     """
     if start is not None:
         rows = replace(rows, likelihood=start.problem.likelihood)
@@ -198,7 +198,7 @@ def judge(
     else:
         at = replace(start.plain_problem, total_weight=rows.source.total_weight)
         functions = moved(at, start.functions, rows.source, features, rows.offsets)
-        updates = max(updates, FIRST_UPDATES)  # other rows may be far from where these were
+        updates = max(updates, FIRST_UPDATES)  # other rows may need more updates
     found = _fitted(rows, features, problem, source, records, functions, contraction, updates)
     for _ in range(NOISE_ROUNDS if rows.head.learns_noise else 0):
         likelihood = rows.head.likelihood_after(found.problem.likelihood, found.link)
@@ -220,7 +220,7 @@ def _fitted(
     contraction: Sequence[float],
     updates: int,
 ) -> Judgement:
-    """A judgement with one bound."""
+    """A judgement with a fixed bound."""
     states = coordinate_ascent.init(problem, source, functions, contraction)
     for _ in range(updates):
         if all(not s.rejected and s.remaining <= GOOD_ENOUGH * problem.total_weight for s in states):
@@ -245,7 +245,7 @@ def _fitted(
 def _from_sites(
     problem: Problem, source: MemorySource, start: Judgement, offsets: Sequence[float]
 ) -> list[LatentFunction]:
-    """The q that the sites of another judgement of the same rows make in these features (D18)."""
+    """The q in these features that follows from the sites of another judgement of the same rows (D18)."""
     width, size, started = problem.features.n_weights, source.rows_per_block, []
     prepared = problem.features.prepared(None, problem.dtype)
     prior = Gaussian.prior(width)
@@ -276,7 +276,7 @@ def moved(
     features: LearnableFeatures,
     offsets: Sequence[float],
 ) -> list[LatentFunction]:
-    """The functions in other features and with other prior means, at the q that the rows' sites make there (D18)."""
+    """The functions in other features and with other prior means, at the q that follows from the sites (D18)."""
     view, _ = problem.view(functions, source.n_rows)
     width = features.n_weights
     work = partial(
@@ -296,7 +296,7 @@ def moved(
 
 
 def loss_gradient(here: Judgement) -> FeatureGradient:
-    """Sums over rows of the derivative of the leave-one-out loss, with q following at fixed sites (D17)."""
+    """Sums over rows of the derivative of the leave-one-out loss, where q changes at fixed sites (D17)."""
     problem, source, size = here.problem, here.source, here.source.rows_per_block
     if here.removed is not None:
         given = here.records, here.marginals, here.removed, here.cavities, here.functions, here.link
@@ -328,7 +328,7 @@ def loss_gradient(here: Judgement) -> FeatureGradient:
 def elbo_gradient(
     problem: Problem, source: BlockSource, features: LearnableFeatures, functions: Sequence[LatentFunction]
 ) -> FeatureGradient:
-    """Sums over rows of the derivative of the ELBO at fixed q, which at the best q is the total one (D16)."""
+    """Sums over rows of the derivative of the ELBO at fixed q, which at the optimal q is the total derivative (D16)."""
     view = problem.adjoint_view(functions)
     return source.reduce(
         partial(problem.engine.elbo_gradient, features=features, view=view, **problem.head_and_likelihood)
@@ -337,7 +337,7 @@ def elbo_gradient(
 
 @dataclass(frozen=True)
 class Search:
-    """The best judgement that a search met, how many it made, and how many kernels could not be judged."""
+    """The best judgement of a search, the number of judgements, and the number of kernels that failed."""
 
     best: Judgement
     judged: int
@@ -346,17 +346,18 @@ class Search:
 
 @contextmanager
 def trying() -> Iterator[None]:
-    """Around searches, in the thread that all others wait for: kernels on the way need not be good ones."""
+    """Suppress warnings during searches: intermediate kernels may be poor. For the main thread only."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", JitterWarning)
         yield
 
 
 def search(rows: Rows, family: Family, start: Judgement | None, most: int) -> Search:
-    """Minimise leave-one-out loss plus penalty over a family, from a judgement whose sites help.
+    """Minimise leave-one-out loss plus penalty over a family, starting from the sites of a judgement.
 
-    The gradient holds the sites, which really move a little, too; it is exact enough to go down, not to find the last
-    digit. So the best vector met counts, and one whose matrices fail counts as a bad one. A request to stop ends it.
+    The gradient treats the sites as fixed although they change slightly; it is accurate enough to descend, but not to
+    converge to the last digit. So the best vector visited is returned. A vector whose matrices fail counts as a bad
+    one. A request to stop ends the search.
     """
     first = family.start()
     features = family.features(first)
@@ -366,7 +367,7 @@ def search(rows: Rows, family: Family, start: Judgement | None, most: int) -> Se
         return Search(here, 1, 0)
     n_rows = 1.0 * rows.source.n_rows if rows.source.weights is None else effective_rows(rows.source.weights)
     best, judged, failed = (np.inf, here), 0, 0
-    reached = list[Judgement]()  # the best before each judgement
+    reached = list[Judgement]()  # the best one before each judgement
 
     def objective(x: Array) -> tuple[float, Array]:
         nonlocal best, judged, failed
@@ -393,6 +394,6 @@ def search(rows: Rows, family: Family, start: Judgement | None, most: int) -> Se
 
 
 def _has_stalled(before: Judgement, now: Judgement) -> bool:
-    """Whether what was gained since is little, or below its own standard error."""
+    """Whether the gain since then is small, or below its standard error."""
     gained = before.losses - now.losses
     return float(now.shares @ gained) < max(STALLED, now.error(gained))

@@ -1,4 +1,4 @@
-"""Inference: where the inducing points lie. The one room below the estimators that uses scikit-learn's clustering."""
+"""Inference: choose the inducing points. The only module below the estimators that uses scikit-learn's clustering."""
 
 from __future__ import annotations
 
@@ -23,21 +23,21 @@ if TYPE_CHECKING:
 
 HOW = ("kmeans", "random", "greedy", "gmm")
 
-SAMPLE_ROWS = 4_000  # a choice is made among at most this many rows, or
+SAMPLE_ROWS = 4_000  # points are chosen from at most this many rows, or
 SAMPLE_ROWS_PER_POINT = 8  # this many per inducing point, whichever is more
 
-# Rows per row of the sample from which k-means clusters each stratum by itself. Points that know y serve better
-# (covtype, 40,000 rows: log loss .465 -> .454), but leave-one-out does not take out what a row told about their places:
-# where the sample is all there is, it promises up to .05 more than before; at this ratio at most .0015 on three tables.
+# Ratio of table rows to sample rows above which k-means clusters each stratum separately. Points chosen with y are
+# better (covtype, 40,000 rows: log loss .465 -> .454), but leave-one-out ignores the influence of a row on them: if the
+# sample is the whole table, the estimate is up to .05 too optimistic; at this ratio at most .0015 on three tables.
 ROWS_PER_SAMPLE_FOR_STRATA = 5
 
-# Of AFK-MC²: seeds are then within 1 % of exact k-means++; 10 steps can be 16 % worse, 200 are no better.
+# For AFK-MC²: seeds are within 1 % of exact k-means++; 10 steps can be 16 % worse, 200 are no better.
 CHAIN_STEPS = 50
-ROUNDS = 8  # in which the points of a small model are drawn
-LLOYD_STEPS = 5  # few: points need to cover the data, not to be the best clustering
+ROUNDS = 8  # of drawing the points of a small model
+LLOYD_STEPS = 5  # few, because points need to cover the data, not to be an optimal clustering
 EM_STEPS = 5
 LEAST_SPREAD = 1e-3  # of a component of the mixture, relative to the extent of the rows
-LEAST_VARIANCE = 1e-10  # of the largest k(x,x); points that would explain less only make k(Z,Z) singular
+LEAST_VARIANCE = 1e-10  # relative to the largest k(x,x); points that explain less only make k(Z,Z) singular
 
 
 def select(
@@ -50,25 +50,25 @@ def select(
 ) -> Array:
     """``n_points`` inducing points from a bounded random sample; fewer if the sample has fewer distinct rows.
 
-    - ``"kmeans"``: centres of clusters, from AFK-MC² seeds; within the head's strata if there are many rows.
-    - ``"random"``: rows drawn without regard to their weights.
-    - ``"greedy"``: each the row at which the points before it leave most variance; fewer if they leave none.
+    - ``"kmeans"``: cluster centres, from AFK-MC² seeds; within the strata of the head if there are many rows.
+    - ``"random"``: rows drawn regardless of their weights.
+    - ``"greedy"``: successively the row with the largest remaining variance; fewer if no variance remains.
     - ``"gmm"``: means of a Gaussian mixture.
 
-    k-means and the mixture measure distances in the kernel's length-scales, if it has any. Repeated rows are
-    merged first and counted by weight, so that a weight of two and a row given twice lead to the same points.
+    k-means and the mixture measure distances in the length-scales of the kernel, if it has any. Repeated rows are
+    merged first and counted by weight, so a weight of two and a repeated row give the same points.
     """
     if how not in HOW:
-        raise ValueError(f"inducing points are chosen by one of {', '.join(map(repr, HOW))}; got {how!r}")
+        raise ValueError(f"the method for inducing points must be one of {', '.join(map(repr, HOW))}; got {how!r}")
     if how == "greedy" and kernel is None:
-        raise ValueError("'greedy' chooses inducing points by the kernel's variances; give select the kernel")
+        raise ValueError("'greedy' chooses inducing points by the variances of the kernel; pass kernel to select")
     limit = max(SAMPLE_ROWS, SAMPLE_ROWS_PER_POINT * n_points)
     rows, weight, stratum = _distinct(at_most(source, limit, rng), head)
     if n_points >= len(rows):
         return rows
     if how == "random":
         return rows[rng.choice(len(rows), n_points, replace=False)]
-    # One thread: sums, and with them the points, would otherwise depend on the number of threads and their timing.
+    # One thread: otherwise sums, and thus the points, would depend on the number of threads and their timing.
     with one_blas_thread(), threadpool_limits(limits=1, user_api="openmp"):
         if kernel is not None and how == "greedy":
             return rows[greedy_rows(rows, n_points, kernel)]
@@ -84,10 +84,10 @@ def select(
 
 
 def seeds(rows: Array, weight: Array, n_points: int, rng: np.random.Generator, kernel: Kernel) -> Array:
-    """Distinct rows far from each other in the kernel's length-scales, as k-means|| draws them (Bahmani et al., 2012).
+    """Distinct rows far from each other in the kernel's length-scales, drawn as by k-means|| (Bahmani et al., 2012).
 
-    For models that need no better points, and for which k-means would take as long as the fit. In every
-    round some rows are drawn together, with ``p(x) ∝ ω d(x, chosen)²``.
+    For models that need no better points, and for which k-means would take as long as the fit. Every round draws
+    several rows at once, with ``p(x) ∝ ω d(x, chosen)²``.
     """
     first, which = equal_rows(rows)
     distinct = rows[first]
@@ -101,7 +101,7 @@ def seeds(rows: Array, weight: Array, n_points: int, rng: np.random.Generator, k
         odds = summed * squares
         odds[chosen] = 0.0
         drawable = np.count_nonzero(odds)
-        if not drawable:  # the others are where chosen ones are, but for rounding
+        if not drawable:  # up to rounding, all other rows coincide with chosen ones
             odds = np.ones(len(distinct))
             odds[chosen] = 0.0
             drawable = np.count_nonzero(odds)
@@ -115,16 +115,16 @@ def seeds(rows: Array, weight: Array, n_points: int, rng: np.random.Generator, k
 
 
 def every_row(source: BlockSource) -> Array:
-    """All distinct rows: the paper's full batch model."""
+    """All distinct rows, for the paper's model without inducing points."""
     return _distinct(source.held(), None)[0]
 
 
 def afk_mc2_seeds(rows: Array, weight: Array, n_seeds: int, rng: np.random.Generator) -> npt.NDArray[np.intp]:
-    """Which rows to start k-means from, by AFK-MC² (Bachem, Lucic, Hassani and Krause, 2016).
+    """The rows to start k-means from, by AFK-MC² (Bachem, Lucic, Hassani and Krause, 2016).
 
-    k-means++ draws each seed with ``p(x) ∝ ω d(x, seeds)²``. Here it is the last state of a Markov chain with that
-    limit and with proposals from ``q(x) = ½ ω d(x, c₁)² / Σ ω d(x, c₁)² + ½ ω / Σ ω``, c₁ the first seed: a chain
-    moves to a proposal if ``d²/(q/ω)`` there exceeds a uniform number times its present value.
+    k-means++ draws each seed with ``p(x) ∝ ω d(x, seeds)²``. Here it is the last state of a Markov chain with this
+    limit and with proposals from ``q(x) = ½ ω d(x, c₁)² / Σ ω d(x, c₁)² + ½ ω / Σ ω``, c₁ the first seed. The chain
+    moves to a proposal if ``d²/(q/ω)`` there exceeds a uniform random number times its current value.
     """
     first = rng.choice(len(rows), p=weight / weight.sum())
     shifted = rows - rows[first]
@@ -140,12 +140,12 @@ def afk_mc2_seeds(rows: Array, weight: Array, n_seeds: int, rng: np.random.Gener
     free = np.arange(len(rows)) != first
     for chain, bar in zip(chains, bars.tolist(), strict=True):
         squares = norms[chain] + np.min(lifted_seeds[: len(seeds)] @ lifted_rows[chain].T, axis=0)
-        merit = (squares * free[chain] / odds[chain]).tolist()  # a seed's own square may be rounded to above zero
+        merit = (squares * free[chain] / odds[chain]).tolist()  # rounding may make the square of a seed positive
         here = 0
         for there in range(1, CHAIN_STEPS):
             if merit[there] > bar[there] * merit[here]:
                 here = there
-        if merit[here] > 0:  # not so if the chain met only seeds
+        if merit[here] > 0:  # zero if the chain visited only seeds
             seed = chain[here]
             lifted_seeds[len(seeds)] = *shifted[seed], norms[seed]
             seeds.append(seed)
@@ -155,27 +155,27 @@ def afk_mc2_seeds(rows: Array, weight: Array, n_seeds: int, rng: np.random.Gener
 
 
 def clusters(rows: Array, weight: Array, n_clusters: int, rng: np.random.Generator) -> KMeans:
-    """Weighted k-means: a few of Lloyd's steps from AFK-MC² seeds. A centre that loses all rows moves to a far one."""
+    """Weighted k-means: a few Lloyd steps from AFK-MC² seeds. A centre that loses all rows moves to a distant row."""
     from sklearn.cluster import KMeans  # noqa: PLC0415  (a fifth of what it takes to import the estimators)
 
     seeds = rows[afk_mc2_seeds(rows, weight, n_clusters, rng)]
     kmeans = KMeans(n_clusters, init=seeds, n_init=1, max_iter=LLOYD_STEPS, random_state=0)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # rows closer than rounding may share a centre
+        warnings.simplefilter("ignore", ConvergenceWarning)  # rows that are equal up to rounding may share a centre
         return kmeans.fit(rows, sample_weight=weight)
 
 
 def stratified_centres(
     rows: Array, weight: Array, stratum: npt.NDArray[np.intp], n_points: int, rng: np.random.Generator
 ) -> Array:
-    """Centres of clusters within each stratum, which has points in proportion to the root of its weight.
+    """Cluster centres within each stratum, whose number of points is proportional to the root of its weight.
 
-    So rows of two strata that lie near each other have points on either side of what divides them.
+    So neighbouring rows of two strata have points on either side of the boundary between them.
     """
     strata, which = np.unique(stratum, return_inverse=True)
     most, merit = np.bincount(which), np.sqrt(np.bincount(which, weight))
     sizes = np.zeros(len(strata), np.intp)
-    for _ in range(n_points):  # Sainte-Laguë's way to share out whole numbers
+    for _ in range(n_points):  # Sainte-Laguë method for allocating integers
         sizes[np.argmax(np.where(sizes < most, merit / (2 * sizes + 1), 0.0))] += 1
     centres = []
     for i, size in enumerate(sizes.tolist()):
@@ -190,8 +190,8 @@ def stratified_centres(
 def mixture_means(rows: Array, weight: Array, n_points: int, rng: np.random.Generator) -> Array:
     """Means of a Gaussian mixture with diagonal covariances: a few EM steps from the k-means centres.
 
-    scikit-learn's mixture knows no weights. It is fitted to as many rows, taken in proportion to their weights at
-    even steps of the summed weight; equal weights take every row once.
+    scikit-learn's mixture does not support weights. It is fitted to the same number of rows, selected at even steps of
+    the cumulative weight; with equal weights, every row is selected once.
     """
     from sklearn.mixture import GaussianMixture  # noqa: PLC0415  (as slow to import)
 
@@ -211,17 +211,17 @@ def mixture_means(rows: Array, weight: Array, n_points: int, rng: np.random.Gene
         precisions_init=np.full(centres.shape, 1 / variance),
     )
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # few steps are meant
+        warnings.simplefilter("ignore", ConvergenceWarning)  # a few steps are intended
         mixture.fit(rows[taken])
-    # A component whose rows weigh too little to be taken has no mean of its own.
+    # A component whose rows have too little weight to be selected has no mean.
     return np.where(mixture.weights_[:, None] > 1e-9, mixture.means_, centres)
 
 
 def greedy_rows(rows: Array, n_points: int, kernel: Kernel) -> list[int]:
-    """Rows of largest conditional variance ``k(x,x) - |φ(x)|²``, one after the other (Burt et al., 2020).
+    """Successive rows of largest conditional variance ``k(x,x) - |φ(x)|²`` (Burt et al., 2020).
 
-    This is the pivoted Cholesky factorisation of ``k(rows, rows)``; φ are the factor's rows so far. Weights do not
-    matter; of equal variances the first row's is taken.
+    This is the pivoted Cholesky factorisation of ``k(rows, rows)``; φ are the current rows of the factor. Weights are
+    ignored; ties go to the first row.
     """
     against_rows = kernel.against(rows)
     variance = kernel.diagonal(rows)
@@ -235,13 +235,13 @@ def greedy_rows(rows: Array, n_points: int, kernel: Kernel) -> list[int]:
         covariance = against_rows(rows[[pivot]], Workspace())[0] - factor[:i, pivot] @ factor[:i]
         factor[i] = covariance / np.sqrt(variance[pivot])
         variance -= factor[i] ** 2
-        variance[pivot] = 0  # but for rounding
+        variance[pivot] = 0  # exactly zero, despite rounding
         chosen.append(pivot)
     return chosen
 
 
 def _distinct(source: HeldRows, head: Head | None) -> tuple[Array, Array, npt.NDArray[np.intp]]:
-    """Rows in the order of their numbers, their weights, and the stratum that most of each row's weight has."""
+    """Distinct rows in the order of their numbers, their weights, and the stratum with most of each row's weight."""
     block = source.gathered()
     rows, which = np.unique(np.asarray(block.X, np.float64), axis=0, return_inverse=True)
     stratum = np.zeros(len(block.y), np.intp) if head is None else head.strata(block.y)
@@ -254,8 +254,8 @@ def _distinct(source: HeldRows, head: Head | None) -> tuple[Array, Array, npt.ND
 
 
 def _unit(rows: Array, kernel: Kernel | None) -> Array:
-    """The kernel's length-scales, times the extent of the rows in them, so that squares neither over- nor underflow."""
+    """The kernel's length-scales times the extent of the rows in them, so that squares neither over- nor underflow."""
     if kernel is not None:
-        kernel.against(rows[:1])  # complains if there are not as many length-scales as columns
+        kernel.against(rows[:1])  # raises unless there are as many length-scales as columns
     scale = np.asarray(1.0 if kernel is None or kernel.length_scales is None else kernel.length_scales, np.float64)
     return scale * np.ptp(rows / scale, axis=0).max()

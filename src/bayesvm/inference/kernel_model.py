@@ -1,4 +1,4 @@
-"""Inference: models with a kernel and inducing points, which tune themselves; several of them may be averaged."""
+"""Inference: models with a kernel and inducing points, tuned automatically; several of them may be averaged."""
 
 from __future__ import annotations
 
@@ -33,38 +33,38 @@ from bayesvm.inference.tuning import FIRST, MOST_ROWS, Tuner
 from bayesvm.inference.tuning_report import TrialLog
 from bayesvm.warn import warn_user
 
-FEWEST, USUAL, MORE, MANY = 100, 500, 700, 2_000  # numbers of inducing points among which "auto" chooses,
-WORTH_MORE, WORTH_MANY = 0.004, 0.012  # by the log loss that twice the points of tuning gain,
-PASS_BUDGET = 2e10  # as long as rows × points² is at most this
-SOME = 300  # points whatever the budget, and of a model that is not tuned
-ROWS_PER_POINT, USUAL_ROWS_PER_POINT = 5, 12  # at least, and from some points on; with fewer rows a point over-fits
-USUAL_TOLERANCE = 5e-5  # nats per row; with a smaller one, somebody wants just that. Otherwise these are enough, too:
-ENOUGH = 0.01  # nats in all; what is left of the ELBO then is of no use to anybody
-LARGE_TOLERANCE = 5e-3  # nats per row, beyond some points; such a model starts near its end
-EVIDENCE_POINTS = 150  # inducing points while the ELBO is climbed
+FEWEST, USUAL, MORE, MANY = 100, 500, 700, 2_000  # numbers of inducing points that "auto" chooses from
+WORTH_MORE, WORTH_MANY = 0.004, 0.012  # gain in log loss with twice the points of tuning that justifies MORE and MANY
+PASS_BUDGET = 2e10  # limit of rows × points² for "auto"
+SOME = 300  # points regardless of the budget, and without tuning
+ROWS_PER_POINT, USUAL_ROWS_PER_POINT = 5, 12  # minimum, and above SOME points; fewer rows per point overfit
+USUAL_TOLERANCE = 5e-5  # nats per row; a smaller tolerance is used as given
+ENOUGH = 0.01  # nats in total; a smaller gain of the ELBO is irrelevant
+LARGE_TOLERANCE = 5e-3  # nats per row, for large models, which start near convergence
+EVIDENCE_POINTS = 150  # inducing points during ELBO ascent
 MOST_SAMPLE_ENTRIES = 20_000_000  # of a table to tune on
-TRANSFER_ROWS = 16_384  # that show enough of the sites for a start
-MOST_INDUCING = 20_000  # k(Z,Z) and a few matrices of its size must fit into memory
+TRANSFER_ROWS = 16_384  # rows whose sites suffice for a start
+MOST_INDUCING = 20_000  # k(Z,Z) and a few matrices of the same size must fit into memory
 
 
 @dataclass(frozen=True)
 class KernelModel:
-    """Which kernels may be used, and which inducing points.
+    """The kernels and inducing points to use.
 
-    ``kernels`` has one kernel by its name, or several among which tuning chooses, from smooth to rough.
+    ``kernels`` has one kernel by name, or several for tuning to choose from, ordered from smooth to rough.
     """
 
     kernels: dict[str, Kernel]
-    n_inducing: int | str | None  # a number, "auto", or None for every row
+    n_inducing: int | str | None  # a number, "auto", or None for all rows
     max_inducing: int
-    inducing: str | Array  # how points are chosen, or the points in the units of X
+    inducing: str | Array  # the method to choose points, or the points in the units of X
     learn_inducing: bool
-    learn_relevance: bool  # whether tuning may learn a length-scale for every feature
+    learn_relevance: bool  # whether tuning may learn one length-scale per feature
 
     def size(self, n_rows: int, gained: float | None = None, members: int = 1) -> int:
-        """How many inducing points a fit has, if twice those of tuning gain that much; None stands for no tuning.
+        """The number of inducing points, given the gain with twice the points of tuning; None means no tuning.
 
-        Of a committee, each member has its share of the budget.
+        The members of a committee share the budget.
         """
         if not isinstance(self.inducing, str):
             return len(self.inducing)
@@ -85,11 +85,11 @@ class KernelModel:
         return self.expected_weights(n_rows, n_features, settings)
 
     def wide_vectors(self, n_rows: int, settings: Settings) -> int:
-        """About how many vectors as wide as the table a fit holds at a time, as measured with few rows."""
+        """The approximate number of vectors as wide as the table that a fit holds at a time, measured with few rows."""
         return 14 * min(self.size(n_rows), n_rows)
 
     def prepare(self, raw: BlockSource, session: Session) -> Prepared:
-        """Scaling, kernel and points: as they were given, or tuned."""
+        """Scaling, kernel and points: as given, or tuned."""
         return self._fixed(raw, session) if session.settings.tune is None else self._tuned(raw, session)
 
     def _fixed(self, raw: BlockSource, session: Session) -> Prepared:
@@ -118,7 +118,7 @@ class KernelModel:
         found, chosen = (
             list[Prepared](),
             dict[tuple[str | None, str], Array](),
-        )  # points by scaling and kernel, where the kernel's shape is the same
+        )  # points by scaling and kernel, reused for kernels of the same shape
         for entry in entries:
             found.append(
                 self._prepared(entry, candidates, raw, size, tuner, session, chosen.get((entry.scale, entry.name)))
@@ -130,7 +130,7 @@ class KernelModel:
         return replace(found[0], report=log.report, others=tuple(found[1:]), gained=entries[0].gained)
 
     def enlarged(self, members: Sequence[Prepared], raw: BlockSource, session: Session) -> list[Prepared] | None:
-        """The members with more inducing points, if tuning found that these gain; they start from the present sites."""
+        """The members with more inducing points, if tuning found that these help; they start from the current sites."""
         size = self.size(raw.n_rows, members[0].gained, len(members))
         found = list[Prepared]()
         for member in members:
@@ -157,7 +157,7 @@ class KernelModel:
         session: Session,
         points: Array | None,
     ) -> Prepared:
-        """A kernel that was found, with points of all rows and a start from the sites of its sample."""
+        """A tuned kernel, with points chosen from all rows and a start from the sites of its sample."""
         scaler = candidates.scalers[entry.scale]
         source = raw.scaled(scaler)
         prepared = Prepared(
@@ -183,12 +183,12 @@ class KernelModel:
 
     def _tuner(self, raw: BlockSource, session: Session, log: TrialLog) -> Tuner:
         largest = int(np.clip(MOST_SAMPLE_ENTRIES // raw.n_features, 100, MOST_ROWS))
-        # A table may be sorted; one that a stage sees as a whole may stay as it is.
+        # A table may be sorted, so it is shuffled, unless a stage uses all of it.
         part = raw.held() if raw.n_rows <= FIRST[0] else raw.subset(min(largest, raw.n_rows), session.rng)
         part = merged(part) if session.repetition.copied else part
         return Tuner(
             part.gathered(),
-            # A rare class says less, however many rows of others there are (D29).
+            # A rare class carries less information, regardless of the number of other rows (D29).
             session.repetition.effective_rows * session.head.evenness,
             session.head,
             session.settings.likelihood,
@@ -198,7 +198,7 @@ class KernelModel:
             log,
             session.clock,
             self.size(raw.n_rows, np.inf),
-            # Where local models may be had, more points gained less than .0005 on five tables of 10,000 rows.
+            # If local models are possible, more points gained less than .0005 on five tables of 10,000 rows.
             compares_points=session.settings.local is False,
             groups=session.groups_of(part),
         )
@@ -209,7 +209,7 @@ class KernelModel:
             scalers = worth_trying(raw)
         else:
             scalers = fitted_scalers([settings.plain_scale], raw)
-        for kernel in self.kernels.values():  # complain now, not after some stages
+        for kernel in self.kernels.values():  # raise errors now, not after some stages
             kernel.learned()
             kernel.against(np.zeros((1, raw.n_features)))
         self._require_points(self.size(raw.n_rows), raw.n_features)
@@ -224,14 +224,14 @@ class KernelModel:
         return [tuner.evidence(candidates, n_points, session.settings.tune_interval, batch_size)]
 
     def _offsets(self, entry: Entry, session: Session) -> list[float]:
-        """Prior means for which a row far away gets the base rates (D11)."""
+        """Prior means such that rows far from all data get the base rates (D11)."""
         if not session.settings.base_rates:
             return [0.0] * session.head.n_functions
         link = entry.judgement.link if session.settings.link == "calibrated" else None
         return session.head.prior_means(entry.prior_variance, link)
 
     def _points(self, source: BlockSource, kernel: Kernel, size: int, session: Session) -> Array:
-        """Inducing points on scaled inputs."""
+        """Inducing points in scaled inputs."""
         self._require_points(size, source.n_features)
         if not isinstance(self.inducing, str):
             return source.scaler(self.inducing)
@@ -241,24 +241,24 @@ class KernelModel:
         if not isinstance(self.n_inducing, str) and len(points) < self.n_inducing:
             warn_user(
                 f"n_inducing={self.n_inducing}, but there are only {len(points)} distinct rows or clusters; "
-                f"{len(points)} inducing points are used.",
+                f"using {len(points)} inducing points",
             )
         return points
 
     def _require_points(self, size: int, n_features: int) -> None:
-        """Refuse senseless inducing points before anything is tried."""
+        """Validate the inducing points before tuning starts."""
         if not isinstance(self.inducing, str) and self.inducing.shape[1] != n_features:
             raise ValueError(f"inducing has {self.inducing.shape[1]} columns, but X has {n_features}")
         if size > MOST_INDUCING:
             raise ValueError(
                 f"{size} inducing points need {size}×{size} matrices; at most {MOST_INDUCING} are supported. "
-                "Give n_inducing, for example 1000."
+                "Set n_inducing, for example to 1000."
             )
 
     def train(
         self, problem: Problem, source: BlockSource, plan: Plan, prepared: Prepared, session: Session, name: str
     ) -> Trained:
-        # A tuned start is so near the end that subsets of the rows would be a detour.
+        # A tuned start is so close to convergence that subsets of the rows would not help.
         if plan.inference == "auto" and prepared.chosen is not None and source.n_rows <= 4 * TRANSFER_ROWS:
             enough = LARGE_TOLERANCE if problem.features.n_weights > SOME else ENOUGH / source.n_rows
             plan = replace(
@@ -280,7 +280,7 @@ def _started(
     offsets: Sequence[float],
     session: Session,
 ) -> list[LatentFunction]:
-    """A start from the sites of another fit, as some rows show them (D18)."""
+    """A start from the sites of another fit at some rows (D18)."""
     enough = max(TRANSFER_ROWS, 8 * features.n_weights)
     whole = replace(problem, total_weight=source.total_weight)
     return moved(whole, functions, at_most(source, enough, session.rng), features, offsets)

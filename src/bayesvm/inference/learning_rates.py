@@ -15,7 +15,7 @@ from bayesvm.core.linalg import Array
 
 
 class LearningRate(Protocol):
-    """A rule for ρ; the state is the rule's own."""
+    """A rule for ρ, with its own kind of state."""
 
     def init(self) -> Any: ...
 
@@ -24,7 +24,7 @@ class LearningRate(Protocol):
 
 @dataclass(frozen=True)
 class FixedRate:
-    """The same ρ always."""
+    """A constant ρ."""
 
     rho: float
 
@@ -51,7 +51,7 @@ class RobbinsMonro:
 
 @dataclass(frozen=True)
 class RunningAverages:
-    """Averages over a window: of the gradient, and of its squared length."""
+    """Running averages of the gradient and of its squared length, over a window."""
 
     gradient: Array
     square: float
@@ -63,7 +63,7 @@ class RunningAverages:
 class AdaptiveRate:
     """Ranganath et al. 2013: ``ρ = |E g|² / E|g|²`` from running averages, whose window grows as ρ falls (D13).
 
-    The averages start from ``warm_up`` gradients at the starting point, during which q stays put.
+    The averages start from ``warm_up`` gradients at the starting point, while q does not change.
     """
 
     warm_up: int = 10

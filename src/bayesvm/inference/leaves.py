@@ -1,7 +1,7 @@
-"""Inference: a member gets leaves, local models on top of its mean, where leave-one-out says that they pay (D30).
+"""Inference: add leaves to a member, local models on top of its mean, if leave-one-out shows that they help (D30).
 
-The tree is grown from a sample of the rows. A few of its leaves decide which kernel the local models have, and whether
-they are worth having. Then all rows are sorted by leaf, once, and the leaves are fitted one after the other.
+The tree is grown from a sample of the rows. A few of its leaves determine the kernel of the local models, and whether
+they are worthwhile. Then all rows are sorted by leaf, once, and the leaves are fitted in order.
 """
 
 from __future__ import annotations
@@ -28,64 +28,64 @@ from bayesvm.inference.local import FittedLeaves, LeafRows, LeafSetup, Start, Tr
 from bayesvm.inference.session import Session
 
 LEAF_ROWS = 400
-TOGETHER, PROBED_TOGETHER = 4, 3  # leaves that are fitted side by side
-FEWEST_ROWS = 4_000  # of a table, below which leaves are not tried unless somebody asks for them
-AVERAGED_UP_TO = 50_000  # rows, beyond which one member with local models is enough
-BASE_ROWS = 2**15  # that show the mean below local models well enough
-TREE_ROWS = 2**17  # of the sample that the tree is grown from
-PROBED, PROBED_FIRST = 16, 6  # leaves that decide; the first ones alone,
-CERTAIN = 3.0  # if what they gain is so many standard errors from what is worth having
-SCALES = (1.0, 0.6, 0.36, 0.22, 0.13)  # times the length-scales of the member below
+TOGETHER, PROBED_TOGETHER = 4, 3  # leaves that are fitted together
+FEWEST_ROWS = 4_000  # of a table; with fewer, leaves are tried only on request
+AVERAGED_UP_TO = 50_000  # rows; with more, one member with local models suffices
+BASE_ROWS = 2**15  # rows that determine the mean below local models well enough
+TREE_ROWS = 2**17  # in the sample for growing the tree
+PROBED, PROBED_FIRST = 16, 6  # leaves used for the decision; at first
+CERTAIN = 3.0  # standard errors from WORTH_HAVING at which the first leaves suffice
+SCALES = (1.0, 0.6, 0.36, 0.22, 0.13)  # multiples of the length-scales of the member below
 VARIANCES = (0.1, 0.4, 1.6, 6.3, 25.0, 100.0)
-FIRST = (1, 3)  # a scale and a variance to begin with, by their positions
-CUT_SHORT = 0.02  # share of the leaves that may stop early in a model that is called converged
-WORTH_HAVING, ERRORS = 0.003, 2.0  # log loss, and standard errors, that local models must gain
+FIRST = (1, 3)  # indices of the initial scale and variance
+CUT_SHORT = 0.02  # share of leaves that may stop early in a converged model
+WORTH_HAVING, ERRORS = 0.003, 2.0  # gain in log loss, and in standard errors, that local models must reach
 
 Place = tuple[int, int]
 
 
 @dataclass(frozen=True)
 class Found:
-    """The tree and the kernel of local models; and how much they gain over the member below, in log loss."""
+    """The tree and the kernel of local models, and their gain in log loss over the member below."""
 
     tree: Tree
     kernel: Kernel
     gained: float = 0.0
-    error: float = 0.0  # the standard error of that
+    error: float = 0.0  # standard error of the gain
     place: Place = FIRST
-    buckets: Buckets | None = None  # all rows by leaf, where they have been sorted already
+    buckets: Buckets | None = None  # all rows by leaf, if they are already sorted
 
     @property
     def worth_having(self) -> bool:
-        """Whether the gain is real."""
+        """Whether the gain is large enough and significant."""
         return self.gained > max(WORTH_HAVING, ERRORS * self.error)
 
 
 @dataclass(frozen=True)
 class Probe:
-    """The rows of some leaves, on which kernels are tried."""
+    """The rows of some leaves, for trying kernels."""
 
-    rows: Sequence[Sequence[LeafRows]]  # in groups that are fitted together
+    rows: Sequence[Sequence[LeafRows]]  # in groups of leaves that are fitted together
     base: Kernel
     workers: Workers
 
     def kernel(self, place: Place) -> Kernel:
-        """That of the member with other length-scales and another variance."""
+        """The kernel of the member with other length-scales and another variance."""
         scaled = self.base.stretched(SCALES[place[0]], 1.0)
         return scaled.set_params(variance=VARIANCES[place[1]])
 
     @property
     def head(self) -> Head:
-        """What is predicted."""
+        """The head of the model."""
         return self.rows[0][0].setup.head
 
     def trained(self, place: Place) -> list[TrainedLeaves]:
-        """The leaves with such a kernel."""
+        """Train the leaves with the kernel at this place."""
         kernel = self.kernel(place)
         return list(self.workers.map(lambda rows, _: TrainedLeaves.of(rows, kernel), self.rows))
 
     def best(self, here: Place) -> tuple[Place, list[TrainedLeaves]]:
-        """The lowest loss at fixed sites that steps along either axis reach."""
+        """Descend to the lowest loss at fixed sites by steps along either axis."""
         tried: dict[Place, tuple[float, list[TrainedLeaves]]] = {}
 
         def loss(place: Place) -> float:
@@ -113,7 +113,7 @@ class Probe:
         return float(np.average(link.row_losses(cavities.mean, cavities.variance, cavities.y), weights=cavities.weight))
 
     def gain(self, trained: Sequence[TrainedLeaves]) -> tuple[float, float]:
-        """What local models gain on rows that they were not fitted to, and its standard error."""
+        """The gain of local models on rows not used to fit them, and its standard error."""
 
         def refitted(leaves: TrainedLeaves, _: Any) -> tuple[Cavities, Cavities]:
             which, alone = list[RowNumbers](), list[Cavities]()
@@ -134,7 +134,7 @@ class Probe:
         return mean, float(np.linalg.norm(share * (gained - mean)))
 
     def decision(self, first: Place) -> tuple[Place, float, float]:
-        """The kernel, and what it gains with its standard error; from the first leaves alone if they leave no doubt."""
+        """The kernel, its gain and the standard error; from the first leaves only if they are conclusive."""
         few = replace(self, rows=self.rows[: PROBED_FIRST // PROBED_TOGETHER])
         place, trained = few.best(first)
         gained, error = few.gain(trained)
@@ -150,12 +150,12 @@ def find_leaves(
 ) -> Found | None:
     """The tree and the kernel of local models on a member; None if its kernel has no length-scales.
 
-    ``first`` is where the search for the kernel begins.
+    ``first`` is the start of the search for the kernel.
     """
     base = _distances(candidate)
     if base is None:
         return None
-    session.display.phase("local models: trying some")
+    session.display.phase("local models: trial")
     seed = session.checkpoint.seed(session.settings.seed)
     rng = np.random.default_rng([seed, number])
     held = at_most(source, most_held(source.n_features), rng)
@@ -184,7 +184,7 @@ def _grown(rows: Array, unit: Array, n_rows: int) -> Tree:
 
 
 def base_rows(source: BlockSource, session: Session) -> BlockSource:
-    """The rows that a member is trained on which may get local models: these resolve what more rows would show."""
+    """The training rows of a member that may get local models, which resolve the details that more rows would show."""
     if source.n_rows <= BASE_ROWS:
         return source
     seed = session.checkpoint.seed(session.settings.seed)
@@ -199,9 +199,9 @@ def with_leaves(
     number: int,
     start: Start | None = None,
 ) -> Candidate:
-    """The member with a local model in every leaf, and the rows left out as these see them.
+    """The member with a local model in every leaf, and with their left-out marginals.
 
-    A checkpoint has the leaves that are finished.
+    A checkpoint stores finished leaves.
     """
     session.display.phase("local models")
     began = time.monotonic()
@@ -232,7 +232,7 @@ def _fitted(
     number: int,
     start: Start | None,
 ) -> list[FittedLeaves]:
-    """All leaves, some at a time; those that an earlier run finished are not fitted again."""
+    """Fit all leaves, some at a time; skips leaves that an earlier run finished."""
     tree = found.tree
     groups = batched(range(tree.n_leaves), TOGETHER)
     memory = session.checkpoint.leaves(f"leaves of member {number}", found.kernel, session.head.n_functions)
@@ -250,7 +250,7 @@ def _fitted(
 
 
 def in_order(candidate: Candidate, fitted: Sequence[FittedLeaves]) -> Cavities:
-    """What the leaves say of the rows left out, in the order of the candidate's."""
+    """The left-out marginals of the leaves, in the row order of the candidate."""
     numbers = np.concatenate([leaves.numbers for leaves in fitted])
     joined = Cavities.joined(leaves.left_out for leaves in fitted)
     order = np.argsort(numbers)[np.argsort(np.argsort(candidate.left_out_rows))]
@@ -258,7 +258,7 @@ def in_order(candidate: Candidate, fitted: Sequence[FittedLeaves]) -> Cavities:
 
 
 def leaf_setup(candidate: Candidate, base: Kernel, session: Session, number: int) -> LeafSetup:
-    """What all leaves of a member have in common."""
+    """The setup shared by all leaves of a member."""
     problem, trained = candidate.problem, candidate.trained
     views = problem.both(LEAF_ROWS, trained.before, trained.functions)
     before = views["before"] if candidate.whole else None
@@ -275,14 +275,14 @@ def leaf_setup(candidate: Candidate, base: Kernel, session: Session, number: int
 
 
 def _distances(candidate: Candidate) -> LengthScaled | None:
-    """The part of a member's kernel that local models have, too; None if it has no length-scales."""
+    """The part of a member's kernel that local models share; None if it has no length-scales."""
     kernel = getattr(candidate.problem.features, "kernel", None)
     parts = kernel.kernels if isinstance(kernel, Sum) else [kernel]
     return next((part for part in parts if isinstance(part, LengthScaled)), None)
 
 
 def batched(leaves: Sequence[int], size: int) -> list[Sequence[int]]:
-    """Cut into parts of so many."""
+    """Split into parts of ``size``."""
     return [leaves[first : first + size] for first in range(0, len(leaves), size)]
 
 

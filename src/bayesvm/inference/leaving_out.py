@@ -1,4 +1,4 @@
-"""Inference: rows left out of a trained model: one by one (D10), with their copies, or in groups (D24)."""
+"""Inference: leave rows out of a trained model: individually (D10), with their copies, or in groups (D24)."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from bayesvm.inference.problem import Problem
 from bayesvm.inference.session import Session, TrainingRows
 from bayesvm.inference.training import Trained
 
-LOO_ROWS = 20_000  # a random choice of so many rows stands for all, beyond that
-FEW_LOO_ROWS = 2_000  # in a fit that somebody asked to stop
+LOO_ROWS = 20_000  # for larger tables, a random sample of this size is left out
+FEW_LOO_ROWS = 2_000  # after a request to stop
 
 
 def leave_one_out(
     problem: Problem, source: BlockSource, trained: Trained, session: Session, *, few: bool
 ) -> tuple[Cavities, RowNumbers]:
-    """By removing sites (D10). A row leaves with all its copies: their sites are alike, so their weights add up."""
+    """Leave rows out by removing sites (D10). Copies leave together: their sites are equal, so their weights add up."""
     # The same rows for every member of a committee.
     rng, most = np.random.default_rng(session.checkpoint.seed(session.settings.seed)), FEW_LOO_ROWS if few else LOO_ROWS
     if session.groups is not None:
@@ -44,7 +44,7 @@ def leave_one_out(
 def leave_groups_out(
     problem: Problem, part: HeldRows, trained: Trained, groups: RowNumbers
 ) -> tuple[Cavities, RowNumbers]:
-    """Every row without all rows of its group (D24); ``part`` has whole groups."""
+    """Leave out every row with all rows of its group (D24); ``part`` has whole groups."""
     grouping = Grouping.of(groups[part.numbers], problem.features.n_weights)
     marginals = problem.marginals(part, trained.before, trained.functions)
     removed = problem.without_groups(part, marginals, trained.functions, grouping)
@@ -53,7 +53,7 @@ def leave_groups_out(
 
 
 def whole_groups(groups: RowNumbers, most: int, rng: np.random.Generator) -> RowNumbers:
-    """All rows, or those of a random choice of groups: as many as have ``most`` rows together, and two at least."""
+    """The rows of all groups, or of a random sample of groups with about ``most`` rows in total, at least two."""
     sizes = np.bincount(groups)
     order = rng.permutation(np.flatnonzero(sizes))
     n_chosen = max(2, int(np.searchsorted(np.cumsum(sizes[order]), most, side="right")))
@@ -61,7 +61,7 @@ def whole_groups(groups: RowNumbers, most: int, rng: np.random.Generator) -> Row
 
 
 def widened(candidate: Candidate, rows: TrainingRows) -> Candidate:
-    """The rows left out with what their missing values add to the variance of f (D33)."""
+    """The candidate with the variance due to missing values added to its left-out marginals (D33)."""
     member = Member(
         candidate.problem.features,
         tuple(candidate.trained.functions),

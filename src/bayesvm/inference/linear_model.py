@@ -29,18 +29,18 @@ from bayesvm.inference.settings import Settings
 from bayesvm.inference.training import Plan, Trained, train_mean_field
 
 WIDEST_FULL_COVARIANCE = 5_000
-WIDEST_TUNED = 500  # columns up to which the prior variance is learned,
-TUNING_ROWS = 8_000  # from at most so many rows
-ROWS_PER_FEATURE = 5  # from so many rows a column on,
-TUNING_JUDGEMENTS = 8  # and so many trials
+WIDEST_TUNED = 500  # columns up to which the prior variance is learned
+TUNING_ROWS = 8_000  # maximum number of rows for learning it
+ROWS_PER_FEATURE = 5  # minimum number of rows per column for learning it
+TUNING_JUDGEMENTS = 8  # number of trials
 INTERCEPT_VARIANCE = 100.0
-SAME_ROW = 1e-12  # of the largest projection, by which those of equal rows may differ
-SMALLEST_SCALE = 1e-120  # of a column; the square of its inverse is a factor of coef_covariance_
+SAME_ROW = 1e-12  # tolerance for projections of equal rows, relative to the largest one
+SMALLEST_SCALE = 1e-120  # of a column; its inverse square is a factor of coef_covariance_
 
 
 @dataclass(frozen=True)
 class LinearModel:
-    """The prior covariance of the coefficients, whether there is an intercept, and the posterior's covariance."""
+    """The prior covariance of the coefficients, the intercept, and the form of the posterior covariance."""
 
     prior_variance: Array  # a number, a vector or a matrix
     fit_intercept: bool
@@ -53,24 +53,24 @@ class LinearModel:
         return self.expected_weights(n_rows, n_features, settings) if self.full_covariance else 1
 
     def wide_vectors(self, n_rows: int, settings: Settings) -> int:
-        """About how many vectors as wide as the table a fit holds at a time, as measured with few rows."""
+        """The approximate number of vectors as wide as the table that a fit holds at a time, measured with few rows."""
         return 200
 
     def prepare(self, raw: BlockSource, session: Session) -> Prepared:
-        """Scaling and prior variances: as they were given, or tuned."""
+        """Scaling and prior variances: as given, or tuned."""
         settings = session.settings
         session.display.phase("scaling columns")
         scaler = fitted_scalers([settings.plain_scale], raw)[settings.plain_scale]
         source = raw.scaled(scaler)
         features = LinearFeatures(self._checked_root(source, settings), self.fit_intercept)
-        # A mean field starts at zero, and has no use for a prior with a full matrix.
+        # A mean field starts at zero and does not need a prior with a full matrix.
         functions = session.problem(features, source).start() if self.full_covariance else []
         prepared = Prepared(settings.plain_scale, scaler, features, tuple(functions))
         return self._tuned(prepared, source, session) if self._tunes(source, session) else prepared
 
     def _tunes(self, source: BlockSource, session: Session) -> bool:
         narrow = self.full_covariance and source.n_features <= WIDEST_TUNED
-        # With fewer rows leave-one-out trusts large weights.
+        # With fewer rows, leave-one-out favours weights that are too large.
         enough = session.repetition.effective_rows >= ROWS_PER_FEATURE * source.n_features
         return session.settings.tune is not None and narrow and enough and self.prior_variance.ndim < 2
 
@@ -98,20 +98,20 @@ class LinearModel:
         width = source.n_features
         if self.full_covariance and width > WIDEST_FULL_COVARIANCE:
             raise ValueError(
-                f"X has {width} columns; a full posterior covariance is kept up to {WIDEST_FULL_COVARIANCE}. Use "
+                f"X has {width} columns; a full posterior covariance needs at most {WIDEST_FULL_COVARIANCE}. Use "
                 "covariance='diagonal'."
             )
         scale: Any = getattr(source.scaler, "scale", None)
         if scale is not None and scale.min() < SMALLEST_SCALE:
             column = int(np.argmin(scale))
             raise ValueError(
-                f"column {settings.column(column)} varies by {scale[column]:.0e} only, and the variance of its "
-                "coefficient, which is per unit of the column, is too large a number. Give the column in a smaller unit"
+                f"column {settings.column(column)} varies by only {scale[column]:.0e}, so the variance of its "
+                "coefficient, in units of the column, overflows. Express the column in a smaller unit"
             )
         return self._prior_root(width)
 
     def _prior_root(self, width: int) -> Array:
-        """A matrix ``root`` with ``root rootᵀ = Σ``, or the diagonal of one; the intercept comes last."""
+        """A matrix ``root`` with ``root rootᵀ = Σ``, or its diagonal; the intercept comes last."""
         prior = self.prior_variance
         if prior.ndim < 2:
             if prior.ndim and prior.shape != (width,):
@@ -119,9 +119,9 @@ class LinearModel:
             root = np.sqrt(np.broadcast_to(positive("prior_variance", prior), (width,)))
             return np.append(root, np.sqrt(INTERCEPT_VARIANCE)) if self.fit_intercept else root.copy()
         if prior.shape != (width, width) or not np.allclose(prior, prior.T):
-            raise ValueError(f"prior_variance has shape {prior.shape}; a symmetric {width}×{width} matrix is needed")
+            raise ValueError(f"prior_variance must be a symmetric {width}×{width} matrix; got shape {prior.shape}")
         if not self.full_covariance:
-            raise ValueError("covariance='diagonal' needs a number or a vector as prior_variance, not a matrix")
+            raise ValueError("covariance='diagonal' requires prior_variance to be a number or a vector, not a matrix")
         try:
             root, _ = cholesky(prior, what="prior_variance")
         except (NotPositiveDefiniteError, NotFiniteError) as error:
@@ -134,7 +134,7 @@ class LinearModel:
         return padded
 
     def enlarged(self, members: Sequence[Prepared], raw: BlockSource, session: Session) -> None:
-        """There is a weight for every column, and no more."""
+        """None: the number of weights is fixed by the columns."""
 
     def train(
         self, problem: Problem, source: BlockSource, plan: Plan, prepared: Prepared, session: Session, name: str
@@ -142,7 +142,7 @@ class LinearModel:
         if self.full_covariance:
             return train_all(problem, source, plan, prepared, session, name)
         if plan.inference == "stochastic":
-            raise ValueError("covariance='diagonal' is fitted over all rows; use inference='auto' or 'batch'")
+            raise ValueError("covariance='diagonal' does not support minibatches; use inference='auto' or 'batch'")
         targets = range(problem.head.n_functions)
         sizes = {"M": problem.features.n_weights, "K": len(targets)}
         memory = session.checkpoint.training("mean field", plan, sizes)
@@ -153,8 +153,8 @@ class LinearModel:
     ) -> tuple[Cavities, RowNumbers]:
         if self.full_covariance:
             return leave_one_out(problem, source, trained, session, few=few)
-        # A mean field has no cavities: its variances do not know what a row contributed. So each half of the rows is
-        # predicted by a fit to the other.
+        # A mean field has no cavities, because its variances do not track the contribution of a row. So each half of
+        # the rows is predicted by a fit to the other half.
         rows = at_most(source, FEW_LOO_ROWS if few else most_held(source.n_features), session.rng)
         direction = session.rng.standard_normal(source.n_features)
         parts = rows.map(partial(_projected, direction=direction))
@@ -178,9 +178,9 @@ class LinearModel:
 
 
 def _halves(projected: Array) -> RowNumbers:
-    """Rows in the order of a projection go to either half by turns; equal ones, up to rounding, go together.
+    """Assign rows to two halves alternately, in the order of a projection; rows equal up to rounding stay together.
 
-    Their order does not depend on the units of the columns, as digits of the projection do.
+    The order does not depend on the units of the columns, unlike the digits of the projection.
     """
     order = np.argsort(projected, kind="stable")
     steps = np.diff(projected[order], prepend=projected[order[:1]]) > SAME_ROW * np.abs(projected).max()
@@ -190,6 +190,6 @@ def _halves(projected: Array) -> RowNumbers:
 
 
 def _projected(blocks: Iterable[Block], _: Workspace, *, direction: Array) -> tuple[Array, ...]:
-    """A projection of some rows, their targets and their weights."""
+    """A projection of rows, with their targets and weights."""
     parts = [(block.X @ direction, block.y, block.weights) for block in blocks]
     return tuple(np.concatenate(column) for column in zip(*parts, strict=True))

@@ -1,7 +1,7 @@
 """Inference: local models, in some leaves of a tree, on top of a fitted member (D30).
 
-The functions here see the rows of a few leaves and are pure, so that leaves can be fitted wherever their rows lie. What
-the member below says of these rows is the prior mean of the local models; features are computed once.
+The functions here are pure and take the rows of a few leaves, so leaves can be fitted where their rows are stored. The
+mean of the member below is the prior mean of the local models. Features are computed once.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ from bayesvm.data.repetition import equal_rows
 from bayesvm.data.workers import quiet_overflow
 from bayesvm.inference.inducing import seeds
 
-MOST_POINTS, ROWS_PER_POINT = 150, 2.6  # of a leaf
-UPDATES, ENOUGH = 50, 4e-3  # at most; nats per row that may be left,
-REFIT_ENOUGH = 1e-3  # also after some rows have left
-FOLD_SHARE, REFIT_UPDATES = 0.05, 5  # of a leaf's rows that are left out together, and updates after that
+MOST_POINTS, ROWS_PER_POINT = 150, 2.6  # per leaf
+UPDATES, ENOUGH = 50, 4e-3  # maximum number; tolerance in nats per row
+REFIT_ENOUGH = 1e-3  # tolerance after rows were left out
+FOLD_SHARE, REFIT_UPDATES = 0.05, 5  # share of a leaf's rows that are left out together; updates afterwards
 MODELS_AT_ONCE = 8
 
 
 class RowsOfMember(NamedTuple):
-    """The sites that rows of a leaf have in one function of the member, which can be removed from it together (D24)."""
+    """The sites of a leaf's rows in one function of the member, which can be removed from it jointly (D24)."""
 
     spread: Array  # B, with φᵀ S φ' for two rows in B Bᵀ
     centred: Array  # m - c
@@ -48,9 +48,9 @@ class RowsOfMember(NamedTuple):
     linear: Array
 
     def without(self, rows: npt.NDArray[Any]) -> tuple[Array, Array]:
-        """How far the mean of every row moves when some leave, and ``t₋`` of these.
+        """The change of the mean of every row when some rows are left out, and ``t₋`` of the latter.
 
-        ``m₋ - m = -φᵀ S Φ_Gᵀ (γ - w (m₋ - c))``, with ``m₋`` of the rows that leave on the right.
+        ``m₋ - m = -φᵀ S Φ_Gᵀ (γ - w (m₋ - c))``, where ``m₋`` on the right is that of the left-out rows.
         """
         w, gamma, spread = self.precision[rows], self.linear[rows], self.spread[rows]
         moved, explained = without_group(spread.astype(np.float64), self.centred[rows], w, gamma)
@@ -58,20 +58,21 @@ class RowsOfMember(NamedTuple):
 
 
 class Below(NamedTuple):
-    """What the member says of rows, a column for each function: with them, and without each of them (D10).
+    """The member's marginals at rows, one column per function: including them, and with each left out (D10).
 
-    ``removable`` has an entry for each function if rows can leave the member, and none if it has not learned from them.
+    ``removable`` has one entry per function if rows can be removed from the member; it is empty if the member was not
+    trained on them.
     """
 
     mean: Array
     explained: Array
     mean_without: Array
     explained_without: Array
-    variance_without: Array  # with the residual, which local models put themselves in the place of
+    variance_without: Array  # including the residual, which local models replace
     removable: tuple[RowsOfMember, ...] = ()
 
     def without(self, rows: npt.NDArray[Any]) -> tuple[Array, Array]:
-        """How far the mean of every row moves when some leave, and ``t₋`` of these, a column for each function."""
+        """The change of the mean of every row when some rows are left out, and ``t₋`` of the latter, by function."""
         if not self.removable:
             return np.zeros_like(self.mean), self.explained[rows]
         shifts, explained = zip(*(function.without(rows) for function in self.removable), strict=True)
@@ -80,28 +81,28 @@ class Below(NamedTuple):
 
 @dataclass(frozen=True)
 class LeafSetup:
-    """What is the same for all leaves. ``before`` and ``final`` are views of the member below.
+    """The setup shared by all leaves. ``before`` and ``final`` are views of the member below.
 
-    Without ``before`` the member has learned from few of the rows, so that they need not be left out of it.
+    Without ``before``, the member was trained on few of the rows, so rows need not be left out of it.
     """
 
     before: View | None
     final: View
     head: Head
     likelihood: Likelihood
-    kernel: Kernel  # for distances between rows; that of local models is a multiple of it
+    kernel: Kernel  # for distances between rows; the kernel of local models is a multiple of it
     seed: int
-    copied: bool  # whether equal rows are copies, which leave together
+    copied: bool  # whether equal rows are copies, which are left out together
 
     def below(self, block: Block) -> Below:
-        """What the member says of these rows."""
+        """The member's marginals at these rows."""
         if self.before is None:
             seen = list(self.final.marginals(block.X, Workspace()))
             mean = np.column_stack([at.mean for at in seen])
             explained = np.column_stack([at.explained for at in seen])
             variance = np.column_stack([at.variance for at in seen])
             return Below(mean, explained, mean, explained, variance)
-        share = np.ones(len(block.y))  # of a row in the weight that leaves with it
+        share = np.ones(len(block.y))  # of a row in the weight that is left out with it
         if self.copied:
             equal, weight = _equal(block), block.weights
             block = block._replace(weight=np.bincount(equal, weight)[equal].astype(np.float64))
@@ -126,7 +127,7 @@ class LeafSetup:
 
 @dataclass(frozen=True)
 class LeafRows:
-    """The rows of a leaf with all that does not depend on the kernel of local models."""
+    """The rows of a leaf with everything that does not depend on the kernel of local models."""
 
     setup: LeafSetup
     leaf: int
@@ -137,7 +138,7 @@ class LeafRows:
 
     @classmethod
     def of(cls, rows: BucketRows, setup: LeafSetup) -> LeafRows:
-        """Where the points of the leaf lie, and what the member below says."""
+        """Choose the points of the leaf, and compute the marginals of the member below."""
         block = rows.block._replace(X=np.asarray(rows.block.X, np.float64))
         n_points = int(min(MOST_POINTS, max(1, len(block.y) / ROWS_PER_POINT)))
         rng = np.random.default_rng([setup.seed, rows.bucket])
@@ -146,12 +147,12 @@ class LeafRows:
 
     @cached_property
     def equal(self) -> npt.NDArray[np.intp]:
-        """A number for every row; copies have the same."""
+        """A number for every row, equal for copies."""
         return _equal(self.block) if self.setup.copied else np.arange(len(self.block.y))
 
 
 class Start(NamedTuple):
-    """Earlier models of all leaves, from which training resumes; in a stream they are also the prior."""
+    """Earlier models of all leaves, from which training starts; in a stream they are also the prior."""
 
     leaves: Leaves
     as_prior: bool
@@ -159,7 +160,7 @@ class Start(NamedTuple):
 
 @dataclass(frozen=True)
 class TrainedLeaves:
-    """Some leaves with one kernel, and where training ended for each of the head's functions."""
+    """Some leaves with one kernel, and the result of training for each function of the head."""
 
     rows: Sequence[LeafRows]
     features: Sequence[InducingFeatures]
@@ -168,7 +169,7 @@ class TrainedLeaves:
 
     @classmethod
     def of(cls, rows: Sequence[LeafRows], kernel: Kernel, start: Start | None = None) -> TrainedLeaves:
-        """Coordinate ascent from the prior, or from earlier models of these leaves, whose points stay."""
+        """Coordinate ascent from the prior, or from earlier models of these leaves, whose points are kept."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", JitterWarning)
             features = [
@@ -191,21 +192,21 @@ class TrainedLeaves:
 
     @property
     def stack(self) -> Stack:
-        """The rows."""
+        """The rows as a stack."""
         return self.problems[0].stack
 
     @cached_property
     def final(self) -> list[Posteriors]:
-        """Of each function, the prior times the rows' sites."""
+        """For each function, the prior times the sites of the rows."""
         return [end.settled() for end in self.ends]
 
     @property
     def converged(self) -> bool:
-        """Whether little is left to be gained in all leaves."""
+        """Whether training converged in all leaves."""
         return all(bool(end.converged.all()) for end in self.ends)
 
     def leaves(self) -> list[Leaf]:
-        """What predictions need."""
+        """The leaves as predictions need them."""
         found = []
         for i, features in enumerate(self.features):
             own = slice(0, features.n_weights)
@@ -217,14 +218,14 @@ class TrainedLeaves:
         return found
 
     def cavities(self) -> Cavities:
-        """Every row left out of its leaf and of the member below, the sites of all others held: quick, but rosy."""
+        """Leave every row out of its leaf and of the member below, all other sites fixed: fast, but optimistic."""
         stack, columns = self.stack, []
         there = np.flatnonzero(_present(self.rows, stack).ravel())
         copies = np.cumsum([0, *(mine.equal.max() + 1 for mine in self.rows[:-1])])
         equal = np.concatenate([mine.equal + first for mine, first in zip(self.rows, copies, strict=True)])
         for number, (end, q) in enumerate(zip(self.ends, self.final, strict=True)):
             mean, explained = stack.marginals(q, number)
-            # A row leaves with the sites of all its copies.
+            # A row is left out with the sites of all its copies.
             sites = [np.bincount(equal, part.ravel()[there])[equal] for part in (end.at.precision, end.at.linear)]
             others = (mean, explained, stack.prior_mean[:, :, number], stack.residual)
             columns.append([*sites, *(array.ravel()[there] for array in others)])
@@ -238,10 +239,10 @@ class TrainedLeaves:
         return Cavities(mean, variance, y, weight)
 
     def refitted(self, which: Sequence[RowNumbers]) -> list[Cavities]:
-        """These rows of each leaf as models see them that were fitted without them, a twentieth of the leaf at a time.
+        """Marginals of these rows of each leaf from models refitted without them, a twentieth of the leaf at a time.
 
-        When many points serve few rows, the sites of the others change as a row leaves, so that D10 is too rosy there.
-        The rows leave the member below, too, and the leaf learns on top of the mean that is left.
+        With many points for few rows, the other sites change when a row is left out, so D10 is too optimistic. The rows
+        are also left out of the member below, and the leaf is refitted on top of the resulting mean.
         """
         found = [_to_be_found(rows, mine) for rows, mine in zip(self.rows, which, strict=True)]
         folds = [
@@ -256,7 +257,7 @@ class TrainedLeaves:
     def _refit(
         self, folds: Sequence[tuple[int, RowNumbers]], which: Sequence[RowNumbers], found: Sequence[Cavities]
     ) -> None:
-        """The folds, each a leaf and positions among the rows that are left out of it, side by side."""
+        """Refit all folds together; a fold is a leaf and the positions of the rows that are left out of it."""
         leaf = np.array([i for i, _ in folds])
         part = self.stack.take(leaf)
         kept, prior_mean, explained_below = part.weight.copy(), part.prior_mean.copy(), []
@@ -282,7 +283,7 @@ class TrainedLeaves:
 
 
 class FittedLeaves(NamedTuple):
-    """Some leaves, and what they say of rows that were left out, with the numbers of these rows."""
+    """Some leaves, and the marginals of left-out rows with their numbers."""
 
     leaves: list[Leaf]
     left_out: Cavities
@@ -298,9 +299,9 @@ def fitted_leaves(
     left_out: RowNumbers,
     start: Start | None = None,
 ) -> FittedLeaves:
-    """The local models of some leaves; rows of the rising numbers ``left_out`` are predicted without them.
+    """Fit the local models of some leaves; rows with the increasing numbers ``left_out`` are predicted without them.
 
-    A leaf without rows stays what it was, or what the prior says.
+    A leaf without rows keeps its earlier model, or the prior.
     """
     found = {
         mine.bucket: _unseen(mine, kernel, setup.head) if start is None else start.leaves.leaves[mine.bucket]
@@ -333,7 +334,7 @@ def _nothing_left_out(head: Head) -> Cavities:
 
 
 def local_features(kernel: Kernel, points: Array) -> InducingFeatures:
-    """The features of a leaf, whitened in single precision as they are trained and kept."""
+    """The features of a leaf, whitened in single precision, as used in training and stored."""
     features = InducingFeatures.build(kernel, points.astype(np.float64), np.float32)
     return replace(features, inducing_points=points, whitening=features.whitening.astype(np.float32))
 
@@ -357,7 +358,7 @@ def _stack(rows: Sequence[LeafRows], features: Sequence[InducingFeatures]) -> St
 
 
 def _as_posteriors(functions: Sequence[LatentFunction], width: int) -> Posteriors:
-    """Those of earlier leaves, padded by the prior."""
+    """The posteriors of earlier leaves, padded with the prior."""
     start = Posteriors.prior(len(functions), width)
     precision, linear = start.precision.copy(), start.linear.copy()
     for i, function in enumerate(functions):
@@ -370,13 +371,13 @@ def _as_posteriors(functions: Sequence[LatentFunction], width: int) -> Posterior
 
 
 def _present(rows: Sequence[LeafRows], stack: Stack) -> npt.NDArray[np.bool_]:
-    """Which rows of a stack are rows of a leaf, and not there to fill it up."""
+    """A mask of the rows of a stack that are not padding."""
     lengths = np.array([len(mine.block.y) for mine in rows])
     return np.asarray(np.arange(stack.phi.shape[1]) < lengths[:, None])
 
 
 def _folds(rows: LeafRows, which: RowNumbers) -> list[RowNumbers]:
-    """The rows left out, by their positions, in folds of at most a twentieth of the leaf; copies share a fold."""
+    """The positions of the left-out rows, in folds of at most a twentieth of the leaf; copies share a fold."""
     rng = np.random.default_rng([rows.setup.seed, rows.leaf, 1])
     n_folds = max(1, int(np.ceil(len(which) / max(1.0, FOLD_SHARE * len(rows.block.y)))))
     fold = rng.permutation(int(rows.equal.max()) + 1)[rows.equal[which]] % n_folds
@@ -394,5 +395,5 @@ def _among(numbers: RowNumbers, rising: RowNumbers) -> npt.NDArray[np.bool_]:
 
 
 def _equal(block: Block) -> npt.NDArray[np.intp]:
-    """A number for every row; rows with the same inputs and target have the same."""
+    """A number for every row, equal for rows with the same inputs and target."""
     return equal_rows(np.column_stack([block.X, block.y]))[1]

@@ -1,7 +1,7 @@
-"""Inference: a diagonal covariance, for linear models too wide for a full one, by L-BFGS (D14).
+"""Inference: fit a diagonal covariance by L-BFGS, for linear models too wide for a full covariance (D14).
 
-The ELBO is concave in the means and standard deviations together, so a quasi-Newton method finds the one
-optimum; coordinate updates of a mean field would crawl, or diverge, where features are correlated.
+The ELBO is jointly concave in the means and standard deviations, so a quasi-Newton method finds its only optimum. With
+correlated features, mean-field coordinate updates would converge slowly or diverge.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from bayesvm.data.stopping import Stopped
 from bayesvm.inference.problem import Problem, checked
 
 SMALLEST_DEVIATION = 1e-8
-SMALLEST_SLOPE = 1e-100  # of the ELBO, that can be divided by; it is no stop rule
+SMALLEST_SLOPE = 1e-100  # of the ELBO; guards a division, and is not a stopping criterion
 
 
 def maximise(
@@ -35,10 +35,11 @@ def maximise(
     remembered: Callable[[Callable[[], Statistics]], Statistics] = lambda sums: sums(),
     stop: Callable[[], bool] = lambda: False,
 ) -> tuple[DiagonalGaussian, float, bool]:
-    """The best mean field for one target, its ELBO, and whether the optimiser's own stop rule was met.
+    """The best mean field for one target, its ELBO, and whether the optimiser converged.
 
-    One evaluation is one pass; ``on_pass`` is called with each ELBO, and ``remembered`` may know its sums already. Sums
-    over a part of the rows are scaled up to all. A pass that is stopped on request leaves the best one before it.
+    One evaluation is one pass; ``on_pass`` is called with each ELBO, and ``remembered`` may already have its sums. Sums
+    over a part of the rows are scaled up to all rows. If a pass is stopped on request, the best result before it is
+    returned.
     """
     width = problem.features.n_weights
     per_row, scale = 1 / problem.total_weight, problem.total_weight / source.total_weight

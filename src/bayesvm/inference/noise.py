@@ -1,4 +1,4 @@
-"""Inference: the noise of numbers is learned in turn with the posterior, until they agree (D32)."""
+"""Inference: learn the noise of regression targets in alternation with the posterior, until both agree (D32)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from bayesvm.inference.problem import Problem
 from bayesvm.inference.session import Prepared, Session
 from bayesvm.inference.training import Trained
 
-ROUNDS = 3  # at most, after the first
+ROUNDS = 3  # maximum number, after the first
 LeftOut = tuple[Cavities, RowNumbers]
 
 
@@ -22,9 +22,9 @@ def with_learned_noise(
     session: Session,
     name: str,
 ) -> tuple[Problem, Trained, LeftOut]:
-    """Train once; where the head learns the noise, again with the noise that the rows left out show.
+    """Train once; if the head learns the noise, train again with the noise estimated from left-out rows.
 
-    In a stream the noise stays: earlier parts were learned with it.
+    In a stream the noise is fixed, because earlier parts were learned with it.
     """
     problem = session.problem(prepared.features, source, prepared.likelihood)
     trained, left_out = once(problem, prepared, name)

@@ -1,4 +1,4 @@
-"""Inference: what is being learned, and one pass over its rows: the ELBO (D9) there, and where D6 wants to go."""
+"""Inference: the learning problem, and one pass over its rows, which gives the ELBO (D9) and the target of D6."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ from bayesvm.data.blocks import BlockSource, HeldRows, RowNumbers
 
 @dataclass(frozen=True)
 class Problem:
-    """Features, head and likelihood, the precision of blocks, and the data's size.
+    """Features, head and likelihood, the precision of blocks, and the size of the data.
 
-    ``total_weight`` is that of all rows: sums over a part of the rows are scaled up to it.
+    ``total_weight`` is the weight of all rows; sums over a part of the rows are scaled up to it.
     """
 
     features: Features
@@ -40,39 +40,39 @@ class Problem:
 
     @property
     def head_and_likelihood(self) -> dict[str, Any]:
-        """What every function of blocks must know."""
+        """The arguments that all functions of blocks need."""
         return {"head": self.head, "likelihood": self.likelihood}
 
     def view(
         self, functions: Sequence[LatentFunction], n_rows: int, dtype: npt.DTypeLike | None = None
     ) -> tuple[View, list[Coordinates]]:
-        """Functions as blocks see them in a pass over about so many rows, and the coordinates of its sums."""
+        """The view of functions for a pass over about ``n_rows`` rows, and the coordinates of its sums."""
         return self.engine.view(self.features, functions, n_rows, dtype or self.dtype)
 
     def adjoint_view(self, functions: Sequence[LatentFunction]) -> View:
-        """Functions as gradients see them, in the precision of blocks."""
+        """The view of functions for gradients, in the precision of blocks."""
         return self.engine.adjoint_view(functions, self.dtype)
 
     def start(self, offsets: Sequence[float] | None = None) -> list[LatentFunction]:
-        """The head's functions at the prior."""
+        """The functions of the head at the prior."""
         prior = Gaussian.prior(self.features.n_weights)
         means = offsets or [0.0] * self.head.n_functions
         return [LatentFunction(number, offset, prior, prior) for number, offset in enumerate(means)]
 
     def cavities(self, rows: HeldRows, before: Sequence[LatentFunction], final: Sequence[LatentFunction]) -> Cavities:
-        """Each of these rows left out; the sites are those that rows had at the functions ``before`` (D10)."""
+        """Leave out each of these rows; the sites are taken at the functions ``before`` (D10)."""
         return Cavities.joined(rows.map(partial(self.engine.cavities, **self.both(rows.n_rows, before, final))))
 
     def marginals(
         self, rows: HeldRows, before: Sequence[LatentFunction], final: Sequence[LatentFunction]
     ) -> RowMarginals:
-        """The sites and marginals of these rows, for a sample that is searched on."""
+        """The sites and marginals of these rows, for searches on a sample."""
         return RowMarginals.joined(rows.map(partial(self.engine.marginals, **self.both(rows.n_rows, before, final))))
 
     def without_groups(
         self, rows: HeldRows, marginals: RowMarginals, final: Sequence[LatentFunction], grouping: Grouping
     ) -> list[list[Removed]]:
-        """Groups of these rows removed from each function (D24)."""
+        """Remove groups of these rows from each function (D24)."""
         view, _ = self.view(final, rows.n_rows)
 
         def spreads(positions: RowNumbers) -> list[Array]:
@@ -81,7 +81,7 @@ class Problem:
         return groups_left_out(marginals, spreads, grouping)
 
     def both(self, n_rows: int, before: Sequence[LatentFunction], final: Sequence[LatentFunction]) -> dict[str, Any]:
-        """Two views for about so many rows, which share the features unless a basis is folded into them."""
+        """Two views for about ``n_rows`` rows, which share features unless these include a basis."""
         (then, where), (now, _) = (self.view(functions, n_rows) for functions in (before, final))
         if len(where) > 1 or where[0].basis is None:
             now = replace(now, features=then.features)
@@ -90,7 +90,7 @@ class Problem:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """A function at its q, the ELBO there and the target of the step from it, from one pass."""
+    """The result of one pass for a function: the function at its q, the ELBO, and the target of the next step."""
 
     function: LatentFunction
     elbo: float
@@ -98,12 +98,12 @@ class Evaluation:
 
     @property
     def posterior(self) -> Gaussian:
-        """The q, which has a full covariance wherever there are steps."""
+        """The q, which must have a full covariance."""
         return full(self.function)
 
 
 def evaluate(problem: Problem, source: BlockSource, functions: Sequence[LatentFunction]) -> list[Evaluation]:
-    """One pass for all. On a part of the rows, ELBO and target estimate those of all rows."""
+    """One pass for all functions. On a part of the rows, it estimates the ELBO and the target for all rows."""
     view, where = problem.view(functions, source.n_rows)
     total = source.reduce(partial(problem.engine.statistics, view=view, **problem.head_and_likelihood))
     return [
@@ -120,7 +120,7 @@ def _evaluated(problem: Problem, function: LatentFunction, sums: Statistics, whe
 
 
 def checked(elbo: float) -> float:
-    """The ELBO itself, if it is a number."""
+    """Return the ELBO; raises an error if it is not finite."""
     if not np.isfinite(elbo):
         raise NotFiniteError(f"the ELBO is not finite: {OUT_OF_RANGE}")
     return elbo

@@ -1,4 +1,4 @@
-"""Inference: which scalings there are by name, and which of them are worth trying."""
+"""Inference: the scalings by name, and which of them are worth trying."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from bayesvm.data.blocks import BlockSource, at_most
 from bayesvm.data.quantiles import quantile_scaler
 from bayesvm.data.scaling import ColumnScaler, Scaler
 
-QUANTILE_ROWS = 2**17  # a random choice of so many fixes ranks to 0.15 % and costs less than a pass
+QUANTILE_ROWS = 2**17  # a random sample of this size determines ranks to 0.15 % and costs less than a pass
 SCALES = ("standard", "quantile", "common")
-ALIKE = 0.1  # standard deviations by which the columns' own scales may differ from the common one without a trial
+ALIKE = 0.1  # relative difference of column scales from the common scale below which no trial is needed
 
 
 def fitted_scalers(names: Iterable[str | None], raw: BlockSource) -> dict[str | None, Scaler]:
-    """The scalings by these names, fitted to rows in one pass over blocks."""
+    """The scalings with these names, fitted in one pass over blocks."""
     found: dict[str | None, Scaler] = {}
     moments = None
     for name in names:
@@ -32,7 +32,7 @@ def fitted_scalers(names: Iterable[str | None], raw: BlockSource) -> dict[str | 
 
 
 def worth_trying(raw: BlockSource) -> dict[str | None, Scaler]:
-    """All scalings, but not one that would do the same as another."""
+    """All scalings except those that are equivalent to another."""
     found = fitted_scalers(SCALES, raw)
     own, common = found["standard"], found["common"]
     if isinstance(own, ColumnScaler) and isinstance(common, ColumnScaler):

@@ -1,7 +1,7 @@
-"""Inference: which effects of one column, or of two columns, leave-one-out residuals ask for (D26, D27).
+"""Inference: screen for effects of one or two columns, using leave-one-out residuals (D26, D27).
 
-A smooth kernel of all columns cannot make a jump in one of them. Where rows that share a cell of a column, or of a pair
-of columns, are predicted too low or too high together, an effect of that column or pair is worth having.
+A smooth kernel of all columns cannot model a jump in one of them. If the rows in a cell of a column, or of a pair of
+columns, are systematically predicted too low or too high, an effect of this column or pair helps.
 """
 
 from __future__ import annotations
@@ -16,21 +16,21 @@ import numpy.typing as npt
 
 from bayesvm.core.linalg import Array
 
-CELLS = 48  # of a column alone
-DISCRETE, DISCRETE_CELLS, PAIR_CELLS = 32, 24, 14  # of each column in a pair: more if it has few values
-POINTS, PAIR_POINTS = 48, 300  # of an effect
-PRIOR_VARIANCES = (0.05, 0.3, 3.0)  # of a cell's effect on the log odds, among which the best counts
-MARGIN = 3.0  # nats beyond the logarithm of the number of candidates: false admissions are below 5 %
+CELLS = 48  # per column
+DISCRETE, DISCRETE_CELLS, PAIR_CELLS = 32, 24, 14  # per column in a pair; more if it has few values
+POINTS, PAIR_POINTS = 48, 300  # inducing points per effect, of one column and of a pair
+PRIOR_VARIANCES = (0.05, 0.3, 3.0)  # candidate prior variances of a cell's effect on the log odds
+MARGIN = 3.0  # nats above the logarithm of the number of candidates: keeps false admissions below 5 %
 MOST_EFFECTS = 5
-MOST_POINTS = 320  # of all effects
-MOST_PAIRED = 40  # columns that pairs are formed of
-SHORTLIST = 60  # candidates that are scored again after an admission
+MOST_POINTS = 320  # of all effects together
+MOST_PAIRED = 40  # columns considered for pairs
+SHORTLIST = 60  # candidates that are rescored after an admission
 
 Cells = npt.NDArray[np.intp]
 
 
 class Residuals(NamedTuple):
-    """What leave-one-out predictions leave, ``R = y - p``, and its variance ``W = p (1-p)``; a column per function."""
+    """Leave-one-out residuals ``R = y - p`` and their variances ``W = p (1-p)``; one column per function."""
 
     difference: Array
     weight: Array
@@ -38,11 +38,11 @@ class Residuals(NamedTuple):
 
 @dataclass(frozen=True)
 class Factor:
-    """A column, or the one-hot columns of a categorical one, with the cells that its values fall into."""
+    """A column, or the one-hot columns of a categorical column, with the cell of every row."""
 
     columns: tuple[int, ...]
     cells: Cells
-    coarse: Cells  # for pairs
+    coarse: Cells  # cells for pairs
 
     @property
     def varies(self) -> bool:
@@ -52,22 +52,22 @@ class Factor:
 
 @dataclass(frozen=True)
 class Found:
-    """An effect that is asked for: its columns, a cell for each row, and how much it would gain, in nats."""
+    """An admitted effect: its columns, the cell of every row, and its expected gain in nats."""
 
     columns: tuple[int, ...]
-    factors: int  # one, or two for a pair
+    factors: int  # one, or two if it is a pair
     cells: Cells
     gain: float
     prior_variance: float
 
     @property
     def n_points(self) -> int:
-        """Inducing points that the effect will have."""
+        """The number of inducing points of the effect."""
         return int(min(self.cells.max() + 1, POINTS if self.factors == 1 else PAIR_POINTS))
 
 
 def factors_of(X: Array) -> list[Factor]:
-    """The columns; neighbouring columns of zeros and ones of which no row has two ones are one categorical column."""
+    """The columns; adjacent 0/1 columns with at most one 1 per row form one categorical column."""
     binary = [bool(np.isin(column, (0.0, 1.0)).all()) for column in X.T]
     groups: list[list[int]] = []
     taken: Array = np.zeros(len(X))
@@ -93,18 +93,18 @@ def _factor(X: Array, columns: list[int]) -> Factor:
 
 
 def _merged(codes: Cells, n_distinct: int, most: int) -> Cells:
-    """Neighbouring distinct values share a cell where there are too many.
+    """Merge neighbouring distinct values into shared cells if there are too many.
 
-    By quantiles of the distinct values: those of the rows would all lie at a value that most rows have.
+    Uses quantiles of the distinct values: quantiles of the rows would coincide at a value that most rows have.
     """
     return codes if n_distinct <= most else codes * most // n_distinct
 
 
 def screened(X: Array, residuals: Residuals) -> list[Found]:
-    """The effects that are asked for, the most useful first.
+    """The admitted effects, most useful first.
 
-    Each is admitted for itself, and the residuals of the next are what it leaves. A pair must gain more than its two
-    columns do alone, by the price of a candidate.
+    Effects are admitted one at a time; each next one is scored on the residuals that remain. A pair must gain more than
+    its two columns separately, by the threshold for a candidate.
     """
     factors = factors_of(X)
     if not factors:  # all columns are constant
@@ -133,7 +133,7 @@ def screened(X: Array, residuals: Residuals) -> list[Found]:
 
 
 def united(some: Sequence[Found], others: Sequence[Found]) -> list[Found]:
-    """Both, each effect once, as many as the points of effects allow."""
+    """The union of both, without duplicates, limited by the points of effects."""
     columns = {found.columns for found in some}
     kept, points = list[Found](), 0
     for found in (*some, *(other for other in others if other.columns not in columns)):
@@ -157,7 +157,7 @@ def _found(candidate: tuple[Factor, ...], residuals: Residuals) -> Found:
 
 
 def _score(cells: Cells, residuals: Residuals) -> tuple[float, float]:
-    """``½ Σ_cells [R²/(W + 1/a) - log(1 + aW)]``: the log Bayes factor of cell effects ~ N(0, a) (D27); the best a."""
+    """``½ Σ_cells [R²/(W + 1/a) - log(1 + aW)]``: log Bayes factor of cell effects ~ N(0, a) (D27), for the best a."""
     difference, weight = _sums(cells, residuals)
     scores = [0.5 * float(np.sum(difference**2 / (weight + 1 / a) - np.log1p(a * weight))) for a in PRIOR_VARIANCES]
     best = int(np.argmax(scores))
@@ -165,7 +165,7 @@ def _score(cells: Cells, residuals: Residuals) -> tuple[float, float]:
 
 
 def _sums(cells: Cells, residuals: Residuals, rows: npt.NDArray[np.bool_] | None = None) -> tuple[Array, Array]:
-    """R and W summed by cell, a column for each function."""
+    """R and W summed by cell, one column per function."""
     n_cells = int(cells.max()) + 1
     chosen = slice(None) if rows is None else rows
     difference, weight = (
@@ -176,7 +176,7 @@ def _sums(cells: Cells, residuals: Residuals, rows: npt.NDArray[np.bool_] | None
 
 
 def _holds(found: Found, residuals: Residuals) -> bool:
-    """Whether effects estimated on either half of the rows improve the other half."""
+    """Whether effects estimated on each half of the rows improve the other half."""
     half = np.arange(len(found.cells)) % 2 == 0
     sums = [_sums(found.cells, residuals, rows) for rows in (half, ~half)]
     gain = 0.0
@@ -187,7 +187,7 @@ def _holds(found: Found, residuals: Residuals) -> bool:
 
 
 def _without(found: Found, residuals: Residuals) -> Residuals:
-    """The residuals that are left after the effects of the cells: one Newton step of the log odds."""
+    """The residuals after removing the effects of the cells by one Newton step of the log odds."""
     difference, weight = _sums(found.cells, residuals)
     effect = (difference / (weight + 1 / found.prior_variance))[found.cells]
     left = residuals.difference - residuals.weight * effect

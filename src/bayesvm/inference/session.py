@@ -1,4 +1,4 @@
-"""Inference: what one fit works with from its beginning to its end: threads, random numbers, listeners, a clock."""
+"""Inference: the resources of one fit: threads, random numbers, listeners and a clock."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ from bayesvm.inference.training import Callback, Plan, Progress
 from bayesvm.inference.training_state import Clock, NoMemory
 from bayesvm.inference.tuning_report import Report, Trial
 
-# The fits of this thread that may be asked to stop; None where nobody would ask.
+# The running fits of this thread that can be asked to stop; None if stop requests are not possible.
 RUNNING: ContextVar[list[StopRequest] | None] = ContextVar("running", default=None)
 
 
 class TrainingRows(Protocol):
-    """Checked rows, whose y are numbers."""
+    """Validated rows with numeric y."""
 
     @property
     def n_rows(self) -> int: ...
@@ -43,61 +43,61 @@ class TrainingRows(Protocol):
     def n_features(self) -> int: ...
 
     def source(self, workers: Workers, rows_per_block: int, rng: np.random.Generator) -> BlockSource:
-        """The rows as blocks, not scaled."""
+        """The rows as unscaled blocks."""
         ...
 
     @property
     def groups(self) -> RowNumbers | None:
-        """The number of every row's group; None where each row is on its own."""
+        """The group number of every row; None if there are no groups."""
         ...
 
     def given(self, numbers: RowNumbers) -> RowNumbers:
-        """What rows of the source are called in the user's table."""
+        """The numbers of these rows of the source in the user's table."""
         ...
 
     def spread(self, numbers: RowNumbers, means: Callable[[Array], Sequence[Array]]) -> list[Array] | None:
-        """How far means at these rows vary with the values that are missing there (D33); None if none is missing."""
+        """The variance of the means at these rows due to missing values (D33); None if no value is missing."""
         ...
 
 
 class NullDisplay:
-    """Where people see how far a fit is; this one shows nothing, in no time."""
+    """The progress display of a fit; this one shows nothing, at no cost."""
 
     def phase(self, name: str) -> None:
-        """The next thing begins."""
+        """A new phase begins."""
 
     def update(self, progress: Progress) -> None:
-        """One more update of the posterior."""
+        """The posterior was updated."""
 
     def rows(self, done: int, n_rows: int) -> None:
-        """So many rows of a pass are done."""
+        """``done`` rows of a pass are processed."""
 
     def trial(self, trial: Trial) -> None:
-        """One more trial of tuning."""
+        """Tuning completed a trial."""
 
 
 class HeldOutRows(Protocol):
-    """Rows that are not learned from, whose loss is part of the progress."""
+    """Held-out rows, whose loss is reported with the progress."""
 
     def reported_to(self, callback: Callback, problem: Problem, scaler: Scaler) -> Callback:
-        """A callback that is notified of their loss, too."""
+        """A callback that also receives their loss."""
         ...
 
 
 @dataclass(frozen=True)
 class Listeners:
-    """Who is notified of a fit's progress."""
+    """The listeners that are notified of the progress of a fit."""
 
     display: NullDisplay = field(default_factory=NullDisplay)
     callback: Callback | None = None
     held_out: HeldOutRows | None = None
 
     def of(self, problem: Problem, scaler: Scaler) -> Callback:
-        """What a training of that problem should call after every update."""
+        """The callback for training this problem, called after every update."""
         return self.notify if self.held_out is None else self.held_out.reported_to(self.notify, problem, scaler)
 
     def notify(self, progress: Progress) -> None:
-        """Notify all of them."""
+        """Notify all listeners."""
         self.display.update(progress)
         if self.callback is not None:
             self.callback(progress)
@@ -105,61 +105,61 @@ class Listeners:
 
 @dataclass(frozen=True)
 class Prepared:
-    """What is known before training: scaling, features, the functions to start from, and what tuning tried."""
+    """The state before training: scaling, features, initial functions, and the report of tuning."""
 
     scale: str | None
     scaler: Scaler
     features: Features
     functions: tuple[LatentFunction, ...]
     report: Report | None = None
-    chosen: Trial | None = None  # the trial that these features come from
+    chosen: Trial | None = None  # the trial that gave these features
     others: tuple[Prepared, ...] = ()  # further members of a committee
-    weight: float | None = None  # in the committee; None where it is to be found
-    gained: float = 0.0  # log loss by which twice the points of tuning were better
+    weight: float | None = None  # in the committee; None if it is still to be determined
+    gained: float = 0.0  # reduction of log loss with twice the points of tuning
     start: Start | None = None  # local models of an earlier fit
-    likelihood: Likelihood | None = None  # the bound, where its noise was learned; else that of the settings
+    likelihood: Likelihood | None = None  # the bound if its noise was learned; else that of the settings
 
 
 class NoLeafMemory:
-    """Keeps local models that are finished; this one keeps nothing."""
+    """Storage for finished local models; this one stores nothing."""
 
     def recall(self) -> list[FittedLeaves]:
-        """The first ones, as far as an earlier run came."""
+        """The local models that an earlier run finished."""
         return []
 
     def keep(self, finished: Sequence[FittedLeaves], *, now: bool = False) -> None:
-        """All that are finished, if it is time."""
+        """Store all finished models, if it is time."""
 
 
 class NoCheckpoint:
-    """Keeps what a fit has reached, for a run that may be killed; this one keeps nothing."""
+    """Storage for the progress of a fit, from which an interrupted run resumes; this one stores nothing."""
 
     def seed(self, drawn: int) -> int:
-        """The seed of the run that began, which may be the one that was drawn now."""
+        """The seed of the original run; ``drawn`` if this is a new run."""
         return drawn
 
     def recall_prepared(self, n_features: int, n_functions: int) -> tuple[Prepared, Any] | None:
-        """What was prepared, and the state of the random generator after that, if it was reached."""
+        """The prepared state and the state of the random generator after it, if it was stored."""
         return None
 
     def keep_prepared(self, prepared: Prepared, rng: Any) -> None:
-        """Keep both."""
+        """Store both."""
 
     def training(self, name: str, plan: Plan, sizes: dict[str, int]) -> NoMemory:
-        """A memory for a training of that name, with so many weights M, functions K and rows R."""
+        """Storage for a training run of this name, with sizes M (weights), K (functions) and R (rows)."""
         return NoMemory()
 
     def leaves(self, name: str, kernel: Kernel, n_functions: int) -> NoLeafMemory:
-        """A memory for the local models of that name."""
+        """Storage for the local models of this name."""
         return NoLeafMemory()
 
     def freeze(self) -> None:
-        """Keep nothing more: what follows is no part of the whole fit."""
+        """Store nothing more: what follows is not part of an uninterrupted fit."""
 
 
 @dataclass(frozen=True)
 class Session:
-    """One fit: what was asked for, what is predicted, and what works on it."""
+    """One fit: its settings, its head and its resources."""
 
     settings: Settings
     head: Head
@@ -169,25 +169,25 @@ class Session:
     clock: Clock
     checkpoint: NoCheckpoint
     repetition: Repetition
-    dtype: Any  # of numbers in blocks
-    groups: RowNumbers | None = None  # the number of every row's group, if groups leave together
+    dtype: Any  # of the numbers in blocks
+    groups: RowNumbers | None = None  # the group number of every row, if groups are left out together
 
     def groups_of(self, rows: HeldRows) -> RowNumbers | None:
-        """The numbers of the groups of some rows."""
+        """The group numbers of these rows."""
         return None if self.groups is None else self.groups[rows.numbers]
 
     @property
     def display(self) -> NullDisplay:
-        """What people see."""
+        """The progress display."""
         return self.listeners.display
 
     def problem(self, features: Features, source: BlockSource, likelihood: Likelihood | None = None) -> Problem:
-        """These features as a problem over the rows of a source."""
+        """The problem of these features on the rows of a source."""
         likelihood = likelihood or self.settings.likelihood
         return Problem(features, self.head, likelihood, self.dtype, source.total_weight)
 
     def plan(self, source: BlockSource) -> Plan:
-        """How to train on the rows of a source."""
+        """The plan for training on the rows of a source."""
         settings = self.settings
         size = min(source.n_rows, settings.batch_size)
         return Plan(settings.inference, settings.max_iter, settings.tol, size, settings.learning_rate, self.clock)
@@ -197,7 +197,7 @@ class Session:
 def working(
     settings: Settings, listeners: Listeners, seed: int
 ) -> Iterator[tuple[Workers, np.random.Generator, Clock]]:
-    """Threads, random numbers and a clock, for the length of a ``with``."""
+    """A session with threads, random numbers and a clock, within a ``with`` statement."""
     limit = np.inf if settings.time_limit is None else time.monotonic() + settings.time_limit
     clock, workers = Clock(limit), Workers(settings.n_jobs)
     workers.watch, workers.stop = listeners.display.rows, clock.stop
@@ -215,6 +215,6 @@ def _registered(stop: StopRequest, running: list[StopRequest]) -> Iterator[None]
 
 
 def _running(stop: StopRequest) -> AbstractContextManager[None]:
-    """Register this fit as one that may be asked to stop."""
+    """Register this fit for stop requests."""
     running = RUNNING.get()
     return nullcontext() if running is None else _registered(stop, running)

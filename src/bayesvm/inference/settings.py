@@ -1,4 +1,4 @@
-"""Inference: what the user asked for, as values that were checked."""
+"""Inference: the settings of a fit, as validated values."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import numpy as np
 from bayesvm.core.likelihoods import Likelihood
 from bayesvm.inference.learning_rates import LearningRate
 
-SINGLE_FROM = 1_000_000  # features in all, N·M, from which blocks are in single precision
+SINGLE_FROM = 1_000_000  # total features N·M from which blocks are in single precision
 
 
 @dataclass(frozen=True)
 class Settings:
-    """What kernel and linear models have in common; the estimators' docstrings explain each."""
+    """The settings that kernel and linear models share; the docstrings of the estimators explain them."""
 
     likelihood: Likelihood
     inference: str
@@ -32,24 +32,24 @@ class Settings:
     n_jobs: int
     seed: int
     column_names: tuple[str, ...] | None = None  # for messages
-    local: bool | str = False  # whether there are local models; "auto": where leave-one-out says so
+    local: bool | str = False  # whether to use local models; "auto" decides by leave-one-out
 
     @property
     def base_rates(self) -> bool:
-        """Whether the prior mean is chosen such that a row far from all data gets the base rates (D11)."""
+        """Whether the prior mean is chosen so that rows far from all data get the base rates (D11)."""
         return self.link != "paper"
 
     @property
     def plain_scale(self) -> str | None:
-        """The scaling where none is chosen by tuning."""
+        """The scaling if tuning does not choose one."""
         return "standard" if self.scale == "auto" else self.scale
 
     def column(self, number: int) -> str:
-        """What a column is called in messages."""
+        """The name of a column in messages."""
         return str(number) if self.column_names is None else repr(self.column_names[number])
 
     def dtype(self, n_features: int) -> Any:
-        """The type of numbers in blocks with so many features in all."""
+        """The floating-point type of blocks, given the total number of features."""
         if self.precision == "auto":
             return np.float32 if n_features >= SINGLE_FROM else np.float64
         return {"single": np.float32, "double": np.float64}[self.precision]

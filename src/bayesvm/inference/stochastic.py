@@ -1,4 +1,4 @@
-"""Inference: the paper's algorithm 1, natural-gradient steps on minibatches whose sums are scaled up."""
+"""Inference: the paper's algorithm 1: natural-gradient steps on minibatches, whose sums are scaled up."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from bayesvm.inference.problem import Problem, evaluate
 
 @dataclass(frozen=True)
 class StochasticState:
-    """A function, what the learning rate remembers, and of the last step its size and the ELBO estimated before it."""
+    """A function, the state of the learning rate, the size of the last step, and the ELBO estimate before it."""
 
     function: LatentFunction
     memory: Any
@@ -25,14 +25,14 @@ class StochasticState:
 
 
 def init(functions: Sequence[LatentFunction], rate: LearningRate) -> list[StochasticState]:
-    """The starting points, with nothing remembered."""
+    """The initial states."""
     return [StochasticState(function, rate.init()) for function in functions]
 
 
 def step(
     problem: Problem, batch: BlockSource, states: Sequence[StochasticState], rate: LearningRate
 ) -> list[StochasticState]:
-    """One minibatch: D6 with its sums times N/|batch|, at the learning rate's ρ."""
+    """Process one minibatch: D6 with its sums times N/|batch|, with ρ from the learning rate."""
     moved = []
     for state, here in zip(states, evaluate(problem, batch, [state.function for state in states]), strict=True):
         q = here.posterior

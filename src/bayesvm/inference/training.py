@@ -1,8 +1,8 @@
-"""Inference: from the prior to the fitted posteriors: which updates, on which rows, until when.
+"""Inference: train the posteriors: which updates, on which rows, until when.
 
-All strategies end in coordinate ascent over all rows, whose stop rule (D12) can be trusted: ``batch`` starts
-there, ``stochastic`` after epochs of minibatches, ``auto`` after growing subsets of the rows. Several latent functions
-are trained together, one pass serving all that are not finished.
+All strategies end with coordinate ascent over all rows, whose stopping criterion (D12) is reliable: ``batch`` starts
+with it, ``stochastic`` runs epochs of minibatches first, and ``auto`` growing subsets of the rows. Latent functions are
+trained together: one pass serves all that are not finished.
 """
 
 from __future__ import annotations
@@ -24,27 +24,27 @@ from bayesvm.inference.learning_rates import LearningRate
 from bayesvm.inference.problem import Problem
 from bayesvm.inference.training_state import Clock, Epoch, NoMemory, TrainingState
 
-FIRST_SUBSET = 16  # rows per weight in the smallest subset, but
+FIRST_SUBSET = 16  # rows per weight in the smallest subset, within the limits
 SMALLEST_SUBSET, LARGEST_FIRST_SUBSET = 2_048, 16_384
 GROWTH = 4
 UNKNOWN_CONTRACTION = 0.9
-FEW_PASSES = 10  # over a sample, for a target of a mean field that was stopped before its first one
+FEW_PASSES = 10  # over a sample, for mean-field targets stopped before their first pass
 
 
 @dataclass(frozen=True)
 class Progress:
-    """What a callback is notified of after every update."""
+    """The progress of training, passed to callbacks after every update."""
 
     phase: str
     update: int
-    passes: float  # rows read so far, over the rows there are
+    passes: float  # rows read so far, divided by the number of rows
     max_passes: float
-    elbo: float  # of all rows and functions; an estimate while only some rows are read
+    elbo: float  # of all rows and functions; an estimate while only some rows are used
     rho: float
-    remaining: float  # estimated ELBO per row still to be gained; NaN where unknown
-    tol: float = 0.0  # and when that is little enough
-    functions: tuple[LatentFunction, ...] = ()  # as they are now; empty where they are not known
-    held_out: float = np.nan  # log loss of rows that are not learned from, where somebody asked for it
+    remaining: float  # estimated remaining gain of ELBO per row; NaN if unknown
+    tol: float = 0.0  # tolerance for ``remaining``
+    functions: tuple[LatentFunction, ...] = ()  # the current functions; empty if not available
+    held_out: float = np.nan  # log loss on held-out rows, if requested
 
 
 Callback = Callable[[Progress], None]
@@ -52,9 +52,9 @@ Callback = Callable[[Progress], None]
 
 @dataclass(frozen=True)
 class Plan:
-    """How to train: the inference, its budget in passes and seconds, and when it is good enough.
+    """How to train: the inference strategy, its budget in passes and seconds, and its tolerance.
 
-    ``tol`` is in nats of ELBO per row, the unit of the log loss; zero means: use the whole budget.
+    ``tol`` is in nats of ELBO per row, the unit of the log loss; zero means use the whole budget.
     """
 
     inference: str
@@ -67,7 +67,7 @@ class Plan:
 
 @dataclass(frozen=True)
 class Trained:
-    """The functions, how they were reached, and the functions one step before, at which the rows' sites were taken."""
+    """The trained functions, the record of training, and the functions one step before, which define the sites."""
 
     functions: tuple[LatentFunction, ...]
     before: tuple[LatentFunction, ...]
@@ -79,7 +79,7 @@ class Trained:
 
 @dataclass
 class Log:
-    """Counts rows, keeps the trace, calls back; knows when the budget is spent."""
+    """Counts rows, records the trace, calls callbacks, and checks the budget."""
 
     n_rows: int
     plan: Plan
@@ -92,20 +92,20 @@ class Log:
 
     @property
     def passes(self) -> float:
-        """Rows read over the rows there are."""
+        """Rows read, divided by the number of rows."""
         return self.rows / self.n_rows
 
     def spent(self, next_rows: int = 0) -> bool:
-        """Whether there is no room for reading so many more rows."""
+        """Whether the budget does not allow reading this many more rows."""
         if self.plan.clock.over() and not self.stopped:
-            # From here on training takes short cuts; a later run should resume from the state before them.
+            # From here on training takes shortcuts; a later run should resume from the state before them.
             self.stopped = True
             if self.latest is not None:
                 self.memory.keep(self.latest, now=True)
         return self.stopped or self.rows + next_rows > self.plan.max_passes * self.n_rows
 
     def abandoned(self) -> None:
-        """A pass was not completed, on request."""
+        """Note that a pass was aborted on request."""
         self.plan.clock.stop.settle()
         self.spent()
 
@@ -133,7 +133,7 @@ class Log:
         self.reached(replace(reached, states=tuple(states)))
 
     def reached(self, state: TrainingState, *, now: bool = False) -> None:
-        """A state to resume from."""
+        """Store a state to resume from."""
         if not self.stopped:
             self.latest = lambda: replace(state, rows=self.rows, trace=tuple(self.trace))
             self.memory.keep(self.latest, now=now)
@@ -148,7 +148,7 @@ def train(
     callback: Callback | None = None,
     memory: NoMemory | None = None,
 ) -> Trained:
-    """Fit a full covariance for every function, from the start or from a state that is remembered."""
+    """Fit a full covariance for every function, from the start or from a stored state."""
     log = Log(source.n_rows, plan, callback, memory or NoMemory())
     reached = log.memory.recall()
     if reached is None:
@@ -185,9 +185,9 @@ def train_mean_field(
     callback: Callback | None = None,
     memory: NoMemory | None = None,
 ) -> Trained:
-    """Fit a diagonal covariance for every target, one after the other.
+    """Fit a diagonal covariance for every target, one at a time.
 
-    The optimiser's own state cannot be kept; the sums of its passes can, and lead it the same way again.
+    The state of the optimiser cannot be stored, but the sums of its passes can, and they reproduce its path.
     """
     log = Log(source.n_rows * len(targets), plan, callback, memory or NoMemory())
     reached = log.memory.recall() or TrainingState("mean field", (), (), None)
@@ -237,9 +237,9 @@ def train_mean_field(
 def _ascend(
     problem: Problem, source: BlockSource, reached: TrainingState, log: Log, phase: str, good_enough: float
 ) -> list[AscentState]:
-    """Coordinate ascent until, for every function, the ELBO that is left after the next step is good enough.
+    """Coordinate ascent until, for every function, the gain that remains after the next step is within the tolerance.
 
-    On request it stops with the last complete pass; before the first one there are no states.
+    A stop request ends it with the last complete pass; before the first pass there are no states.
     """
     states = list(reached.states)
     try:
@@ -263,7 +263,7 @@ def _ascend(
 def _from_few_rows(
     problem: Problem, source: BlockSource, reached: TrainingState, rng: np.random.Generator, log: Log
 ) -> list[AscentState]:
-    """For a request to stop before the first pass was complete: the functions as they are, or one step from a prior."""
+    """The result of a stop before the first complete pass: the current functions, or one step from the prior."""
     log.abandoned()
     part = source.subset(min(source.n_rows, SMALLEST_SUBSET), rng)
     states = coordinate_ascent.init(problem, part, reached.functions, reached.contraction)
@@ -274,20 +274,20 @@ def _from_few_rows(
 
 
 def first_subset(n_weights: int) -> int:
-    """Rows in the smallest subset that says something about so many weights."""
+    """The number of rows in the smallest useful subset for this many weights."""
     return int(np.clip(FIRST_SUBSET * n_weights, SMALLEST_SUBSET, LARGEST_FIRST_SUBSET))
 
 
 def _growing_subsets(
     problem: Problem, source: BlockSource, plan: Plan, reached: TrainingState, rng: np.random.Generator, log: Log
 ) -> TrainingState:
-    """Nested random subsets, each four times the last, their sums scaled to all rows.
+    """Train on nested random subsets, each four times the size of the last, with sums scaled to all rows.
 
-    From a cold start a posterior concentrated by all N rows moves slowly, since only rows near its margin
-    still speak; a small subset finds the way at a fraction of the cost. A subset of n rows fixes the
-    weights only to about M·N/n nats, so there is no use in converging it much further than that.
+    From a cold start, a posterior concentrated by all N rows moves slowly, because only rows near the margin have
+    influence; a small subset makes the same progress at a fraction of the cost. A subset of n rows determines the
+    weights only to about M·N/n nats, so converging much further is useless.
     """
-    order = source.subset(source.n_rows, rng)  # as many as can be held
+    order = source.subset(source.n_rows, rng)  # limited to what memory can hold
     n_rows = reached.subset_rows or first_subset(problem.features.n_weights)
     largest = min(source.n_rows // 2, order.n_rows + 1)
     while reached.states or (n_rows < largest and not log.spent(source.n_rows)):
@@ -306,9 +306,9 @@ def _growing_subsets(
 def minibatch_epochs(
     problem: Problem, source: BlockSource, plan: Plan, reached: TrainingState, rng: np.random.Generator, log: Log
 ) -> TrainingState:
-    """Epochs of minibatches until their mean ELBO no longer rises beyond its own noise, twice in a row.
+    """Train on epochs of minibatches until their mean ELBO does not rise beyond its noise twice in a row.
 
-    At least one pass of the budget is left for the coordinate ascent that follows and gives the verdict.
+    At least one pass of the budget is reserved for the final coordinate ascent, which checks convergence.
     """
     epoch = reached.epoch or Epoch(tuple(stochastic.init(reached.functions, plan.learning_rate)))
     while epoch.begun or (epoch.flat < 2 and not log.spent(2 * source.n_rows)):
@@ -316,7 +316,7 @@ def minibatch_epochs(
         try:
             for number, batch in enumerate(source.minibatches(plan.batch_size, rng)):
                 if number < epoch.done:
-                    continue  # before the interruption
+                    continue  # done before the interruption
                 if epoch.begun and log.spent():
                     break
                 states = stochastic.step(problem, batch, epoch.states, plan.learning_rate)

@@ -1,4 +1,4 @@
-"""Inference: the state of training, from which it can resume with bit-identical results, and when it has to stop."""
+"""Inference: the state of training, from which it resumes with bit-identical results, and its deadline."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ from bayesvm.inference.stochastic import StochasticState
 
 @dataclass
 class Clock:
-    """When to stop: after the update at a deadline on the clock of ``time.monotonic``, or as soon as somebody asks."""
+    """When to stop: after the update at a deadline (by ``time.monotonic``), or immediately on request."""
 
     deadline: float = np.inf
     stop: StopRequest = field(default_factory=StopRequest)
 
     def over(self) -> bool:
-        """Whether it is time."""
+        """Whether the deadline has passed or a stop was requested."""
         return self.stop.made or time.monotonic() > self.deadline
 
 
 @dataclass(frozen=True)
 class Epoch:
-    """Minibatches so far: the states, how many are done, and mean and squared deviations of their ELBO estimates.
+    """The current epoch: the states, the number of minibatches, and mean and squared deviations of the ELBO estimates.
 
-    Of the epochs before, the best mean, and how many came after it without a rise.
+    Of earlier epochs, it has the best mean, and the number of epochs since then.
     """
 
     states: tuple[StochasticState, ...]
@@ -45,18 +45,18 @@ class Epoch:
 
     @property
     def begun(self) -> bool:
-        """Whether some of its minibatches are done."""
+        """Whether any of its minibatches is done."""
         return self.done > 0
 
     def after(self, states: Sequence[StochasticState]) -> Epoch:
-        """One minibatch later; the moments as in Welford 1962."""
+        """The epoch after one more minibatch; updates the moments as in Welford 1962."""
         gap = float(sum(state.elbo for state in states)) - self.mean
         mean = self.mean + gap / (self.done + 1)
         squares = self.squares + gap * (gap - gap / (self.done + 1))
         return replace(self, states=tuple(states), done=self.done + 1, mean=mean, squares=squares)
 
     def ended(self, least_gain: float) -> Epoch:
-        """The next one, which knows whether this one rose beyond its own noise; with no least gain, it always did."""
+        """The next epoch, which records whether this one rose beyond its noise; always true without a least gain."""
         noise = math.sqrt(self.squares) / self.done
         risen = self.mean > self.best + max(noise, least_gain)
         flat = 0 if risen or least_gain == 0 else self.flat + 1
@@ -65,9 +65,9 @@ class Epoch:
 
 @dataclass(frozen=True)
 class TrainingState:
-    """Which phase (``auto``: growing subsets, ``stochastic``: minibatches, ``batch``: all rows), and how far in it.
+    """The phase (``auto``: growing subsets, ``stochastic``: minibatches, ``batch``: all rows) and its progress.
 
-    ``rng`` is the generator's state from which the phase, or its epoch, draws.
+    ``rng`` is the state of the generator at the start of the phase or epoch.
     """
 
     phase: str
@@ -77,28 +77,28 @@ class TrainingState:
     subset_rows: int = 0
     states: tuple[AscentState, ...] = ()
     epoch: Epoch | None = None
-    passes: tuple[tuple[Statistics, ...], ...] = ()  # of a mean field, the sums so far, target by target
-    rows: int = 0  # read so far
+    passes: tuple[tuple[Statistics, ...], ...] = ()  # sums of a mean field so far, by target
+    rows: int = 0  # rows read so far
     trace: tuple[float, ...] = ()
 
     @classmethod
     def start(
         cls, phase: str, functions: Sequence[LatentFunction], contraction: Sequence[float], rng: np.random.Generator
     ) -> TrainingState:
-        """Nothing done yet."""
+        """The initial state."""
         return cls(phase, tuple(functions), tuple(contraction), rng.bit_generator.state)
 
     def for_all_rows(self, rng: np.random.Generator) -> TrainingState:
-        """The last phase, from what was reached."""
+        """The last phase, starting from the current functions."""
         return replace(self, phase="batch", rng=rng.bit_generator.state, subset_rows=0)
 
 
 class NoMemory:
-    """Keeps the state of a training that may be killed; this one keeps nothing."""
+    """Storage for the state of training, from which an interrupted run resumes; this one stores nothing."""
 
     def recall(self) -> TrainingState | None:
-        """The state that an earlier run reached."""
+        """The state of an earlier run."""
         return None
 
     def keep(self, state: Callable[[], TrainingState], *, now: bool = False) -> None:
-        """The present state; asked for only when it is time to keep it."""
+        """Store the current state; calls ``state`` only when it is time to store."""

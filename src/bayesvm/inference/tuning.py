@@ -1,8 +1,8 @@
-"""Inference: the recipe by which a model tunes itself: which scaling, which kernel, how many length-scales.
+"""Inference: automatic tuning: the scaling, the kernel and the number of length-scales.
 
-Everything is decided by leave-one-out on samples of the rows (D10), cheap questions on small samples first. What cannot
-be told apart is not chosen among: it becomes a member of a committee. What was tried is kept for a report.
-`docs/tuning.md` has the experiments that decided the recipe.
+All decisions are made by leave-one-out on samples of the rows (D10), starting with cheap decisions on small samples.
+Candidates that cannot be distinguished become members of a committee. All trials are kept for a report.
+`docs/tuning.md` has the experiments behind the recipe.
 """
 
 from __future__ import annotations
@@ -40,48 +40,48 @@ Stage = tuple[int, int, int]
 FIRST: Stage = (1_000, 60, 3)
 RELEVANCE: Stage = (2_000, 80, 10)
 REFINED: Stage = (8_000, 320, 8)
-ROWS_PER_POINT = 25  # of the sample; but no fewer points in that stage than
-FRESH_POINTS = 160  # with which candidates are compared on fresh rows
-LONGER, LONGER_BELOW = 1.5, 5_000  # times as many judgements, with rows so few that they take little time
-POINTS = 20  # judgements for inducing points that are learned
-MOST_ROWS = 8_000  # on which effects are screened, and with which numbers of points are compared
-WORTH_RELEVANCE = 0.05  # log loss by which a scaling may be behind before relevance is learned
-RELEVANCE_FROM = 1_000  # rows below which a length-scale for every feature was never reliably better
+ROWS_PER_POINT = 25  # of the sample, in the refinement of a kernel
+FRESH_POINTS = 160  # for comparing candidates on fresh rows; also the minimum in the refinement of a kernel
+LONGER, LONGER_BELOW = 1.5, 5_000  # factor for the number of judgements if there are few rows, which are fast
+POINTS = 20  # judgements for learning inducing points
+MOST_ROWS = 8_000  # for screening effects and comparing numbers of points
+WORTH_RELEVANCE = 0.05  # log loss by which a scaling may be worse and still get relevance learning
+RELEVANCE_FROM = 1_000  # rows below which one length-scale per feature was never reliably better
 ROWS_PER_FEATURE = 10
 SAFE_RELEVANCE, SAFE_ROWS_PER_FEATURE = 5_000, 50
-CLOSE = 0.02  # log loss by which another scaling may be behind and still be worth averaging
-ONE_SCALING_FROM = 5_000  # rows, times functions, from which one scaling is chosen for each kernel
-FEWEST_REFINED = 2_000  # rows, however many functions there are
-CLEARLY = 0.003  # log loss by which another scaling or kernel, or effects, must be better than without
-FIRST_ALONE = 6  # judgements of the first stage, with rows so few that no other follows,
-ERRORS = 2.0  # standard errors by which a kernel may then be behind the best
-MOST_LINES = 3  # kernels, each with its scaling, that are worth averaging
+CLOSE = 0.02  # log loss by which another scaling may be worse and still be averaged
+ONE_SCALING_FROM = 5_000  # rows times functions from which one scaling per kernel is chosen
+FEWEST_REFINED = 2_000  # rows, regardless of the number of functions
+CLEARLY = 0.003  # log loss by which another scaling or kernel, or effects, must improve
+FIRST_ALONE = 6  # judgements of the first stage if there are so few rows that no other stage follows
+ERRORS = 2.0  # standard errors by which a kernel may then be worse than the best
+MOST_LINES = 3  # maximum number of averaged kernels, each with its scaling
 
 
 @dataclass(frozen=True)
 class Tuner:
-    """Rows to tune on, in random order, of which each stage takes the first; and what they are to predict."""
+    """A sample of rows in random order, of which each stage uses the first rows, and the settings of tuning."""
 
     sample: Block  # not scaled
-    effective_rows: float  # of all there are; it decides how many parameters may be learned
+    effective_rows: float  # of the whole table; determines how many parameters may be learned
     head: Head
     likelihood: Likelihood
-    base_rates: bool  # whether a row far away gets what the head knows without X; else the prior mean is zero
+    base_rates: bool  # whether rows far from all data get the base rates; else the prior mean is zero
     workers: Workers
     rng: np.random.Generator
     log: TrialLog
     clock: Clock = field(default_factory=Clock)
-    most_points: int = 1_000_000  # of the fit that will follow; a kernel tuned with more would not suit it
-    groups: RowNumbers | None = None  # the number of every row's group, if groups leave together
-    compares_points: bool = True  # whether the fit will have more points if these pay
+    most_points: int = 1_000_000  # of the subsequent fit; a kernel tuned with more would not suit it
+    groups: RowNumbers | None = None  # the group number of every row, if groups are left out together
+    compares_points: bool = True  # whether the fit uses more points if these help
 
     def tune(self, candidates: Candidates) -> list[Entry]:
-        """The recipe: for every kernel scaling and relevance, then more rows and points. The best comes first.
+        """Tune: for every kernel, scaling and relevance, then more rows and points. The best comes first.
 
-        The others are worth averaging with it.
+        The others are averaged with it.
         """
         tried, lines = list[Entry](), list[Entry]()
-        with trying(), suppress(Stopped):  # the stage under way is abandoned
+        with trying(), suppress(Stopped):  # aborts the current stage
             for name in candidates.kernels:
                 for scale in candidates.scalers:
                     if not tried or (self._has_time() and self._is_worth_trying(name, scale, tried)):
@@ -106,36 +106,36 @@ class Tuner:
         lines = lines or [self._best(tried, errors=2.0)]
         self.log.choose(
             f"Chosen: scale {lines[0].scale!r}, kernel {lines[0].trial.kernel}: lowest leave-one-out log loss, "
-            "or tried earlier and not clearly above the lowest."
+            "or tried earlier and not clearly worse than the lowest."
         )
         return lines
 
     def _is_worth_trying(self, name: str, scale: str | None, tried: Sequence[Entry]) -> bool:
-        """Not a scaling that an earlier kernel was clearly worse with than with another."""
+        """False for a scaling that was clearly worse than another with an earlier kernel."""
         earlier = [entry for entry in tried if entry.name != name]
         with_scale = [entry for entry in earlier if entry.scale == scale]
         best = min((entry.score for entry in earlier), default=np.inf)
         return not with_scale or with_scale[0].score < best + CLOSE
 
     def _with_relevance(self, by_kernel: Sequence[Sequence[Entry]], candidates: Candidates) -> list[Entry]:
-        """The best of every kernel, then other scalings that could not be told apart from it."""
+        """The best entry of every kernel, then other scalings that could not be distinguished from it."""
         found = [self._learned_relevance(entries, candidates) for entries in by_kernel]
         others = _ranked([line for _, *close in found for line in close])
         return _ranked([*(best for best, *_ in found), *others[: max(0, MOST_LINES - len(found))]])
 
     def _learned_relevance(self, tried: Sequence[Entry], candidates: Candidates) -> list[Entry]:
-        """A length-scale for every feature of one kernel, if that is better on fresh rows.
+        """One length-scale per feature for a kernel, if that is better on fresh rows.
 
-        With few rows, other scalings that fresh rows cannot distinguish are kept, too.
+        With few rows, other scalings that fresh rows cannot distinguish are kept as well.
         """
         best = self._best(tried, errors=2.0)
         close = [entry for entry in tried if entry.score < best.score + WORTH_RELEVANCE]
         linear = [entry for entry in close if entry.scale != "quantile"]
-        if linear:  # with a length-scale for every column, all scalings but the ranks are the same model
+        if linear:  # with one length-scale per column, all scalings except ranks give the same model
             nearest = self._best(linear, errors=2.0)
             close = [entry for entry in close if entry is nearest or entry.scale == "quantile"]
         learned = [self._relevance(entry, candidates) for entry in close]
-        # One length-scale for all is a special case, and needs no defence where many rows will be learned from.
+        # One length-scale for all is a special case, and does not need to be preferred if there are many rows.
         safely_many = max(SAFE_RELEVANCE, SAFE_ROWS_PER_FEATURE * self.sample.X.shape[1])
         rivals = learned if self.effective_rows >= safely_many else [best, *learned]
         anew = [self._seen_anew(entry, candidates) for entry in rivals]
@@ -145,15 +145,15 @@ class Tuner:
         return [best, *(entry for entry in anew if entry.scale != best.scale and self._is_close(entry, best))]
 
     def _few_rows(self) -> bool:
-        """Whether scalings cannot be told apart, so that all of them become members."""
+        """Whether there are too few rows to distinguish scalings, so that all of them become members."""
         return len(self.sample.y) * self.head.n_functions < ONE_SCALING_FROM
 
     def _is_close(self, entry: Entry, best: Entry) -> bool:
-        """Whether fresh rows leave it open which of two is better."""
+        """Whether fresh rows cannot decide which of two entries is better."""
         return entry.score < best.score + max(CLOSE, 2 * noise(entry, best))
 
     def _refined(self, entries: Sequence[Entry], candidates: Candidates) -> list[Entry]:
-        """Continue the search with more rows and points, and drop what is far behind then."""
+        """Continue the search with more rows and points, and drop entries that are clearly worse then."""
         refined = list[Entry]()
         for entry in entries:
             if not refined or self._has_time():
@@ -162,19 +162,19 @@ class Tuner:
         return _ranked([entry for entry in refined if entry.name != best.name or self._is_close(entry, best)])
 
     def _refined_alone(self, entry: Entry, candidates: Candidates) -> Entry:
-        """With so many points that a kernel may become as rough as the fit can use: with few, it stays too smooth."""
+        """Refine with enough points for the kernel to become as rough as the fit can use; few keep it too smooth."""
         n_rows, n_points, most = self._longer(REFINED)
-        n_rows = max(FEWEST_REFINED, int(n_rows / np.sqrt(self.head.n_functions)))  # each function takes its time
+        n_rows = max(FEWEST_REFINED, int(n_rows / np.sqrt(self.head.n_functions)))  # every function takes time
         rows = self._rows(candidates.scalers[entry.scale], self._first_rows(n_rows), entry)
         n_points = max(FRESH_POINTS, min(n_points, len(self.sample.y) // ROWS_PER_POINT))
         stage = n_rows, n_points, most
         return self._searched("refined", entry.scale, entry.name, rows, entry.kernel, entry.judgement, stage)
 
     def _with_effects(self, entries: Sequence[Entry], rough: Entry, candidates: Candidates) -> list[Entry]:
-        """Effects of one column or two, where the residuals of the best entry ask for them (D26, D27).
+        """Effects of one or two columns, if the residuals of the best entry indicate them (D26, D27).
 
-        A refined kernel may have become rough for the sake of one effect, which the residuals then no longer show. So
-        those of a kernel that is not refined are asked, too; what they find must be clearly better on leave-one-out.
+        A refined kernel may have become rough to model an effect, which its residuals then no longer show. So the
+        residuals of an unrefined kernel are screened, too; effects found there must clearly improve leave-one-out.
         """
         best = self._on_all_rows(entries[0], candidates)
         asked = self._screened(best)
@@ -195,11 +195,11 @@ class Tuner:
         return [*entries]
 
     def _screened(self, entry: Entry) -> list[Found]:
-        """The effects that the residuals of an entry ask for."""
+        """The effects that the residuals of an entry indicate."""
         return screened(self.sample.X[: len(entry.judgement.losses)], residuals_of(self.head, entry.judgement))
 
     def _on_all_rows(self, entry: Entry, candidates: Candidates) -> Entry:
-        """The entry judged on the whole sample, which shows smaller effects than a part of it."""
+        """The entry judged on the whole sample, which reveals smaller effects than a part of it."""
         if entry.rows.source.n_rows == len(self.sample.y):
             return entry
         rows = self._rows(candidates.scalers[entry.scale], slice(None), entry)
@@ -208,19 +208,19 @@ class Tuner:
         return replace(entry, rows=rows, judgement=found, trial=trial)
 
     def _with_those(self, entry: Entry, found: Sequence[Found], candidates: Candidates) -> Entry:
-        """An entry with effects whose kernels suit its residuals; it is not yet judged with them."""
+        """An entry with effects, whose kernels are fitted to its residuals; not yet judged with them."""
         entry = self._on_all_rows(entry, candidates)
         return replace(entry, effects=effects_of(found, self.head, entry.judgement, entry.rows.source.X))
 
     def _averaged(self, lines: Sequence[Entry], tried: Sequence[Entry]) -> list[Entry]:
-        """Every kernel with every scaling that few rows cannot distinguish from the best (D28)."""
+        """Every kernel with every scaling that the rows cannot distinguish from the best (D28)."""
         n_rows = lines[0].rows.source.n_rows
         ranked = _ranked([entry for entry in tried if entry.rows.source.n_rows == n_rows] or lines)
         best = ranked[0]
         return [entry for entry in ranked if entry.score <= best.score + ERRORS * noise(entry, best)][:MOST_MEMBERS]
 
     def _with_gain(self, lines: Sequence[Entry]) -> list[Entry]:
-        """What twice the points would gain for the best entry."""
+        """The entries with the gain of twice the points for the best entry."""
         best = lines[0]
         n_points = 2 * best.trial.n_inducing
         if not (self._many_rows() and 1.5 * n_points <= self.most_points and self._has_time()):
@@ -228,7 +228,7 @@ class Tuner:
         began = time.monotonic()
         try:
             found = self._judged(best, best.rows, n_points)
-        except (NotPositiveDefiniteError, NotFiniteError):  # nobody needs more points, then
+        except (NotPositiveDefiniteError, NotFiniteError):  # then more points are not needed
             self.log.fail()
             return [*lines]
         n_points, seconds = len(inducing_features(found).inducing_points), time.monotonic() - began
@@ -236,13 +236,13 @@ class Tuner:
         return [replace(best, gained=best.judgement.loo - found.loo), *lines[1:]]
 
     def _judged(self, entry: Entry, rows: Rows, n_points: int) -> Judgement:
-        """A candidate's kernel as it is, on these rows and with so many points."""
+        """Judge the unchanged kernel of a candidate, on these rows and with ``n_points`` points."""
         points = select(rows.source, "kmeans", min(n_points, self.most_points), self.rng, entry.kernel, self.head)
         features = InducingFeatures.build(entry.kernel, points, np.float32, entry.features.effects)
         return judge(rows, features, entry.judgement)
 
     def _is_more(self, stage: Stage, entry: Entry) -> bool:
-        """Whether a stage has many more rows, or points, than an entry was learned with."""
+        """Whether a stage has many more rows or points than were used to learn an entry."""
         n_rows, n_points, _ = stage
         rows, points = len(self.sample.y), min(len(self.sample.y), self.most_points)
         return min(rows, n_rows) >= 1.5 * entry.rows.source.n_rows or (
@@ -250,7 +250,7 @@ class Tuner:
         )
 
     def evidence(self, candidates: Candidates, n_points: int, updates: int, batch_size: int | None) -> Entry:
-        """The paper's way, for the first scaling and kernel: ML-II on the sample, all at once or in minibatches."""
+        """The paper's method for the first scaling and kernel: ML-II on the sample, in full or in minibatches."""
         began = time.monotonic()
         scale, scaler = next(iter(candidates.scalers.items()))
         name, kernel = next(iter(candidates.kernels.items()))
@@ -261,11 +261,11 @@ class Tuner:
         self.log.report = replace(self.log.report, climb=steps)
         seconds = time.monotonic() - began
         trial = Trial("evidence", scale, name, rows.source.n_rows, len(points), found.loo, seconds)
-        self.log.choose("Chosen: the kernel whose ELBO is highest (tune='elbo').")
+        self.log.choose("Chosen: the kernel with the highest ELBO (tune='elbo').")
         return Entry(scale, name, rows, found, self.log.add(trial))
 
     def with_points(self, entry: Entry, points: Array) -> Entry:
-        """The kernel and these inducing points learned together."""
+        """Learn the kernel and these inducing points jointly."""
         began = time.monotonic()
         family = KernelFamily(entry.kernel, points, learn_points=True, effects=entry.effects)
         with trying():
@@ -276,14 +276,14 @@ class Tuner:
         return replace(entry, judgement=found.best, trial=self.log.add(trial))
 
     def _first(self, name: str, scale: str | None, candidates: Candidates) -> Entry:
-        """One length-scale for all features, from the usual start."""
+        """Learn one length-scale for all features, from the default start."""
         rows = self._rows(candidates.scalers[scale], self._first_rows(FIRST[0]), None)
         n_rows, n_points, most = FIRST
         stage = n_rows, n_points, most if self._many_rows() else FIRST_ALONE
         return self._searched("first", scale, name, rows, candidates.kernels[name], None, stage)
 
     def _relevance(self, entry: Entry, candidates: Candidates) -> Entry:
-        """A length-scale for every feature, from an entry with one."""
+        """Learn one length-scale per feature, from an entry with a single one."""
         kernel = entry.kernel.per_feature(self.sample.X.shape[1])
         rows = self._rows(candidates.scalers[entry.scale], slice(0, self._half()), entry)
         return self._searched(
@@ -295,7 +295,7 @@ class Tuner:
         return n_rows, n_points, int(LONGER * most) if len(self.sample.y) < LONGER_BELOW else most
 
     def _half(self) -> int:
-        """Rows that many parameters are learned on; as many are left to judge them."""
+        """The number of rows for learning many parameters; the same number is left to judge them."""
         wanted: int = self._first_rows(RELEVANCE[0]).stop
         return min(wanted, len(self.sample.y) // 2)
 
@@ -307,7 +307,7 @@ class Tuner:
         return bool(n_features > 1 and self.effective_rows >= max(RELEVANCE_FROM, ROWS_PER_FEATURE * n_features))
 
     def _seen_anew(self, entry: Entry, candidates: Candidates) -> Entry:
-        """The candidate scored on all rows of the sample that its kernel was not learned on."""
+        """The candidate scored on all rows of the sample that were not used to learn its kernel."""
         rows = self._rows(candidates.scalers[entry.scale], slice(self._half(), None), entry)
         found = self._judged(entry, rows, FRESH_POINTS)
         trial = replace(entry.trial, what="on fresh rows", loo=found.loo, seconds=0.0)
@@ -337,7 +337,7 @@ class Tuner:
         start: Judgement | None,
         most: int,
     ) -> Entry:
-        """The best of a family, with a line in the report."""
+        """The best entry of a family, with a line in the report."""
         began = time.monotonic()
         found = search(rows, family, start, most)
         self.log.fail(found.failed)
@@ -347,15 +347,15 @@ class Tuner:
         return Entry(scale, name, rows, found.best, self.log.add(trial))
 
     def _best(self, entries: Sequence[Entry], errors: float = 0.0) -> Entry:
-        """The lowest score, but the first one unless another is lower by ``CLEARLY`` and so many standard errors.
+        """The first entry, unless another has a score lower by ``CLEARLY`` and by ``errors`` standard errors.
 
-        Relevance need not be significantly better on the few rows of its trial: it gains most from more rows.
+        Relevance need not be significantly better on the few rows of its trial, because it gains most from more rows.
         """
         first, best = entries[0], min(entries, key=lambda entry: entry.score)
         return best if best.score < first.score - max(CLEARLY, errors * noise(first, best)) else first
 
     def _rows(self, scaler: Scaler, which: slice, entry: Entry | None) -> Rows:
-        """Rows of the sample, scaled; prior means from the link found so far."""
+        """Scaled rows of the sample, with prior means from the current link."""
         X, y, weight = self.sample
         chosen = None if weight is None else weight[which]
         block = Block(scaler(X[which]), y[which], chosen)
@@ -363,16 +363,16 @@ class Tuner:
         return Rows.held(block, self.workers, self.head, self.likelihood, self.offsets(entry), groups)
 
     def _first_rows(self, n_rows: int) -> slice:
-        """So many, or more if the head needs more to see all that may happen."""
+        """The first ``n_rows`` rows, or more if the head needs them to include all strata."""
         return slice(0, self.head.rows_needed(self.sample.y, n_rows))
 
     def offsets(self, entry: Entry | None) -> tuple[float, ...]:
-        """Prior means for which a row far away gets the base rates (D11); zero before anything is known."""
+        """Prior means such that rows far from all data get the base rates (D11); zero before the first entry."""
         if entry is None or not self.base_rates:
             return (0.0,) * self.head.n_functions
         return tuple(self.head.prior_means(entry.prior_variance, entry.judgement.link))
 
 
 def _ranked(entries: Sequence[Entry]) -> list[Entry]:
-    """The best first."""
+    """The entries, best first."""
     return sorted(entries, key=lambda entry: entry.score)

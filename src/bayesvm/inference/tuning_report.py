@@ -1,4 +1,4 @@
-"""Inference: what tuning tried, for people to read."""
+"""Inference: the report of tuning."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ HEADER = f"{'tried':<14} {'scale':<8} {'kernel':<20} {'rows':>9} {'points':>6} {
 
 @dataclass(frozen=True)
 class Trial:
-    """One thing that was tried: a line of the report."""
+    """One trial of tuning: a line of the report."""
 
     what: str
     scale: str | None
@@ -28,7 +28,7 @@ class Trial:
 
 @dataclass(frozen=True)
 class Report:
-    """What was tried, its leave-one-out log loss, what was chosen and why; prints as a table.
+    """The trials of tuning with their leave-one-out log loss, the choice and its reasons; prints as a table.
 
     Attributes
     ----------
@@ -40,7 +40,7 @@ class Report:
     climb : tuple of tuples
         The steps of ``tune="elbo"``: the ELBO, then the kernel's learned parameters.
     kept : int or None
-        The number of the trial that became the model; None if tuning was interrupted before it.
+        The number of the trial that became the model; None if tuning was interrupted before that.
     """
 
     trials: tuple[Trial, ...] = ()
@@ -50,11 +50,11 @@ class Report:
     kept: int | None = None
 
     def with_reason(self, reason: str) -> Report:
-        """The report with one more sentence about what was chosen."""
+        """The report with one more sentence about the choice."""
         return replace(self, chosen=(*self.chosen, reason))
 
     def __str__(self) -> str:
-        failed = [f"{self.failed} kernels whose matrices failed were passed over."] if self.failed else []
+        failed = [f"{self.failed} kernels were skipped: their matrices could not be factored."] if self.failed else []
         return "\n".join([HEADER, *map(str, self.trials), *self.chosen, *failed])
 
     __repr__ = __str__
@@ -62,7 +62,7 @@ class Report:
 
 @dataclass
 class TrialLog:
-    """The report while it is written; ``notify`` is called with every trial."""
+    """The report under construction; ``notify`` is called with every trial."""
 
     notify: Callable[[Trial], Any] = lambda _: None
     report: Report = field(default_factory=Report)
@@ -78,5 +78,5 @@ class TrialLog:
         self.report = self.report.with_reason(reason)
 
     def fail(self, times: int = 1) -> None:
-        """Note kernels whose matrices failed."""
+        """Note kernels whose matrices could not be factored."""
         self.report = replace(self.report, failed=self.report.failed + times)

@@ -1,1 +1,1 @@
-"""Storage: the parts of models as plain state (names, numbers, arrays), what it must look like, and back."""
+"""Storage: convert models to plain state (names, numbers, arrays), validate it against schemas, and convert it back."""

@@ -1,7 +1,8 @@
-"""Storage: a file that a fit writes as it runs, and from which the same call resumes after a crash.
+"""Storage: a checkpoint file that a fit writes while it runs, and from which the same call resumes after a crash.
 
-What is kept: the outcome of tuning, and the state of each training. What comes between them is done again with the same
-numbers, since the random generator's state is kept too; it is cheap, but for the two-fold predictions of a mean field.
+It stores the outcome of tuning and the state of each training run. The steps in between are repeated with identical
+results, because the state of the random generator is stored too. They are cheap, except for the two-fold predictions of
+a mean field.
 """
 
 from __future__ import annotations
@@ -52,51 +53,53 @@ from bayesvm.storage.states import (
 from bayesvm.warn import warn_user
 
 KIND = "checkpoint"
-ANY_VALUE = {"n_jobs", "verbose", "time_limit"}  # parameters that do not change the result, or only how far it gets
+ANY_VALUE = {"n_jobs", "verbose", "time_limit"}  # parameters that do not change the result, or only when a fit ends
 
 
 @dataclass
 class CheckpointFile(NoCheckpoint):
-    """Plain states by name in one file, written every so many seconds.
+    """Plain states by name in one file, written at regular intervals.
 
-    ``trusted`` are the classes of the kernels that the fit was given, which may be imported.
+    ``trusted`` are the classes of the kernels passed to the fit, which may be imported.
     """
 
     path: Path
     every: float
     trusted: Iterable[type] = ()
     content: dict[str, Any] = field(default_factory=dict)
-    written: float = -np.inf  # when, on the clock of time.monotonic
+    written: float = -np.inf  # time of the last write, by time.monotonic
     warned: bool = False
     frozen: bool = False
 
     @classmethod
     def open(cls, path: Any, every: float, trusted: Iterable[type] = ()) -> CheckpointFile:
-        """The file as an earlier run left it, or a new one."""
+        """The checkpoint of an earlier run, or a new one."""
         if not isinstance(every, int | float) or isinstance(every, bool) or not every >= 0:
-            raise ValueError(f"checkpoint_every must be a number of seconds from 0; got {every!r}")
+            raise ValueError(f"checkpoint_every must be a nonnegative number of seconds; got {every!r}")
         found = cls(Path(path).absolute(), every, trusted)
         if found.path.is_dir():
-            raise IsADirectoryError(f"the checkpoint {path} is a folder; give the path of a file in it")
+            raise IsADirectoryError(f"the checkpoint {path} is a folder; pass the path of a file in it")
         if not found.path.parent.is_dir():
-            raise FileNotFoundError(f"the folder of the checkpoint {path} does not exist; make it first")
-        remove_unfinished(found.path)  # which a killed process left
+            raise FileNotFoundError(f"the folder of the checkpoint {path} does not exist; create it first")
+        remove_unfinished(found.path)  # left by a killed process
         try_to_write(found.path)
         if found.path.exists():
             try:
                 kind, version_found, found.content = persistence.read(found.path)
             except ValueError as error:
-                raise ValueError(f"{error}. Or delete it to start anew.") from error
+                raise ValueError(f"{error}. Or delete it to start over.") from error
             if kind != KIND:
-                raise ValueError(f"{path} is a bayesvm file, but no checkpoint: it holds a {kind}; give another path")
+                raise ValueError(
+                    f"{path} is a bayesvm file, but not a checkpoint: it contains a {kind}; use another path"
+                )
             if version_found != persistence.VERSION:
-                raise ValueError(f"{path} is a checkpoint of an earlier version of bayesvm; delete it to start anew")
+                raise ValueError(f"{path} is a checkpoint of an earlier version of bayesvm; delete it to start over")
             with found.building():
                 CHECKPOINT(found.content, "state", {})
         return found
 
     def building(self) -> AbstractContextManager[None]:
-        return persistence.building(self.path, "delete it to start anew")
+        return persistence.building(self.path, "delete it to start over")
 
     def freeze(self) -> None:
         self.frozen = True
@@ -105,18 +108,18 @@ class CheckpointFile(NoCheckpoint):
         return int(self.content.setdefault("seed", drawn))
 
     def belongs_to(self, here: dict[str, Any]) -> None:
-        """Refuse to be used for another fit, and say what differs."""
+        """Raise an error that names the difference if the checkpoint belongs to another fit."""
         kept = self.content.setdefault("identity", here)
         for name in [*here, *kept]:
             then, now = kept.get(name), here.get(name)
             if then != now:
                 raise ValueError(
                     f"the checkpoint {self.path} belongs to another fit: {name} was {_short(then)} and is "
-                    f"{_short(now)}. Delete it to start anew, or give another path."
+                    f"{_short(now)}. Delete it to start over, or use another path."
                 )
 
     def recall(self, name: str, schema: Schema, sizes: Sizes) -> Any:
-        """The state of that name, if it was reached; it must fit the schema with these sizes."""
+        """The state of this name, if it was stored; it must match the schema with these sizes."""
         state = self.content.get(name)
         if state is not None:
             with self.building():
@@ -124,7 +127,7 @@ class CheckpointFile(NoCheckpoint):
         return state
 
     def keep(self, name: str, state: Callable[[], Any], *, now: bool = True) -> None:
-        """Replace the state of that name, and the file, if it is time."""
+        """Replace the state of this name, and write the file if the interval has passed."""
         if self.frozen or (not now and time.monotonic() < self.written + self.every):
             return
         self.content[name] = state()
@@ -148,7 +151,7 @@ class CheckpointFile(NoCheckpoint):
             return replace(self._prepared_from(state), report=report, others=others), state["rng"]
 
     def _prepared_from(self, state: dict[str, Any]) -> Prepared:
-        """One member of what was prepared."""
+        """One prepared member from its state."""
         return Prepared(
             state["scale"],
             named_from(state["scaler"], SCALERS),
@@ -183,7 +186,7 @@ class CheckpointFile(NoCheckpoint):
 
 @dataclass(frozen=True)
 class TrainingMemory(NoMemory):
-    """The state of one training, in a checkpoint."""
+    """The state of one training run, in a checkpoint."""
 
     checkpoint: CheckpointFile
     name: str
@@ -201,7 +204,7 @@ class TrainingMemory(NoMemory):
 
 @dataclass
 class LeafMemory(NoLeafMemory):
-    """The local models that are finished, in a checkpoint."""
+    """The finished local models, in a checkpoint."""
 
     checkpoint: CheckpointFile
     name: str
@@ -220,8 +223,10 @@ class LeafMemory(NoLeafMemory):
 
 
 def identity(estimator: Any, classes: np.ndarray | None, columns: Any, data: dict[str, Any]) -> dict[str, Any]:
-    """What must be the same for a fit to resume: parameters, classes, and what tells the data apart from others."""
-    free = ANY_VALUE | ({"max_iter"} if estimator.inference == "batch" else set())  # elsewhere it divides the phases
+    """What must match for a fit to resume: parameters, classes, and a fingerprint of the data."""
+    free = ANY_VALUE | (
+        {"max_iter"} if estimator.inference == "batch" else set()
+    )  # otherwise it determines the lengths of the phases
     with np.printoptions(threshold=sys.maxsize, floatmode="unique"):
         parameters = {
             name: repr(plain(value))
@@ -323,7 +328,7 @@ def _walk_from(state: dict[str, Any]) -> StochasticState:
 
 
 def _prepared_state(prepared: Prepared) -> dict[str, Any]:
-    """One member of what was prepared."""
+    """The state of one prepared member."""
     return {
         "scale": prepared.scale,
         "scaler": named_state(prepared.scaler),

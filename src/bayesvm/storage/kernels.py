@@ -1,7 +1,7 @@
-"""Storage: kernels as plain state, what it must look like, and back.
+"""Storage: convert kernels to plain state, validate it, and convert it back.
 
-A kernel of bayesvm is stored by the name of its class, another one by the path from which its class is imported. To
-import that path is to run its module, so it must be trusted explicitly.
+A kernel of bayesvm is stored by its class name, any other kernel by the import path of its class. Importing that path
+runs its module, so the caller must trust it explicitly.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from bayesvm.schema import (
     value,
 )
 
-# Those of bayesvm, which files name by their class; sums have a form of their own.
+# The kernels of bayesvm, which files refer to by class name; sums have a format of their own.
 KERNELS: dict[str, type[Kernel]] = {
     name: cls
     for name, cls in vars(kernels).items()
@@ -45,7 +45,7 @@ KERNELS: dict[str, type[Kernel]] = {
 TINY = float(np.finfo(np.float64).smallest_subnormal)
 BOUNDS = either(one_of("fixed"), items(bound, bound), array("fiu", 2, least=TINY, infinite=True))
 PER_FEATURE = either(positive, array("fiu", None, least=TINY), each(positive))
-PARAMETER = either(nothing, flag, text, real, array("fiub", None, infinite=True), each(real))  # of a user's kernel
+PARAMETER = either(nothing, flag, text, real, array("fiub", None, infinite=True), each(real))  # of a custom kernel
 
 
 def _one_kernel(cls: type[Kernel]) -> Schema:
@@ -56,7 +56,7 @@ def _one_kernel(cls: type[Kernel]) -> Schema:
 
 
 def kernel_schema(found: Any, path: str, sizes: Sizes) -> None:
-    """A kernel, or a sum of kernels, which may be sums themselves."""
+    """The schema of a kernel or a sum of kernels; the parts of a sum may be sums."""
     KERNEL(found, path, sizes)
 
 
@@ -77,11 +77,11 @@ KERNEL = either(
 
 
 class UntrustedKernelError(ImportError):
-    """A file names a class that is not part of bayesvm, and the caller has not said that it may be imported."""
+    """A file names a class that is not part of bayesvm, and the caller has not allowed its import."""
 
 
 def kernel_state(kernel: Kernel) -> dict[str, Any]:
-    """A kernel as plain state; a TypeError if it could not be loaded again."""
+    """A kernel as plain state; raises TypeError if it could not be loaded again."""
     if type(kernel) is Sum:
         parts = [kernel_state(part) for part in kernel.kernels]
         return {"sum": parts, "weights": list(kernel.checked_weights()), "weights_bounds": kernel.weights_bounds}
@@ -95,14 +95,14 @@ def kernel_state(kernel: Kernel) -> dict[str, Any]:
         importable = False
     if not importable:
         raise TypeError(
-            f"the kernel {cls.__name__} cannot be saved, because load could not import {path}; define the class at the "
-            "top level of a module that can be imported, not in a script, a notebook or a function"
+            f"the kernel {cls.__name__} cannot be saved because load could not import {path}; define the class at the "
+            "top level of an importable module, not in a script, a notebook or a function"
         )
     return {"name": path, "parameters": parameters}
 
 
 def kernel_from(state: dict[str, Any], trusted: Iterable[str | type] = (), member: str = "kernel") -> Kernel:
-    """The kernel of a state that fits ``KERNEL``. Nothing is imported but the ``trusted`` import paths or classes."""
+    """The kernel from a state that matches ``KERNEL``. Imports only the ``trusted`` import paths or classes."""
     trusted = [trusted] if isinstance(trusted, str) else list(trusted)
     if "sum" in state:
         parts = [kernel_from(part, trusted, f"{member}.sum[{i}]") for i, part in enumerate(state["sum"])]
@@ -111,8 +111,8 @@ def kernel_from(state: dict[str, Any], trusted: Iterable[str | type] = (), membe
     allowed: dict[str, Any] = KERNELS | {item if isinstance(item, str) else import_path(item): item for item in trusted}
     if name not in allowed:
         raise UntrustedKernelError(
-            f"{member} is of the class {name}, which is not part of bayesvm, and to load it would run its code. Have a "
-            f"look at it; if you trust it, bayesvm.load(path, trusted=[{name!r}])"
+            f"{member} is an instance of {name}, which is not part of bayesvm; loading it would run its code. "
+            f"Inspect it; if you trust it, bayesvm.load(path, trusted=[{name!r}])"
         )
     cls = allowed[name] if isinstance(allowed[name], type) else _imported(name)
     if not (isinstance(cls, type) and issubclass(cls, Kernel)):
@@ -121,20 +121,20 @@ def kernel_from(state: dict[str, Any], trusted: Iterable[str | type] = (), membe
 
 
 def require_storable(kernel: Any) -> None:
-    """Raise an error that names what a file could not hold; whatever is no kernel is fine."""
+    """Raise an error that names what a file could not store; accepts anything that is not a kernel."""
     if isinstance(kernel, Kernel):
         KERNEL(kernel_state(kernel), "kernel", {})
 
 
 def classes_of(kernel: Any) -> set[type]:
-    """The classes of a kernel and of the parts of a sum; nothing for what is no kernel."""
+    """The classes of a kernel and of the parts of a sum; empty for anything else."""
     if isinstance(kernel, Sum):
         return {cls for part in kernel.kernels for cls in classes_of(part)}
     return {type(kernel)} if isinstance(kernel, Kernel) else set()
 
 
 def import_path(cls: type) -> str:
-    """Where a class is imported from: ``package.module.Class``."""
+    """The import path of a class: ``package.module.Class``."""
     return f"{cls.__module__}.{cls.__qualname__}"
 
 

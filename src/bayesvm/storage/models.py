@@ -1,4 +1,4 @@
-"""Storage: fitted models in files. Reading runs no code of the file, and imports only classes that are trusted."""
+"""Storage: fitted models in files. Reading a file executes no code from it, and imports only trusted classes."""
 
 from __future__ import annotations
 
@@ -21,27 +21,27 @@ from bayesvm.storage.schemas import check_model
 from bayesvm.storage.states import fitted_from, fitted_state, from_plain, plain
 from bayesvm.storage.version1 import upgraded
 
-CHECKPOINT = "checkpoint"  # the kind of file that is no model
+CHECKPOINT = "checkpoint"  # the kind of file that is not a model
 
 
 @dataclass(frozen=True)
 class Model:
-    """What a file holds: an estimator by its kind and parameters, the columns and classes it knows, what it learned."""
+    """The content of a file: kind and parameters of the estimator, its columns and classes, and the fitted model."""
 
     kind: str
     parameters: dict[str, Any]
-    classes: npt.NDArray[Any] | None  # labels of the outcomes, where the head has some
+    classes: npt.NDArray[Any] | None  # labels of the outcomes, if the head has any
     n_features: int
     feature_names: npt.NDArray[Any] | None
     fitted: Fitted
-    beside: Any = None  # a plain state that somebody else keeps in the same file
+    beside: Any = None  # additional plain state that a caller stores in the same file
     completion: Completion | None = None  # of missing values
-    recipe: Recipe | None = None  # makes the features of columns of any kind
-    background: dict[str, Any] | None = None  # of a model of one class (D36)
+    recipe: Recipe | None = None  # computes the features from columns of any kind
+    background: dict[str, Any] | None = None  # of a one-class model (D36)
 
 
 def write_model(path: str | PathLike[str], model: Model, schema: Schema = anything) -> None:
-    """Write a model; an existing file is replaced only when all is written. ``schema`` is that of what is beside."""
+    """Write a model; replaces an existing file only once everything is written. ``schema`` describes ``beside``."""
     state = {
         "parameters": {name: plain(value) for name, value in model.parameters.items()},
         "classes": model.classes,
@@ -66,12 +66,12 @@ def read_model(
     trusted: Iterable[Any] = (),
     schema: Schema = anything,
 ) -> Model:
-    """The model in a file, with the same bits on the same machine; ``parameters_of`` has those of each kind."""
+    """The model in a file, bit-identical on the same machine; ``parameters_of`` has the parameters of each kind."""
     trusted = [trusted] if isinstance(trusted, str | type) else list(trusted)
     kind, version, state = persistence.read(path)
     if kind not in parameters_of:
-        remedy = "give a model" if kind == CHECKPOINT else "upgrade bayesvm"
-        raise ValueError(f"{path}: holds a {kind!r}, which is no model that this version of bayesvm knows; {remedy}")
+        remedy = "pass a model file" if kind == CHECKPOINT else "upgrade bayesvm"
+        raise ValueError(f"{path} contains a {kind!r}, which this version of bayesvm cannot read as a model; {remedy}")
     try:
         with persistence.building(Path(path)):
             if version == 1:
@@ -84,10 +84,10 @@ def read_model(
 
 
 def _model(kind: str, state: dict[str, Any], trusted: Iterable[Any]) -> Model:
-    """The model of a state that was checked."""
+    """The model of a validated state."""
     with threads_for_matrices(_largest_matrix(state["fitted"])):
         fitted = fitted_from(state["fitted"], trusted)
-        _ = fitted.views  # what cannot predict is an error of the file, not of the first prediction
+        _ = fitted.views  # a model that cannot predict is an error of the file, not of the first prediction
     for left_out in fitted.left_out:
         fitted.head.require(left_out.y, state["classes"])
     for link in fitted.links:
@@ -112,7 +112,7 @@ def _model(kind: str, state: dict[str, Any], trusted: Iterable[Any]) -> Model:
 
 
 def _with_recipe(state: dict[str, Any]) -> dict[str, Any]:
-    """Earlier files have the recipe beside the model; that of LIBSVM files, which makes no features, stays there."""
+    """Move the recipe of earlier files, stored in ``beside``, into the model; except that of LIBSVM files."""
     beside = state.get("beside")
     if not isinstance(beside, dict) or not isinstance(beside.get("recipe"), dict) or "recipe" in state:
         return state

@@ -1,7 +1,7 @@
-"""Storage: what the states of models and checkpoints must look like.
+"""Storage: the schemas of the states of models and checkpoints.
 
-Letters: C classes, K latent functions, D features, M weights of a member, P inducing points of a kernel, N rows left
-out, Q knots of a quantile scaler, S splits of a tree, P points of a leaf.
+Letters: C classes, K latent functions, D features, M weights of a member, P inducing points of a kernel or leaf,
+N left-out rows, Q knots of a quantile scaler, S splits of a tree.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ from bayesvm.storage.states import HEADS, LIKELIHOODS, LINKS
 NUMBERS = either(number, array("fiub", None), array("fiub", None, None), each(number), each(each(number)))
 MATRIX, VECTOR = array("f", "M", "M"), array("f", "M")
 
-# Constructor parameters whose values ``check_parameters`` does not know; others are single values.
+# Constructor parameters whose values ``check_parameters`` does not validate; others are single values.
 LABEL = value("a label", lambda found: isinstance(found, str | int | float | np.generic))
 PARAMETERS: dict[str, Schema] = {
     "kernel": either(record({"kernel": KERNEL}), one_of(*NAMED)),
@@ -63,7 +63,7 @@ ONE_VALUE = either(nothing, flag, text, number)
 
 
 def plain(found: Any, path: str, sizes: Sizes) -> None:
-    """Single values, and lists and dictionaries of them: no arrays."""
+    """Single values, and lists and dictionaries of them, but no arrays."""
     if isinstance(found, list | tuple | dict):
         (record({}, others=plain) if isinstance(found, dict) else each(plain))(found, path, sizes)
     else:
@@ -114,7 +114,7 @@ EFFECT = record(
     {
         "columns": satisfying(
             array("iu", "D", least=0),
-            "numbers of one column or more, each once",
+            "distinct numbers of one or more columns",
             lambda found, _: len(found) == len(np.unique(found)) > 0,
         ),
         "features": record(INDUCING),
@@ -123,10 +123,10 @@ EFFECT = record(
 
 
 def _effect(found: Any, path: str, sizes: Sizes) -> None:
-    """An effect sees some of the columns, and has points of its own."""
+    """The schema of an effect, which uses some of the columns and has its own points."""
     EFFECT(found, path, {})
     if found["columns"].max() >= sizes["D"]:
-        raise ValueError(f"{path}.columns names column {found['columns'].max()}, but there are {sizes['D']}")
+        raise ValueError(f"{path}.columns contains {found['columns'].max()}, but there are only {sizes['D']} columns")
 
 
 def _weights_of_all_points(found: Any, sizes: Sizes) -> bool:
@@ -152,7 +152,7 @@ FITTED_FUNCTIONS = satisfying(
 
 
 def own_sizes(member: Schema) -> Schema:
-    """A member, whose numbers of weights, points, splits and knots are its own."""
+    """The schema of a member, which has its own numbers of weights, points, splits and knots."""
     return lambda found, path, sizes: member(
         found, path, {letter: length for letter, length in sizes.items() if letter not in "MPSQ"}
     )
@@ -167,13 +167,13 @@ TREE = satisfying(
             "beyond": array("i", "S"),
         }
     ),
-    "splits below which every other split and every leaf stands once",
+    "a tree that contains every split and every leaf exactly once",
     lambda found, _: _is_tree(found["below"], found["beyond"]),
 )
 
 
 def _is_tree(below: Any, beyond: Any) -> bool:
-    """Children have higher numbers than their parents, so that every way down ends."""
+    """Whether children have higher numbers than their parents, so that every path ends."""
     children = np.concatenate([below, beyond]).astype(np.int64)
     splits, leaves = np.sort(children[children >= 0]), np.sort(~children[children < 0])
     parents = np.tile(np.arange(len(below)), 2)
@@ -193,7 +193,7 @@ LEAF = record(
                     "mean": array("f", "P"),
                     "root": satisfying(
                         array("f", None),
-                        "the upper triangle of a matrix for all points",
+                        "the upper triangle of a matrix over all points",
                         lambda found, sizes: len(found) == sizes["P"] * (sizes["P"] + 1) // 2,
                     ),
                 }
@@ -204,13 +204,13 @@ LEAF = record(
 )
 LEAVES = satisfying(
     record({"tree": TREE, "kernel": KERNEL, "leaves": each(own_sizes(LEAF))}),
-    "a leaf for every end of the tree",
+    "one leaf for every end of the tree",
     lambda found, sizes: len(found["leaves"]) == sizes["S"] + 1,
 )
 
 
 def named(possible: Mapping[str, type], letter: str | None = None) -> Schema:
-    """One of these dataclasses of plain values."""
+    """The schema of one of these dataclasses of plain values."""
     return either(*(record({"name": one_of(name)} | fields_of(cls, letter)) for name, cls in possible.items()))
 
 
@@ -226,11 +226,11 @@ MEMBER = record(
         "weight": positive,
         "link": either(nothing, LINK),
     },
-    {"scaler": SCALER, "leaves": LEAVES, "region": nothing, "parent": nothing},  # two that old files have
+    {"scaler": SCALER, "leaves": LEAVES, "region": nothing, "parent": nothing},  # the last two in old files
 )
 MEMBERS = satisfying(
     each(own_sizes(MEMBER)),
-    "one member or more",
+    "one or more members",
     lambda found, _: 0 < sum(member["weight"] for member in found) < np.inf,
 )
 
@@ -245,7 +245,7 @@ REPORT = satisfying(
             "kept": either(nothing, whole),
         }
     ),
-    "a report that has the trial which was kept",
+    "a report that contains the kept trial",
     lambda found, _: found["kept"] is None or 0 <= found["kept"] < len(found["trials"]),
 )
 LEFT_OUT_ROWS: dict[str, Schema] = {
@@ -254,10 +254,10 @@ LEFT_OUT_ROWS: dict[str, Schema] = {
     "y": array("iuf", "N"),
     "weight": array("f", "N", least=0.0),
 }
-LEFT_OUT = satisfying(record(LEFT_OUT_ROWS), "weights of some rows", lambda found, _: found["weight"].sum() > 0)
+LEFT_OUT = satisfying(record(LEFT_OUT_ROWS), "rows of positive weight", lambda found, _: found["weight"].sum() > 0)
 LIKELIHOOD = satisfying(
     named(LIKELIHOODS),
-    "one with a variance from 0, a tube from 0 and a scale above 0",
+    "a likelihood with nonnegative noise and epsilon, and positive scale",
     lambda found, _: found["noise"] >= 0 and found.get("epsilon", 0.0) >= 0 and found.get("scale", 1.0) > 0,
 )
 FITTED = record(
@@ -312,7 +312,7 @@ REACHED = {"rows": number, "trace": array("f", None, infinite=True)}
 
 
 def training_state(learning_rate: LearningRate) -> Schema:
-    """A training of M weights for each of K functions on R rows; the learning rate has a memory of its own."""
+    """The state of training M weights for each of K functions on R rows; the learning rate has its own state."""
     memories: dict[type, Schema] = {AdaptiveRate: either(nothing, AVERAGES), RobbinsMonro: whole}
     memory = memories.get(type(learning_rate), nothing)
     walk = record({"function": TRAINED, "memory": memory, "rho": number, "elbo": real})
@@ -325,9 +325,9 @@ def training_state(learning_rate: LearningRate) -> Schema:
             "functions": FUNCTIONS,
             "contraction": each(real, "K"),
             "rng": RANDOM_STATE,
-            "subset_rows": satisfying(whole, "at most all rows", lambda found, sizes: found <= sizes["R"]),
+            "subset_rows": satisfying(whole, "at most the number of rows", lambda found, sizes: found <= sizes["R"]),
             "states": either(items(), each(ASCENT, "K")),
-            "epoch": either(nothing, satisfying(epoch, "squares from 0", lambda found, _: found["squares"] >= 0)),
+            "epoch": either(nothing, satisfying(epoch, "nonnegative squares", lambda found, _: found["squares"] >= 0)),
             "passes": items(),
             **REACHED,
         }
@@ -339,7 +339,7 @@ MEAN_FIELD = record(
     {
         "phase": one_of("mean field"),
         "passes": satisfying(
-            each(each(SUMS)), "lists for the functions", lambda found, sizes: len(found) <= sizes["K"]
+            each(each(SUMS)), "at most one list per function", lambda found, sizes: len(found) <= sizes["K"]
         ),
         **dict.fromkeys(("functions", "contraction", "states"), items()),
         **dict.fromkeys(("rng", "epoch"), nothing),
@@ -349,7 +349,7 @@ MEAN_FIELD = record(
 )
 
 
-# What comes before training; a mean field has no functions then.
+# The state before training; a mean field has no functions yet.
 PREPARED_MEMBER = {
     "scale": either(nothing, text),
     "scaler": SCALER,
@@ -377,11 +377,11 @@ CHECKPOINT = record({}, {"seed": whole, "identity": record({}, others=plain)}, o
 
 
 def check_model(parameters: Iterable[str], state: Any, beside: Schema) -> None:
-    """Raise ``ValueError`` unless this is the state of a model with such parameters."""
+    """Raise ``ValueError`` unless this is the state of a model with these parameters."""
     whole_state = record(
         {
             "parameters": record({}, {name: PARAMETERS.get(name, ONE_VALUE) for name in parameters}),
-            "classes": either(nothing, CLASSES),  # the head says whether it needs them
+            "classes": either(nothing, CLASSES),  # the head determines whether they are required
             "n_features": size("D"),
             "feature_names": either(nothing, array("UO", "D")),
             "fitted": satisfying(FITTED, "a model with left-out rows for every member", _left_out_fit),

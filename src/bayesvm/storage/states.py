@@ -1,4 +1,4 @@
-"""Storage: the parts of fitted models as plain state (names, numbers, arrays), and back."""
+"""Storage: convert the parts of fitted models to plain state (names, numbers, arrays) and back."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from bayesvm.inference.local import local_features
 from bayesvm.inference.tuning_report import Report, Trial
 from bayesvm.storage.kernels import kernel_from, kernel_state
 
-# What files name: whatever the packages of core export.
+# The classes that files may name: those exported by the packages of core.
 HEADS: dict[str, Any] = {name: cls for name, cls in vars(heads).items() if is_dataclass(cls)}
 LIKELIHOODS: dict[str, Any] = {
     name: cls for name, cls in vars(likelihoods).items() if hasattr(cls, "full_steps_are_safe")
@@ -40,14 +40,14 @@ def plain(value: Any) -> Any:
     if isinstance(value, dict):
         return {"mapping": [[key, item] for key, item in value.items()]}
     if isinstance(value, np.random.RandomState):
-        return None  # a generator's inner state is not part of a fitted model
+        return None  # the state of a generator is not part of a fitted model
     if hasattr(value, "__array__") and not isinstance(value, np.ndarray | np.generic):
         return np.asarray(value)
     return value
 
 
 def from_plain(value: Any, trusted: Trusted = ()) -> Any:
-    """The constructor parameter."""
+    """A constructor parameter from plain state."""
     if isinstance(value, dict):
         if "mapping" in value:
             return dict(map(tuple, value["mapping"]))
@@ -56,7 +56,7 @@ def from_plain(value: Any, trusted: Trusted = ()) -> Any:
 
 
 def fitted_state(fitted: Fitted) -> dict[str, Any]:
-    """A fitted model."""
+    """The state of a fitted model."""
     return {
         "head": named_state(fitted.head),
         "likelihood": named_state(fitted.likelihood),
@@ -73,7 +73,7 @@ def fitted_state(fitted: Fitted) -> dict[str, Any]:
 
 
 def fitted_from(state: dict[str, Any], trusted: Trusted = ()) -> Fitted:
-    """The model of a state that fits its schema."""
+    """The model from a state that matches its schema."""
     training = state["training"]
     return Fitted(
         head=named_from(state["head"], HEADS),
@@ -91,7 +91,7 @@ def fitted_from(state: dict[str, Any], trusted: Trusted = ()) -> Fitted:
 
 
 def member_state(member: Member) -> dict[str, Any]:
-    """A member of a model."""
+    """The state of a member of a model."""
     return {
         "features": features_state(member.features),
         "functions": [function_state(function) for function in member.functions],
@@ -103,7 +103,7 @@ def member_state(member: Member) -> dict[str, Any]:
 
 
 def member_from(state: dict[str, Any], trusted: Trusted = (), where: str = "member") -> Member:
-    """The member of a state that fits its schema."""
+    """The member from a state that matches its schema."""
     return Member(
         features_from(state["features"], trusted, f"{where}.features.kernel"),
         tuple(map(function_from, state["functions"])),
@@ -115,7 +115,7 @@ def member_from(state: dict[str, Any], trusted: Trusted = (), where: str = "memb
 
 
 def leaves_state(leaves: Leaves) -> dict[str, Any]:
-    """Local models: the whitening follows from kernel and points, so it is not kept."""
+    """The state of local models, without the whitening, which kernel and points determine."""
     return {
         "tree": {field.name: getattr(leaves.tree, field.name) for field in fields(leaves.tree)},
         "kernel": kernel_state(leaves.kernel),
@@ -124,14 +124,14 @@ def leaves_state(leaves: Leaves) -> dict[str, Any]:
 
 
 def leaves_from(state: dict[str, Any], trusted: Trusted = (), where: str = "kernel") -> Leaves:
-    """The local models."""
+    """The local models from their state."""
     kernel = kernel_from(state["kernel"], trusted, where)
     leaves = tuple(leaf_from(leaf, kernel) for leaf in state["leaves"])
     return Leaves(Tree(**state["tree"]), kernel, leaves)
 
 
 def leaf_state(leaf: Leaf) -> dict[str, Any]:
-    """One local model."""
+    """The state of one local model."""
     return {
         "points": leaf.features.inducing_points,
         "functions": [
@@ -143,7 +143,7 @@ def leaf_state(leaf: Leaf) -> dict[str, Any]:
 
 
 def leaf_from(state: dict[str, Any], kernel: Kernel) -> Leaf:
-    """The local model, with the bits that it had."""
+    """The local model from its state, bit-identical to the stored one."""
     features = local_features(kernel, state["points"])
     functions = []
     for number, found in enumerate(state["functions"]):
@@ -154,7 +154,7 @@ def leaf_from(state: dict[str, Any], kernel: Kernel) -> Leaf:
 
 
 def features_state(features: Any) -> dict[str, Any]:
-    """A feature map."""
+    """The state of a feature map."""
     if isinstance(features, InducingFeatures):
         own = {name: value for name, value in vars(features).items() if name not in {"effects", "learns_points"}}
         effects = [
@@ -166,7 +166,7 @@ def features_state(features: Any) -> dict[str, Any]:
 
 
 def features_from(state: dict[str, Any], trusted: Trusted = (), where: str = "kernel") -> Any:
-    """The feature map; its kernel must be one of bayesvm or trusted."""
+    """The feature map from its state; its kernel must be part of bayesvm or trusted."""
     if "kernel" in state:
         effects = tuple(
             Effect(tuple(effect["columns"].tolist()), features_from(effect["features"], trusted, f"{where}[{i}]"))
@@ -178,7 +178,7 @@ def features_from(state: dict[str, Any], trusted: Trusted = (), where: str = "ke
 
 
 def function_state(function: LatentFunction) -> dict[str, Any]:
-    """A latent function; its prior only where that is not N(0, I)."""
+    """The state of a latent function; includes the prior only if it is not N(0, I)."""
     state = {"target": function.target, "offset": function.offset, "posterior": _posterior_state(function.posterior)}
     if function.prior is not None:
         prior = function.prior.natural
@@ -188,7 +188,7 @@ def function_state(function: LatentFunction) -> dict[str, Any]:
 
 
 def function_from(state: dict[str, Any]) -> LatentFunction:
-    """The latent function."""
+    """The latent function from its state."""
     prior = state.get("prior")
     given = Gaussian.prior(prior) if isinstance(prior, int) else None if prior is None else _full(prior)
     return LatentFunction(state["target"], state["offset"], _posterior_from(state["posterior"]), given)
@@ -207,13 +207,13 @@ def _full(natural: dict[str, Any]) -> Gaussian:
 
 
 def named_state(value: Any) -> dict[str, Any]:
-    """A dataclass of plain values, or of others like it, by the name of its class."""
+    """The state of a dataclass of plain values, or of nested ones, with its class name."""
     state = {name: named_state(field) if is_dataclass(field) else field for name, field in vars(value).items()}
     return {"name": type(value).__name__} | state
 
 
 def named_from(state: dict[str, Any], possible: dict[str, Any]) -> Any:
-    """The dataclass of that name; lists become tuples, of which it is made."""
+    """The dataclass of this name; lists become tuples, as in the original."""
     values = {
         name: named_from(value, possible)
         if isinstance(value, dict)
@@ -227,12 +227,12 @@ def named_from(state: dict[str, Any], possible: dict[str, Any]) -> Any:
 
 
 def report_state(report: Report) -> dict[str, Any]:
-    """What tuning tried."""
+    """The state of a tuning report."""
     return dict(vars(report)) | {"trials": [dict(vars(trial)) for trial in report.trials]}
 
 
 def report_from(state: dict[str, Any]) -> Report:
-    """The report."""
+    """The tuning report from its state."""
     climb = tuple(map(tuple, state["climb"]))
     trials = tuple(Trial(**trial) for trial in state["trials"])
     return Report(trials, tuple(state["chosen"]), state["failed"], climb, state["kept"])

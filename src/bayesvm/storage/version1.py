@@ -1,4 +1,4 @@
-"""Storage: model files of version 1 of the format, as states of version 2."""
+"""Storage: upgrade model files of format version 1 to version 2."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from typing import Any
 
 
 def upgraded(state: dict[str, Any]) -> dict[str, Any]:
-    """The same model in today's structure. The number of rows, which was not stored then, is None.
+    """The same model in the current structure. The number of rows, which version 1 did not store, is None.
 
-    Members of the old state that are missing or malformed lead to an error, or to a state that its schema refuses.
+    Missing or malformed members of the old state lead to an error, or to a state that fails schema validation.
     """
     attributes, tuning = state["attributes"], state.get("tuning")
     binary = len(attributes["classes_"]) == 2
@@ -25,7 +25,7 @@ def upgraded(state: dict[str, Any]) -> dict[str, Any]:
                 "noise": attributes.get("noise_", 0.0),
             },
             "scale": _scale(parameters, tuning),
-            "scaler": {"name": "ColumnScaler"} | state["scaler"],  # the first files had but one kind
+            "scaler": {"name": "ColumnScaler"} | state["scaler"],  # the first files had only one kind
             "members": [_member(state)],
             "link": _link(state["link"]),
             "training": {
@@ -56,19 +56,19 @@ def _member(state: dict[str, Any]) -> dict[str, Any]:
     ]
     wanted = [1] if len(all_saved) == 1 else list(range(len(all_saved)))
     if [saved["label"] for saved in all_saved] != wanted:
-        raise ValueError(f"state.machines must have the labels {wanted}")
+        raise ValueError(f"state.machines must have labels {wanted}")
     return {"features": features, "functions": functions, "weight": 1.0, "link": None}
 
 
 def _kept(state: dict[str, Any]) -> int | None:
-    """The last whole fit with as many inducing points as the model has."""
+    """The number of the last complete trial with as many inducing points as the model has."""
     points, trials = len(state["features"]["inducing_points"]), state["tuning"]["trials"]
     fits = [i for i, trial in enumerate(trials) if trial["what"] == "fit" and trial["n_inducing"] == points]
     return fits[-1] if fits else None
 
 
 def _scale(parameters: dict[str, Any], tuning: dict[str, Any] | None) -> Any:
-    """That of the last whole fit, where tuning chose it."""
+    """The scaling of the last complete trial, if tuning chose it."""
     fits = [] if tuning is None else [trial for trial in tuning["trials"] if trial["what"] == "fit"]
     if fits:
         return fits[-1]["scale"]

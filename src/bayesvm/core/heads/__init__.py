@@ -1,4 +1,4 @@
-"""Core, heads: what is predicted; one file each, all with the contract of ``contract.py``."""
+"""Core, heads: the kinds of prediction, one module each; ``contract.py`` defines their common interface."""
 
 from bayesvm.core.heads.binary import Binary
 from bayesvm.core.heads.classes import ClassHead

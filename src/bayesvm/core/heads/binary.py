@@ -1,4 +1,4 @@
-"""Core, heads: two classes, by one latent function whose sign is the side of the boundary (D11)."""
+"""Core, heads: two classes. One latent function; its sign is the side of the decision boundary (D11)."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ from bayesvm.core.links import (
 )
 from bayesvm.core.members import MemberMoments, mixed
 
-TWO_PROBITS_FROM = 2_000  # rows; with fewer, two probits follow noise
-REACH = float(norm.ppf(0.975))  # standard deviations of a 95 % interval to either side
+TWO_PROBITS_FROM = 2_000  # rows; with fewer, two probits overfit
+REACH = float(norm.ppf(0.975))  # half-width of a 95 % interval in standard deviations
 
 
 @dataclass(frozen=True)
 class Binary(ClassHead):
     """y is 0 or 1; f is above zero where 1 is more probable."""
 
-    rates: tuple[float, ...]  # one: the share of ones
+    rates: tuple[float, ...]  # one entry: the share of ones
     links: ClassVar = (Probit, TwoProbits, Paper, Hinge)
     possible_functions: ClassVar = range(1, 2)
 
@@ -50,14 +50,14 @@ class Binary(ClassHead):
         return fit_probit(rows.mean[:, 0], rows.variance[:, 0], signs(rows.y), rows.effective_weight)
 
     def refine_link(self, link: Probit, rows: OutOfSample) -> TwoProbits:
-        """Two probits in place of one. Tuning does without: they change few comparisons, and take time."""
+        """Two probits in place of one. Tuning skips this: it is slow and rarely changes which model is better."""
         weight = rows.effective_weight
         if weight.sum() < TWO_PROBITS_FROM:
             return TwoProbits((link.scale, link.scale), (link.bias, link.bias), 0.5)
         return fit_two_probits(rows.mean[:, 0], rows.variance[:, 0], signs(rows.y), weight, link)
 
     def prior_means(self, prior_variance: float, link: Probit | None = None) -> list[float]:
-        """Without a fitted link, as for the plain probit."""
+        """Uses the plain probit if there is no fitted link."""
         link = link or Probit()
         spread = np.sqrt(1 + link.scale**2 * prior_variance)
         return [float(c) for c in (spread * ndtri(self.rates) - link.bias) / link.scale]
@@ -67,7 +67,7 @@ class Binary(ClassHead):
         return np.asarray(ndtri(probabilities[:, 1]))
 
     def uncertainty(self, link: BinaryLink) -> Callable[[Array, Array], dict[str, Array]]:
-        """The parts of the uncertainty, and a 95 % credible interval for P(second class)."""
+        """The aleatoric and epistemic uncertainty, and a 95 % credible interval for P(second class)."""
         expectations = LatentExpectations.by(link)
 
         def parts(m: Array, v: Array) -> dict[str, Array]:
@@ -89,10 +89,10 @@ class Binary(ClassHead):
         return parts
 
     def interval(self, parts: Sequence[MemberMoments]) -> dict[str, Array]:
-        """``p̄ ± √Σ ν ((end - p)² + z² (p - p̄)²)``: each member's own reach and their disagreement, side by side (D25).
+        """``p̄ ± √Σ ν ((end - p)² + z² (p - p̄)²)``: each member's own width, combined with their disagreement (D25).
 
-        Members have scales of f of their own, so that moments of f over all of them say little about probabilities. No
-        end lies beyond those of all members.
+        Members differ in the scale of f, so moments of f over all members say little about probabilities. The interval
+        never extends beyond the intervals of all members.
         """
         stated = self.probabilities(parts)[:, 1]
 

@@ -1,4 +1,4 @@
-"""Core, heads: what the heads for two and for more classes share."""
+"""Core, heads: the common base of the heads for two classes and for more classes."""
 
 from __future__ import annotations
 
@@ -15,42 +15,42 @@ from bayesvm.core.linalg import Array
 from bayesvm.core.links import PLAIN_LINKS, Codes
 from bayesvm.core.members import MemberMoments, mixed
 
-RARE_ROWS = 50  # of the rarest class that a sample should have
+RARE_ROWS = 50  # that a sample should have of the rarest class
 
 
 class ClassHead(Head):
-    """y is the number of a class. ``rates`` are base rates: what is known of a row without its X."""
+    """y is a class number. ``rates`` are the base rates: the class probabilities of a row whose X is unknown."""
 
     rates: tuple[float, ...]
-    possible_functions: ClassVar[range]  # how many latent functions such a head may have
+    possible_functions: ClassVar[range]  # allowed numbers of latent functions
 
     @property
     def n_functions(self) -> int:
-        """One for each base rate."""
+        """One per base rate."""
         return len(self.rates)
 
     @property
     def n_classes(self) -> int:
-        """Two, or as many as there are functions."""
+        """Two, or the number of latent functions if that is larger."""
         return max(2, self.n_functions)
 
     def __post_init__(self) -> None:
         if not all(0 < rate < 1 for rate in self.rates) or len(self.rates) not in self.possible_functions:
-            raise ValueError(f"{type(self).__name__} cannot have the base rates {self.rates}")
+            raise ValueError(f"invalid base rates for {type(self).__name__}: {self.rates}")
 
     def require(self, y: npt.NDArray[Any], labels: npt.NDArray[Any] | None) -> None:
-        """Codes below the number of classes, and a label for each class."""
+        """Require codes below the number of classes, and one label per class."""
         if labels is None or len(labels) != self.n_classes:
-            raise ValueError(f"{type(self).__name__} needs {self.n_classes} labels, one for every class")
+            raise ValueError(f"{type(self).__name__} needs {self.n_classes} labels, one per class")
         if y.dtype.kind not in "iu" or not 0 <= y.min(initial=0) <= y.max(initial=0) < self.n_classes:
-            raise ValueError(f"y must be numbers of {self.n_classes} classes")
+            raise ValueError(f"y must contain class numbers from 0 to {self.n_classes - 1}")
 
     def strata(self, y: Codes) -> npt.NDArray[np.intp]:
         """The classes."""
         return y.astype(np.intp)
 
     def rows_needed(self, y: Codes, at_least: int) -> int:
-        """More where a class is rare."""
+        """More rows if a class is rare."""
         rarest = np.bincount(y, minlength=2).min() / len(y)
         return max(at_least, int(RARE_ROWS / max(rarest, 1e-9)))
 
@@ -61,7 +61,7 @@ class ClassHead(Head):
         return float(self.n_classes / (self.n_classes - 1) * np.sum(p * (1 - p)))
 
     def residuals(self, link: Any, rows: OutOfSample) -> tuple[Array, Array]:
-        """Of two classes, those of the second."""
+        """The residuals; for two classes, those of the second class."""
         p = link.probabilities(rows.mean, rows.variance)
         is_class = np.eye(self.n_classes)[rows.y]
         if self.n_functions == 1:
@@ -71,38 +71,38 @@ class ClassHead(Head):
 
     @abstractmethod
     def decision_of(self, probabilities: Array) -> Array:
-        """What ``decision`` of a link would be for these probabilities."""
+        """The value of a link's ``decision`` that corresponds to these probabilities."""
 
     @abstractmethod
     def uncertainty(self, link: Any) -> Callable[[Array, Array], dict[str, Array]]:
-        """A function of m and v that says how uncertain predictions are, and why; what rows share is done once."""
+        """A function of m and v that splits predictive uncertainty by source; precomputes what all rows share."""
 
     def probabilities(self, parts: Sequence[MemberMoments]) -> Array:
-        """A column for each class: the mean of what the members say."""
+        """The mean of the members' class probabilities, one column per class."""
         mean = mixed(parts, lambda part: part.link.probabilities(part.mean, part.variance))
-        return np.minimum(mean, 1.0)  # shares may add up to a last digit more than one
+        return np.minimum(mean, 1.0)  # rounding can make the shares sum to slightly more than one
 
     def decision(self, parts: Sequence[MemberMoments]) -> Array:
-        """Ordered like the probabilities."""
+        """Decision values, in the same order as the probabilities."""
         if len(parts) == 1:
             decision: Array = parts[0].link.decision(parts[0].mean, parts[0].variance)
             return decision
         return self.decision_of(self.probabilities(parts))
 
     def mixed_losses(self, parts: Sequence[MemberMoments], y: Codes) -> Array:
-        """``-log p(y)`` of every row, p the mean of what the members say."""
+        """``-log p(y)`` of every row, with p the mean of the members' probabilities."""
         right = self.probabilities(parts)[np.arange(len(y)), y]
         return -np.log(np.maximum(right, 1e-300))
 
     def is_calibrated(self, link: Any) -> bool:
-        """Whether a link has parameters that were fitted."""
+        """Whether a link has fitted parameters."""
         return hasattr(link, "bias") and link not in PLAIN_LINKS.values()
 
     def uncertainty_of(self, links: Sequence[Any]) -> Callable[[Sequence[MemberMoments]], dict[str, Array]]:
-        """A function of moments that says how uncertain predictions are, and why; what rows share is done once.
+        """A function of moments that splits predictive uncertainty by source; precomputes what all rows share.
 
-        The total is the entropy of what is stated, the aleatoric part the mean of the members' own; so their
-        disagreement is epistemic (D25).
+        The total is the entropy of the predicted probabilities. The aleatoric part is the mean of the members'
+        aleatoric parts, so disagreement between members is epistemic (D25).
         """
         own_parts = {id(link): self.uncertainty(link) for link in links}
 
@@ -118,5 +118,5 @@ class ClassHead(Head):
         return parts_of
 
     def interval(self, parts: Sequence[MemberMoments]) -> dict[str, Array]:
-        """A credible interval for a probability, where there is one probability to speak of."""
+        """A credible interval for the probability, for heads that predict a single probability."""
         return {}

@@ -1,7 +1,7 @@
-"""Core, heads: what is predicted. A head turns y into targets of latent functions, and marginals of f into predictions.
+"""Core, heads: the interface of a head, which maps y to targets of latent functions, and marginals to predictions.
 
-A task is a likelihood, a head and an estimator. Everything below the estimators that knows what y means is in a head
-and in the links that it fits.
+A kind of prediction consists of a likelihood, a head and an estimator. Below the estimators, only heads and the links
+that they fit know what y means.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from bayesvm.core.linalg import Array
 
 
 class Targets(Protocol):
-    """What sums over rows need of a head."""
+    """The part of a head that sums over rows need."""
 
     def target(self, y: npt.NDArray[Any], number: int) -> Array:
-        """The values, for every row, that latent function ``number`` is trained on."""
+        """The target values of latent function ``number``, one per row."""
         ...
 
 
 class OutOfSample(Protocol):
-    """Marginals of f at rows that it was not trained on, a column for each function, with y and weights."""
+    """Marginals of f at rows that were not used to train it, one column per function, with y and weights."""
 
     @property
     def mean(self) -> Array: ...
@@ -39,7 +39,7 @@ class OutOfSample(Protocol):
 
 
 class Link(Protocol):
-    """From marginals of f, a column for each function, to a prediction."""
+    """Maps marginals of f, one column per function, to a prediction."""
 
     def row_losses(self, m: Array, v: Array, y: npt.NDArray[Any]) -> Array:
         """``-log p(y)`` of every row."""
@@ -47,69 +47,69 @@ class Link(Protocol):
 
 
 class FittedLink(Link, Protocol):
-    """A link with parameters, which tuning can follow."""
+    """A link with parameters, differentiable for tuning."""
 
     def loss(self, m: Array, v: Array, y: npt.NDArray[Any], weight: Array) -> tuple[float, Array, Array]:
-        """``-Σ ω log p(y)``, and its derivatives by m and v (D17)."""
+        """``-Σ ω log p(y)``, and its derivatives with respect to m and v (D17)."""
         ...
 
 
 class Head(Targets, Protocol):
-    """One kind of prediction. A head is a dataclass of plain values, by which files keep it."""
+    """One kind of prediction. A head is a dataclass of plain values, so it can be stored in files."""
 
-    links: ClassVar[tuple[type, ...]]  # that it may have
-    learns_noise: ClassVar[bool] = False  # whether the bound has parameters that follow from the link (D32)
-    has_log_odds: ClassVar[bool] = True  # whether ``residuals`` are those of log odds
+    links: ClassVar[tuple[type, ...]]  # the link classes that it supports
+    learns_noise: ClassVar[bool] = False  # whether the link determines parameters of the bound (D32)
+    has_log_odds: ClassVar[bool] = True  # whether ``residuals`` are residuals of log odds
 
     @property
     def n_functions(self) -> int:
-        """How many latent functions it needs."""
+        """The number of latent functions that it needs."""
         ...
 
     def named_link(self, name: str) -> Any:
-        """A link without parameters of its own."""
+        """The link of this name; it has no fitted parameters."""
         ...
 
     def fit_link(self, rows: OutOfSample) -> Any:
-        """The link with few parameters that suits these rows best; tuning compares models by it."""
+        """Fit the link with few parameters to these rows; tuning compares models with it."""
         ...
 
     def refine_link(self, link: Any, rows: OutOfSample) -> Any:
-        """A link with more parameters in its place, where there are rows enough to learn them."""
+        """Replace the link with one that has more parameters, if there are enough rows to learn them."""
         ...
 
     @property
     def evenness(self) -> float:
-        """What a row says about f, relative to a row where all outcomes are equally frequent; at most one (D29)."""
+        """Information of a row about f, relative to a row of equally frequent outcomes; at most one (D29)."""
         ...
 
     def residuals(self, link: Any, rows: OutOfSample) -> tuple[Array, Array]:
-        """Slope R and information W of rows under a link, a column for each function (D27).
+        """Residual R and information W of rows under a link, one column per function (D27).
 
-        Of classes ``y - p`` and ``p (1-p)``, those of log odds.
+        For classes these are ``y - p`` and ``p (1-p)``, those of the log odds.
         """
         ...
 
     def likelihood_after(self, likelihood: Any, link: Any) -> Any:
-        """The bound to train with once this link suits the rows left out; the same one if it need not change."""
+        """The bound to train with after this link was fitted to the left-out rows; unchanged if it need not change."""
         return likelihood
 
     def prior_means(self, prior_variance: float, link: Any = None) -> list[float]:
-        """Prior means c for which a row far from all data, with f ~ N(c, σ²), gets what is known without X (D11)."""
+        """Prior means c such that rows far from all data, with f ~ N(c, σ²), get the prediction without X (D11)."""
         ...
 
     def strata(self, y: npt.NDArray[Any]) -> npt.NDArray[np.intp]:
-        """A number for every row: rows of one stratum are alike in y. Inducing points are shared out among strata."""
+        """The stratum of every row; rows of a stratum have similar y. Inducing points are allocated by stratum."""
         ...
 
     def rows_needed(self, y: npt.NDArray[Any], at_least: int) -> int:
-        """How many random rows a sample needs to have some of every stratum."""
+        """The number of random rows that a sample needs to contain rows of every stratum."""
         ...
 
     def require(self, y: npt.NDArray[Any], labels: npt.NDArray[Any] | None) -> None:
-        """Raise ``ValueError`` unless this can be predicted, with these labels for its outcomes if it has any."""
+        """Raise ``ValueError`` unless y, with these labels if any, is a valid target for this head."""
         ...
 
     def mixed_losses(self, parts: Any, y: npt.NDArray[Any]) -> Array:
-        """``-log p(y)`` of every row where several members are averaged."""
+        """``-log p(y)`` of every row, for the average of several members."""
         ...

@@ -1,4 +1,4 @@
-"""Core, heads: more than two classes, by a latent function for each class against the rest (D11)."""
+"""Core, heads: more than two classes, with one latent function per class against the rest (D11)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ DRAWS = 64  # quasi-random points of the latent functions, for uncertainty
 
 @dataclass(frozen=True)
 class OneVsRest(ClassHead):
-    """y is the number of a class; function k is above zero where class k is likely."""
+    """y is a class number; function k is positive where class k is likely."""
 
     rates: tuple[float, ...]  # the share of every class
     links: ClassVar = (Softmax, Normalised)
@@ -36,17 +36,17 @@ class OneVsRest(ClassHead):
         return fit_softmax(rows.mean, rows.variance, rows.y, rows.effective_weight)
 
     def refine_link(self, link: Softmax, rows: OutOfSample) -> Softmax:
-        """The link itself: it has a parameter for every class already."""
+        """The link itself: it already has one parameter per class."""
         return link
 
     def prior_means(self, prior_variance: float, link: Softmax | None = None) -> list[float]:
-        """Without a fitted link, as for the plain probit."""
+        """Uses the plain probit if there is no fitted link."""
         rates, root = np.array(self.rates), float(np.sqrt(1 + prior_variance))
         plain = ndtri(rates)
         if link is None:
             return [float(c) for c in root * plain]
         wanted = log_softmax(np.log(rates)) - np.array(link.bias)
-        shift = np.mean(wanted / link.scale - plain)  # softmax does not see a constant; stay near the plain values
+        shift = np.mean(wanted / link.scale - plain)  # softmax ignores a common constant; stay near the plain values
         return [float(c) for c in root * (wanted / link.scale - shift)]
 
     def decision_of(self, probabilities: Array) -> Array:
@@ -54,9 +54,9 @@ class OneVsRest(ClassHead):
         return np.log(np.maximum(probabilities, 1e-300))
 
     def uncertainty(self, link: ManyClassLink) -> Callable[[Array, Array], dict[str, Array]]:
-        """The parts of the uncertainty.
+        """The aleatoric and epistemic uncertainty.
 
-        The entropy is that of the probabilities which are stated; how it divides is seen at quasi-random points.
+        The total is the entropy of the predicted probabilities; quasi-random points determine how it splits.
         """
         draws = normal_draws(self.n_classes)
 
@@ -76,7 +76,7 @@ class OneVsRest(ClassHead):
 
 
 def normal_draws(n_classes: int) -> Array:
-    """Quasi-random points of N(0, I), a row each."""
-    points = qmc.Sobol(n_classes, scramble=False).random(DRAWS) + 0.5 / DRAWS  # the middles of a fine grid's cells
+    """Quasi-random points of N(0, I), one per row."""
+    points = qmc.Sobol(n_classes, scramble=False).random(DRAWS) + 0.5 / DRAWS  # the centres of the cells of a fine grid
     draws: Array = norm.ppf(points)
     return draws

@@ -1,4 +1,4 @@
-"""Core, heads: a number, which is f and noise; its density given the marginal of f is a tube (D31, D32)."""
+"""Core, heads: regression. y is f plus noise; given the marginal of f, its density is a tube (D31, D32)."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from bayesvm.core.linalg import Array
 from bayesvm.core.members import MemberMoments, mixed, mixed_moments
 from bayesvm.core.tube import AnyTube, Tube, VaryingTube, fit_tube, fit_varying_tube
 
-SAME_NOISE = 0.15  # by which s, relative to itself, and ε, relative to s, may differ from those of the link
-LABELS_IN_A_NUMBER = 4.0  # as many rows of classes say as much about length-scales
+SAME_NOISE = 0.15  # tolerance between bound and link: of s relative to itself, of ε relative to s
+LABELS_IN_A_NUMBER = 4.0  # rows with class labels that say as much about length-scales as one numeric row
 QUANTILE_STEPS = 100
-QUANTILE_ACCURACY = 1e-10  # in deviations
+QUANTILE_ACCURACY = 1e-10  # in standard deviations
 
 
 @dataclass(frozen=True)
 class Regression(Head):
-    """y is ``(number - centre) / spread``: rows carry it in those units, and predictions are in the user's."""
+    """y is ``(number - centre) / spread``: rows store y in these units; predictions are in the user's units."""
 
     centre: float
     spread: float
@@ -38,25 +38,25 @@ class Regression(Head):
 
     @property
     def evenness(self) -> float:
-        """A number says more than a label does."""
+        """A number is more informative than a label."""
         return LABELS_IN_A_NUMBER
 
     def __post_init__(self) -> None:
         if not (np.isfinite(self.centre) and np.isfinite(self.spread) and self.spread > 0):
-            raise ValueError(f"numbers cannot have the centre {self.centre} and the spread {self.spread}")
+            raise ValueError(f"invalid centre {self.centre} or spread {self.spread} of the targets")
 
     def require(self, y: npt.NDArray[Any], labels: npt.NDArray[Any] | None) -> None:
-        """Finite numbers, without labels."""
+        """Require finite numbers, without labels."""
         if labels is not None:
             raise ValueError("numbers have no labels")
         if y.dtype.kind != "f" or not np.isfinite(y).all():
-            raise ValueError("y must be finite numbers")
+            raise ValueError("y must contain finite numbers")
 
     def target(self, y: npt.NDArray[Any], number: int) -> Array:
         return y
 
     def strata(self, y: npt.NDArray[Any]) -> npt.NDArray[np.intp]:
-        """One for all: inducing points follow X alone."""
+        """A single stratum: inducing points depend on X only."""
         return np.zeros(len(y), np.intp)
 
     def rows_needed(self, y: npt.NDArray[Any], at_least: int) -> int:
@@ -66,22 +66,22 @@ class Regression(Head):
         raise ValueError(f"regression has no link {name!r}")
 
     def fit_link(self, rows: OutOfSample) -> Tube:
-        """ε and s; the variance of f as it is."""
+        """Fit ε and s; the variance of f is unchanged."""
         return fit_tube(rows.mean[:, 0], rows.variance[:, 0], rows.y, rows.effective_weight)
 
     def refine_link(self, link: Tube, rows: OutOfSample) -> VaryingTube:
-        """And a factor on the variance of f, and noise that grows with m and v. Tuning does without."""
+        """Also fit a factor on the variance of f, and noise that grows with m and v. Tuning skips this."""
         return fit_varying_tube(rows.mean[:, 0], rows.variance[:, 0], rows.y, rows.effective_weight, link)
 
     def likelihood_after(self, likelihood: EpsilonInsensitive, link: AnyTube) -> EpsilonInsensitive:
-        """With the ε and s of the density that suits the rows left out best (D32)."""
+        """The likelihood with the ε and s that fit the left-out rows best (D32)."""
         same = abs(np.log(link.scale / likelihood.scale)) < SAME_NOISE and (
             abs(link.epsilon - likelihood.epsilon) < SAME_NOISE * likelihood.scale
         )
         return likelihood if same else EpsilonInsensitive(link.epsilon, link.scale)
 
     def residuals(self, link: Tube, rows: OutOfSample) -> tuple[Array, Array]:
-        """``∂ log p/∂f`` and its mean square, in units of f in which a row has the information 1/4, as of log odds."""
+        """``∂ log p/∂f`` and its mean square, in units of f where the information of a row is 1/4, as for log odds."""
         weight = rows.effective_weight
         slope = link.score(rows.mean[:, 0], rows.variance[:, 0], rows.y)
         unit = 2 * np.sqrt(np.average(slope**2, weights=weight))
@@ -92,15 +92,15 @@ class Regression(Head):
         return [0.0]
 
     def mixed_losses(self, parts: Sequence[MemberMoments], y: npt.NDArray[Any]) -> Array:
-        """``-log p(y)`` of every row, p the mean of the members' densities."""
+        """``-log p(y)`` of every row, with p the mean of the members' densities."""
         return _losses(parts, y)
 
     def mean(self, parts: Sequence[MemberMoments]) -> Array:
-        """What is predicted, in the user's units."""
+        """The predicted mean, in the user's units."""
         return self.centre + self.spread * mixed_moments(parts).mean[:, 0]
 
     def variances(self, parts: Sequence[MemberMoments]) -> dict[str, Array]:
-        """Of a new number, in the user's units: more rows would remove the epistemic part, which is that of f.
+        """Variances of a new observation, in the user's units. The variance of f is epistemic, the noise aleatoric.
 
         The spread between the members' means is epistemic (D25).
         """
@@ -123,7 +123,7 @@ class Regression(Head):
         return _distribution(parts, (y - self.centre) / self.spread)
 
     def quantiles(self, shares: Sequence[float]) -> Callable[[Sequence[MemberMoments]], Array]:
-        """A function of moments: a column for each share of the distribution, in the user's units."""
+        """A function of moments that returns quantiles in the user's units, one column per entry of ``shares``."""
 
         def of(parts: Sequence[MemberMoments]) -> Array:
             return self.centre + self.spread * np.column_stack([_quantile(parts, share) for share in shares])
@@ -132,7 +132,7 @@ class Regression(Head):
 
 
 def _quantile(parts: Sequence[MemberMoments], share: float) -> Array:
-    """Where the members' mean distribution function has that value: Newton's steps, inside brackets that shrink."""
+    """The quantile of the members' mean distribution function, by bracketed Newton steps."""
     means = np.stack([part.mean[:, 0] for part in parts])
     sizes = np.stack([np.sqrt(part.link.variance(part.variance[:, 0]) + _noise(part)) for part in parts])
     size = sizes.max(axis=0)
@@ -148,7 +148,7 @@ def _quantile(parts: Sequence[MemberMoments], share: float) -> Array:
             step = at - excess / density
         inside = (step > low) & (step < high)
         after = np.where(inside, step, 0.5 * (low + high))
-        after = np.where(settled | (excess == 0), at, after)  # so that no row depends on those beside it
+        after = np.where(settled | (excess == 0), at, after)  # so that no row depends on the other rows
         settled |= np.abs(after - at) <= QUANTILE_ACCURACY * size
         at = after
         if settled.all():

@@ -1,4 +1,4 @@
-"""Core: covariance functions. A stationary one is a class with one method; ``kernel.py`` has the contract of all."""
+"""Core: covariance functions. A stationary kernel needs one method; ``kernel.py`` defines the common interface."""
 
 from bayesvm.core.kernels.constant import Constant
 from bayesvm.core.kernels.kernel import Kernel, Sum

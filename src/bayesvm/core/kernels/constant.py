@@ -16,18 +16,18 @@ from bayesvm.core.workspace import Workspace
 
 
 class Constant(Kernel):
-    """``σ²`` everywhere: a bias with a normal prior, when added to another kernel.
+    """``σ²`` everywhere. Added to another kernel, it gives a bias with a normal prior.
 
     Parameters
     ----------
     variance : float
         σ², the prior variance of the bias.
     variance_bounds : (low, high) or "fixed"
-        Within which tuning may change it; "fixed" keeps the value.
+        Bounds for tuning; "fixed" keeps the value.
 
     See Also
     --------
-    Linear : A trend beside the bias.
+    Linear : A linear trend, in addition to the bias.
 
     Examples
     --------

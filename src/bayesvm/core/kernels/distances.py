@@ -1,6 +1,6 @@
 """Core: squared distances to fixed points, block after block (D2).
 
-Whatever depends only on the points is done once, in double precision; what a block needs is small,
+Everything that depends only on the points is computed once, in double precision. The object that blocks use is small,
 immutable and picklable.
 """
 
@@ -15,9 +15,9 @@ from scipy.spatial.distance import cdist
 from bayesvm.core.linalg import Array
 from bayesvm.core.workspace import Workspace
 
-# |x̃|² beyond which rounding in d² would be more than about 1e-5 in single, 1e-10 in double precision
+# |x̃|² beyond which rounding errors in d² exceed about 1e-5 in single and 1e-10 in double precision
 REMOTE_FROM = {np.dtype(np.float32): 100.0, np.dtype(np.float64): 1e6}
-FARTHEST = 1e15  # in length-scales; squares still fit into single precision, and doubles resolve nothing beyond
+FARTHEST = 1e15  # in length-scales: squares still fit into single precision, and doubles resolve no details beyond
 
 
 @dataclass(frozen=True)
@@ -25,14 +25,14 @@ class AffineDistances:
     """``slope · d² + intercept`` between rows and fixed points, by one matrix product.
 
     Rows become ``(x̃, |x̃|², 1)`` and points ``(-2 z̃, 1, |z̃|²)``. Centring on the points keeps the cancellation
-    small. Rows so far out that it would show are done again in double; those so far that it would show in double by
-    differences, since they may be near a point that is as far.
+    small. Rows far enough for it to matter are recomputed in double precision. Rows far enough for it to matter even
+    in double precision are recomputed from differences, since they may be near an equally distant point.
     """
 
     centre: Array
     inverse_scale: Array
     points: Array  # z̃
-    table: Array  # (D+2)×M in double, slope and intercept folded in
+    table: Array  # (D+2)×M in double precision, slope and intercept included
     table_in_dtype: Array
     slope: float
     intercept: float
@@ -41,10 +41,10 @@ class AffineDistances:
     def between(
         cls, Z: Array, inverse_scale: Array, slope: float, intercept: float, dtype: npt.DTypeLike
     ) -> AffineDistances:
-        """Prepare the distances to the rows of ``Z``."""
+        """Prepare distances to the rows of ``Z``."""
         points = np.asarray(Z, np.float64)
-        # Any centre will do. One that single precision can hold makes x - centre exact enough there, and the
-        # median keeps most points near it even if one is very far.
+        # Any centre is valid. If single precision can represent it, x - centre is accurate enough there. The median
+        # is close to most points even if one of them is very far away.
         centre = np.median(points, axis=0)
         held = np.abs(centre) < np.finfo(np.float32).max
         centre[held] = centre[held].astype(np.float32)
@@ -60,7 +60,7 @@ class AffineDistances:
         rows: Array = workspace.empty((len(X), width + 2), table.dtype)
         centred = workspace.empty(X.shape, finer)
         result: Array
-        with np.errstate(over="ignore", invalid="ignore"):  # such rows are far, and done again below
+        with np.errstate(over="ignore", invalid="ignore"):  # such rows are remote and are recomputed below
             np.subtract(X, self.centre.astype(finer), out=centred)
             np.multiply(centred, self.inverse_scale.astype(finer), out=rows[:, :width], casting="same_kind")
             norms: Array = np.einsum("ij,ij->i", rows[:, :width], rows[:, :width])
@@ -69,15 +69,15 @@ class AffineDistances:
             result = np.matmul(rows, table, out=workspace.empty((len(X), table.shape[1]), table.dtype))
         workspace.release(centred)
         workspace.release(rows)
-        remote = np.flatnonzero(~(norms < REMOTE_FROM[table.dtype]))  # an overflow to infinity or NaN counts as far
+        remote = np.flatnonzero(~(norms < REMOTE_FROM[table.dtype]))  # overflow to infinity or NaN counts as remote
         if len(remote):
             result[remote] = self._carefully(X[remote])
         return result
 
     def clamp(self, values: Array) -> Array:
-        """Bring what rounding has put below d² = 0 back to it, in place."""
+        """Clip values that rounding moved below d² = 0, in place."""
         low, high = (-np.inf, self.intercept) if self.slope < 0 else (self.intercept, np.inf)
-        return np.clip(values, low, high, out=values)  # several times as fast as np.maximum with a number
+        return np.clip(values, low, high, out=values)  # several times faster than np.maximum with a scalar
 
     def scaled(self, X: Array) -> Array:
         """x̃, in double precision."""

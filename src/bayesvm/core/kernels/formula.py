@@ -1,7 +1,8 @@
-"""Core: a function of one array as a list of ufunc calls, so that large blocks are evaluated in place.
+"""Core: a function of one array as a list of ufunc calls, for in-place evaluation on large blocks.
 
-A kernel's profile is called once with a ``Symbol`` in the place of an array. The calls that lead to its value are kept,
-those that lead to its slope alone are not, and each is given a buffer to write to. The same list makes an ONNX graph.
+The profile of a kernel is called once with a ``Symbol`` instead of an array. Calls that contribute to its value are
+kept, calls needed only for its slope are dropped, and each call gets an output buffer. The same list is converted to
+an ONNX graph.
 """
 
 from __future__ import annotations
@@ -14,11 +15,11 @@ from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from bayesvm.core.linalg import Array
 
-POWERS = {0.5: np.sqrt, 2.0: np.square}  # several times as fast as np.power; so are products, compared with quotients
+POWERS = {0.5: np.sqrt, 2.0: np.square}  # several times faster than np.power, as products are than quotients
 
 
 class Call(NamedTuple):
-    """A ufunc with its inputs, numbers of results (the argument is number 0) or constants, and its result's number."""
+    """A ufunc, its inputs (numbers of results, 0 being the argument, or constants) and the number of its result."""
 
     function: Callable[..., Any]
     inputs: tuple[int | float, ...]
@@ -26,7 +27,7 @@ class Call(NamedTuple):
 
 
 class Symbol(NDArrayOperatorsMixin):
-    """Stands for an array, and records the ufuncs that are applied to it; whatever else is a TypeError."""
+    """Placeholder for an array that records the ufuncs applied to it. Anything else raises TypeError."""
 
     def __init__(self, calls: list[Call]) -> None:
         self.calls, self.number = calls, len(calls)
@@ -46,13 +47,13 @@ class Symbol(NDArrayOperatorsMixin):
         raise TypeError("a symbol is not an array")
 
     def __bool__(self) -> bool:
-        raise TypeError("the truth of a symbol is not known")
+        raise TypeError("the truth value of a symbol is unknown")
 
 
 class Formula(NamedTuple):
-    """Calls as they are done: an argument in buffer 0, which takes the result too, and scratch buffers beside it."""
+    """Calls in execution order. Buffer 0 holds the argument and then the result; other buffers are scratch space."""
 
-    calls: tuple[Call, ...]  # inputs and results are numbers of buffers
+    calls: tuple[Call, ...]  # inputs and results are buffer numbers
     n_scratch: int
 
     def in_place(self, argument: Array, scratch: Array) -> None:
@@ -62,7 +63,7 @@ class Formula(NamedTuple):
             function(*[buffers[x] if isinstance(x, int) else x for x in inputs], out=buffers[result])
 
     def of(self, argument: Any) -> Any:
-        """The value of anything that has NumPy's ufuncs."""
+        """The value for any argument that supports NumPy ufuncs."""
         buffers = {0: argument}
         for function, inputs, result in self.calls:
             buffers[result] = function(*[buffers[x] if isinstance(x, int) else x for x in inputs])
@@ -70,11 +71,11 @@ class Formula(NamedTuple):
 
 
 def traced(function: Callable[[Any], Any]) -> list[Call] | None:
-    """The calls that lead from the argument to the value, the last one's; None if not all are ufuncs."""
+    """The calls that compute the value, which is the last result; None if any call is not a ufunc."""
     calls: list[Call] = []
     try:
         value = function(Symbol(calls))
-    except (TypeError, AttributeError):  # an array will show whether it is an error
+    except (TypeError, AttributeError):  # evaluating an array will show whether it is an error
         return None
     if not isinstance(value, Symbol) or not value.number:
         return None
@@ -87,7 +88,7 @@ def traced(function: Callable[[Any], Any]) -> list[Call] | None:
 
 
 def without_factor(calls: Sequence[Call]) -> tuple[float, list[Call]]:
-    """A factor of the argument, and the calls that are left if the argument comes with it."""
+    """The constant factor of the argument, and the calls that remain once the argument includes it."""
     factor, left = 1.0, list(calls)
     while len(left) > 1:
         first, *others = left
@@ -108,12 +109,12 @@ def without_factor(calls: Sequence[Call]) -> tuple[float, list[Call]]:
 
 
 def references(call: Call) -> set[int]:
-    """Numbers of the results that a call needs; constants are floats."""
+    """The numbers of the results that a call uses; floats are constants."""
     return {x for x in call.inputs if isinstance(x, int)}
 
 
 def formula(calls: Sequence[Call]) -> Formula:
-    """Buffers for the calls: a result takes the place of an input that nobody needs after it."""
+    """Assign buffers to the calls; a result reuses the buffer of an input that is no longer needed."""
     last = {x: i for i, call in enumerate(calls) for x in references(call)}
     place, free, n_buffers, placed = {0: 0}, list[int](), 1, []
     for i, call in enumerate(calls):

@@ -1,8 +1,9 @@
-"""Core: the contract of covariance functions, their sums, and which parameters are learned, within which bounds.
+"""Core: the interface of covariance functions, sums of kernels, and the learned parameters with their bounds.
 
-A kernel is used in three ways: ``kernel(X, Z)`` for a plain matrix; ``kernel.against(Z, dtype)``, a small picklable
-function of X for the many blocks of a pass, with all that depends on Z done once; and ``kernel.recorded(X, Z)``, a
-matrix with its adjoint, for learning (D15). ``recorder`` and ``constant`` save a search what its trials have in common.
+A kernel is used in three ways. ``kernel(X, Z)`` returns a plain matrix. ``kernel.against(Z, dtype)`` returns a small
+picklable function of X for the many blocks of a pass; everything that depends on Z is computed once.
+``kernel.recorded(X, Z)`` returns a matrix with its adjoint, for learning (D15). During a search, ``recorder`` and
+``constant`` avoid recomputing what the trials share.
 """
 
 from __future__ import annotations
@@ -29,20 +30,20 @@ from bayesvm.suggest import did_you_mean
 
 @cache
 def parameters_of(kind: type) -> Mapping[str, Argument]:
-    """The constructor's parameters, which searches ask for thousands of times."""
+    """The constructor's parameters; cached because searches ask for them thousands of times."""
     return signature(kind).parameters
 
 
 class Kernel(ABC):
     """A covariance function. Parameters are stored as given, so that scikit-learn can clone them.
 
-    ``parameters`` declares those that can be learned: by name, a ``Parameter`` with prior and bounds. To write a kernel
-    that depends on distances, derive from ``Stationary``, which needs one method; other kernels need the four below.
+    ``parameters`` maps the names of the learnable parameters to ``Parameter`` objects with prior and bounds. To write a
+    kernel of distances, derive from ``Stationary``, which needs one method; other kernels implement the four below.
 
     See Also
     --------
-    Stationary : The base class of kernels of distances.
-    Sum : What ``+`` and ``*`` build.
+    Stationary : The base class of distance-based kernels.
+    Sum : The result of ``+`` and ``*``.
 
     Examples
     --------
@@ -53,7 +54,7 @@ class Kernel(ABC):
     """
 
     parameters: ClassVar[Mapping[str, Parameter]] = {}
-    choices: ClassVar[Mapping[str, tuple[Any, ...]]] = {}  # other parameters, and the values they may have
+    choices: ClassVar[Mapping[str, tuple[Any, ...]]] = {}  # other parameters and their allowed values
 
     @abstractmethod
     def against(self, Z: Array, dtype: npt.DTypeLike = np.float64) -> CrossKernel:
@@ -69,7 +70,7 @@ class Kernel(ABC):
 
     @abstractmethod
     def pull_diagonal(self, X: Array, adjoint: Array) -> ByParameter:
-        """``Σ adjoint_i ∂k(x_i, x_i)`` by the logarithms of the parameters (D15)."""
+        """``Σ adjoint_i ∂k(x_i, x_i)`` with respect to the logarithms of the parameters (D15)."""
 
     def recorder(self, Z: Array, dtype: npt.DTypeLike) -> Recorder:
         """``recorded(·, Z)`` for many blocks, computed in ``dtype``; takes what ``constant`` returned for the block."""
@@ -81,39 +82,40 @@ class Kernel(ABC):
         return recorded
 
     def constant(self, X: Array, Z: Array, dtype: npt.DTypeLike) -> Constant:
-        """What of ``k(X, Z)`` stays the same while the kernel is learned."""
+        """The part of ``k(X, Z)`` that does not change while the kernel is learned."""
         return None
 
     def offset(self, matrix: Array) -> float:
-        """A number near all of ``k(Z, Z)``, for kernels that have ``minus_offset``; zero if there is none (D3)."""
+        """A number close to all entries of ``k(Z, Z)``, for kernels with ``minus_offset``; zero for others (D3)."""
         return 0.0
 
     def minus_offset(self, offset: float, Z: Array, dtype: npt.DTypeLike) -> CrossKernel:
-        """``k(·, Z) - offset`` with an error relative to that difference."""
+        """``k(·, Z) - offset``, accurate relative to that difference."""
         raise TypeError(f"{type(self).__name__} has no offset")
 
     @property
     def length_scales(self) -> Any:
-        """The length-scales, one number or one per feature; None for a kernel that has none."""
+        """The length-scales: one number, or one per feature. None if the kernel has none."""
         return next((getattr(self, name) for name, declared in self.parameters.items() if declared.per_feature), None)
 
     def column_distances(self, points: Array) -> Array | None:
-        """What each column adds to the distances between points, up to a factor; None for a kernel without any."""
+        """The contribution of each column to the distances between points, up to a factor; None if there is none."""
         return None
 
     @property
     def has_relevance(self) -> bool:
-        """Whether some parameter has one value per feature."""
+        """Whether any parameter has one value per feature (automatic relevance determination)."""
         return any(np.ndim(getattr(self, name)) for name, declared in self.parameters.items() if declared.per_feature)
 
     def learned(self) -> list[Learned]:
-        """The parameters that are learned; one with bounds ``"fixed"`` is not."""
+        """The parameters that are learned: all but those with bounds ``"fixed"``."""
         names = parameters_of(type(self))
         for name in names:
             if f"{name}_bounds" in names and name not in self.parameters:
                 raise TypeError(
-                    f"{type(self).__name__} has {name}_bounds, but declares no prior of {name}; add a Parameter to the "
-                    f"class, parameters = {{..., {name!r}: Parameter(LogNormal(1.0, 1.0), bounds=(0.01, 100.0))}}"
+                    f"{type(self).__name__} has {name}_bounds, but declares no prior for {name}; "
+                    "add a Parameter to the class: "
+                    f"parameters = {{..., {name!r}: Parameter(LogNormal(1.0, 1.0), bounds=(0.01, 100.0))}}"
                 )
         found = []
         for name, declared in self.parameters.items():
@@ -124,23 +126,23 @@ class Kernel(ABC):
         return found
 
     def log_parameters(self) -> Array:
-        """The logarithms of all that is learned, one after the other: θ."""
+        """θ: the logarithms of all learned parameters, concatenated."""
         return np.concatenate([np.zeros(0), *(np.log(parameter.value) for parameter in self.learned())])
 
     def log_bounds(self) -> Array:
-        """Bounds of θ, a row (low, high) for each entry; wide enough for where it is now."""
+        """Bounds of θ, one row (low, high) per entry, widened to include the current value."""
         rows = [np.tile(np.log(p.bounds), (len(p.value), 1)) for p in self.learned()]
         bounds = np.concatenate([np.zeros((0, 2)), *rows])
         now = self.log_parameters()
         return np.column_stack([np.minimum(bounds[:, 0], now), np.maximum(bounds[:, 1], now)])
 
     def penalty(self, n_features: int) -> tuple[float, Array]:
-        """``-log`` of the prior of θ where it is now, and its derivative by θ (D19)."""
+        """``-log`` of the prior at the current θ, and its derivative with respect to θ (D19)."""
         priors = [p.declared.prior(np.log(p.value), n_features) for p in self.learned()]
         return float(sum(value for value, _ in priors)), np.concatenate([np.zeros(0), *(slope for _, slope in priors)])
 
     def at(self, theta: Array) -> Self:
-        """The same kernel at another θ."""
+        """The same kernel with another θ."""
         other, start = copy.deepcopy(self), 0
         for parameter in self.learned():
             value = np.exp(theta[start : start + len(parameter.value)])
@@ -151,7 +153,7 @@ class Kernel(ABC):
         return other
 
     def by_theta(self, gradient: ByParameter) -> Array:
-        """The derivative by θ from the derivatives by all parameters: what is one number for all features adds up."""
+        """The derivative with respect to θ, given those of all parameters; sums over features for scalar parameters."""
         parts = []
         for parameter in self.learned():
             along = gradient[parameter.name]
@@ -159,7 +161,7 @@ class Kernel(ABC):
         return np.concatenate([np.zeros(0), *parts])
 
     def per_feature(self, n_features: int) -> Self:
-        """The same kernel with one value per feature of all learned parameters that may have that."""
+        """The same kernel with one value per feature for all learned parameters that allow it."""
         other = copy.deepcopy(self)
         for parameter in self.learned():
             if parameter.declared.per_feature:
@@ -168,7 +170,7 @@ class Kernel(ABC):
         return other
 
     def stretched(self, length: float, variance: float) -> Self:
-        """The same kernel with all learned length-scales, and all learned variances, times a factor, within bounds."""
+        """The same kernel with all learned length-scales and variances multiplied by these factors, within bounds."""
         shifts = []
         for parameter in self.learned():
             is_variance = parameter.declared.amplitude or parameter.name == "weights"
@@ -183,9 +185,9 @@ class Kernel(ABC):
         Parameters
         ----------
         X : array-like of shape (n, n_features)
-            Rows, on the scaled inputs.
+            Rows of scaled inputs.
         Z : array-like of shape (m, n_features) or None
-            Other rows; None for X itself.
+            Other rows. None means X itself.
 
         Returns
         -------
@@ -196,7 +198,7 @@ class Kernel(ABC):
         return self.against(left if Z is None else np.asarray(Z, np.float64))(left, Workspace())
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Parameters by name, as scikit-learn asks; ``deep`` reaches into the parts of a sum."""
+        """Parameters by name, as in scikit-learn; ``deep`` includes those of the parts of a sum."""
         return {name: getattr(self, name) for name in parameters_of(type(self))}
 
     def set_params(self, **params: Any) -> Self:
@@ -242,22 +244,22 @@ class Kernel(ABC):
 class Sum(Kernel):
     """``Σ_j γ_j k_j``, the paper's multiple kernels; ``2 * RBF() + Linear()`` builds one.
 
-    The parts' parameters are reached as ``k0__length_scale``, ``k1__variance``, … As long as the weights are learned,
-    the parts' variances stay as they are, since they would do the same.
+    The parameters of the parts are named ``k0__length_scale``, ``k1__variance``, … While the weights are learned, the
+    variances of the parts are fixed, because they have the same effect.
 
     Parameters
     ----------
     kernels : list of Kernel
         The parts.
     weights : list of positive numbers or None
-        γ_j, one for each kernel; None for ones.
+        γ_j, one per kernel. None means all ones.
     weights_bounds : (low, high) or "fixed"
-        Within which tuning may change them; "fixed" keeps them.
+        Bounds for tuning; "fixed" keeps the values.
 
     See Also
     --------
-    Constant : A bias to add.
-    Linear : A trend to add.
+    Constant : A kernel to add for a bias.
+    Linear : A kernel to add for a linear trend.
 
     Examples
     --------
@@ -283,7 +285,7 @@ class Sum(Kernel):
         weighted = Sum(self.kernels, self.checked_weights(), self.weights_bounds)
         own = super(Sum, weighted).learned()
         parts = [
-            # A sum among the parts keeps the ratios of its own amplitudes.
+            # A part that is itself a sum keeps the ratios of its amplitudes.
             replace(parameter, name=f"k{i}__{parameter.name}", declared=replace(parameter.declared, amplitude=False))
             for i, kernel in enumerate(self.kernels)
             for parameter in kernel.learned()
@@ -310,15 +312,15 @@ class Sum(Kernel):
     def stretched(self, length: float, variance: float) -> Self:
         if any(parameter.name == "weights" for parameter in self.learned()):
             return super().stretched(length, variance)
-        # Without weights to learn, the parts' own variances are learned.
+        # If the weights are fixed, the variances of the parts are learned.
         parts = [kernel.stretched(length, variance) for kernel in self.kernels]
         return type(self)(parts, copy.deepcopy(self.weights), self.weights_bounds)
 
     def checked_weights(self) -> Sequence[float]:
-        """The weights, one per kernel; all one if none were given."""
+        """The weights, one per kernel; all ones if none were given."""
         weights = [1.0] * len(self.kernels) if self.weights is None else list(self.weights)
         if len(weights) != len(self.kernels) or not weights:
-            raise ValueError(f"a sum of {len(self.kernels)} kernels has {len(weights)} weights; give one each")
+            raise ValueError(f"a sum of {len(self.kernels)} kernels has {len(weights)} weights; give one per kernel")
         return [positive("a kernel's weight", weight) for weight in weights]
 
     def against(self, Z: Array, dtype: npt.DTypeLike = np.float64) -> CrossKernel:

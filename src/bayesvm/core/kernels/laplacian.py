@@ -1,4 +1,4 @@
-"""Core: the Laplacian kernel (D2), whose distance adds up the columns' absolute differences, and its adjoint (D15)."""
+"""Core: the Laplacian kernel (D2), a kernel of the Manhattan distance, and its adjoint (D15)."""
 
 from __future__ import annotations
 
@@ -15,28 +15,28 @@ from bayesvm.core.kernels.stationary import LengthScaled
 from bayesvm.core.linalg import Array
 from bayesvm.core.workspace import Workspace
 
-PANEL_ROWS = 128  # that distances or an adjoint are computed for at a time, while the processor's cache has them
+PANEL_ROWS = 128  # rows per step of distances and adjoints, few enough for the processor's cache
 
 
 class Laplacian(LengthScaled):
     """``σ² exp(-Σ_j |x_j - z_j|/ℓ_j)``: a product of rough kernels of single columns, as in ``laplacian_kernel``.
 
-    Steps along single columns, such as the splits of a decision tree, are cheap for it, and rotations of the columns
-    are not. It suits tables whose columns have a meaning of their own.
+    It models steps along single columns well, such as the splits of a decision tree, but it is not invariant to
+    rotations. It suits tables in which each column has a meaning of its own.
 
     Parameters
     ----------
     length_scale : float or array of shape (n_features,)
-        One for all features, or one for each. Absolute differences add up to more than a Euclidean distance, so
-        length-scales are longer: the usual one is the number of features, where that of ``RBF`` is its root.
+        One for all features, or one per feature. A sum of absolute differences is larger than a Euclidean distance,
+        so length-scales are longer: the default is the number of features, where that of ``RBF`` is its square root.
     variance : float
         The σ².
     length_scale_bounds, variance_bounds : (low, high) or "fixed"
-        Where tuning may go; "fixed" keeps the value.
+        Bounds for tuning; "fixed" keeps the value.
 
     See Also
     --------
-    RBF : The same for Euclidean distances, infinitely smooth.
+    RBF : The infinitely smooth kernel of Euclidean distances.
     sklearn.metrics.pairwise.laplacian_kernel : The same function, with ``gamma`` for the inverse of the length-scale.
 
     Examples
@@ -103,9 +103,9 @@ class Laplacian(LengthScaled):
 
 
 def _add_distances(x: Array, z: Array, columns: npt.NDArray[np.intp], total: Array) -> None:
-    """Add ``Σ_j |x_j - z_j|`` over some columns, for trials that need no more than single precision.
+    """Add ``Σ_j |x_j - z_j|`` over some columns, for trials that need only single precision.
 
-    ``|x - z| = 2 max(x, z) - x - z`` takes the fewest passes; ``z`` has a row for every column.
+    ``|x - z| = 2 max(x, z) - x - z`` takes the fewest passes over memory; ``z`` has one row per column.
     """
     total -= x[:, columns].sum(axis=1)[:, None]
     total -= z[columns].sum(axis=0)
@@ -116,11 +116,11 @@ def _add_distances(x: Array, z: Array, columns: npt.NDArray[np.intp], total: Arr
             largest += np.maximum(x[panel, j, None], z[j], out=larger)
         largest *= 2
         total[panel] += largest
-    np.maximum(total, 0, out=total)  # but for rounding
+    np.maximum(total, 0, out=total)  # rounding can make it negative
 
 
 def _pulled_distances(A: Array, x: Array, z: Array, columns: npt.NDArray[np.intp]) -> Array:
-    """``Σ_im A_im |x_ij - z_mj|`` of some columns."""
+    """``Σ_im A_im |x_ij - z_mj|`` for some columns."""
     along: Array = np.asarray(-(A.sum(axis=1) @ x[:, columns]) - z[columns] @ A.sum(axis=0), np.float64)
     larger = np.empty((min(PANEL_ROWS, len(A)), A.shape[1]), A.dtype)
     for start in range(0, len(A), PANEL_ROWS):
@@ -133,7 +133,7 @@ def _pulled_distances(A: Array, x: Array, z: Array, columns: npt.NDArray[np.intp
 
 @dataclass(frozen=True)
 class LaplacianAgainst:
-    """``σ² exp(-d)``, with distances in double precision, where differences lose nothing."""
+    """``σ² exp(-d)``, with distances in double precision, where differences are accurate."""
 
     points: Array
     inverse_scale: Array
@@ -158,10 +158,10 @@ class LaplacianAgainst:
 
 @dataclass(frozen=True)
 class Steps:
-    """The columns of a block that have at most two values there, as one-hot columns do.
+    """The columns of a block with at most two distinct values, such as one-hot columns.
 
-    ``|x - z|`` of such a column is ``|low - z|``, plus a step where x is the high value: one matrix product for all of
-    them (D2).
+    ``|x - z|`` of such a column is ``|low - z|``, plus a step where x has the high value: one matrix product for all
+    such columns (D2).
     """
 
     columns: npt.NDArray[np.bool_]
@@ -171,9 +171,9 @@ class Steps:
 
     @classmethod
     def of(cls, rows: Array) -> Steps:
-        """Of scaled rows."""
+        """The two-valued columns of scaled rows."""
         low, high = rows.min(axis=0, initial=np.inf), rows.max(axis=0, initial=-np.inf)
-        low, high = (np.where(low <= high, end, 0.0) for end in (low, high))  # of a block without rows
+        low, high = (np.where(low <= high, end, 0.0) for end in (low, high))  # for a block without rows
         is_high = rows == high
         columns = np.asarray((is_high | (rows == low)).all(axis=0))
         return cls(columns, low[columns], high[columns], is_high[:, columns])
@@ -185,7 +185,7 @@ class Steps:
         out += at_low.sum(axis=1).astype(out.dtype)
 
     def pull(self, A: Array, points: Array) -> Array:
-        """``Σ_im A_im |x_ij - z_mj|`` of these columns."""
+        """``Σ_im A_im |x_ij - z_mj|`` for these columns."""
         high: Array = A.T @ self.is_high.astype(A.dtype)
         low = A.sum(axis=0)[:, None] - high
         at_low, at_high = (np.abs(value - points[:, self.columns]) for value in (self.low, self.high))

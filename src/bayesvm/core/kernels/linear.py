@@ -17,15 +17,15 @@ from bayesvm.core.workspace import Workspace
 class Linear(Kernel):
     """``σ² xᵀz``, the kernel of the linear model.
 
-    Alone it makes a linear boundary through the origin of the scaled inputs; ``BayesianLinearSVC`` does that without
-    inducing points. It is of use in sums: a trend beside what another kernel finds.
+    On its own it gives a linear boundary through the origin of the scaled inputs; ``BayesianLinearSVC`` does the same
+    without inducing points. It is useful in sums, where it adds a linear trend to another kernel.
 
     Parameters
     ----------
     variance : float
         σ², the prior variance of each coefficient on the scaled inputs.
     variance_bounds : (low, high) or "fixed"
-        Within which tuning may change it; "fixed" keeps the value.
+        Bounds for tuning; "fixed" keeps the value.
 
     See Also
     --------

@@ -17,22 +17,22 @@ class Matern(Stationary):
     Parameters
     ----------
     length_scale : float or array of shape (n_features,)
-        One for all features, or one for each.
+        One for all features, or one per feature.
     variance : float
         The σ².
     nu : {0.5, 1.5, 2.5}
-        How smooth f is: it has no derivative, one, or two.
+        Smoothness: f has no, one or two derivatives.
     length_scale_bounds, variance_bounds : (low, high) or "fixed"
-        Where tuning may go; "fixed" keeps the value.
+        Bounds for tuning; "fixed" keeps the value.
 
     Raises
     ------
     ValueError
-        If ``nu`` is another number; this is found when the kernel is evaluated.
+        If ``nu`` has any other value. Raised when the kernel is evaluated.
 
     See Also
     --------
-    RBF : The limit of large ``nu``: infinitely smooth.
+    RBF : The infinitely smooth limit of large ``nu``.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Core: kernels that have a name, for so many features on scaled inputs."""
+"""Core: the named kernels, for a given number of scaled features."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from bayesvm.core.kernels.rbf import RBF
 from bayesvm.core.kernels.stationary import LengthScaled
 
 NAMED: dict[str, Callable[[int], Kernel]] = {
-    "auto": lambda d: RBF(sqrt(d), 4.0),  # unless there is tuning, which tries several
+    "auto": lambda d: RBF(sqrt(d), 4.0),  # without tuning; tuning tries several kernels
     "rbf": lambda d: RBF(sqrt(d), 4.0),
     "matern12": lambda d: Matern(sqrt(d), 4.0, nu=0.5),
     "matern32": lambda d: Matern(sqrt(d), 4.0, nu=1.5),
@@ -25,15 +25,15 @@ NAMED: dict[str, Callable[[int], Kernel]] = {
     "linear": lambda d: Linear(4.0 / d, variance_bounds=(0.04 / d, 40.0 / d)),
 }
 
-BROAD = 7.0  # times the usual distance between rows: flat among the data, and zero far from all of them
+BROAD = 7.0  # multiples of the typical distance between rows: nearly constant among the data, zero far from all of them
 BROAD_VARIANCE = 4.0
 
 
 def with_broad_component(kernel: LengthScaled, n_features: int) -> Sum:
-    """A kernel and a second one that is nearly constant among the data (D26).
+    """A kernel plus a second one that is nearly constant among the data (D26).
 
-    It does what the bias of an SVM does, where rows lie outside the reach of the first one; far from all data it is
-    gone, so that f returns to its prior mean.
+    The second kernel acts like the bias of an SVM for rows beyond the reach of the first. Far from all data it
+    vanishes, so f returns to its prior mean.
     """
     broad = RBF(BROAD * sqrt(n_features), length_scale_bounds="fixed", variance_bounds="fixed")
     weights = [float(kernel.variance), BROAD_VARIANCE]

@@ -1,4 +1,4 @@
-"""Core: what is known of a kernel's learnable parameters before any data are seen: priors (D19) and bounds."""
+"""Core: priors (D19) and bounds of the learnable parameters of kernels."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ import numpy as np
 from bayesvm.core.linalg import Array
 
 Bounds = tuple[float, float] | Literal["fixed"]
-Prior = Callable[[Array, int], tuple[float, Array]]  # of logarithms and D: -log density, and its derivative
+Prior = Callable[[Array, int], tuple[float, Array]]  # (logarithms, D) -> (-log density, its derivative)
 
 
 @dataclass(frozen=True)
 class LogNormal:
-    """A prior of a parameter: ``log value ~ N(log median, deviation²)``, independently for each entry (D19).
+    """A prior for a parameter: ``log value ~ N(log median, deviation²)``, independently for each entry (D19).
 
     Parameters
     ----------
     median : float
-        Half of the prior lies below it.
+        Median of the prior.
     deviation : float
         Standard deviation of the logarithm.
 
     See Also
     --------
-    Parameter : Where a prior is declared.
-    SharedLogNormal : For entries that are alike.
+    Parameter : Declares a parameter and its prior.
+    SharedLogNormal : A prior for similar entries.
 
     Examples
     --------
@@ -49,9 +49,9 @@ class LogNormal:
 
 @dataclass(frozen=True)
 class SharedLogNormal:
-    """A prior of a parameter with one value per feature: entries are normal around their mean, in logarithms (D19).
+    """A prior for a parameter with one value per feature: logarithms are normal around their mean (D19).
 
-    The mean of the logarithms is normal around ``log median``.
+    The mean of the logarithms is itself normal around ``log median``.
 
     Parameters
     ----------
@@ -60,14 +60,14 @@ class SharedLogNormal:
     spread : float
         Standard deviation of the logarithm of an entry around that mean.
     median : float or None
-        Of the mean; None for a power of the number of features D.
+        Median of the mean. None means a power of the number of features D.
     power : float
-        That power: 1/2 for Euclidean distances, because two independent standardised rows are at d² = 2 on average
-        where length-scales are √D; 1 for sums of absolute differences.
+        This power: 1/2 for Euclidean distances, because with length-scales of √D two independent standardised rows
+        have d² = 2 on average; 1 for sums of absolute differences.
 
     See Also
     --------
-    LogNormal : For entries that are independent.
+    LogNormal : A prior for independent entries.
 
     Examples
     --------
@@ -93,23 +93,23 @@ class SharedLogNormal:
 
 @dataclass(frozen=True)
 class Parameter:
-    """What a kernel class declares about a parameter that can be learned.
+    """The declaration of a learnable parameter in a kernel class.
 
     Parameters
     ----------
     prior : callable
-        ``LogNormal``, ``SharedLogNormal``, or a function of the logarithms and the number of features that returns
-        ``-log`` of a density and its derivative.
+        ``LogNormal``, ``SharedLogNormal``, or a function that takes the logarithms and the number of features and
+        returns ``-log`` of a density and its derivative.
     bounds : (low, high)
-        Within which tuning may change it, unless an object has others in ``<name>_bounds``.
+        Bounds for tuning, unless an object overrides them in ``<name>_bounds``.
     per_feature : bool
-        Whether it may have one value per feature.
+        Whether the parameter may have one value per feature.
     amplitude : bool
-        Whether the kernel is proportional to it, so that a weight in a sum can stand for it.
+        Whether the kernel is proportional to the parameter, so that a weight in a sum can replace it.
 
     See Also
     --------
-    Stationary : The base class of kernels of distances, whose subclasses may declare more parameters.
+    Stationary : The base class of distance-based kernels; subclasses may declare more parameters.
 
     Examples
     --------
@@ -132,7 +132,7 @@ VARIANCE = Parameter(LogNormal(4.0, 1.5), (1e-2, 1e2), amplitude=True)
 
 @dataclass(frozen=True)
 class Learned:
-    """A parameter that is learned: its value, always as a vector, its bounds, and what its class declares."""
+    """A learned parameter: its value (always a vector), its bounds, and its declaration in the class."""
 
     name: str
     value: Array
@@ -141,7 +141,7 @@ class Learned:
 
 
 def positive(name: str, value: Any) -> Any:
-    """``value`` itself, if it is finite and above zero throughout."""
+    """Return ``value`` if all its entries are positive and finite."""
     try:
         holds = bool(np.all(np.isfinite(value)) and np.all(np.asarray(value) > 0))
     except TypeError:
@@ -152,7 +152,7 @@ def positive(name: str, value: Any) -> Any:
 
 
 def checked_bounds(name: str, bounds: Any) -> tuple[float, float] | None:
-    """The bounds as numbers, or None for a parameter that is fixed."""
+    """The bounds as numbers, or None for a fixed parameter."""
     if isinstance(bounds, str) and bounds == "fixed":
         return None
     try:

@@ -14,18 +14,19 @@ ALPHA = Parameter(LogNormal(1.0, 1.5), (1e-2, 1e2))
 
 
 class RationalQuadratic(Stationary):
-    """``σ² (1 + d²/2α)^-α``: a mixture of RBF kernels of many length-scales; the larger α, the fewer.
+    """``σ² (1 + d²/2α)^-α``: a mixture of RBF kernels of different length-scales; the larger α, the narrower the
+    mixture.
 
     Parameters
     ----------
     length_scale : float or array of shape (n_features,)
-        One for all features, or one for each.
+        One for all features, or one per feature.
     variance : float
         The σ².
     alpha : float
-        The α; the larger, the nearer to ``RBF``.
+        The α; large values approach ``RBF``.
     length_scale_bounds, variance_bounds, alpha_bounds : (low, high) or "fixed"
-        Where tuning may go; "fixed" keeps the value.
+        Bounds for tuning; "fixed" keeps the value.
 
     See Also
     --------
@@ -55,5 +56,5 @@ class RationalQuadratic(Stationary):
 
     def profile(self, squared: Any) -> tuple[Any, Any]:
         alpha = float(positive("alpha", self.alpha))
-        beyond = np.log1p(squared / (2 * alpha))  # the power of 1 + d²/2α would lose digits if α is large
+        beyond = np.log1p(squared / (2 * alpha))  # a power of 1 + d²/2α would lose digits for large α
         return np.exp(-alpha * beyond), np.exp(-(alpha + 1) * beyond)

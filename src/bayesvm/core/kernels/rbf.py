@@ -1,4 +1,4 @@
-"""Core: the squared exponential kernel (D2), and what is left of a flat one beside its variance (D3)."""
+"""Core: the squared exponential kernel (D2), and its accurate difference from the variance if it is flat (D3)."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from bayesvm.core.kernels.stationary import Stationary
 from bayesvm.core.linalg import Array
 from bayesvm.core.workspace import Workspace
 
-FLAT = 0.5  # of the variance, that the mean of k(Z,Z) must exceed for single precision to need help (D3)
+FLAT = 0.5  # share of the variance; if the mean of k(Z,Z) exceeds it, single precision needs the offset (D3)
 
-# expm1(t)/t on [-1, 0] by a polynomial, to 1e-8: a few products, where exp would leave only what rounding lets through.
+# A polynomial for expm1(t)/t on [-1, 0], accurate to 1e-8. exp(t) - 1 would lose its digits to rounding.
 _EXPM1 = Chebyshev.interpolate(lambda t: np.expm1(t) / t, 7, domain=[-1, 0]).convert(kind=Polynomial).coef
 
 
@@ -28,17 +28,17 @@ class RBF(Stationary):
     Parameters
     ----------
     length_scale : float or array of shape (n_features,)
-        One for all features, or one for each.
+        One for all features, or one per feature.
     variance : float
         The σ².
     length_scale_bounds, variance_bounds : (low, high) or "fixed"
-        Where tuning may go; "fixed" keeps the value.
+        Bounds for tuning; "fixed" keeps the value.
 
     See Also
     --------
-    Laplacian : Adds up absolute differences of single columns.
+    Laplacian : A kernel of sums of absolute differences.
     Matern : For rougher functions.
-    RationalQuadratic : For several length-scales at once.
+    RationalQuadratic : For functions with several length-scales.
 
     Examples
     --------
@@ -61,7 +61,7 @@ class RBF(Stationary):
 
 @dataclass(frozen=True)
 class RBFMinusVariance:
-    """``σ² exp(-d²/2) - σ²``, for length-scales so long that the kernel is near σ² everywhere (D3)."""
+    """``σ² exp(-d²/2) - σ²``, for length-scales so long that the kernel is close to σ² everywhere (D3)."""
 
     exponent: AffineDistances  # -d²/2
     variance: float

@@ -1,4 +1,4 @@
-"""Core: what a kernel gives to those that learn: matrices with their adjoints, and sums of derivatives (D15)."""
+"""Core: what learning needs from a kernel: matrices with their adjoints, and sums of derivatives (D15)."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Protocol, Self
 from bayesvm.core.linalg import Array
 from bayesvm.core.workspace import Workspace
 
-ByParameter = dict[str, Array]  # derivatives by the logarithms of a kernel's parameters, by name
+ByParameter = dict[str, Array]  # name -> derivative with respect to the logarithm of the kernel parameter
 
 
 class CrossKernel(Protocol):
-    """``k(·, Z)`` for a fixed Z; the matrix lies in the workspace and is the caller's to overwrite."""
+    """``k(·, Z)`` for a fixed Z. The matrix is in the workspace, and the caller may overwrite it."""
 
     def __call__(self, X: Array, workspace: Workspace, /) -> Array:
         """The matrix ``k(X, Z)``."""
@@ -22,7 +22,7 @@ class CrossKernel(Protocol):
 
 @dataclass
 class KernelGradient:
-    """Derivatives by the logarithms of a kernel's parameters, and by the points if these are learned."""
+    """Derivatives with respect to the log parameters of a kernel, and to the points if these are learned."""
 
     parameters: ByParameter
     points: Array | None = None
@@ -41,12 +41,12 @@ def added(mine: ByParameter, theirs: ByParameter) -> ByParameter:
 
 @dataclass(frozen=True)
 class Recorded:
-    """``k(X, Z)`` of one block, and its adjoint: ``Σ adjoint_im ∂k(x_i, z_m)`` by parameters and by points (D15)."""
+    """``k(X, Z)`` of one block, and its adjoint: ``Σ adjoint_im ∂k(x_i, z_m)`` for parameters and points (D15)."""
 
     value: Array
     pull: Callable[[Array], ByParameter]
     pull_points: Callable[[Array], Array]
 
 
-Constant = Sequence[Array | None] | None  # matrices of the parts of a sum that have nothing to learn
+Constant = Sequence[Array | None] | None  # matrices of those parts of a sum that are not learned
 Recorder = Callable[[Array, Constant], Recorded]

@@ -1,4 +1,4 @@
-"""Core: kernels with length-scales; those of a Euclidean distance are written as one method (D2, D15)."""
+"""Core: kernels with length-scales; kernels of the Euclidean distance need one method (D2, D15)."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from bayesvm.core.kernels.records import ByParameter, Constant, CrossKernel, Rec
 from bayesvm.core.linalg import Array
 from bayesvm.core.workspace import Workspace
 
-PANEL_BYTES = 2**18  # of a matrix, that all calls of a profile are done to while the processor's cache has them
-STEP = 6e-6  # of a logarithm, for central differences: errors of rounding and of the step are alike
-UNIT = 1e-12  # by which f(0) may differ from one
-# From the points: a row as far has a slope of zero, and its square must not overflow.
+PANEL_BYTES = 2**18  # of a matrix per panel; all calls of a profile process it while it is cached
+STEP = 6e-6  # in logarithms, for central differences: balances rounding and truncation errors
+UNIT = 1e-12  # tolerance for f(0) = 1
+# Distance to the points: rows this far away have zero slope, and their squares must not overflow.
 FARTHEST = {np.dtype(np.float64): 1e150, np.dtype(np.float32): 1e15}
 
 
@@ -52,11 +52,11 @@ class LengthScaled(Kernel):
 
     @property
     def checked_variance(self) -> float:
-        """σ², if it is positive."""
+        """σ²; raises an error unless it is positive."""
         return float(positive("variance", self.variance))
 
     def inverse_scale(self, n_columns: int) -> Array:
-        """``1/ℓ_j`` of every column."""
+        """``1/ℓ_j`` for every column."""
         scale = np.asarray(positive("length_scale", self.length_scale), np.float64)
         if scale.ndim and scale.shape != (n_columns,):
             raise ValueError(
@@ -67,23 +67,23 @@ class LengthScaled(Kernel):
 
 
 class Stationary(LengthScaled):
-    """``σ² f(d²)`` with ``d² = Σ_j (x_j - z_j)² / ℓ_j²``; the base class of kernels of distances.
+    """``σ² f(d²)`` with ``d² = Σ_j (x_j - z_j)² / ℓ_j²``; the base class of distance-based kernels.
 
-    A kernel of your own needs one method, ``profile``.
+    A custom kernel needs one method, ``profile``.
 
     Parameters
     ----------
     length_scale : float or array of shape (n_features,)
-        One for all features, or one for each.
+        One for all features, or one per feature.
     variance : float
         The σ².
     length_scale_bounds, variance_bounds : (low, high) or "fixed"
-        Where tuning may go; "fixed" keeps the value.
+        Bounds for tuning; "fixed" keeps the value.
 
     See Also
     --------
     Kernel : The base class of other kernels.
-    Parameter : Declares a parameter that tuning learns.
+    Parameter : Declares a learnable parameter.
 
     Examples
     --------
@@ -103,13 +103,13 @@ class Stationary(LengthScaled):
     def profile(self, squared: Any) -> tuple[Any, Any]:
         """``f(d²)`` and ``-2 f'(d²)``, written with NumPy functions.
 
-        ``f(0)`` must be 1, so that the variance is one. There the second may be infinite, as it is multiplied by a
-        difference of zero.
+        ``f(0)`` must be 1, so that the kernel has unit variance. The slope may be infinite at 0, because it is
+        multiplied by a zero difference there.
 
         Parameters
         ----------
         squared : array
-            The d². Do not change it.
+            The d². Do not modify it.
 
         Returns
         -------
@@ -123,9 +123,7 @@ class Stationary(LengthScaled):
         variance, intercept = self.checked_variance, 0.0
         if abs(at_zero := float(self._value(np.zeros(1))[0]) - 1) > UNIT:
             name = type(self).__name__
-            raise ValueError(
-                f"{name}.profile must be 1 at a distance of zero, where it is {at_zero + 1:g}; divide by it"
-            )
+            raise ValueError(f"{name}.profile must be 1 at distance zero, but is {at_zero + 1:g}; divide by it")
         calls = traced(lambda squared: self.profile(squared)[0]) or [Call(self._untraced, (0,), 1)]
         factor, calls = without_factor(calls)
         smooth = [call.function for call in calls] == [np.exp]
@@ -145,7 +143,7 @@ class Stationary(LengthScaled):
         ``∂/∂log ℓ_j = Σ A (x_j - z_j)²/ℓ_j²``, ``∂/∂log σ² = Σ adjoint k``, ``∂/∂z_m = Σ_i A_im (x_i - z_m)/ℓ²``.
         """
         variance, distances = self.checked_variance, self._distances(Z, dtype)
-        # Squares of differences are expanded below, so the terms should be small.
+        # Squared differences are expanded below, so the terms should be small.
         centre, inverse_square = np.mean(Z, axis=0), distances.inverse_scale**2
         points = (Z - centre).astype(dtype)
         farthest = FARTHEST[np.dtype(dtype)]
@@ -157,7 +155,7 @@ class Stationary(LengthScaled):
                 shape, shape_slope = self.profile(squared)
             value = variance * shape
             slope = value if shape_slope is shape else variance * shape_slope
-            if not np.isfinite(slope.sum()):  # a row is the point itself
+            if not np.isfinite(slope.sum()):  # a row coincides with a point
                 slope = np.where(np.isfinite(slope), slope, 0.0)
 
             def centred() -> Array:
@@ -179,7 +177,7 @@ class Stationary(LengthScaled):
         return recorded
 
     def _by_shape(self, squared: Array, adjoint: Array) -> ByParameter:
-        """``Σ adjoint ∂k/∂log p`` of the parameters p that the profile has, by central differences of it."""
+        """``Σ adjoint ∂k/∂log p`` for the parameters p of the profile, by central differences."""
         found = {}
         for name, declared in self.parameters.items():
             bounds = checked_bounds(name, getattr(self, f"{name}_bounds", declared.bounds))
@@ -194,12 +192,12 @@ class Stationary(LengthScaled):
         return found
 
     def _value(self, squared: Array) -> Array:
-        with np.errstate(divide="ignore", invalid="ignore"):  # of the slope at zero
+        with np.errstate(divide="ignore", invalid="ignore"):  # the slope at zero may be infinite
             value: Array = self.profile(squared)[0]
         return value
 
     def _untraced(self, squared: Array, out: Array) -> None:
-        """The value of a profile that is not a formula of ufuncs."""
+        """The value of a profile that cannot be written as ufunc calls."""
         out[...] = self._value(squared)
 
     def _distances(self, Z: Array, dtype: npt.DTypeLike, slope: float = 1.0, intercept: float = 0.0) -> AffineDistances:
@@ -208,16 +206,16 @@ class Stationary(LengthScaled):
 
 @dataclass(frozen=True)
 class StationaryAgainst:
-    """``σ² f(d²)``, panel after panel of rows in place of the distances."""
+    """``σ² f(d²)``, computed panel by panel and in place of the distances."""
 
     distances: AffineDistances
     formula: Formula
-    clamped: bool  # not needed where a rounding error below zero is no worse than one above
+    clamped: bool  # not needed if rounding errors below zero do no more harm than those above
 
     def __call__(self, X: Array, workspace: Workspace, /) -> Array:
         result = self.distances(X, workspace)
         n_rows = PANEL_BYTES // max(1, result.itemsize * result.shape[1])
-        n_rows = max(1, len(X) if len(self.formula.calls) == 1 else n_rows)  # panels do not help a single call
+        n_rows = max(1, len(X) if len(self.formula.calls) == 1 else n_rows)  # a single call gains nothing from panels
         scratch = workspace.empty((self.formula.n_scratch, min(n_rows, len(X)), result.shape[1]), result.dtype)
         for start in range(0, len(result), n_rows):
             panel = result[start : start + n_rows]

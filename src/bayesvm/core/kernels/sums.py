@@ -1,4 +1,4 @@
-"""Core: sums of kernels, as matrices and as derivatives of their parts and weights (D15)."""
+"""Core: sums of kernels: their matrices, and derivatives with respect to parts and weights (D15)."""
 
 from __future__ import annotations
 
@@ -32,16 +32,16 @@ class SumAgainst:
 
 
 def no_parameters(_: Array) -> ByParameter:
-    """Of a part that has nothing to learn."""
+    """The parameter derivatives of a part that is not learned: none."""
     return {}
 
 
 def no_points(_: Array) -> Array:
-    """Of a part that is constant."""
-    raise TypeError("points that are learned change every matrix; none is constant")
+    """The point derivatives of a constant part: not available."""
+    raise TypeError("no part of the sum is constant while the inducing points are learned")
 
 
 def named_by_part(parts: list[ByParameter], weights: Sequence[Any]) -> ByParameter:
-    """Derivatives of a sum from those of its parts and those by its weights: ``∂/∂log γ_j = γ_j Σ adjoint k_j``."""
+    """Derivatives of a sum from those of its parts and its weights: ``∂/∂log γ_j = γ_j Σ adjoint k_j``."""
     named = {f"k{i}__{name}": value for i, part in enumerate(parts) for name, value in part.items()}
     return {"weights": np.array(weights)} | named

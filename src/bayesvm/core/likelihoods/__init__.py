@@ -1,4 +1,4 @@
-"""Core, likelihoods: one file each, all with the contract of ``contract.py``."""
+"""Core, likelihoods: one module each; ``contract.py`` defines their common interface."""
 
 from collections.abc import Callable
 
@@ -12,7 +12,7 @@ LIKELIHOODS = {name: bound(0.0) for name, bound in _BOUNDS.items()}  # without n
 
 
 def noisy(bound: str, noise: float) -> Likelihood:
-    """A bound by its name, with the noise that rows add to f (D22)."""
+    """The bound of this name, with noise added to f (D22)."""
     return _BOUNDS[bound](noise)
 
 

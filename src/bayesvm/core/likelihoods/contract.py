@@ -1,4 +1,4 @@
-"""Core, likelihoods: what every bound offers. A bound sees (m, v, y), never X, K or θ (D5)."""
+"""Core, likelihoods: the interface of a bound. A bound depends on (m, v, y), never on X, K or θ (D5)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from bayesvm.core.linalg import Array
 
 @dataclass(frozen=True)
 class LocalUpdate:
-    """A row's part of the ELBO with its local variable optimised, and its Gaussian site (D5)."""
+    """The contribution of a row to the ELBO with its local variable optimised, and its Gaussian site (D5)."""
 
     bound: Array  # B
     precision: Array  # w = -2 ∂B/∂v

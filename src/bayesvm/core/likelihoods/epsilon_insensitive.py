@@ -1,4 +1,4 @@
-"""Core, likelihoods: the exact expectation of the ε-insensitive pseudo-likelihood, for numbers (D31)."""
+"""Core, likelihoods: the exact expectation of the ε-insensitive pseudo-likelihood, for regression (D31)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SMALLEST_VARIANCE = 1e-12
 
 @dataclass(frozen=True)
 class EpsilonInsensitive:
-    """``log ℓ(y|f) = -(2/s) max(0, |y - f| - ε) - log(2ε + s)``, a density of y, so that ε and s can be learned."""
+    """``log ℓ(y|f) = -(2/s) max(0, |y - f| - ε) - log(2ε + s)``: a density of y, so ε and s can be learned."""
 
     epsilon: float
     scale: float  # s
@@ -31,7 +31,7 @@ class EpsilonInsensitive:
         loss = sigma * (over * beyond[0] + density[0] + under * beyond[1] + density[1])
         w = 2 / self.scale * (density[0] + density[1]) / sigma
         slope = 2 / self.scale * (beyond[0] - beyond[1])  # ∂B/∂m
-        # D31. The expected loss is positive; rounding deep inside the tube must not turn it below zero.
+        # D31. The expected loss is positive; rounding deep inside the tube must not make it negative.
         bound = -2 / self.scale * np.maximum(loss, 0.0) - np.log(2 * self.epsilon + self.scale)
         return LocalUpdate(bound, w, slope + w * m)
 

@@ -16,7 +16,7 @@ SMALLEST_VARIANCE = 1e-12
 
 @dataclass(frozen=True)
 class ExactHinge:
-    """``B = E[-2 max(0, 1 - y f)]``, with no bound in between; steps need a guard."""
+    """``B = E[-2 max(0, 1 - y f)]``, without a further bound; steps need a guard."""
 
     noise: float = 0.0  # τ² of D22
     full_steps_are_safe: ClassVar[bool] = False
@@ -28,5 +28,5 @@ class ExactHinge:
         below = ndtr(z)
         density = np.exp(-0.5 * z * z) / np.sqrt(2 * np.pi)
         w = 2 * density / s
-        # D8. e ncdf(z) + s npdf(z) is positive; rounding for z << 0 must not turn B above zero.
+        # D8. e ncdf(z) + s npdf(z) is positive; rounding for z << 0 must not make B positive.
         return LocalUpdate(np.minimum(-2 * (e * below + s * density), 0.0), w, 2 * y * below + w * m)

@@ -1,4 +1,4 @@
-"""Tables in files: Parquet, Arrow, CSV, LIBSVM."""
+"""Data: tables in files: Parquet, Arrow, CSV and LIBSVM."""
 
 from bayesvm.data.tables.column_reading import Batch
 from bayesvm.data.tables.table import Table, open_table

@@ -1,4 +1,4 @@
-"""Data: files of columns, read piece by piece: the row groups of Parquet, the record batches of Arrow."""
+"""Data: columnar files, read piece by piece: row groups of Parquet, record batches of Arrow."""
 
 from __future__ import annotations
 
@@ -19,28 +19,28 @@ _BUFFERED_BYTES = 2**25  # of all columns together
 
 
 class Part(Protocol):
-    """One file of a table, in pieces that can be read one without the other."""
+    """One file of a table, in pieces that can be read independently."""
 
     @property
     def file(self) -> SourceFile:
-        """The file that the user gave, for messages."""
+        """The file that the user specified, for messages."""
 
     @property
     def pieces(self) -> tuple[int, ...]:
-        """Number of rows in each piece."""
+        """The number of rows in each piece."""
 
     def read(self, pieces: Sequence[int], names: Sequence[str], rows_at_once: int) -> Iterator[tuple[int, Any]]:
-        """Some columns of some pieces: the number of the first row in the file, and rows with ``num_rows``, ``slice``
-        and ``take`` like those of a record batch.
+        """Yield some columns of some pieces: the number of the first row in the file, and rows with ``num_rows``,
+        ``slice`` and ``take`` as in a record batch.
         """
 
 
 @dataclass(frozen=True)
 class FilePart(ABC):
-    """A file of columns, open only while it is read; it may be the working copy of another file."""
+    """A columnar file, open only while it is read; it may be the working copy of another file."""
 
     file: SourceFile
-    data: SourceFile  # what is read
+    data: SourceFile  # the file that is actually read
     pieces: tuple[int, ...]
     schema: Any
     piece_name: ClassVar[str]
@@ -62,13 +62,13 @@ class FilePart(ABC):
                 if first != stop:
                     counted, found = self.pieces[piece], first - starts[piece]
                     raise OSError(
-                        f"{self.data}{where}: {counted} rows were counted by open_table, but {found} are read; "
-                        "the file was changed since. Call open_table again"
+                        f"{self.data}{where}: open_table counted {counted} rows, but {found} were read; "
+                        "the file has changed since. Call open_table again"
                     )
 
     @abstractmethod
     def _opened(self, stack: ExitStack, names: Sequence[str], rows_at_once: int) -> Callable[[int], Iterable[Any]]:
-        """Open the file for the length of the stack; the function gives the record batches of a piece."""
+        """Open the file for the lifetime of the stack; the function returns the record batches of a piece."""
 
 
 class ParquetPart(FilePart):
@@ -78,7 +78,7 @@ class ParquetPart(FilePart):
 
     @classmethod
     def of(cls, file: SourceFile) -> Self:
-        """Only the footer is read."""
+        """Open a file; reads only the footer."""
         with reading(file), _parquet(file, 1) as parquet:
             groups = range(parquet.num_row_groups)
             sizes = tuple(parquet.metadata.row_group(group).num_rows for group in groups)
@@ -92,14 +92,14 @@ class ParquetPart(FilePart):
 class ArrowPart(FilePart):
     """An Arrow IPC file (Feather, version 2) in record batches.
 
-    It is not mapped into memory: a mapped file that somebody cuts short kills the process that reads it.
+    It is not memory-mapped: truncating a mapped file kills the process that reads it.
     """
 
     piece_name = "record batch"
 
     @classmethod
     def of(cls, file: SourceFile, copy: Path | None = None) -> Self:
-        """Rows are counted on one column, because compressed batches cannot be opened without being unpacked."""
+        """Open a file; counts rows from one column, because opening a compressed batch decompresses it."""
         data = file if copy is None else SourceFile.at(copy)
         with reading(data), _arrow_file(data) as opened:
             schema = optional("pyarrow.ipc", "tables").open_file(opened).schema
@@ -117,7 +117,7 @@ class ArrowPart(FilePart):
 
 @dataclass(frozen=True)
 class HeldPart:
-    """An Arrow table in memory, as if it were a file; ``file`` is what messages call it."""
+    """An Arrow table in memory with the interface of a file; ``file`` is its name in messages."""
 
     file: SourceFile
     table: Any
@@ -128,7 +128,7 @@ class HeldPart:
 
     @property
     def schema(self) -> Any:
-        """Of all columns."""
+        """The schema of all columns."""
         return _without_views(self.table.schema)
 
     def read(self, pieces: Sequence[int], names: Sequence[str], rows_at_once: int) -> Iterator[tuple[int, Any]]:
@@ -139,12 +139,12 @@ class HeldPart:
 
 
 def arrow_parts(kind: str, files: Sequence[SourceFile]) -> list[FilePart]:
-    """The files of a table that are read as they are."""
+    """The files of a table in formats that are read without a copy."""
     return [ParquetPart.of(file) if kind == "Parquet" else ArrowPart.of(file) for file in files]
 
 
 def _parquet(file: SourceFile, n_columns: int) -> Any:
-    # Without a buffer of a given size, whole column chunks are read at once, and a row group can be as large as a file.
+    # Without a buffer size, whole column chunks are read at once, and a row group can be as large as the file.
     buffer_size = int(np.clip(_BUFFERED_BYTES // max(n_columns, 1), 2**14, 2**18))
     return optional("pyarrow.parquet", "tables").ParquetFile(
         file.path, buffer_size=buffer_size, pre_buffer=False, page_checksum_verification=True
@@ -152,15 +152,15 @@ def _parquet(file: SourceFile, n_columns: int) -> Any:
 
 
 def _checked(file: SourceFile, sizes: Sequence[int], schema: Any) -> Any:
-    """The schema that a part of the table has, if names, types and numbers of rows are not damaged."""
+    """The schema of a file; raises if names, types or numbers of rows are corrupt."""
     if min(sizes, default=0) < 0:
-        raise OSError(f"{file} cannot be read: a part of it has {min(sizes)} rows. Write or copy it again")
-    str(schema)  # raises if a name is no text
+        raise OSError(f"{file} cannot be read: one of its parts has {min(sizes)} rows. Write or copy it again")
+    str(schema)  # raises if a name is not valid text
     return _without_views(schema)
 
 
 def _plain(batch: Any) -> Any:
-    """A record batch that is safe to use: damaged offsets would otherwise be followed to anywhere in memory."""
+    """A validated record batch: corrupt offsets could otherwise point anywhere in memory."""
     batch.validate(full=True)
     schema = _without_views(batch.schema)
     if schema.equals(batch.schema):
@@ -170,14 +170,14 @@ def _plain(batch: Any) -> Any:
 
 
 def _without_views(schema: Any) -> Any:
-    """Text as polars saves it cannot be taken row by row; other text can."""
+    """Replace view types (used by polars), whose rows cannot be selected, by ordinary types."""
     return optional("pyarrow", "tables").schema(
         [field.with_type(_without_view(field.type)) for field in schema], schema.metadata
     )
 
 
 def _without_view(kind: Any) -> Any:
-    """The same type with ordinary text and bytes for views, at any depth."""
+    """The same type with views of text and bytes replaced by ordinary ones, at any depth."""
     pyarrow = optional("pyarrow", "tables")
     types, name, plain = pyarrow.types, str(kind), kind
     if name == "string_view":
@@ -194,7 +194,7 @@ def _without_view(kind: Any) -> Any:
         plain = pyarrow.map_(_without_view(kind.key_type), _without_view(kind.item_type), kind.keys_sorted)
     elif types.is_fixed_size_list(kind):
         plain = pyarrow.list_(kind.value_field.with_type(_without_view(kind.value_type)), kind.list_size)
-    elif name.startswith(("list", "large_list")):  # also views of lists
+    elif name.startswith(("list", "large_list")):  # including list views
         plain = pyarrow.large_list(kind.value_field.with_type(_without_view(kind.value_type)))
     return plain
 
@@ -204,12 +204,12 @@ def _arrow_file(file: SourceFile) -> Any:
         start = opened.read(6)
     if start[:4] == b"FEA1":
         raise ValueError(
-            f"{file} is a Feather file of version 1, which is no longer read; convert it with "
+            f"{file} is a Feather file of version 1, which is not supported; convert it with "
             "pandas.read_feather(path).to_parquet(new_path)"
         )
     if start != b"ARROW1":
         raise ValueError(
-            f"{file} is no Arrow file, or an empty or damaged one; if it is an Arrow stream, write it with "
+            f"{file} is not an Arrow file, or it is empty or corrupt; if it is an Arrow stream, write it with "
             "pyarrow.ipc.new_file instead of new_stream"
         )
     return optional("pyarrow", "tables").OSFile(str(file.path))
@@ -222,17 +222,17 @@ def _arrow_reader(opened: Any, fields: list[int]) -> Any:
 
 @contextmanager
 def reading(file: SourceFile, where: str = "") -> Iterator[None]:
-    """Say which file, and which part of it, could not be read; or that it was changed meanwhile."""
+    """Turn errors into ones that name the file and the part that could not be read, or that the file has changed."""
     arrow_error = optional("pyarrow", "tables").ArrowException
     try:
         yield
     except PermissionError as error:
-        raise PermissionError(f"{file}{where} cannot be read: you have no permission to") from error
+        raise PermissionError(f"{file}{where} cannot be read: permission denied") from error
     except MemoryError as error:
-        raise MemoryError(f"{file}{where} does not fit into memory, or its sizes are damaged: {error}") from error
+        raise MemoryError(f"{file}{where} does not fit into memory, or its sizes are corrupt: {error}") from error
     except (arrow_error, OSError, UnicodeDecodeError) as error:
         file.require_unchanged()
         raise OSError(
-            f"{file}{where} cannot be read: {error}. The file is damaged, not whole or no such file: write or copy it "
-            "again (text in UTF-8), or leave it out"
+            f"{file}{where} cannot be read: {error}. The file is corrupt, incomplete or of another format: write or "
+            "copy it again (text in UTF-8), or leave it out"
         ) from error

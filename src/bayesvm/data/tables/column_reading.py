@@ -1,4 +1,4 @@
-"""Data: how what is read of a table, record batches of Arrow or rows of LIBSVM, becomes arrays."""
+"""Data: convert chunks of a table, Arrow record batches or LIBSVM rows, to arrays."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from bayesvm.extras import optional
 from bayesvm.warn import warn_user
 
 _PLAIN = {"double", "float", "halffloat", *(f"{prefix}int{bits}" for prefix in ("", "u") for bits in (8, 16, 32, 64))}
-_TICKS = {"duration[s]": 1.0, "duration[ms]": 1e3, "duration[us]": 1e6, "duration[ns]": 1e9}  # in a second
-LARGEST_EXACT = 2**53  # of whole numbers in double precision, without a hole before it
-_CACHED_BYTES = 2**18  # rows are filled column by column, so a strip of them should stay in the processor's cache
+_TICKS = {"duration[s]": 1.0, "duration[ms]": 1e3, "duration[us]": 1e6, "duration[ns]": 1e9}  # ticks per second
+LARGEST_EXACT = 2**53  # integers up to it are exact in double precision
+_CACHED_BYTES = 2**18  # rows are filled column by column, so a strip of rows should fit the processor's cache
 
 
 class Batch(NamedTuple):
-    """Rows one after the other: features, targets as they were read (or None), row weights (or None)."""
+    """Consecutive rows: features, raw targets (or None) and row weights (or None)."""
 
     X: Any  # an array, or a SciPy matrix in CSR format
     y: npt.NDArray[Any] | None
@@ -30,7 +30,7 @@ class Batch(NamedTuple):
 
 @dataclass(frozen=True)
 class TableColumns(ABC):
-    """Which columns of a table are features, target and weight, and how chunks of rows become arrays."""
+    """The roles of the columns of a table (features, target, weight), and the conversion of chunks to arrays."""
 
     names: tuple[str, ...] | None  # of the features
     n_features: int
@@ -41,12 +41,12 @@ class TableColumns(ABC):
 
     @property
     def prepared_by(self) -> Any:
-        """What makes the features of the columns; None if these are the features."""
+        """The recipe that computes the features from the columns; None if the columns are the features."""
         return None
 
     @property
     def has_target(self) -> bool:
-        """Whether there is a target in each row."""
+        """Whether rows have targets."""
         return self.target is not None
 
     @abstractmethod
@@ -55,22 +55,22 @@ class TableColumns(ABC):
 
     @abstractmethod
     def features(self, chunks: Sequence[Any], locate: Locate) -> Any:
-        """The features of chunks one after the other, as a new array or CSR matrix, all of them numbers."""
+        """The features of consecutive chunks as a new numeric array or CSR matrix."""
 
     @abstractmethod
     def targets(self, chunks: Sequence[Any], locate: Locate) -> npt.NDArray[Any]:
-        """Their targets, none of them missing."""
+        """The targets of the chunks, none of them missing."""
 
     @abstractmethod
     def weights(self, chunks: Sequence[Any], locate: Locate) -> npt.NDArray[np.float64] | None:
-        """Their weights, if there are any."""
+        """The weights of the chunks, if there are any."""
 
     @abstractmethod
     def with_features(self, names: tuple[str, ...]) -> TableColumns:
-        """Some of the features, in this order."""
+        """The same columns with some of the features, in this order."""
 
     def batch(self, chunks: Sequence[Any], locate: Locate, *, targets: bool) -> Batch:
-        """Chunks one after the other as new arrays."""
+        """Concatenate chunks into new arrays."""
         X = self.features(chunks, locate)
         if not targets:
             return Batch(X, None, None)
@@ -79,7 +79,7 @@ class TableColumns(ABC):
 
 @dataclass(frozen=True)
 class ArrowColumns(TableColumns):
-    """Columns of numbers in record batches; the target may also be text."""
+    """Numeric columns in record batches; the target may also be text."""
 
     target_dtype: np.dtype[Any] | None = None
 
@@ -106,7 +106,7 @@ class ArrowColumns(TableColumns):
         return X
 
     def without_target(self, chunk: Any) -> npt.NDArray[np.bool_]:
-        """Which rows of a chunk have no target."""
+        """A mask of the rows of a chunk without a target."""
         column = _without_null_categories(chunk.column(self.target))
         missing: npt.NDArray[np.bool_] = column.is_null(nan_is_null=True).to_numpy(zero_copy_only=False)
         return missing
@@ -131,7 +131,7 @@ class ArrowColumns(TableColumns):
 
 
 def numbers_of(column: Any) -> npt.NDArray[Any]:
-    """A column of numbers, without a copy if nothing is missing; NaN where something is. Durations are in seconds."""
+    """A numeric column, with NaN for missing values; not copied if there are none. Durations are in seconds."""
     kind = str(column.type)
     if kind in _TICKS:
         return numbers_of(column.cast("int64").cast("float64", safe=False)) / _TICKS[kind]
@@ -142,13 +142,13 @@ def numbers_of(column: Any) -> npt.NDArray[Any]:
 
 
 def exact_numbers(column: Any, name: str) -> npt.NDArray[Any]:
-    """A column of numbers; a warning if it has whole numbers that a float rounds."""
+    """A numeric column; warns if it has integers that a float cannot represent exactly."""
     warn_if_rounded(column, name)
     return numbers_of(column)
 
 
 def warn_if_rounded(column: Any, name: str) -> None:
-    """Report a column with whole numbers that a float rounds."""
+    """Warn if a column has integers that a float cannot represent exactly."""
     if str(column.type) in {"int64", "uint64"} and column.null_count < len(column):
         least, most = optional("pyarrow.compute", "tables").min_max(column).as_py().values()
         if max(most, -least) > LARGEST_EXACT:
@@ -156,15 +156,15 @@ def warn_if_rounded(column: Any, name: str) -> None:
 
 
 def warn_of_rounding(name: str) -> None:
-    """Names made of digits are the usual cause."""
+    """Warn about rounded integers; the usual cause is identifiers made of digits."""
     warn_user(
-        f"column {name!r} has whole numbers beyond 2**53, which are rounded; if they are names and not quantities, "
-        "leave the column out, or make it text"
+        f"column {name!r} has integers above 2**53, which are rounded; if they are identifiers, "
+        "leave the column out, or convert it to text"
     )
 
 
 def _without_null_categories(column: Any) -> Any:
-    """A category may itself be missing, which is not counted among the missing values of its rows."""
+    """Turn rows whose category is null into nulls, because Arrow does not count them as missing."""
     categories = getattr(column, "dictionary", None)
     return column.dictionary_decode() if categories is not None and categories.null_count else column
 
@@ -174,17 +174,17 @@ def _targets(column: Any, dtype: np.dtype[Any] | None) -> npt.NDArray[Any]:
     if dtype is None or dtype.kind != "U":
         decoded = column.dictionary_decode() if hasattr(column, "dictionary") else column
         return numbers_of(decoded).astype(dtype)
-    # Text becomes Python objects once for each distinct one, not once for each row.
+    # Create Python strings once per distinct text, not once per row.
     encoded = column if hasattr(column, "dictionary") else column.dictionary_encode()
     found = [str(text) for text in encoded.dictionary.to_pylist()]
-    # Text that an array of text cannot hold stays as it is, to be refused with its row.
+    # Keep text that NumPy's text arrays cannot hold, so that it is rejected with its row.
     texts = np.array(found, dtype=object if any(text.endswith("\0") for text in found) else str)
     targets: npt.NDArray[Any] = texts[encoded.indices.to_numpy()]
     return targets
 
 
 def cast_to(schema: Any, batch: Any) -> Any:
-    """Columns of a record batch as the types that they have in all files."""
+    """Cast the columns of a record batch to their common types in all files."""
     pyarrow = optional("pyarrow", "tables")
     columns = []
     for field in schema:
@@ -194,7 +194,7 @@ def cast_to(schema: Any, batch: Any) -> Any:
             columns.append(decoded.cast(field.type))
         except (pyarrow.ArrowInvalid, pyarrow.ArrowNotImplementedError) as error:
             raise TypeError(
-                f"column {field.name!r} has different types in the files, and {column.type} cannot become "
-                f"{field.type} ({error}); write it with one type"
+                f"column {field.name!r} has different types in the files, and {column.type} cannot be converted to "
+                f"{field.type} ({error}); write it with the same type in all files"
             ) from error
     return pyarrow.RecordBatch.from_arrays(columns, schema=schema)

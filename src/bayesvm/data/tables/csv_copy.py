@@ -1,4 +1,4 @@
-"""Data: CSV files, copied once into Arrow files, because parsing text again for every pass takes too long."""
+"""Data: convert CSV files to Arrow files once, because parsing text in every pass would be too slow."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from bayesvm.data.tables.working_copy import WorkingCopy
 from bayesvm.extras import optional
 from bayesvm.warn import ReadingNote, warn_user
 
-_IF_VALUES = f"; if the first line has values and no names, {WITHOUT_NAMES}"
-_MOST_SHOWN = 5  # columns in a note
+_IF_VALUES = f"; if the first line has values instead of names, {WITHOUT_NAMES}"
+_MOST_SHOWN = 5  # columns per note
 
 
 def copy_csv(
@@ -27,11 +27,11 @@ def copy_csv(
     remedy: str = "",
     verbatim: Collection[str] = (),
 ) -> tuple[list[ArrowPart], Schemas]:
-    """One Arrow file for each CSV file, with the wanted columns: numbers, text, what else there is; and all schemas.
+    """Convert each CSV file to an Arrow file with the requested columns, and return all schemas.
 
-    Columns named in ``exact`` keep the type that they seem to have, as targets should; those in ``texts`` are text, and
-    those of them in ``verbatim`` keep spaces and whatever else is not empty. The schemas also have the columns that are
-    not wanted, which are not read further than their first block.
+    Columns in ``exact`` keep their detected type, as targets should. Columns in ``texts`` are read as text; those also
+    in ``verbatim`` keep spaces and any text that is not empty. The schemas include the columns that are not requested,
+    of which only the first block is read.
     """
     pyarrow, ipc = optional("pyarrow", "tables"), optional("pyarrow.ipc", "tables")
     parts: list[ArrowPart] = []
@@ -40,13 +40,13 @@ def copy_csv(
     _report(files, [[column for column in columns if column.name not in texts] for columns in chosen], exact)
     for number, (csv, used) in enumerate(zip(files, chosen, strict=True)):
         columns, as_text = used, set(texts)
-        if not used:  # the first one, so that the rows can be counted
+        if not used:  # use the first one to count the rows
             columns = list(csv.columns[:1])
             as_text = set(csv.names)
         schema = pyarrow.schema([column.field.with_type(_type(column, exact, as_text)) for column in columns])
         path = copy.folder / f"{number}.arrow"
         with (
-            copy.writing(f"{number} of {len(files)} files were done"),
+            copy.writing(f"{number} of {len(files)} files were converted"),
             path.open("wb") as sink,
             ipc.new_file(sink, schema) as writer,
         ):
@@ -60,7 +60,7 @@ def copy_csv(
 
 
 def _type(column: CsvColumn, exact: Collection[str | None], texts: Collection[str]) -> Any:
-    """Numbers are read as floats, so that a column of whole numbers may have others further down."""
+    """The type of a column. Numbers are read as floats: a column of integers may have fractions further down."""
     pyarrow, kind = optional("pyarrow", "tables"), column.kind
     if column.name in texts:
         return pyarrow.string()
@@ -80,7 +80,7 @@ def _batches(
     remedy: str,
     verbatim: Collection[str],
 ) -> Iterator[Any]:
-    """Record batches of some columns."""
+    """The record batches of some columns."""
     pyarrow = optional("pyarrow", "tables")
     forms = {column.name: column.form for column in columns if column.form is not None and column.name not in texts}
     types = {
@@ -108,13 +108,13 @@ def _batches(
 
 
 def _without_empty(texts: Any) -> Any:
-    """Texts as they are, null where there is none."""
+    """Unchanged texts, with null for empty ones."""
     pyarrow, compute = optional("pyarrow", "tables"), optional("pyarrow.compute", "tables")
     return compute.if_else(compute.equal(texts, ""), pyarrow.scalar(None, pyarrow.string()), texts)
 
 
 def _read(values: Any, column: CsvColumn, form: NumberFormat | None, file: str, row: int, remedy: str) -> Any:
-    """Text without spaces around it, null where it stands for a missing value; with a form, the numbers."""
+    """Text without surrounding spaces, with null for missing values; if a number format is given, numbers."""
     pyarrow, compute = optional("pyarrow", "tables"), optional("pyarrow.compute", "tables")
     if not pyarrow.types.is_string(values.type):
         return values
@@ -122,7 +122,7 @@ def _read(values: Any, column: CsvColumn, form: NumberFormat | None, file: str, 
         texts = compute.utf8_trim_whitespace(values)
         is_missing = compute.is_in(texts, pyarrow.array(sorted(column.missing)))
         return compute.if_else(is_missing, pyarrow.scalar(None, pyarrow.string()), texts)
-    encoded = values.dictionary_encode()  # everything once for each distinct text, not once for each row
+    encoded = values.dictionary_encode()  # process each distinct text once, not every row
     texts = [text.strip() for text in encoded.dictionary.to_pylist()]
     held = [None if text in column.missing else text for text in texts]
     try:
@@ -136,7 +136,7 @@ def _read(values: Any, column: CsvColumn, form: NumberFormat | None, file: str, 
 
 
 def _report(files: Sequence[CsvFile], chosen: Sequence[Sequence[CsvColumn]], exact: Collection[str | None]) -> None:
-    """Say how files are read that are not plain CSV, each thing once for all of them."""
+    """Report how files that are not plain CSV are read, each kind of difference once for all files."""
     found: dict[str, list[str]] = {}
     for csv, columns in zip(files, chosen, strict=True):
         converted = {
@@ -147,7 +147,7 @@ def _report(files: Sequence[CsvFile], chosen: Sequence[Sequence[CsvColumn]], exa
         doubtful = {column.name: " ".join(map(repr, sorted(column.doubtful))) for column in columns if column.doubtful}
         notes = {
             "": ", ".join(csv.differences),
-            "numbers read as names of columns: ": some_names(csv.doubtful_names, 5) + _IF_VALUES
+            "numbers read as column names: ": some_names(csv.doubtful_names, 5) + _IF_VALUES
             if csv.doubtful_names
             else "",
             "texts read as numbers: ": _some(converted),
@@ -165,7 +165,7 @@ def _report(files: Sequence[CsvFile], chosen: Sequence[Sequence[CsvColumn]], exa
 
 
 def _some(details: Mapping[str, str]) -> str:
-    """Of columns, as many as one reads."""
+    """Details of the first few columns."""
     shown = [f"{name!r} ({detail})" for name, detail in list(details.items())[:_MOST_SHOWN]]
     more = f", … ({len(details) - _MOST_SHOWN} more)" if len(details) > _MOST_SHOWN else ""
     return ", ".join(shown) + more

@@ -1,7 +1,7 @@
-"""Data: how a CSV file is written, told from its beginning: encoding, separator, quotes, decimal mark.
+"""Data: detect the dialect of a CSV file from its beginning: encoding, separator, quotes and decimal mark.
 
-A separator is believed if it cuts all rows into as many fields as the first one; if several do, the one whose fields
-are numbers or hold no other separator.
+A separator is accepted if it splits all rows into the same number of fields as the first. If several do, the one whose
+fields are numbers or contain no other separator wins.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from typing import Any, TypedDict
 from bayesvm.data.number_formats import DECIMALS, NumberFormat, decimal_marks
 from bayesvm.data.texts import MISSING_TEXTS
 
-START_BYTES = 2**20  # of a file, from which it is told how it is written
-_ROWS = 1_000  # looked at
+START_BYTES = 2**20  # of a file, used to detect its dialect
+_ROWS = 1_000  # used for detection
 _CONSISTENT = (
-    0.9  # share of rows with as many fields as the first; the others are mistakes, reported when they are read
+    0.9  # share of rows with as many fields as the first; others are errors, which are reported when they are read
 )
 SEPARATORS = (",", ";", "\t", "|")
 _NAMES = {"tab": "\t", "\\t": "\t", "space": " ", "comma": ",", "semicolon": ";", "pipe": "|"}
@@ -45,28 +45,28 @@ _ENCLOSED = re.compile(r"(?m)(?:^|(?<=[,;\t| ]))'[^'\n]*'(?=[,;\t| ]|\r?$)")  # 
 
 
 class CsvOptions(TypedDict, total=False):
-    """What a user may say of CSV files; None: it is detected."""
+    """Options for CSV files; None means detect."""
 
     sep: str | None  # one character, or spaces
     decimal: str | None
     encoding: str | None
-    missing: Collection[str]  # texts that are missing values, too
-    header: bool  # whether the first row has the names
+    missing: Collection[str]  # additional texts for missing values
+    header: bool  # whether the first row has the column names
 
 
 @dataclass(frozen=True)
 class CsvDialect:
-    """How a CSV file is written. A separator of one space stands for runs of spaces and tabs."""
+    """The dialect of a CSV file. A separator of one space means runs of spaces and tabs."""
 
     sep: str = ","
     decimal: str = "."
     encoding: str = "utf-8"
     quote: str = '"'
     escape: str | None = None
-    skipped: int = 0  # lines above the names
+    skipped: int = 0  # lines above the column names
 
     def differences(self, options: CsvOptions, usual: str) -> list[str]:
-        """What is neither usual nor said by the user, in words."""
+        """Descriptions of what is neither usual nor specified by the user."""
         found = []
         if self.sep != usual and not options.get("sep"):
             found.append(f"separator {_SHOWN.get(self.sep, repr(self.sep))}")
@@ -82,7 +82,7 @@ class CsvDialect:
 
 
 def checked(options: CsvOptions) -> CsvOptions:
-    """The options with a separator of one character; values that make no sense are errors."""
+    """Validate the options, and convert the separator to one character."""
     sep, decimal, encoding = options.get("sep"), options.get("decimal"), options.get("encoding")
     if sep is not None:
         sep = _NAMES.get(sep, sep)
@@ -91,39 +91,39 @@ def checked(options: CsvOptions) -> CsvOptions:
     if decimal is not None and decimal not in DECIMALS:
         raise ValueError(f"decimal must be '.' or ','; got {decimal!r}")
     if decimal is not None and decimal == sep:
-        raise ValueError(f"the separator and the decimal mark are both {sep!r}; give two different characters")
+        raise ValueError(f"the separator and the decimal mark are both {sep!r}; use two different characters")
     if encoding is not None:
         try:
             encoding = codecs.lookup(encoding).name
         except LookupError as error:
-            raise ValueError(f"encoding {encoding!r} is not known; give one such as utf-8, cp1252, utf-16") from error
+            raise ValueError(f"unknown encoding {encoding!r}; use one such as utf-8, cp1252 or utf-16") from error
     if isinstance(options.get("missing"), str):
         raise TypeError(f"missing must be a list of texts; got {options['missing']!r}")
     return {**options, "sep": sep, "decimal": decimal, "encoding": encoding}
 
 
 def options_given(options: CsvOptions) -> dict[str, Any]:
-    """What the user said, as plain values."""
+    """The options set by the user, as plain values."""
     said = {name: value for name, value in options.items() if value and name not in {"header", "missing"}}
     said |= {"missing": list(options["missing"])} if options.get("missing") else {}
     return said | ({} if options.get("header", True) else {"header": False})
 
 
 def require_csv(options: CsvOptions, otherwise: str) -> None:
-    """Nothing is said of CSV files where there are none."""
+    """Reject CSV options for files of other formats."""
     for name, value in options_given(options).items():
-        raise ValueError(f"{name}={value!r} is for CSV files; {otherwise}: leave it out")
+        raise ValueError(f"{name}={value!r} applies to CSV files only; {otherwise}: leave it out")
 
 
 def detected(start: bytes, *, whole: bool, usual: str, options: CsvOptions) -> tuple[CsvDialect, list[list[str]]]:
-    """How a file with this beginning is written, and its first rows, that of the names included.
+    """Detect the dialect of a file from its beginning; also returns its first rows, including the column names.
 
     Parameters
     ----------
     start : the first bytes of the file
-    whole : whether these are all
-    usual : the separator that its name suggests, which counts if several are equally plausible
-    options : what is known already
+    whole : whether these are all bytes of the file
+    usual : the separator that the file name suggests, which decides between equally plausible ones
+    options : what the user specified
     """
     for magic, what in _OTHER_FORMATS.items():
         if start.startswith(magic):
@@ -133,7 +133,7 @@ def detected(start: bytes, *, whole: bool, usual: str, options: CsvOptions) -> t
     if not whole:
         text = text[: text.rfind("\n") + 1] or text
     dialect, sep = CsvDialect(encoding=encoding), options.get("sep")
-    if stated := re.match(r"sep=([^\w\s]|\t)\r?\n", text):  # Excel's own
+    if stated := re.match(r"sep=([^\w\s]|\t)\r?\n", text):  # written by Excel
         text, sep = text[stated.end() :], sep or stated[1]
         dialect = replace(dialect, skipped=1)
     dialect, rows = _separated(dialect, text, sep, usual, whole=whole)
@@ -142,7 +142,7 @@ def detected(start: bytes, *, whole: bool, usual: str, options: CsvOptions) -> t
 
 
 def _encoding(start: bytes, *, whole: bool) -> str:
-    """By its mark; else UTF-8 if it can be that; else Windows-1252, of which Latin-1 is a part."""
+    """The encoding: from the byte order mark; else UTF-8 if valid; else Windows-1252, a superset of Latin-1."""
     for mark, encoding in _MARKS:
         if start.startswith(mark):
             return encoding
@@ -158,7 +158,7 @@ def _encoding(start: bytes, *, whole: bool) -> str:
 def _separated(
     plain: CsvDialect, text: str, sep: str | None, usual: str, *, whole: bool
 ) -> tuple[CsvDialect, list[list[str]]]:
-    """The most plausible separator and quotes, and the rows that they make."""
+    """The most plausible separator and quotes, and the resulting rows."""
     quotes: list[tuple[str, str | None]] = [('"', None)]
     quotes += [('"', "\\")] if '\\"' in text else []
     if '"' not in text and (enclosed := len(_ENCLOSED.findall(text))):
@@ -170,7 +170,7 @@ def _separated(
             dialect = replace(plain, sep=each, quote=quote, escape=escape)
             rows = _rows(dialect, text, whole=whole)
             found.append((_plausibility(rows, each), dialect, rows))
-    best = max(found, key=lambda each: each[0])  # the first of equal ones
+    best = max(found, key=lambda each: each[0])  # the first one of ties
     if best[0][0] or sep:
         return best[1:]
     spaced = replace(plain, sep=" ")
@@ -192,7 +192,7 @@ def _rows(dialect: CsvDialect, text: str, *, whole: bool) -> list[list[str]]:
     rows: list[list[str]] = []
     try:
         rows.extend(islice(lines, _ROWS))
-    except csv.Error:  # a quote that nothing closes makes a field of the whole rest
+    except csv.Error:  # an unclosed quote turns the rest of the text into one field
         pass
     else:
         rows = rows if whole or len(rows) == _ROWS or len(rows) == 1 else rows[:-1]
@@ -200,9 +200,9 @@ def _rows(dialect: CsvDialect, text: str, *, whole: bool) -> list[list[str]]:
 
 
 def _plausibility(rows: Sequence[Sequence[str]], sep: str) -> tuple[bool, bool, float, float]:
-    """To be compared: whether nearly all rows have as many fields as the first, whether the first has several.
+    """A sort key: whether nearly all rows have as many fields as the first, and whether the first has several.
 
-    Then the share of fields that are numbers or hold no other separator, and the share of the rows.
+    Then the share of fields that are numbers or contain no other separator, and the share of consistent rows.
     """
     if not rows or len(rows[0]) < 2:
         return False, False, 0.0, 0.0
@@ -215,9 +215,10 @@ def _plausibility(rows: Sequence[Sequence[str]], sep: str) -> tuple[bool, bool, 
 
 
 def _plausibly_spaced(rows: Sequence[Sequence[str]]) -> bool:
-    """All rows have as many fields, more than one, and some column holds numbers only: words are no columns.
+    """Whether all rows have the same number of fields, more than one, and some column has only numbers.
 
-    R writes names of rows without a name of their own; the rows are then longer than the first, which is reported.
+    This excludes plain prose. R writes row names without a column name; the rows are then longer than the first, which
+    is reported.
     """
     widths = {len(row) for row in rows[1:]}
     if len(widths) != 1 or min(widths) < 2 or min(widths) - len(rows[0]) not in {0, 1}:
@@ -226,14 +227,14 @@ def _plausibly_spaced(rows: Sequence[Sequence[str]]) -> bool:
 
 
 def _columns(rows: Sequence[Sequence[str]], missing: Collection[str]) -> list[list[str]]:
-    """The distinct texts of every column, without missing values; rows of another length are left out."""
+    """The distinct texts of every column, without missing values; ignores rows of a different length."""
     width = len(rows[0]) if rows else 0
     columns = zip(*(row for row in rows if len(row) == width), strict=True)
     return [list(dict.fromkeys(text.strip() for text in column if text.strip() not in missing)) for column in columns]
 
 
 def _decimal(rows: Sequence[Sequence[str]], sep: str, missing: Collection[str]) -> str:
-    """The mark that most columns need; where none tells, the comma if it is in numbers of a file with semicolons."""
+    """The decimal mark that most columns need; if undecided, a comma found in numbers of a semicolon-separated file."""
     columns = [texts for texts in _columns(rows, missing) if NumberFormat.of(texts)]
     marks = [decimal_marks(texts) for texts in columns]
     points, commas = marks.count({"."}), marks.count({","})
@@ -244,10 +245,10 @@ def _decimal(rows: Sequence[Sequence[str]], sep: str, missing: Collection[str]) 
 
 
 class SpacesJoined:
-    """Makes one space of every run of spaces and tabs outside quotes, in text that comes in pieces, the last empty."""
+    """Collapse runs of spaces and tabs outside quotes into one space, for text in pieces; the last piece is empty."""
 
     def __init__(self) -> None:
-        self._rest = b""  # of a line that is not yet whole
+        self._rest = b""  # the beginning of an incomplete line
 
     def __call__(self, piece: bytes) -> bytes:
         text = self._rest + bytes(piece)

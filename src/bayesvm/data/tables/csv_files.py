@@ -1,4 +1,4 @@
-"""Data: CSV files as their beginning shows them: how they are written, their columns, what these hold."""
+"""Data: inspect the beginning of CSV files: their dialect, their columns and the types of these."""
 
 from __future__ import annotations
 
@@ -19,56 +19,56 @@ from bayesvm.data.tables.schemas import TEXT_EXAMPLE, require_distinct
 from bayesvm.data.texts import DOUBTFUL_TEXTS, MISSING_TEXTS, missing_among
 from bayesvm.extras import optional
 
-_BLOCK_BYTES = 2**23  # of text, parsed at once; the types of columns are told from the first block
+_BLOCK_BYTES = 2**23  # of text, parsed at a time; column types are inferred from the first block
 _FEW_LINES = 10
 _GZIP = b"\x1f\x8b"
 
 
 @dataclass(frozen=True)
 class CsvColumn:
-    """A column as the first block of the file shows it."""
+    """A column, as inferred from the first block of the file."""
 
     name: str
-    written: str  # as in the file, perhaps with spaces around the name
-    kind: Any  # the Arrow type of what it holds
-    form: NumberFormat | None = None  # of texts that are numbers, which Arrow does not read
-    example: str = ""  # one of these texts
-    not_number: str = ""  # a text that is not a number, and its line
-    missing: frozenset[str] = MISSING_TEXTS  # texts that stand for missing values
-    doubtful: frozenset[str] = frozenset()  # those that were found, and could mean something
-    is_rounded: bool = False  # whether it has whole numbers that a float cannot hold
-    refused: str = ""  # what is wrong with it if it is used
+    written: str  # the name as in the file, possibly with surrounding spaces
+    kind: Any  # the Arrow type of its values
+    form: NumberFormat | None = None  # of numbers that Arrow cannot parse
+    example: str = ""  # a text in this format
+    not_number: str = ""  # a text that is not a number, with its line
+    missing: frozenset[str] = MISSING_TEXTS  # texts that mean a missing value
+    doubtful: frozenset[str] = frozenset()  # those found in the column that could also be values
+    is_rounded: bool = False  # whether it has integers that a float cannot represent
+    refused: str = ""  # the error to raise if the column is used
 
     @property
     def field(self) -> Any:
-        """Of a schema."""
+        """The field of a schema."""
         metadata = {TEXT_EXAMPLE: self.not_number} if self.not_number else None
         return optional("pyarrow", "tables").field(self.name, self.kind, metadata=metadata)
 
 
 @dataclass(frozen=True)
 class CsvFile:
-    """A CSV file, how it is written, and its columns."""
+    """A CSV file, its dialect and its columns."""
 
     file: SourceFile
     dialect: CsvDialect
     options: CsvOptions
-    compression: str  # as pyarrow calls it; "detect": by the name of the file
+    compression: str  # pyarrow's name; "detect" means by the file name
     columns: tuple[CsvColumn, ...] = ()
 
     @property
     def names(self) -> list[str]:
-        """Of the columns, without spaces around them."""
+        """The column names, without surrounding spaces."""
         return [column.name for column in self.columns]
 
     @property
     def schema(self) -> Any:
-        """The columns for Arrow."""
+        """The columns as an Arrow schema."""
         return optional("pyarrow", "tables").schema([column.field for column in self.columns])
 
     @property
     def has_names(self) -> bool:
-        """Whether its first row has the names of the columns."""
+        """Whether the first row has the column names."""
         return self.options.get("header", True)
 
     @property
@@ -78,13 +78,13 @@ class CsvFile:
 
     @property
     def differences(self) -> list[str]:
-        """How it differs from a plain CSV file, unless the user said so."""
+        """How the file differs from plain CSV, except for what the user specified."""
         found = self.dialect.differences(self.options, _usual_separator(self.file))
         return found + (["compressed by gzip"] if self.compression == "gzip" and self.file.path.suffix != ".gz" else [])
 
     @property
     def doubtful_names(self) -> list[str]:
-        """Numbers that most columns of numbers have for names: perhaps values. Years and the like rise."""
+        """Numeric names, if most numeric columns have one: they may be values. Increasing names (years) are fine."""
         types = optional("pyarrow.types", "tables")
         numbers = [
             column.name for column in self.columns if types.is_integer(column.kind) or types.is_floating(column.kind)
@@ -96,13 +96,13 @@ class CsvFile:
         return [] if rising else found
 
     def reader(self, types: Mapping[str, Any] | None = None) -> Any:
-        """The record batches of some columns, by the names that the file has; of all, as they seem to be."""
+        """The record batches of some columns, by their names in the file; by default all, with inferred types."""
         csv, missing = optional("pyarrow.csv", "tables"), _missing(self.options)
         return csv.open_csv(
             self._stream(),
             csv.ReadOptions(
                 block_size=_BLOCK_BYTES,
-                use_threads=False,  # with threads, errors do not tell the line
+                use_threads=False,  # with threads, errors do not name the line
                 skip_rows=self.dialect.skipped,
                 column_names=None if self.has_names else self.names,
             ),
@@ -121,7 +121,7 @@ class CsvFile:
         )
 
     def _stream(self) -> Any:
-        """The text in UTF-8; if spaces separate, with a single one for every run."""
+        """The text in UTF-8; if spaces are the separator, with runs of them collapsed."""
         pyarrow = optional("pyarrow", "tables")
         stream = pyarrow.input_stream(str(self.file.path), compression=self.compression)
         if self.dialect.encoding != "utf-8":
@@ -129,16 +129,16 @@ class CsvFile:
         return pyarrow.TransformInputStream(stream, SpacesJoined()) if self.dialect.sep == " " else stream
 
     def not_decoded(self, error: UnicodeDecodeError) -> str:
-        """What to say of text below the beginning that is not in the encoding. It is decoded many lines at once."""
-        return f"{self.file}: further down, text is not in {self.dialect.encoding} ({error}); {ENCODING_REMEDY}"
+        """The message for text further down that is not in the encoding. It has no line: many are decoded at once."""
+        return f"{self.file}: text further down is not valid {self.dialect.encoding} ({error}); {ENCODING_REMEDY}"
 
     def not_in_utf8(self, line: int, name: str) -> str:
-        """What to say of a text."""
+        """The message for a text that is not valid UTF-8."""
         where = f"{self.file}, line {line}, column {name!r}"
-        return f"{where}: text that is not in UTF-8, as the lines before are; {ENCODING_REMEDY}"
+        return f"{where}: the text is not valid UTF-8, unlike the lines above; {ENCODING_REMEDY}"
 
     def explained(self, message: str, remedy: str = "") -> str:
-        """What Arrow says of an error. It counts columns, and lines as rows; people look for names and lines."""
+        """Rewrite an error message of Arrow, which counts columns and rows, with column names and line numbers."""
         if found := re.search(
             r"column #(\d+): Row #(\d+): CSV conversion error to (.*): invalid (.*)", message, re.DOTALL
         ):
@@ -152,31 +152,31 @@ class CsvFile:
             line, expected, got, row = found.groups()
             unnamed = int(got) == int(expected) + 1 and int(line) == self.first_line and self.has_names
             remedy = (
-                "Give every column a name" if unnamed else "Correct the line (text with separators stands in quotes)"
+                "Give every column a name" if unnamed else "Correct the line (put quotes around text with separators)"
             )
             return (
                 f"{self.file}, line {line}: expected {expected} field(s) like the first line, got {got}: {row[:80]!r}. "
-                f"{remedy}, or name the separator with sep= (--sep)"
+                f"{remedy}, or specify the separator with sep= (--sep)"
             )
         line = re.search(r"Row #(\d+)", message)
         where = f", line {line[1]}" if line else ""
         return f"{self.file}{where} cannot be read: {message[:300]}. Correct it, or leave the file out"
 
 
-WITHOUT_NAMES = "read it without names: header=False (--no-header)"
-ENCODING_REMEDY = "give the encoding of the file with encoding= (--encoding), such as cp1252 or utf-8"
+WITHOUT_NAMES = "read it without column names: header=False (--no-header)"
+ENCODING_REMEDY = "specify the encoding of the file with encoding= (--encoding), such as cp1252 or utf-8"
 
 
 def not_as_before(where: str, value: str, kind: str, remedy: str) -> str:
-    """What to say of a value that is not of the type of the lines before."""
+    """The message for a value whose type differs from that of the lines above."""
     return (
-        f"{where}: {value[:60]} cannot be read as {kind}, which the lines above are. "
-        f"Correct it, name it as a missing value with missing= (--missing), or leave the column out{remedy}"
+        f"{where}: {value[:60]} cannot be read as {kind}, unlike the lines above. "
+        f"Correct it, declare it a missing value with missing= (--missing), or leave the column out{remedy}"
     )
 
 
 def look_at(file: SourceFile, options: CsvOptions) -> CsvFile:
-    """What the beginning of a file shows."""
+    """Inspect the beginning of a file."""
     pyarrow, options = optional("pyarrow", "tables"), checked(options)
     with reading(file):
         with file.path.open("rb") as opened:
@@ -185,7 +185,7 @@ def look_at(file: SourceFile, options: CsvOptions) -> CsvFile:
             start, size = b"", START_BYTES
             while len(start) < size and (more := stream.read(size - len(start))):
                 start += more
-                if start.count(b"\n") < _FEW_LINES:  # of very wide tables, too, some rows are needed
+                if start.count(b"\n") < _FEW_LINES:  # detection needs several rows even of very wide tables
                     size = min(2 * size, _BLOCK_BYTES)
     if not start.strip():
         raise ValueError(f"{file} is empty: write it again, or leave it out")
@@ -195,44 +195,44 @@ def look_at(file: SourceFile, options: CsvOptions) -> CsvFile:
     except UnicodeDecodeError as error:
         line = start[: error.start].count(b"\n") + 1
         encoding = options.get("encoding")
-        raise ValueError(f"{file}, line {line}: text that is not in {encoding} ({error}); {ENCODING_REMEDY}") from error
+        raise ValueError(f"{file}, line {line}: text is not valid {encoding} ({error}); {ENCODING_REMEDY}") from error
     except ValueError as error:
         raise ValueError(f"{file} cannot be read as CSV: {error}") from error
     if not rows:
-        raise ValueError(f"{file} cannot be read as CSV: it has no line, or a quote in the first one is never closed")
+        raise ValueError(f"{file} cannot be read as CSV: it has no lines, or a quote in the first line is never closed")
     csv = CsvFile(file, dialect, options, compression)
     names = [name.strip() for name in rows[0]] if csv.has_names else [f"c{n}" for n in range(1, len(rows[0]) + 1)]
     if csv.has_names and all(is_number(name.replace(",", ".")) for name in names):
         raise ValueError(
-            f"the first line of {file} holds numbers ({', '.join(names[:3])}, …), where the names of the columns "
-            f"should stand; put a line of names above it, or {WITHOUT_NAMES}"
+            f"the first line of {file} has numbers ({', '.join(names[:3])}, …) instead of column names; "
+            f"insert a line of names above it, or {WITHOUT_NAMES}"
         )
     remedy = "rename one of them"
     if csv.has_names and any(count > 1 and _is_like_a_value(name) for name, count in Counter(names).items()):
-        remedy = f"if the first line has values and no names, {WITHOUT_NAMES}"
-    require_distinct(names, f"{file} has several columns of the name", remedy)
+        remedy = f"if the first line has values instead of names, {WITHOUT_NAMES}"
+    require_distinct(names, f"{file} has several columns named", remedy)
     kinds = [pyarrow.null()] * len(names)
     csv = replace(csv, columns=tuple(map(CsvColumn, names, names, kinds)))
     return replace(csv, columns=_columns(csv, rows[csv.has_names :]))
 
 
 def _is_like_a_value(text: str) -> bool:
-    """Whether it is a number, or stands for a missing value."""
+    """Whether a text is a number or a missing value."""
     return is_number(text) or (text in MISSING_TEXTS and text != "")
 
 
 def _usual_separator(file: SourceFile) -> str:
-    """By the name of the file."""
+    """The separator that the file name suggests."""
     return "\t" if ".tsv" in (suffix.lower() for suffix in file.path.suffixes[-2:]) else ","
 
 
 def _missing(options: CsvOptions) -> frozenset[str]:
-    """The texts that stand for missing values."""
+    """The texts that mean a missing value."""
     return MISSING_TEXTS | {text.strip() for text in options.get("missing", ())}
 
 
 def _columns(csv: CsvFile, rows: Sequence[Sequence[str]]) -> tuple[CsvColumn, ...]:
-    """With the types that the first block shows."""
+    """The columns with the types inferred from the first block."""
     pyarrow = optional("pyarrow", "tables")
     with reading(csv.file):
         try:
@@ -252,7 +252,7 @@ def _columns(csv: CsvFile, rows: Sequence[Sequence[str]]) -> tuple[CsvColumn, ..
             column = _column_of_bytes(csv, column, first.column(number))
         else:
             texts = [row[number].strip() for row in rows if number < len(row)]
-            if any(text[:2] in {"0x", "0X"} for text in texts):  # whole numbers to Arrow, but not floats
+            if any(text[:2] in {"0x", "0X"} for text in texts):  # Arrow reads them as integers, but not as floats
                 column = replace(column, kind=pyarrow.string())
             column = _column_of_numbers(column, first.column(number), texts)
         said = {text.strip() for text in csv.options.get("missing", ())}
@@ -261,7 +261,7 @@ def _columns(csv: CsvFile, rows: Sequence[Sequence[str]]) -> tuple[CsvColumn, ..
 
 
 def _column_of_bytes(csv: CsvFile, column: CsvColumn, values: Any) -> CsvColumn:
-    """Text that is not in UTF-8, below the beginning that shows the encoding."""
+    """A column with text that is not valid UTF-8, below the part used to detect the encoding."""
     for line, text in enumerate(values.to_pylist(), csv.first_line):
         try:
             text.decode()
@@ -271,12 +271,12 @@ def _column_of_bytes(csv: CsvFile, column: CsvColumn, values: Any) -> CsvColumn:
 
 
 def _number() -> Any:
-    """The type of what is refused too, so that only the reason for that is said."""
+    """The type of rejected columns, too, so that only the reason of the rejection is reported."""
     return optional("pyarrow", "tables").float64()
 
 
 def _column_of_numbers(column: CsvColumn, values: Any, texts: Sequence[str]) -> CsvColumn:
-    """What the texts of some rows show of it: Arrow has dropped missing values, and rounds what is too large."""
+    """Inspect the texts of some rows: Arrow has dropped missing values and rounded large integers."""
     types, compute = optional("pyarrow.types", "tables"), optional("pyarrow.compute", "tables")
     if types.is_integer(column.kind):
         largest = (
@@ -291,7 +291,7 @@ def _column_of_numbers(column: CsvColumn, values: Any, texts: Sequence[str]) -> 
 
 
 def _column_of_text(csv: CsvFile, column: CsvColumn, values: Any) -> CsvColumn:
-    """Text, unless all of it are numbers in one form, or missing values with spaces around them."""
+    """A text column, unless all texts are numbers in one format, or missing values with surrounding spaces."""
     dialect, asked = csv.dialect, csv.options.get("decimal")
     distinct = dict.fromkeys(text.strip() for text in values.unique().to_pylist())
     missing = missing_among(set(distinct), column.missing)
@@ -310,8 +310,8 @@ def _column_of_text(csv: CsvFile, column: CsvColumn, values: Any) -> CsvColumn:
         text = next(text for text in held if NumberFormat.of([text], decimals[:1]) is None)
         refused = (
             f"{csv.file}, line {line(text)}, column {column.name!r}: {text[:60]!r} is a number "
-            f"with the decimal mark {form.decimal!r}, but decimal={asked!r} (--decimal) was asked for; leave that out "
-            "to have it detected"
+            f"with the decimal mark {form.decimal!r}, but decimal={asked!r} (--decimal) was given; leave it out "
+            "to detect the mark"
         )
         return replace(column, kind=_number(), refused=refused)
     text = next((text for text in held if not is_number(text)), None)

@@ -1,6 +1,6 @@
-"""Data: LIBSVM files, copied once into saved CSR matrices. The only user of scikit-learn among the formats.
+"""Data: convert LIBSVM files to saved CSR matrices once. The only format that uses scikit-learn.
 
-A line is ``label index:value index:value …``. Indices count from 1, unless 0 is somewhere or it is said that they do.
+A line is ``label index:value index:value …``. Indices start at 1, unless there is an index 0 or the user says so.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ from bayesvm.data.tables.column_reading import TableColumns
 from bayesvm.data.tables.files import SourceFile
 from bayesvm.data.tables.working_copy import WorkingCopy
 
-_BLOCK_BYTES = 2**23  # of text, parsed at once and saved as one matrix
+_BLOCK_BYTES = 2**23  # of text, parsed at a time and saved as one matrix
 
 
 class SparseRows(NamedTuple):
-    """Rows in memory, cut as record batches are; X or y is None if nobody asked for it."""
+    """Rows in memory, with the interface of a record batch; X or y is None if it was not requested."""
 
     X: Any
     y: npt.NDArray[Any] | None
     num_rows: int
 
     def slice(self, start: int, length: int | None = None) -> SparseRows:
-        """Rows from ``start`` on."""
+        """The rows from ``start`` on."""
         stop = self.num_rows if length is None else min(start + length, self.num_rows)
         return self.take(slice(start, stop), stop - start)
 
@@ -46,7 +46,7 @@ class SparseRows(NamedTuple):
 
 
 class LibsvmColumns(TableColumns):
-    """The file has two: the features as a whole, which have no names, and the target."""
+    """The two columns of a LIBSVM file: all features together, which have no names, and the target."""
 
     sparse: ClassVar[bool] = True
     has_target: ClassVar[bool] = True
@@ -75,7 +75,7 @@ class LibsvmColumns(TableColumns):
 class LibsvmPart:
     """The working copy of a LIBSVM file: ``stem-0.npz`` with the first rows, ``stem-0.npy`` with their labels, ….
 
-    ``shift`` is subtracted from the saved indices, because only the last line of all tells where they begin.
+    ``shift`` is subtracted from the saved indices, because the first index is known only after all lines were read.
     """
 
     file: SourceFile
@@ -102,11 +102,11 @@ class LibsvmPart:
 def copy_libsvm(
     files: Sequence[SourceFile], n_features: int | None, zero_based: bool | None, copy: WorkingCopy
 ) -> tuple[list[LibsvmPart], LibsvmColumns]:
-    """Saved matrices for each LIBSVM file, and the width of the table."""
+    """Save matrices for each LIBSVM file, and determine the width of the table."""
     stems, sizes, lowest, largest = [], [], [], []
     for number, file in enumerate(files):
         stem = copy.folder / str(number)
-        with copy.writing(f"{number} of {len(files)} files were done"):
+        with copy.writing(f"{number} of {len(files)} files were converted"):
             saved = [_save(f"{stem}-{piece}", *rows) for piece, rows in enumerate(_matrices(file))]
         file.require_unchanged()
         stems.append(stem)
@@ -116,23 +116,23 @@ def copy_libsvm(
     shift = 0 if (min(lowest) == 0 if zero_based is None else zero_based) else 1
     if shift and min(lowest) == 0:
         file = files[int(np.argmin(lowest))]
-        raise ValueError(f"{file} has the index 0, but zero_based=False says (or the model) that indices count from 1")
+        raise ValueError(f"{file} has the index 0, but zero_based=False (or the model) says that indices start at 1")
     width = max(largest) + 1 - shift if n_features is None else n_features
     for file, high in zip(files, largest, strict=True):
         if high + 1 - shift > width:
             raise ValueError(
-                f"{file} has the index {high}, counted from {shift}, but n_features={n_features}; "
-                "give a larger n_features, or the file that belongs to it"
+                f"{file} has the index {high} (indices start at {shift}), but n_features={n_features}; "
+                "use a larger n_features, or the file that matches it"
             )
     if width < 1:
-        raise ValueError(f"no row of {files[0]} has a feature; give n_features if that is meant")
+        raise ValueError(f"no row of {files[0]} has a feature; set n_features if that is intended")
     parts = zip(files, stems, sizes, strict=True)
     columns = LibsvmColumns(None, width, np.dtype(np.float64))
     return [LibsvmPart(file, stem, rows, width, shift) for file, stem, rows in parts], columns
 
 
 def _save(stem: str, X: Any, y: npt.NDArray[Any]) -> tuple[int, int, int]:
-    """Number of rows, lowest index, largest index."""
+    """Save rows; returns their number, the smallest and the largest index."""
     low, high = (int(X.indices.min()), int(X.indices.max())) if X.nnz else (1, -1)
     if high < np.iinfo(np.int32).max and X.nnz < np.iinfo(np.int32).max:
         X.indices, X.indptr = X.indices.astype(np.int32), X.indptr.astype(np.int32)
@@ -142,7 +142,7 @@ def _save(stem: str, X: Any, y: npt.NDArray[Any]) -> tuple[int, int, int]:
 
 
 def _matrices(file: SourceFile) -> Iterator[tuple[Any, npt.NDArray[Any]]]:
-    """Rows and labels of some lines after the other."""
+    """Yield the rows and labels of some lines at a time."""
     openers = {".gz": gzip.open, ".bz2": bz2.open}
     opener: Any = openers.get(file.path.suffix.lower(), open)
     line = 1
@@ -151,12 +151,13 @@ def _matrices(file: SourceFile) -> Iterator[tuple[Any, npt.NDArray[Any]]]:
             while block := opened.read(_BLOCK_BYTES):
                 text = block + opened.readline()
                 X, y = _parsed(file, text, line)
-                if len(y):  # not if all lines are comments
+                if len(y):  # zero if all lines are comments
                     yield X, y
                 line += text.count(b"\n")
     except (OSError, EOFError, zlib.error) as error:
         raise OSError(
-            f"{file} cannot be read: {error}. The file is damaged or not whole: write or copy it again, or leave it out"
+            f"{file} cannot be read: {error}. The file is corrupt or incomplete: write or copy it again, "
+            "or leave it out"
         ) from error
 
 
@@ -170,7 +171,7 @@ def _parsed(file: SourceFile, text: bytes, first_line: int) -> Any:
         return parse([text])
     except (ValueError, OverflowError) as error:
         lines = text.splitlines(keepends=True)
-        while len(lines) > 1:  # halves, until one bad line is left
+        while len(lines) > 1:  # bisect until one bad line is left
             half = lines[: len(lines) // 2]
             try:
                 parse(half)
@@ -179,6 +180,6 @@ def _parsed(file: SourceFile, text: bytes, first_line: int) -> Any:
             else:
                 lines, first_line = lines[len(half) :], first_line + len(half)
         raise ValueError(
-            f"{file}, line {first_line}, is no line of a LIBSVM file, label index:value …: {error}. "
+            f"{file}, line {first_line}, does not have the LIBSVM format, label index:value …: {error}. "
             f"It begins with {lines[0][:60]!r}"
         ) from error

@@ -1,4 +1,4 @@
-"""Data: the rows of one or more files, all of them or some, numbered from 0 and read in pieces."""
+"""Data: all or some rows of one or more files, numbered from 0 and read in pieces."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ from bayesvm.data.tables.arrow_parts import Part
 from bayesvm.data.tables.files import SourceFile
 from bayesvm.data.tables.working_copy import WorkingCopy
 
-_VALUES_AT_ONCE = 2**21  # read from a file; the rows are as many as that allows, so that wide tables fit, too
+_VALUES_AT_ONCE = 2**21  # read from a file at a time; determines the number of rows, so that wide tables fit, too
 MOST_ROWS_AT_ONCE = 2**16
 REPORTED_FROM = 10.0  # megabytes
 
 
 @dataclass(frozen=True)
 class FileRows:
-    """Rows in files. ``kept`` has the numbers, rising, of those that count; None: all of them.
+    """Rows in files. ``kept`` has the increasing numbers of the selected rows; None means all.
 
-    ``held`` are the chunks of rows that were read before and are kept in memory. ``reading`` says in plain values how
-    the files are read, if the user said so: other values would be other rows.
+    ``held`` are chunks of rows that were already read and are kept in memory. ``reading`` has the options that the user
+    set for reading the files, as plain values, because other options give other rows.
     """
 
     kind: str
@@ -44,26 +44,26 @@ class FileRows:
 
     @cached_property
     def _starts(self) -> RowNumbers:
-        """Of the files, among all rows."""
+        """The number of the first row of each file, among all rows."""
         return np.cumsum([0, *(sum(part.pieces) for part in self.parts)])
 
     @property
     def n_rows(self) -> int:
-        """How many rows there are."""
+        """The number of rows."""
         return int(self._starts[-1]) if self.kept is None else len(self.kept)
 
     def require_some(self) -> None:
-        """A table without rows is a mistake."""
+        """Raise an error if the table has no rows."""
         if not self.n_rows:
             others = f" and the {len(self.files) - 1} other files have" if len(self.files) > 1 else " has"
-            raise ValueError(f"there is nothing to read: {self.files[0]}{others} no rows")
+            raise ValueError(f"nothing to read: {self.files[0]}{others} no rows")
 
     def subset(self, numbers: RowNumbers) -> FileRows:
-        """The rows with these rising numbers, which are then numbered from 0."""
+        """The rows with these increasing numbers, renumbered from 0."""
         return replace(self, kept=numbers if self.kept is None else self.kept[numbers], held=None)
 
     def chunks(self, names: Sequence[str], wanted: RowNumbers | None = None) -> Iterator[tuple[int, Any]]:
-        """Some columns, cut as the files are, with the number of the first row; only pieces with wanted rows."""
+        """Yield some columns, in the pieces of the files, with the number of the first row; skips unwanted pieces."""
         if self.held is not None:
             for first, chunk in self.held:
                 yield first, chunk.select(list(names)) if hasattr(chunk, "select") else chunk
@@ -82,7 +82,7 @@ class FileRows:
                     yield from self._chosen(int(start) + row, chunk)
 
     def _chosen(self, first: int, chunk: Any) -> Iterator[tuple[int, Any]]:
-        """What counts of a chunk, with the number of its first row among the rows that count."""
+        """The selected rows of a chunk, with the number of the first among the selected rows."""
         if self.kept is None:
             yield first, chunk
             return
@@ -98,17 +98,17 @@ class FileRows:
     def where(self, row: int) -> str:
         """The file and the row in it: ``"b.parquet, row 17"``."""
         if not 0 <= row < self.n_rows:
-            raise IndexError(f"there is no row {row}; the table has the rows 0 to {self.n_rows - 1}")
+            raise IndexError(f"there is no row {row}; the table has rows 0 to {self.n_rows - 1}")
         number = self._given(row)
         part = int(np.searchsorted(self._starts, number, side="right")) - 1
         return f"{self.parts[part].file}, row {number - self._starts[part]}"
 
     def _given(self, row: int) -> int:
-        """The number of a row among all rows of the files."""
+        """The number of a row of the selection among all rows of the files."""
         return int(row if self.kept is None else self.kept[row])
 
     def locate(self, rows: range | RowNumbers) -> Locate:
-        """How messages tell the place of a row of these."""
+        """A function that locates one of these rows in messages."""
 
         def place(row: int) -> str:
             number = int(rows[row])
@@ -117,7 +117,7 @@ class FileRows:
         return place
 
     def fingerprint(self) -> dict[str, Any]:
-        """Plain values that are equal only for the same files and rows."""
+        """Plain values that identify the files and rows."""
         return {
             "format": self.kind,
             "files": [[file.path.name, file.size, file.modified] for file in self.files],
@@ -140,7 +140,7 @@ class FileRows:
 def copying(
     kind: str, files: Sequence[SourceFile], copy_to: str | PathLike[str] | None, verbose: int
 ) -> Iterator[WorkingCopy]:
-    """A working copy to fill, removed if that fails; ``verbose`` tells on stderr of one that takes a while."""
+    """A working copy to fill, removed on failure; ``verbose`` reports large ones on stderr."""
     copy = WorkingCopy(copy_to)
     began = time.perf_counter()
     size = sum(file.size for file in files) / 1e6

@@ -1,4 +1,4 @@
-"""Data: tables in files as a stream of row batches. They are never in memory as a whole."""
+"""Data: tables in files, streamed in batches of rows and never loaded as a whole."""
 
 from __future__ import annotations
 
@@ -40,31 +40,32 @@ def open_table(
     copy_to: str | PathLike[str] | None = None,
     verbose: int = 0,
 ) -> Table:
-    """A table in one or more files: Parquet, Arrow (Feather), CSV or LIBSVM, told apart by their names.
+    """Open a table in one or more files: Parquet, Arrow (Feather), CSV or LIBSVM, by the extension of the name.
 
     Parameters
     ----------
     source : a file, a folder, a pattern such as ``"part-*.parquet"``, or a list of files
-        Files of a folder or pattern come in the order of their names.
+        The files of a folder or pattern are read in the order of their names.
     target : name of the column of labels
         None for rows to predict, and for LIBSVM, whose files hold the label.
     columns : names of the features
-        Default: all columns but target, weight, and an unnamed index that pandas saved; as the first file has them.
+        Default: all columns of the first file except target, weight, and an unnamed index saved by pandas.
     weight : name of a column of row weights
     n_features : number of features of LIBSVM files
-        Default: as many as the largest index says. Rows to predict may lack the last features, so give it there.
-    zero_based : whether indices of LIBSVM files count from 0
-        Default: from 1, unless there is an index 0. Rows to predict may lack the first feature: then say it.
+        Default: determined by the largest index. Set it for rows to predict, which may lack the last features.
+    zero_based : whether indices of LIBSVM files start at 0
+        Default: they start at 1, unless there is an index 0. Set it for rows to predict, which may lack the first
+        feature.
     sep : separator of CSV files: a character such as ``";"``, or ``" "`` for runs of spaces
     decimal : decimal mark of CSV files, ``"."`` or ``","``
     encoding : encoding of CSV files, such as ``"cp1252"``
-        Default of these three: detected in each file, and reported if it is not the usual.
-    missing : texts of CSV files that are missing values, beside empty cells, ``?``, ``NA``, ``-`` and the like
-    header : whether the first row of CSV files has the names of the columns; if not, they are c1, c2, …
+        Default of these three: detected in each file, and reported if unusual.
+    missing : texts of CSV files that mean missing values, in addition to empty cells, ``?``, ``NA``, ``-`` and the like
+    header : whether the first row of CSV files has the column names; if not, they are c1, c2, …
     copy_to : a folder for the working copy
-        CSV and LIBSVM are parsed once, into a temporary copy that is fast to read. It takes about 8 bytes a value, and
-        is removed when the table is closed or the program ends. Default: the system's folder of temporary files.
-    verbose : 1 says on stderr when a copy of 10 MB or more is made
+        CSV and LIBSVM files are parsed once, into a temporary copy that is fast to read. It takes about 8 bytes per
+        value and is removed when the table is closed or the program ends. Default: the system's temporary folder.
+    verbose : 1 reports copies of 10 MB or more on stderr
 
     Examples
     --------
@@ -73,7 +74,7 @@ def open_table(
     >>> model = BayesianSVC().fit(table)  # doctest: +SKIP
     >>> model.predict_to(open_table("new.parquet"), "predictions.parquet")  # doctest: +SKIP
 
-    A file whose missing values are written as -999 and whose columns have no names:
+    A file with missing values written as -999 and without column names:
 
     >>> table = open_table("sensors.csv", target="c5", missing=["-999"], header=False)  # doctest: +SKIP
     """
@@ -82,10 +83,10 @@ def open_table(
         given = {"target": target, "columns": columns, "weight": weight}
         for name, value in given.items():
             if value is not None:
-                raise ValueError(f"LIBSVM files hold a label and numbered features: leave out {name}={value!r}")
+                raise ValueError(f"LIBSVM files have a label and numbered features: leave out {name}={value!r}")
     elif n_features is not None or zero_based is not None:
         raise ValueError(
-            f"n_features and zero_based are for LIBSVM files; {files[0]} is {kind}: choose features with columns=[…]"
+            f"n_features and zero_based apply to LIBSVM files; {files[0]} is {kind}: select features with columns=[…]"
         )
     csv: CsvOptions = {"sep": sep, "decimal": decimal, "encoding": encoding, "missing": missing, "header": header}
     if kind != "CSV":
@@ -107,18 +108,18 @@ def open_table(
 
 
 class Table:
-    """Rows in files, read again in every pass. Rows are numbered from 0 through all files; ``open_table`` makes it.
+    """Rows in files, streamed again in every pass; created by ``open_table``. Rows are numbered from 0 over all files.
 
     Attributes
     ----------
     names : names of the features; None for LIBSVM
     n_rows, n_features : the shape
-    dtype : float32 if all features fit into it without loss, else float64
+    dtype : float32 if it represents all features exactly, else float64
     target, weight : names of these columns, or None
     has_target : whether rows have targets
-    sparse : whether ``X`` of a batch is a CSR matrix: for LIBSVM
-    zero_based : whether indices of LIBSVM files count from 0; None for other formats
-    prepared_by : what makes the features of the columns, if they are more than read
+    sparse : whether ``X`` of a batch is a CSR matrix, as for LIBSVM
+    zero_based : whether indices of LIBSVM files start at 0; None for other formats
+    prepared_by : the recipe that computes the features from the columns, if there is one
     """
 
     def __init__(self, rows: FileRows, columns: TableColumns) -> None:
@@ -132,13 +133,13 @@ class Table:
         rows.require_some()
 
     def batches(self, n_rows: int, *, targets: bool = True) -> Iterator[Batch]:
-        """All rows in order, ``n_rows`` at a time wherever the files are cut; the last batch may have fewer.
+        """Yield all rows in order, ``n_rows`` at a time across file boundaries; the last batch may have fewer.
 
-        Features that are missing, infinite or above 1e100, missing targets and bad weights are errors that tell the
-        place.
+        Features that are missing, infinite or above 1e100, missing targets and invalid weights raise errors that name
+        the location.
         """
         if n_rows < 1:
-            raise ValueError(f"batches of {n_rows} rows were asked for; there must be 1 or more")
+            raise ValueError(f"n_rows must be 1 or more; got {n_rows}")
         held: list[Any] = []
         first = stop = 0
         for _, chunk in self._rows.chunks(self._columns.needed(features=True, targets=targets)):
@@ -154,7 +155,7 @@ class Table:
             yield self._columns.batch(held, self._rows.locate(range(first, stop)), targets=targets)
 
     def targets(self) -> Iterator[tuple[npt.NDArray[Any], npt.NDArray[np.float64] | None]]:
-        """The targets and weights of all rows, some rows at a time; nothing else is read where columns lie apart."""
+        """Yield the targets and weights of all rows, some rows at a time; columnar formats read nothing else."""
         if not self.has_target:
             raise ValueError("the table has no labels; name their column: open_table(…, target=…)")
         for first, chunk in self._rows.chunks(self._columns.needed(features=False, targets=True)):
@@ -163,15 +164,15 @@ class Table:
                 yield self._columns.targets([chunk], locate), self._columns.weights([chunk], locate)
 
     def rows(self, indices: RowNumbers) -> Batch:
-        """The rows with these numbers, each once, in the order given.
+        """The rows with these distinct numbers, in the given order.
 
-        One pass over the parts of files that hold such rows; up to 65,536 others are in memory with them.
+        Takes one pass over the parts of files with such rows; up to 65,536 other rows are in memory at the same time.
         """
         rising = np.asarray(indices)
         order = None if (np.diff(rising) > 0).all() else np.argsort(rising)
         rising = rising if order is None else rising[order]
         if len(rising) == 0 or rising[0] < 0 or rising[-1] >= self.n_rows or (np.diff(rising) == 0).any():
-            raise IndexError(f"rows are asked for by distinct numbers, at least one, of 0 to {self.n_rows - 1}")
+            raise IndexError(f"row numbers must be distinct, at least one, and between 0 and {self.n_rows - 1}")
 
         def found() -> Iterator[Batch]:
             for first, chunk in self._rows.chunks(self._columns.needed(features=True, targets=True), rising):
@@ -184,11 +185,11 @@ class Table:
         return batch if order is None else taken(batch, np.argsort(order))
 
     def columns(self, names: Sequence[str]) -> Iterator[Any]:
-        """Columns as the files have them, in record batches of the same types; features, or any others."""
+        """Yield raw columns, features or others, as record batches with the same types."""
         for part in self._rows.parts:
             schema = getattr(part, "schema", None)
             if schema is None:
-                raise ValueError(f"{part.file} has no named columns: it is a LIBSVM file")
+                raise ValueError(f"{part.file} is a LIBSVM file, which has no named columns")
             if unknown := [name for name in names if name not in schema.names]:
                 has = "it has" if self._rows.copy is None else "what was read of it is"
                 raise ValueError(f"{part.file} has no column {some_names(unknown)}; {has} {some_names(schema.names)}")
@@ -197,7 +198,7 @@ class Table:
         return (cast_to(schema, chunk) for _, chunk in self._rows.chunks(names))
 
     def with_features(self, names: Sequence[str]) -> Table:
-        """The same rows with these features, in this order, of those that the table has."""
+        """The same rows with a selection of the table's features, in this order."""
         have = self.names or ()
         missing = [name for name in names if name not in have]
         if missing:
@@ -210,11 +211,11 @@ class Table:
         return self if tuple(names) == have else type(self)(self._rows, self._columns.with_features(tuple(names)))
 
     def with_columns(self, columns: TableColumns) -> Table:
-        """The same rows, of which other columns are read, or in another way."""
+        """The same rows, with other columns or columns that are read differently."""
         return Table(self._rows, columns)
 
     def subset(self, numbers: RowNumbers) -> Self:
-        """The rows with these rising numbers, as a table of their own."""
+        """The rows with these increasing numbers, as a separate table."""
         return self._of(self._rows.subset(numbers))
 
     def in_memory(self) -> Self:
@@ -222,12 +223,12 @@ class Table:
         return self._of(self._rows.in_memory(self._columns.needed(features=True, targets=True)))
 
     def labelled(self) -> Self:
-        """The rows that have a target. The others are left out, which is reported; the targets are read once."""
+        """The rows that have a target. Other rows are left out with a warning; the targets are read once."""
         numbers = self.rows_with_target()
         return self if numbers is None else self.subset(numbers)
 
     def rows_with_target(self) -> RowNumbers | None:
-        """Numbers of the rows that have a target; if others have none, this is reported; None: all have one."""
+        """The numbers of the rows that have a target, or None if all have one; warns about the other rows."""
         if not isinstance(self._columns, ArrowColumns) or not self.has_target:
             return None
         missing = [np.zeros(0, bool)]
@@ -237,17 +238,17 @@ class Table:
         if not lost.any():
             return None
         if lost.all():
-            raise ValueError(f"{self._rows.files[0]}: no row has a value in the column {self.target!r}")
+            raise ValueError(f"{self._rows.files[0]}: no row has a value in column {self.target!r}")
         warn_user(left_out_without_target(lost, f"column {self.target!r}", self.where(int(np.argmax(lost)))))
         return np.flatnonzero(~lost)
 
     def _of(self, rows: FileRows) -> Self:
-        """The same columns of other rows."""
+        """A table with the same columns and other rows."""
         return type(self)(rows, self._columns)
 
     @property
     def source(self) -> tuple[FileRows, Schemas]:
-        """Its rows, and the columns that each file has, to be read in another way."""
+        """The rows, and the schema of each file, to read them in another way."""
         parts: Any = self._rows.parts
         return self._rows, [(part.file, part.schema) for part in parts]
 
@@ -256,7 +257,7 @@ class Table:
         return self._rows.where(row)
 
     def fingerprint(self) -> dict[str, Any]:
-        """Plain values that are equal only for the same rows and the same choice of columns."""
+        """Plain values that identify the rows and the selected columns."""
         return self._rows.fingerprint() | {
             "n_features": self.n_features,
             "columns": None if self.names is None else list(self.names),

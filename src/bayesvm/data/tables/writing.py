@@ -1,4 +1,4 @@
-"""Data: columns written to a file, part by part, which appears only when it is whole."""
+"""Data: write columns to a file in parts; the file appears only when it is complete."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from bayesvm.data.tables.files import FORMATS
 from bayesvm.extras import optional
 from bayesvm.warn import warn_user
 
-FORMULA = r"^[=+\-@\t\r]."  # how a cell begins that spreadsheet programs run
+FORMULA = r"^[=+\-@\t\r]."  # the beginning of a cell that spreadsheet programs execute
 NUMBER = r"^[+-]?[0-9.,]+([eE][+-]?[0-9]+)?$"
 
 WRITTEN = {suffix: kind for suffix, kind in FORMATS.items() if kind != "LIBSVM" and suffix != ".tsv"}
@@ -25,9 +25,9 @@ Part = Mapping[str, npt.NDArray[Any]]
 
 @contextmanager
 def writing_table(path: str | PathLike[str]) -> Iterator[Callable[[Part], None]]:
-    """A function that appends rows, columns by name, to a Parquet, Arrow or CSV file.
+    """A function that appends rows, given as columns by name, to a Parquet, Arrow or CSV file.
 
-    Until all is written the file has another name, so that an old one stays whatever happens.
+    Until everything is written the file has a temporary name, so an existing file survives any failure.
     """
     make = _writer(Path(path).resolve())
     pyarrow = optional("pyarrow", "tables")
@@ -44,18 +44,18 @@ def writing_table(path: str | PathLike[str]) -> Iterator[Callable[[Part], None]]
         try:
             yield append
             if writer is None:
-                raise ValueError(f"there are no rows to write to {path}")
+                raise ValueError(f"no rows to write to {path}")
             with naming(path):
                 writer.close()
                 writer = None
         finally:
             if writer is not None:
-                with suppress(OSError):  # a full disk refuses the last bytes of a file that will be removed anyway
+                with suppress(OSError):  # a full disk rejects the last bytes of a file that will be removed anyway
                     writer.close()
 
 
 class CsvWriter:
-    """CSV with text as it is, so that programs find the same labels; it warns once if a spreadsheet would run some."""
+    """CSV with unchanged text, so labels stay the same; warns once if a spreadsheet program would execute some."""
 
     def __init__(self, sink: str | BinaryIO, schema: Any) -> None:
         self._writer = optional("pyarrow.csv", "tables").CSVWriter(sink, schema)
@@ -69,12 +69,12 @@ class CsvWriter:
         self._writer.write_batch(batch)
 
     def close(self) -> None:
-        """Write what is left."""
+        """Write the remaining rows."""
         self._writer.close()
 
 
 def _warned_of_formula(batch: Any) -> bool:
-    """Warn once if a text, not a number, begins like a formula; whether it did."""
+    """Warn once if a text that is not a number begins like a formula; returns whether it warned."""
     types, compute = optional("pyarrow", "tables").types, optional("pyarrow.compute", "tables")
     for name, column in zip(batch.schema.names, batch.columns, strict=True):
         values = column.dictionary if types.is_dictionary(column.type) else column
@@ -84,7 +84,7 @@ def _warned_of_formula(batch: Any) -> bool:
         found = values.filter(compute.and_not(begins, compute.match_substring_regex(values, NUMBER)))
         if len(found):
             warn_user(
-                f"column {name!r} contains {found[0].as_py()!r}, which a spreadsheet program would run as a formula; "
+                f"column {name!r} contains {found[0].as_py()!r}, which spreadsheet programs execute as a formula; "
                 "import the column as text, or write .parquet",
             )
             return True
@@ -94,9 +94,9 @@ def _warned_of_formula(batch: Any) -> bool:
 def _writer(target: Path) -> Callable[[str, Any], Any]:
     kind = WRITTEN.get(target.suffix.lower())
     if kind is None:
-        raise ValueError(f"{target.name}: the name must end in one of {', '.join(WRITTEN)}")
+        raise ValueError(f"{target.name}: the file name must end in one of {', '.join(WRITTEN)}")
     if not target.parent.is_dir():
-        raise FileNotFoundError(f"the folder {target.parent} does not exist; make it first")
+        raise FileNotFoundError(f"the folder {target.parent} does not exist; create it first")
     if kind == "CSV":
         return CsvWriter
     parquet = kind == "Parquet"
