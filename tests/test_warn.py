@@ -140,7 +140,7 @@ def test_many_classes(tmp_path):
     for given in ((rows, names), (table,)):
         warned(
             lambda given=given: model.fit(*given),  # here
-            "51 classes: as many models are trained",
+            "51 classes: the fit trains one model per class",
         )
 
 

@@ -1,4 +1,4 @@
-"""Export: ``to_onnx``, a fitted model as a graph of standard operators, for runtimes that know nothing of bayesvm."""
+"""Export: ``to_onnx`` converts a fitted model to a graph of standard operators, which runs without bayesvm."""
 
 from __future__ import annotations
 
@@ -36,21 +36,31 @@ def to_onnx(
     dtype: Literal["double", "single"] = "double",
     uncertainty: bool = False,
 ) -> Any:
-    """A fitted model as an ``onnx.ModelProto`` (opset 17), for onnxruntime and others; needs ``bayesvm[onnx]``.
+    """Convert a fitted model to ONNX (opset 17), for onnxruntime and other runtimes. Needs ``bayesvm[onnx]``.
 
-    The input is ``X``, N×D. A model with a recipe of its columns (``recipe_``) has an input for every column, by its
-    name and N×1: numbers, NaN if missing; text, ``"(missing)"`` if missing; of dates, their parts. The outputs are
-    ``label`` and ``probabilities``, whose columns are in the order of ``classes_``; the model's metadata tell them
-    too. Those of a BayesianSVR are ``mean`` and ``std``, in double precision. All members of a committee are in one
-    graph.
+    The input is ``X``, N×D. A model with a recipe (``recipe_``) has one N×1 input per column, with the name of the
+    column: numbers, NaN if missing; text, ``"(missing)"`` if missing; for dates, their parts. The outputs of a
+    classifier are ``label`` and ``probabilities``, with columns in the order of ``classes_``, which are also in the
+    metadata. The outputs of a BayesianSVR are ``mean`` and ``std``, in double precision. One graph contains all members
+    of a committee.
 
     Parameters
     ----------
     model : BayesianSVC, BayesianLinearSVC or BayesianSVR
-    dtype : "double" or "single"
-        The type of numbers that go in and come out, and of the large matrix products.
-    uncertainty : bool
-        Whether to add the columns of ``predict_uncertainty`` and ``latent_mean`` and ``latent_variance``.
+        A fitted model without local models.
+    dtype : {"double", "single"}, default="double"
+        Type of the inputs and outputs, and of the large matrix products.
+    uncertainty : bool, default=False
+        Whether to add the outputs of ``predict_uncertainty``, ``latent_mean`` and ``latent_variance``.
+
+    Returns
+    -------
+    onnx.ModelProto
+        The graph; ``onnx.save`` writes it to a file.
+
+    See Also
+    --------
+    BayesianSVC.save : Write a model in the format of bayesvm.
 
     Examples
     --------

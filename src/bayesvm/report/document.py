@@ -28,18 +28,30 @@ BACKGROUND = 50  # rows whose other columns stay as they are while one is moved
 def write_report(
     model: TableModel, out: str | PathLike[str], test: Judged | None = None, *, show_rows: bool = True
 ) -> Path:
-    """Write what a model is, how good it is and what it has learned, as one HTML file that needs no network.
+    """Write a report about a model, its metrics and what it has learned, as one self-contained HTML file.
 
-    It is judged by ``test``, as ``model.judged`` gives it, else by the rows that were held out of training, else by
-    the leave-one-out predictions of the training rows. The same input gives the same bytes.
+    The metrics are those on ``test`` if given, otherwise those on the rows held out of training, otherwise
+    leave-one-out estimates. The same input gives the same bytes.
 
     Parameters
     ----------
     model : TableModel
-    out : path of the HTML file
-    test : Judged or None
-    show_rows : bool
-        Whether single rows of the table are shown; False for a page that others may see.
+        The model to report on.
+    out : path
+        The HTML file to write.
+    test : Judged, optional
+        Predictions for a test table, from ``model.judged``.
+    show_rows : bool, default=True
+        Whether to show single rows of the table; set it to False if you share the report.
+
+    Returns
+    -------
+    Path
+        The file.
+
+    See Also
+    --------
+    bayesvm.workflow.TableModel : The model, its recipe and its card.
 
     Examples
     --------
