@@ -1,4 +1,4 @@
-"""How good predicted probabilities are. Knows no estimator: probabilities and labels are enough."""
+"""Evaluation of predicted probabilities. Independent of estimators: needs only probabilities and labels."""
 
 from bayesvm.evaluation.calibration import Reliability, reliability
 from bayesvm.evaluation.coverage import DoubtHistogram, RiskCoverage, risk_coverage
