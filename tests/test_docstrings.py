@@ -19,7 +19,6 @@ CONTEXT = {"SA01", "EX01"}
 NOT_YET = {
     "data.tables.Table",
     "load",
-    "open_table",
     "workflow.TableModel",
     "workflow.fit_table",
 }

@@ -23,7 +23,7 @@ METRICS = ["error", "brier", "log_loss", "auc", "calibration_error"]
 def test_fit_tells_people_what_it_did(home):
     out, err = (home / "fit.out").read_text(), (home / "fit.err").read_text()
     assert "400 rows, 8 columns (they become 2" in out
-    assert re.search(r"left out: id \(nearly every row has its own text \(400 in 400 rows\): an identifier", out)
+    assert re.search(r"left out: id \(nearly all texts are distinct \(400 in 400 rows\): an identifier", out)
     assert "5-fold cross-validation of people.csv (400 rows)" in out
     assert "bayesvm predict people.bayesvm new.csv" in out
     assert "bayesvm:" in err

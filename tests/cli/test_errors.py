@@ -199,13 +199,17 @@ def test_a_type_that_has_no_scale(tmp_path):
 def test_a_slip_in_a_column_of_numbers_is_told(small):
     done = bayesvm(*FIT, folder=small(x=["oops", "oops", *(np.arange(58) // 3)]))
     assert done.code == 0
-    assert "Warning: column 'x' is taken for categories: nearly all of it are numbers, but not 'oops'" in done.err
+    assert "Warning: column 'x' is treated as categorical: nearly all values are numbers, except 'oops'" in done.err
 
 
 def test_wrong_columns_list_missing_and_extra_ones(home, tmp_path):
     write_csv(tmp_path / "wrong.csv", {"age": [40, 50], "sector": ["public", "private"], "Hours": [1, 2], "w": [3, 4]})
     done = bayesvm("predict", home / "people.bayesvm", "wrong.csv", folder=tmp_path)
-    told(done, "missing 'education', 'occupation', 'married', 'hours'", "not known to the model: 'Hours', 'w'")
+    told(
+        done,
+        "columns of the model: 'education', 'occupation', 'married', 'hours'",
+        "unknown to the model: 'Hours', 'w'",
+    )
 
 
 @pytest.mark.parametrize(

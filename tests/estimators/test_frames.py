@@ -105,7 +105,7 @@ def test_saved_and_loaded_it_takes_frames(make, tmp_path):
 
 
 def test_an_identifier_is_left_out_with_one_message():
-    with pytest.warns(UserWarning, match="1 column of X left out: 'id' .nearly every row has its own text") as told:
+    with pytest.warns(UserWarning, match="1 column of X left out: 'id' .nearly all texts are distinct") as told:
         model = MODELS["linear"]().fit(FRAME, Y)
     assert len(told) == 1
     assert model.recipe_.left_out.keys() == {"id"}

@@ -182,7 +182,7 @@ def test_relevance_errors(relevant):
             RelevanceDisplay.from_estimator(model)
     with pytest.raises(ValueError, match="2 names for 21 columns"):
         RelevanceDisplay.from_estimator(relevant, feature_names=["a", "b"])
-    with pytest.raises(ValueError, match="'place' has column 21, but there are 21"):
+    with pytest.raises(ValueError, match="'place' has column 21, but the model has 21"):
         RelevanceDisplay.from_estimator(relevant, groups={"place": [20, 21]})
     with pytest.raises(ValueError, match="column 1 is in two groups, 'a' and 'b'"):
         RelevanceDisplay.from_estimator(relevant, groups={"a": [0, 1], "b": [1]})
