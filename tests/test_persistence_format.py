@@ -215,7 +215,7 @@ def test_foreign_files_are_refused(tmp_path, content):
 @pytest.mark.parametrize("metadata", [None, {}, {"format": "pt"}])
 def test_safetensors_of_others_are_refused(tmp_path, metadata):
     save_file({"Z": MATRIX}, tmp_path / "foreign", metadata=metadata)
-    refused(tmp_path / "foreign", "safetensors file, but not one of bayesvm")
+    refused(tmp_path / "foreign", "safetensors file, but not a bayesvm file")
 
 
 @pytest.mark.parametrize(

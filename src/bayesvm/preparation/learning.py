@@ -97,7 +97,8 @@ def require_one_kind(opened: Opened, name: str) -> None:
     for other, second in found:
         if second != first:
             raise TypeError(
-                f"column {name!r} holds {first} in {one}, but {second} in {other}; convert it to one kind, or leave it out"
+                f"column {name!r} holds {first} in {one}, but {second} in {other}; convert it to one kind, or leave it "
+                "out"
             )
 
 
