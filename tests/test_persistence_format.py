@@ -231,7 +231,7 @@ def test_files_cut_short_are_refused_at_every_length(path):
     content = path.read_bytes()
     for length in range(len(content)):
         path.write_bytes(content[:length])
-        refused(path, "cut short")
+        refused(path, "truncated")
 
 
 def test_files_with_a_tail_are_refused(path):

@@ -51,7 +51,7 @@ WAYS = {
 
 @pytest.mark.parametrize("way", WAYS)
 def test_a_price_is_refused(way, path):
-    with pytest.raises(ValueError, match=r"has 808 different numbers in 4,040 rows, like a quantity.* bin .*as text"):
+    with pytest.raises(ValueError, match=r"has 808 different numbers in 4,040 rows, like a quantity.* bin .*to text"):
         WAYS[way](PRICE, path)
 
 

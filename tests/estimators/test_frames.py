@@ -215,7 +215,7 @@ def test_streams_and_warm_starts_keep_the_recipe(make):
 def test_a_giveaway_is_named():
     frame = USED.assign(paid=np.where(Y == "yes", 100.0, -1.0) + RNG.random(N), verdict=np.where(Y == "yes", "a", "b"))
     with pytest.warns(
-        UserWarning, match="each of the columns 'paid', 'verdict' alone tells the classes of all 240 rows"
+        UserWarning, match="each of the columns 'paid', 'verdict' alone determines the classes of all 240 rows"
     ):
         MODELS["linear"]().fit(frame, Y)
     MODELS["linear"]().fit(USED, Y)  # no warning: it would be an error

@@ -1,4 +1,4 @@
-"""Report: the document: sections and plots put together, and written."""
+"""Report: combine sections and plots, and write the document."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from bayesvm.workflow.importance import importance
 from bayesvm.workflow.probing import some_rows, usual_rows
 
 MOST_DEPENDENCES = 6
-BACKGROUND = 50  # rows whose other columns stay as they are while one is moved
+BACKGROUND = 50  # rows whose other columns are unchanged while one column varies
 
 
 def write_report(
@@ -60,9 +60,9 @@ def write_report(
     >>> model = TableModel.load("income.bayesvm")  # doctest: +SKIP
     >>> write_report(model, "income.html", model.judged("test.csv"))  # doctest: +SKIP
     """
-    target = Path(os.path.realpath(out))  # through a symbolic link, as open() would write
+    target = Path(os.path.realpath(out))  # follow symbolic links, like open()
     if not target.parent.is_dir():
-        raise FileNotFoundError(f"the folder {target.parent} does not exist; make it first, or write somewhere else")
+        raise FileNotFoundError(f"the folder {target.parent} does not exist; create it first, or choose another file")
     judged = test or model.judged_by_default
     page = _rendered(_content(model, judged, given=test is not None, show_rows=show_rows))
     write_whole(out, page.encode())
