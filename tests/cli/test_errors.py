@@ -88,7 +88,7 @@ def test_an_exit_that_no_broken_pipe_made_keeps_its_code(small, monkeypatch, cod
         (["fit", "table.csv", "--seed", "-1"], "--seed"),
         (["fit", "table.csv", "--jobs", "0"], "--jobs"),
         (["fit", "table.csv", "-t", "y", "--linear", "--inducing", "9"], "no inducing points"),
-        (["fit", "-", "-t", "y", "--format", "xml"], "--format is one of csv"),
+        (["fit", "-", "-t", "y", "--format", "xml"], "--format must be one of csv"),
         (["fit", "-", "table.csv", "-t", "y"], "give it alone"),
         (["fit", "-", "-t", "y", "--checkpoint", "kept"], "stdin cannot be read again"),
         (["predict", "m.bayesvm", "table.csv", "--json"], "give the predictions a file"),
@@ -188,7 +188,7 @@ def test_wrong_wishes_are_told_before_the_fit(small, words, expected, monkeypatc
 
 def test_a_folder_that_may_not_be_written_is_told_before_the_fit(small, monkeypatch):
     monkeypatch.setattr("bayesvm.cli.options.os.access", lambda *_: False)
-    told(bayesvm(*FIT, folder=small()), "permission denied: table.bayesvm; give another --out")
+    told(bayesvm(*FIT, folder=small()), "permission denied: table.bayesvm; set another --out")
 
 
 def test_a_type_that_has_no_scale(tmp_path):

@@ -1,4 +1,4 @@
-"""``bayesvm inspect``: what is in a model's file."""
+"""``bayesvm inspect``: the content of a model file."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from bayesvm.workflow.describing import described
 from bayesvm.workflow.importance import Importance, importance
 
 MOST_IMPORTANT = 15
-CATEGORIES_SHOWN = 6  # shown of a column
+CATEGORIES_SHOWN = 6  # per column
 MOST_COLUMNS = 100
 
 
