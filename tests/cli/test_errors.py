@@ -89,7 +89,7 @@ def test_an_exit_that_no_broken_pipe_made_keeps_its_code(small, monkeypatch, cod
         (["fit", "table.csv", "--jobs", "0"], "--jobs"),
         (["fit", "table.csv", "-t", "y", "--linear", "--inducing", "9"], "no inducing points"),
         (["fit", "-", "-t", "y", "--format", "xml"], "--format must be one of csv"),
-        (["fit", "-", "table.csv", "-t", "y"], "give it alone"),
+        (["fit", "-", "table.csv", "-t", "y"], "must be the only table"),
         (["fit", "-", "-t", "y", "--checkpoint", "kept"], "stdin cannot be read again"),
         (["predict", "m.bayesvm", "table.csv", "--json"], "give the predictions a file"),
         (["datasets", "nonsense"], "No such command"),
@@ -289,7 +289,10 @@ def test_a_full_disk_is_told_before_the_fit(small, monkeypatch):
     monkeypatch.setattr(os, "posix_fallocate", full_disk, raising=False)
     monkeypatch.setattr("bayesvm.cli.fit.fit_table", lambda *_, **__: pytest.fail("trained"))
     told(
-        bayesvm(*FIT, folder=folder), "table.bayesvm could not be written (No space left", "make room", "another --out"
+        bayesvm(*FIT, folder=folder),
+        "table.bayesvm could not be written (No space left",
+        "free some space",
+        "another --out",
     )
     assert [path.name for path in folder.iterdir()] == ["table.csv"]
 

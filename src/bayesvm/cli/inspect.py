@@ -122,7 +122,7 @@ def _print_effects(facts: dict[str, Any]) -> None:
     if facts["effects"]:
         rows = [[" × ".join(effect["columns"]), f"{effect['share']:.1%}"] for effect in facts["effects"]]
         console.say()
-        title = "Effects of one column or of a pair, beside the kernel of all columns"
+        title = "Effects of one column or of a pair, in addition to the kernel of all columns"
         console.table(title, ["effect", "share of the variation of f"], rows, words={"effect"})
 
 

@@ -113,7 +113,7 @@ def ringnorm(n_rows: int, random_state: int | None = None) -> Problem:
 
     See Also
     --------
-    twonorm : Two normal distributions beside each other.
+    twonorm : Two normal distributions with different means.
     waveform : Mixtures of waves.
 
     Examples

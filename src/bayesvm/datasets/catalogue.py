@@ -40,7 +40,7 @@ class CatalogueEntry:
         if wanted < 1:
             raise ValueError(f"the number of rows must be at least 1; got {wanted}")
         if wanted > self.n_rows and not self.generated:
-            raise ValueError(f"{self.name} has only {self.n_rows:,} rows; got {wanted:,}")
+            raise ValueError(f"{self.name} has {self.n_rows:,} rows, fewer than the requested {wanted:,}")
         return self.make(wanted, seed)
 
 
