@@ -28,9 +28,10 @@ exclude_patterns = [
 ]
 templates_path = ["_templates"]
 nitpicky = True
+# numpydoc links attributes that are properties, which have no entry.
 nitpick_ignore = [
-    ("py:obj", "prior_variance_")
-]  # numpydoc links an attribute that is a property, which has no entry
+    ("py:obj", name) for name in ("prior_variance_", "offset_", "loo_scores_")
+]
 nitpick_ignore_regex = [
     (r"py:.*", r"sklearn\..*")
 ]  # "See Also" names them; links would need the network

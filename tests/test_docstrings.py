@@ -22,6 +22,8 @@ NOT_YET = {
     "workflow.TableModel",
     "workflow.fit_table",
 }
+# Methods that several estimators share wait with them.
+SHARED = {"bayesvm.estimators.base", "bayesvm.estimators._predicting"}
 LISTED = set(re.findall(r"^   ([\w.]+)$", (ROOT / "docs" / "api.md").read_text(), flags=re.MULTILINE))
 
 
@@ -36,7 +38,8 @@ def own_methods(kind):
     if kind.__module__.startswith("bayesvm.core"):
         return
     for name, method in inspect.getmembers(kind, callable):
-        if not name.startswith("_") and getattr(method, "__module__", "").startswith("bayesvm"):
+        module = getattr(method, "__module__", "")
+        if not name.startswith("_") and module.startswith("bayesvm") and module not in SHARED:
             yield name
 
 

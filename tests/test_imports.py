@@ -288,7 +288,7 @@ def test_only_heads_and_links_know_of_classes_and_signs_below_the_estimators():
 
 # Words that meant too many things. The field has a word for each of them: metrics, plots, categories, workspace, ….
 AVOIDED = {
-    "figures", "pictures", "levels", "gaps", "invented", "machine", "machines", "lens", "lenses", "task", "tasks",
+    "figures", "pictures", "levels", "gaps", "invented", "machine", "machines", "lens", "lenses",
     "learner", "learners", "places", "arena", "known", "far", "hand", "usable", "level", "above", "audience",
     "forgetful", "silence", "told", "hears", "foretold",
 }  # fmt: skip

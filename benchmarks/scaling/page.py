@@ -5,8 +5,8 @@ from benchmarks.scaling.machine import CORES
 
 INTRODUCTION = """# Many rows
 
-Written by `make scaling`; do not edit by hand. Each table tells when and where it was measured. Ratios were measured
-in one run, against the machine's own matrix product or a named peer; seconds stand beside them as information.
+Written by `make scaling`; do not edit by hand. Each table states when and where it was measured. Ratios were measured
+in one run, relative to the machine's own matrix product or to another method; seconds are additional information.
 
 ## What runs where
 
@@ -31,7 +31,7 @@ Tuning sees at most 8,000 rows whatever N is, so its time is constant. Leave-one
 rows. With `checkpoint=` the state after tuning and after updates is written to a file; the same call resumes from
 there.
 
-How to do all this is told in [big_data.md](big_data.md).
+[Big files](big_data.md) is the guide.
 """
 
 CLUSTER = """The figures below are arithmetic, not measurements. A pass is cut into partitions of {per_partition:,}

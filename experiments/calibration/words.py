@@ -4,26 +4,27 @@ from experiments.calibration.methods import FEW, OURS
 
 INTRODUCTION = """# Are the probabilities right?
 
-Written by `make calibration`; do not edit by hand. All metrics are computed from the answers that its run keeps
-in `out/calibration`; as a table they are in [calibration/metrics.csv](calibration/metrics.csv).
+Written by `make calibration`; do not edit by hand. All metrics are computed from predictions that its run stores
+in `out/calibration`; [calibration/metrics.csv](calibration/metrics.csv) has them as a table.
 
-**Calibrated** means: of all rows that were given 70 %, 70 % are of that class. One can then reckon with the numbers:
-weigh costs, add up expected counts, or leave to a human what is too doubtful. To be calibrated is not enough, for who
-always states the base rate is calibrated and says nothing. So every table has, beside the calibration error, the error
-of the decisions and two scores that reward both honesty and knowledge: the Brier score and the log loss.
-[evaluation.md](evaluation.md) explains the metrics. All of them are better the smaller they are. Intervals are 95 %,
-from 200 resamples of the test rows.
+Probabilities are **calibrated** if 70 % of all rows with a probability of 70 % belong to that class. They can then be
+used to weigh costs, add up expected counts, or abstain on doubtful rows. Calibration alone is not enough: always
+predicting the base rate is calibrated and useless. So every table has, in addition to the calibration error, the
+error of the decisions and two proper scores, which reward both calibration and accuracy: the Brier score and the log
+loss. [Evaluation](evaluation.md) explains the metrics. Lower is better for all of them. Intervals are 95 %, from 200
+bootstrap resamples of the test rows.
 """
 HOW = """## How it was measured
 
-{n_sets} real sets, {n_imbalanced} of them imbalanced, and two shifts. Each is split once, with a fixed seed and equal
-shares of the classes; all methods learn from the same rows, or a random choice of them, and are judged by the same test
-rows. Rows of protein come in blocks of one protein each, which the split does not keep together.
+{n_sets} real sets, {n_imbalanced} of them imbalanced, and two shifts. Each is split once, with a fixed seed and
+stratified by class. All methods learn from the same rows, or a random sample of them, and are evaluated on the same
+test rows. Rows of protein come in blocks of one protein each, which the split does not keep together.
 """
-LIMITS = """What this does not tell: each set was split once, and intervals are of other test rows, not of other splits
-or training rows. SVC and boosting have their defaults while we tune ourselves; tuned ones were not measured. The
-largest real set here has 20,000 training rows; of a synthetic one with 200,000 rows, whose probabilities are known,
-`make demo` prints the metrics, and [tuning](tuning.md#noise) tells how far others are off."""
+LIMITS = """Limitations: each set was split once, and intervals reflect other test rows, not other splits or
+training rows. SVC and boosting have default settings, while bayesvm tunes itself; tuned competitors were not
+measured. The largest real set here has 20,000 training rows. For a synthetic one with 200,000 rows and known
+probabilities, `make demo` prints the metrics, and [tuning](tuning.md#noise) shows the distance from the true
+probabilities on others."""
 METHODS_TOLD = (  # name, what it is, rows that it learns from
     (OURS, '`BayesianSVC()`: it tunes itself; link `"calibrated"`', "all"),
     (f"{OURS}, probit, hinge, paper", "the same fit, f turned into probabilities by the other links", "all"),
@@ -38,59 +39,60 @@ METHODS_TOLD = (  # name, what it is, rows that it learns from
     ("CatBoost", "`CatBoostClassifier()`", "all"),
     ("boosting + sigmoid, + isotonic", "the same in `CalibratedClassifierCV`, 5 folds, no ensemble", "all"),
 )
-NOBODY = """The other links are read off a fit that was tuned for the calibrated one; with `link="probit"` the tuning
-would have looked for a kernel that suits it. All but ours and CatBoost are scikit-learn's. Nobody's settings were
-chosen by hand; we tune ourselves and the Gaussian process does, the SVC, CatBoost and boosting have their defaults.
-Isotonic regression may state 0 or 1; where that is wrong, the log loss counts it as 2.2e-16. Of sets with at most
-{few:,} training rows, "few rows" is the same fit again."""
+NOBODY = """The other links use a fit that was tuned for the calibrated one; with `link="probit"`, tuning would
+choose a kernel for that link. All methods but bayesvm and CatBoost are from scikit-learn. No settings were chosen by
+hand: bayesvm and the Gaussian process tune themselves; SVC, CatBoost and boosting have their defaults. Isotonic
+regression may predict 0 or 1; if that is wrong, the log loss clips it to 2.2e-16. For sets with at most {few:,}
+training rows, "few rows" is the same fit again."""
 RELIABILITY = """## Reliability
 
-Test rows in ten groups by their stated probability, and the share of each group that is of the second class. On the
-line, things happen as often as is stated; bars are 95 % intervals. Steeper than the line means too cautious, flatter
-too sure. Axes end below 1 where the second class is rare.
+Test rows in ten bins by their predicted probability, and the frequency of the second class in each bin. On the
+diagonal, both agree; bars are 95 % intervals. A steeper curve means underconfidence, a flatter one
+overconfidence. Axes end below 1 if the second class is rare.
 
 ![Reliability diagrams of six methods on all sets](calibration/reliability.svg)
 
-And the four links on the marginals of the same fit:
+The four links on the marginals of the same fit:
 
 ![Reliability diagrams of our four links on all sets](calibration/links.svg)
 """
 EVERY_SET = """## Every set
 
-"Log loss minus ours" is of the same rows: above zero, we are better.
+"Log loss minus ours" is the difference on the same rows: above zero, bayesvm is better.
 """
 FAR_TOLD = """## Far from the data
 
 {moved:,} test rows are moved away, each in its own random direction, such that a column moves by 0 to 20 standard
-deviations (root mean square; of covtype only the ten columns that are no yes-or-no). Nobody can know the class there.
-What do the methods say? Confidence is the probability of the more probable class. The grey line is the share of the
-larger class, the confidence of somebody who knows nothing else.
+deviations (root mean square; for covtype only the ten columns that are not binary). The class is unknown there.
+Confidence is the probability of the more probable class. The grey line is the share of the
+larger class, the confidence of a prediction without any information.
 
 ![Mean confidence and our epistemic part against the distance from the data](calibration/far.svg)
 """
 SHIFT = """## A shift within the data
 
-Here the new rows are real, but from a region that was not learned from. "Same" are test rows from the region of the
-training rows, "beyond" are those of the other region. No method can know how the relation goes on there; one can only
-hope that it becomes less sure. They guess differently: far from what it knows our f returns to its prior mean, and so
-the probability to the base rate of the training rows; trees go on with the last value they saw. Which of the two is
-better depends on the truth.
+Here the new rows are real, but from a region without training rows. "Same" are test rows from the region of the
+training rows, "beyond" are those of the other region. No method can know how the relation continues there; a good one
+becomes less confident. Methods extrapolate differently: far from the training rows, f of bayesvm returns to its prior
+mean, and so the probability to the base rate; trees continue with their last value. Which is better depends on the
+data.
 """
-COVERAGE = """## Leaving the doubtful rows to somebody else
+COVERAGE = """## Abstaining on the doubtful rows
 
-Rows are answered in the order of their doubt, the least doubtful first. The curve is the error among the answered ones,
-and the area under it is small if few errors are made and if those few have the largest doubts.
+Rows are answered in the order of their doubt, the least doubtful first. The curve is the error of the answered rows;
+the area under it is small if there are few errors and if these have the largest doubts.
 
 ![Risk and coverage of five methods on all sets](calibration/coverage.svg)
 
-Areas, times 1,000, with 95 % intervals; as all share the test rows, differences are known better than they suggest:
+Areas, times 1,000, with 95 % intervals; since all methods share the test rows, differences are more precise than the
+intervals suggest:
 """
 LINKS_TOLD = """## The shape of our link
 
-Would a link of another shape do better? The table fits links of one, two and three probits to the same leave-one-out
-marginals. Two are what `link="calibrated"` uses from 2,000 rows on; smaller sets are not here. Of the three, one is at
-either kink of the hinge loss, f = -1 and f = 1, where rows of different probability would gather if there were no noise
-(D22). `people` is a synthetic table of {people:,} training rows, more than any other here. The last column judges two
-probits by the left-out rows that they were fitted to. The priors of the three are the best of the few that were tried,
-and test rows of most of these sets were looked at for that, so the table flatters them.
+Would a link of another shape be better? The table fits links of one, two and three probits to the same leave-one-out
+marginals. `link="calibrated"` uses two from 2,000 rows on; smaller sets are not shown. Two of the three probits are
+at the kinks of the hinge loss, f = -1 and f = 1, where rows of different probability would gather without noise
+(D22). `people` is a synthetic table of {people:,} training rows, more than any other here. The last column evaluates
+two probits on the leave-one-out predictions that they were fitted to. The priors of the three are the best of the few
+that were tried on test rows of most of these sets, so the table is optimistic about them.
 """

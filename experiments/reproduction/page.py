@@ -9,9 +9,9 @@ from experiments.reproduction.records import found, unequal_rows
 
 INTRODUCTION = """# The paper, reproduced
 
-Every table, figure and claim of Wenzel, Galy-Fajou, Deutsch and Kloft, *Bayesian Nonlinear Support Vector Machines for
-Big Data* (2017), beside what we measured. Written by `make reproduce`; do not edit by hand. Formulas that the paper has
-wrong are in the derivation's table of errata; where it matters, the *printed* form was used for "as in the paper".
+Every table, figure and claim of Wenzel, Galy-Fajou, Deutsch and Kloft, *Bayesian Nonlinear Support Vector Machines
+for Big Data* (2017), compared with our measurements. Written by `make reproduce`; do not edit by hand. The derivation
+lists the paper's wrong formulas as errata; where it matters, "as in the paper" uses the *printed* form.
 """
 A_FIRST_LOOK = """**A first look**, by `make reproduce-quick`: two folds, small sets, short ladders. It shows that
 everything runs and says nothing about the paper's claims; texts below describe the full run.

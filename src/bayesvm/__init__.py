@@ -5,7 +5,14 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from bayesvm import kernels
-    from bayesvm.estimators import BayesianLinearSVC, BayesianSVC, BayesianSVR, ColumnEffect, stop_on_interrupt
+    from bayesvm.estimators import (
+        BayesianLinearSVC,
+        BayesianOneClassSVM,
+        BayesianSVC,
+        BayesianSVR,
+        ColumnEffect,
+        stop_on_interrupt,
+    )
     from bayesvm.export import to_onnx
     from bayesvm.preparation import open_table
     from bayesvm.versions import show_versions
@@ -15,6 +22,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "BayesianLinearSVC",
+    "BayesianOneClassSVM",
     "BayesianSVC",
     "BayesianSVR",
     "ColumnEffect",
@@ -29,6 +37,7 @@ __all__ = [
 
 _PACKAGES = {
     "BayesianLinearSVC": "estimators",
+    "BayesianOneClassSVM": "estimators",
     "BayesianSVC": "estimators",
     "BayesianSVR": "estimators",
     "ColumnEffect": "estimators",

@@ -86,8 +86,10 @@ def size(letter: str) -> Schema:
     return check
 
 
-def array(kinds: str, *shape: int | str | None, least: float = -np.inf, infinite: bool = False) -> Schema:
-    """An array of one of these kinds, as NumPy names them, without NaN.
+def array(
+    kinds: str, *shape: int | str | None, least: float = -np.inf, infinite: bool = False, missing: bool = False
+) -> Schema:
+    """An array of one of these kinds, as NumPy names them, without NaN unless values may be ``missing``.
 
     A shape consists of numbers, letters, letters plus a number (``"M+1"``) and None for any length.
     """
@@ -100,8 +102,10 @@ def array(kinds: str, *shape: int | str | None, least: float = -np.inf, infinite
             expected = sizes.setdefault(letter, length - int(more or 0)) if isinstance(wanted, str) else wanted
             if expected is not None and length != expected + int(more or 0):
                 return False
-        if found.dtype.kind == "f" and not (~np.isnan(found) if infinite else np.isfinite(found)).all():
-            return False
+        if found.dtype.kind == "f":
+            given = found[~np.isnan(found)] if missing else found
+            if not (~np.isnan(given) if infinite else np.isfinite(given)).all():
+                return False
         return bool(least == -np.inf or not found.size or found.min() >= least)
 
     def check(found: Any, path: str, sizes: Sizes) -> None:
@@ -109,7 +113,9 @@ def array(kinds: str, *shape: int | str | None, least: float = -np.inf, infinite
             letters = ", ".join(f"{letter} = {sizes[letter]}" for letter in sorted(sizes) if letter in str(shape))
             limit = "" if least == -np.inf else f" from {least:g}"
             words = ", ".join("any" if length is None else str(length) for length in shape)
-            expected = f"an array ({words}) of kind {kinds!r}, without NaN{'' if infinite else ' or infinity'}{limit}"
+            refused = [*(() if missing else ("NaN",)), *(() if infinite else ("infinity",))]
+            without = f", without {' or '.join(refused)}" if refused else ""
+            expected = f"an array ({words}) of kind {kinds!r}{without}{limit}"
             raise MismatchError(path, found, f"{expected} ({letters})" if letters else expected)
 
     return check

@@ -174,7 +174,7 @@ def test_inspect_tells_what_is_in_the_file(home):
     columns = {column["name"]: column for column in told["columns"]}
     assert columns["education"]["kind"] == "category"
     assert set(columns["education"]["categories"]) == {"none", "school", "college", "bachelor", "master"}
-    assert columns["commute"]["missing"] == "the median"
+    assert columns["commute"]["missing"] == "completed from the other columns"
     assert columns["occupation"]["missing"] == "a category of its own"
     assert list(told["importance"].values()) == sorted(told["importance"].values(), reverse=True)
     assert set(told["importance"]) == set(columns)
@@ -265,3 +265,19 @@ def test_demo_goes_all_the_way(tmp_path):
 
 def test_version(tmp_path):
     assert bayesvm("--version", folder=tmp_path).out == f"bayesvm {library.__version__}\n"
+
+
+def test_predict_with_a_coverage_writes_sets(home):
+    done = bayesvm("predict", "people.bayesvm", "new.csv", "-q", "--no-uncertainty", "--coverage", 0.95, folder=home)
+    table = read_csv(done.out)
+    assert table.column_names == ["prediction", "probability_average", "probability_high", "set"]
+    written = np.array(table["set"].to_pylist(), str)
+    sets = TableModel.load(home / "people.bayesvm").predict_set(home / "new.csv", 0.95)
+    classes = np.array(["average", "high"])
+    assert written.tolist() == ["|".join(classes[inside]) for inside in sets]
+    truth = some_people(300, 1)["income"]
+    inside = np.mean([name in each.split("|") for name, each in zip(truth, written, strict=True)])
+    assert inside == pytest.approx(0.95, abs=0.05)
+    wrong = bayesvm("predict", "people.bayesvm", "new.csv", "-q", "--coverage", 95, folder=home)
+    assert wrong.code == 1
+    assert "coverage is a share strictly between 0 and 1" in wrong.err

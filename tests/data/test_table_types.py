@@ -45,8 +45,7 @@ def test_durations_are_seconds(tmp_path, unit):
     parquet.write_table(pa.table({"x": column}), tmp_path / "a.parquet")
     parquet.write_table(pa.table({"x": column.slice(0, 3)}), tmp_path / "b.parquet")
     assert values_of(tmp_path / "b.parquet", "x") == [90, 0, -86400]
-    with pytest.raises(ValueError, match="row 3, column 'x': a missing value"):
-        values_of(tmp_path / "a.parquet", "x")
+    np.testing.assert_array_equal(values_of(tmp_path / "a.parquet", "x"), [90, 0, -86400, np.nan])
 
 
 @pytest.mark.parametrize(
@@ -78,11 +77,9 @@ def test_whole_numbers_that_are_rounded_are_reported(tmp_path, column, is_rounde
 def test_missing_values_do_not_hide_that_others_are_rounded(tmp_path):
     parquet.write_table(pa.table({"x": pa.array([None, 2**60 + 1])}), tmp_path / "a.parquet")
     table = open_table(tmp_path / "a.parquet")
-    with (
-        pytest.warns(UserWarning, match="beyond 2..53"),
-        pytest.raises(ValueError, match="row 0, column 'x': a missing value"),
-    ):
-        table.rows(np.arange(2))
+    with pytest.warns(UserWarning, match="beyond 2..53"):
+        X = table.rows(np.arange(2)).X
+    np.testing.assert_array_equal(X[:, 0], [np.nan, 2.0**60])
 
 
 def test_large_whole_numbers_of_a_target_are_kept(tmp_path):

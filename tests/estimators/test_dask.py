@@ -100,7 +100,7 @@ def test_a_tuned_fit_is_the_one_in_memory(y, monkeypatch):
 def test_of_a_table_too_large_to_hold_the_same_random_rows_are_held(monkeypatch):
     monkeypatch.setattr(blocks, "HELD_ENTRIES", 0)
     monkeypatch.setattr(blocks, "FEWEST_HELD", 700)
-    monkeypatch.setattr("bayesvm.inference.fitting.LOO_ROWS", 500)
+    monkeypatch.setattr("bayesvm.inference.leaving_out.LOO_ROWS", 500)
     memory = BayesianSVC(**PLAIN).fit(X, TWO, WEIGHT)
     far = BayesianSVC(**PLAIN).fit(array(X), array(TWO), array(WEIGHT))
     assert len(far.loo_indices_) == 500
@@ -189,9 +189,9 @@ def test_what_prediction_refuses(two_classes):
     for draw in (two_classes.sample_latent, two_classes.sample_proba):
         with pytest.raises(TypeError, match=f"{draw.__name__} draws all rows jointly.*compute"):
             draw(array(X))
-    gap = frame()[FEATURES].mask(frame()["depth"] > 2)
-    with pytest.raises(ValueError, match="NaN at row .* column"):
-        two_classes.predict(gap).compute()
+    beyond = frame()[FEATURES].mask(frame()["depth"] > 2, np.inf)
+    with pytest.raises(ValueError, match="infinity at row .* column"):
+        two_classes.predict(beyond).compute()
 
 
 @pytest.mark.parametrize(
@@ -203,7 +203,7 @@ def test_what_prediction_refuses(two_classes):
         ((array(X), array(TWO), array((TWO == "yes") * 1.0)), "all rows of class .*no.* have zero weight"),
         ((array(X), array(X[:, 0])), "row 0 of the table.*must be classes"),
         ((array(X), array(np.arange(N))), "y has 1,200 different numbers in 1,200 rows, like a quantity"),
-        ((array(np.where(X > 3, np.nan, X)), array(TWO)), "partition .*column .*missing"),
+        ((array(np.where(X > 3, np.inf, X)), array(TWO)), "partition .*column .*infinity"),
     ],
 )
 def test_what_fit_refuses_leaves_the_estimator_as_it_was(given, message):

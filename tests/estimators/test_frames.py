@@ -47,7 +47,7 @@ def by_hand(frame, reference):
     first = reference["when"].min().normalize()
     when = frame["when"].dt
     return pd.DataFrame(
-        {"age": frame["age"].fillna(reference["age"].median())}
+        {"age": frame["age"]}
         | {f"city={city}": frame["city"].fillna("(missing)") == city for city in order.index}
         | {"flag": frame["flag"], "when (month)": when.month, "when (day of week)": when.day_of_week + 1}
         | {"when (hour)": when.hour, "when (days)": (frame["when"] - first) / pd.Timedelta(days=1)}

@@ -153,10 +153,19 @@ def test_other_numbers_are_numbers():
         assert np.isfinite(found).all()
 
 
+def test_files_of_predictions_have_intervals_of_the_coverage_asked_for(fixed):
+    for uncertainty in (False, True):
+        (part,) = fixed.predictions(X[:9], uncertainty=uncertainty, coverage=0.5)
+        low, high = fixed.predict_interval(X[:9], 0.5)
+        assert part["lower"] == pytest.approx(low)
+        assert part["upper"] == pytest.approx(high)
+        assert ("std" in part) == uncertainty
+
+
 def test_wrong_arguments_are_errors(fixed):
     with pytest.raises(ValueError, match="above 0 and below 1"):
         fixed.predict_quantiles(X[:3], [0.0, 0.5])
-    with pytest.raises(ValueError, match="coverage must be"):
+    with pytest.raises(ValueError, match="coverage is a share"):
         fixed.predict_interval(X[:3], 90)
     with pytest.raises(NotFittedError):
         BayesianSVR().predict(X)

@@ -15,7 +15,7 @@ from bayesvm.data.memory import MemorySource
 from bayesvm.data.scaling import ColumnScaler
 from bayesvm.data.workers import Workers
 from bayesvm.datasets import waveform
-from bayesvm.inference import fitting
+from bayesvm.inference import leaving_out
 from bayesvm.inference.calibrating import fitted_link, mean_loss
 from bayesvm.inference.committees import MOST_MEMBERS, sharpened, stacked
 from bayesvm.inference.fitting import fit, update
@@ -56,8 +56,13 @@ class Rows:
     def source(self, workers, rows_per_block, rng):
         return MemorySource(self.X, self.y, self.weight, ColumnScaler(), workers, rows_per_block)
 
+    groups = None
+
     def given(self, numbers):
         return numbers
+
+    def spread(self, numbers, means):
+        return None
 
 
 SETTINGS = Settings(
@@ -312,7 +317,7 @@ class Interrupted(TwoScalings):
 
 def test_members_that_are_interrupted_are_judged_on_the_rows_of_all(monkeypatch):
     """The first one was left out on all rows, the second on a few."""
-    monkeypatch.setattr(fitting, "FEW_LOO_ROWS", 60)
+    monkeypatch.setattr(leaving_out, "FEW_LOO_ROWS", 60)
     settings, model, head, rows = CASES["kernel"]
     model = Interrupted(dataclasses.replace(model, inducing=X[:30]), ("standard", "common"))
     value = fit(settings, model, head, rows, Listeners())

@@ -356,7 +356,12 @@ def test_rows_that_are_all_alike_have_the_base_rate_of_the_others():
 
 def test_a_search_ends_when_its_gain_is_little_or_below_its_noise():
     def judged(losses):
-        return SimpleNamespace(losses=np.asarray(losses), shares=np.full(len(losses), 1 / len(losses)))
+        shares = np.full(len(losses), 1 / len(losses))
+
+        def error(values):
+            return float(np.linalg.norm(shares * (values - values.mean())))
+
+        return SimpleNamespace(losses=np.asarray(losses), shares=shares, error=error)
 
     before = judged(np.ones(100))
     wild = np.where(np.arange(100) % 2, 3.0, -3.0)

@@ -69,8 +69,13 @@ class Rows:
     def source(self, workers, rows_per_block, rng):
         return MemorySource(self.X, self.y, self.weight, ColumnScaler(), workers, rows_per_block)
 
+    groups = None
+
     def given(self, numbers):
         return numbers
+
+    def spread(self, numbers, means):
+        return None
 
 
 def a_board(n_rows, n_classes=2, seed=0, squares=10):

@@ -88,7 +88,7 @@ def test_files_give_the_features_of_frames(tmp_path):
         recipe, of_frame = table.learned(), learn_frame(Frame.of(pa.table(COLUMNS)))
         assert recipe == of_frame
         X = encoded_table(table, recipe).rows(np.arange(N)).X
-    np.testing.assert_array_equal(X, recipe.filled(recipe.encoded_frame(Frame.of(pd.DataFrame(COLUMNS)))))
+    np.testing.assert_array_equal(X, recipe.encoded_frame(Frame.of(pd.DataFrame(COLUMNS))))
 
 
 @pytest.mark.parametrize(

@@ -328,7 +328,7 @@ def test_members_that_make_no_sense_are_refused(name, local, tmp_path):
 
 def test_a_file_has_no_prepared_views(local):
     *_, state = persistence.read(local)
-    assert state.keys() == {"parameters", "classes", "n_features", "feature_names", "fitted", "beside"}
+    assert state.keys() == {"parameters", "classes", "n_features", "feature_names", "fitted", "beside", "completion"}
     first, second = state["fitted"]["members"]
     assert second.keys() == {"features", "functions", "weight", "link"}
     assert first.keys() == {*second, "leaves"}

@@ -7,7 +7,7 @@ import pytest
 
 from bayesvm import BayesianLinearSVC, BayesianSVC
 from bayesvm.core import kernels
-from bayesvm.evaluation import Predictions, metrics
+from bayesvm.evaluation import NumberPredictions, Predictions, metrics
 from bayesvm.evaluation.formatting import METRIC_NAMES
 from bayesvm.preparation import Recipe
 from bayesvm.workflow import TableModel
@@ -36,7 +36,7 @@ def test_the_scaling_is_the_one_that_was_used(scale):
             "RBF (very smooth), with a length-scale of its own for every feature, from 0.5 to 2",
         ),
         (kernels.Matern(2.0, nu=2.5), "Matérn 5/2 (less smooth), with one length-scale for all features: 2"),
-        (kernels.Linear(), "linear: the classes are parted by a plane"),
+        (kernels.Linear(), "linear in the features"),
     ],
 )
 def test_kernels_in_words(kernel, expected):
@@ -58,4 +58,6 @@ def test_every_model_can_be_described(made):
 
 
 def test_every_metric_has_a_name():
-    assert list(METRIC_NAMES) == list(metrics(Predictions.of([0, 1], [0, 1], [[0.5, 0.5]] * 2), n_bootstrap=0))
+    of_classes = metrics(Predictions.of([0, 1], [0, 1], [[0.5, 0.5]] * 2), n_bootstrap=0)
+    of_numbers = metrics(NumberPredictions.of([0, 1], [0, 1], [1, 1]), n_bootstrap=0)
+    assert list(METRIC_NAMES) == [*of_classes, *of_numbers]

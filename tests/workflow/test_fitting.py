@@ -167,7 +167,7 @@ def test_the_card_tells_where_a_model_comes_from(path):
 def test_numbers_are_no_classes(tmp_path):
     pq.write_table(pa.table({"x": np.arange(80.0), "y": np.arange(80)}), tmp_path / "t.parquet")
     with pytest.raises(ValueError, match="the target 'y' has 80 different numbers in 80 rows, like a quantity"):
-        fit_table(tmp_path / "t.parquet", "y")
+        fit_table(tmp_path / "t.parquet", "y", task="classification")
 
 
 def test_numbers_that_are_names_keep_their_digits(tmp_path):

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import bayesvm
-from bayesvm import BayesianLinearSVC, BayesianSVR, load
+from bayesvm import BayesianLinearSVC
 from bayesvm.data.tables.arrow_parts import FilePart
 from bayesvm.datasets import people
 from bayesvm.evaluation import DoubtHistogram
@@ -196,12 +196,3 @@ def test_an_estimator_of_unnamed_features_takes_libsvm_files(tmp_path):
     BayesianLinearSVC(random_state=0).fit(table).save(tmp_path / "m.bayesvm")
     judged = TableModel.load(tmp_path / "m.bayesvm").judged(tmp_path / "t.libsvm")
     assert judged.predictions.correct.all()
-
-
-def test_a_model_of_numbers_is_refused(tmp_path):
-    X = np.random.default_rng(0).normal(size=(60, 2))
-    model = BayesianSVR(tune=None, n_inducing=10, random_state=0).fit(X, X[:, 0])
-    model.save(tmp_path / "numbers.bayesvm")
-    with pytest.raises(TypeError, match="predicts classes; for numbers, fit BayesianSVR"):
-        TableModel.load(tmp_path / "numbers.bayesvm")
-    np.testing.assert_array_equal(load(tmp_path / "numbers.bayesvm").predict(X), model.predict(X))

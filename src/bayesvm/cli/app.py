@@ -25,9 +25,9 @@ from bayesvm.warn import ReadingNote
 # --help and --version do not import NumPy and scikit-learn. The text is the first sentence of the help of the command.
 COMMANDS = {
     "fit": "Learn from a table and write a model.",
-    "predict": "Predict new rows: class, probabilities, epistemic and aleatoric part, interval.",
-    "evaluate": "Judge a model on a table with the true classes.",
-    "compare": "Train other classifiers on the same rows and columns, and judge all on the same other rows.",
+    "predict": "Predict new rows: class and probabilities, or number and interval; epistemic and aleatoric part.",
+    "evaluate": "Judge a model on a table with the true classes or numbers.",
+    "compare": "Train other models on the same rows and columns, and judge all on the same other rows.",
     "report": "Write what a model is, how good it is and what it has learned, as one HTML file.",
     "inspect": "Show what is in a model's file: columns, kernel, tuning, metrics, effects, importance.",
     "export": "Write a model as an ONNX file, which onnxruntime and others run without bayesvm.",

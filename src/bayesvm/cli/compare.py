@@ -7,7 +7,6 @@ from typing import Annotated
 import typer
 
 from bayesvm.cli import console, options
-from bayesvm.estimators import BayesianSVC
 from bayesvm.evaluation.formatting import METRIC_NAMES, metric_cell
 from bayesvm.workflow.comparing import Comparison, compare_on
 
@@ -15,6 +14,7 @@ from bayesvm.workflow.comparing import Comparison, compare_on
 def compare(
     tables: options.Tables,
     target: options.Target = None,
+    task: options.Task = "auto",
     test: Annotated[
         str | None,
         typer.Option(help="A table to judge by, instead of rows that are held out.", metavar="TABLE"),
@@ -38,10 +38,11 @@ def compare(
     quiet: options.Quiet = False,
     json: options.Json = False,
 ) -> None:
-    """Train other classifiers on the same rows and columns, and judge all on the same other rows.
+    """Train other models on the same rows and columns, and judge all on the same other rows.
 
-    The others: a support vector machine with Platt's probabilities, Nystroem's features with logistic regression, and
-    gradient boosting, all of scikit-learn.
+    The others, all of scikit-learn: a support vector machine with Platt's probabilities, Nystroem's features with
+    logistic regression, and gradient boosting; for regression SVR, gradient boosting and linear regression, with a
+    normal distribution whose deviation is that of cross-validated residuals.
 
     Examples:
 
@@ -66,7 +67,8 @@ def compare(
             categories=options.names(categories),
             keep=options.names(keep),
             holdout=holdout,
-            estimator=BayesianSVC(random_state=seed, n_jobs=jobs),
+            task=task,
+            parameters={"n_jobs": jobs},
             seed=seed,
             copy_to=copy_to,
             begin=begin,
@@ -85,7 +87,7 @@ def _print_result(found: Comparison) -> None:
         stars = {name: "*" if each.name in found.best(name) else " " for name in each.metrics}
         values = [f"{metric_cell(name, metric)}{stars[name]}" for name, metric in each.metrics.items()]
         lines.append([each.name, *values, f"{each.seconds:.1f} s", f"{each.n_rows:,}"])
-    header = ["", *(f"{name} " for name in METRIC_NAMES.values()), "training", "rows"]
+    header = ["", *(f"{METRIC_NAMES[name]} " for name in found.competitors[0].metrics), "training", "rows"]
     console.table(f"{found.source}: {found.n_test:,} rows; {found.n_train:,} to train with", header, lines)
     console.say()
     console.say("* the best of its column")

@@ -16,6 +16,7 @@ from bayesvm.evaluation import Predictions, metrics
 from bayesvm.evaluation.formatting import METRIC_NAMES, metric_cell
 from bayesvm.evaluation.peers import PEERS, compete
 from bayesvm.workflow import TableModel
+from bayesvm.workflow.comparing import completed
 
 NEW = (1_000, 20_000)  # least and most rows to predict; a tenth of the training rows in between
 SHOWN = 4  # lines of the predictions
@@ -84,7 +85,7 @@ def _judge(model: TableModel, table: Path, new: Path, truth: People, seed: int) 
     said = Predictions.of(classes, truth.income, model.predict_proba(new))
     target = model.card["target"]
     with model.table(table, target) as learned, model.table(new, target) as other:
-        train, test = (each.rows(np.arange(each.n_rows)) for each in (learned, other))
+        train, test = (completed(model.estimator, each.rows(np.arange(each.n_rows))) for each in (learned, other))
     peer = PEERS["Nystroem + logistic regression"]
     n_points = len(model.estimator.inducing_points_)
     outcome = compete(peer, train.X, train.y, test.X, test.y, n_points=n_points, seed=seed)
@@ -95,7 +96,11 @@ def _judge(model: TableModel, table: Path, new: Path, truth: People, seed: int) 
         cells = [metric_cell(key, metric) for key, metric in metrics(each).items()]
         rows.append([name, *cells, f"{took[name]:.1f} s" if name in took else ""])
     console.say()
-    console.table(f"on {len(truth.income):,} new rows", ["", *METRIC_NAMES.values(), "training"], rows)
+    console.table(
+        f"on {len(truth.income):,} new rows",
+        ["", *(METRIC_NAMES[name] for name in metrics(said, n_bootstrap=0)), "training"],
+        rows,
+    )
     console.say()
     console.say(
         "The table was drawn from the true probabilities. They are the best in expectation; on a finite number of "

@@ -1,11 +1,11 @@
-"""``bayesvm evaluate``: how good a model is on rows whose classes are known."""
+"""``bayesvm evaluate``: how good a model is on rows whose classes or numbers are known."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from bayesvm.cli import console, options
-from bayesvm.evaluation import metrics, risk_coverage
+from bayesvm.evaluation import NumberPredictions, Predictions, interval_coverage, metrics, risk_coverage
 from bayesvm.evaluation.coverage import COVERAGES
 from bayesvm.evaluation.formatting import decimal as rounded
 from bayesvm.evaluation.formatting import metric_rows, percent
@@ -29,10 +29,11 @@ def evaluate(
     quiet: options.Quiet = False,
     json: options.Json = False,
 ) -> None:
-    """Judge a model on a table with the true classes.
+    """Judge a model on a table with the true classes or numbers.
 
     Error, Brier score, log loss, AUC and calibration error with bootstrap intervals; and the error that is left when
-    the least certain rows are not predicted.
+    the least certain rows are not predicted. Of numbers: RMSE, mean absolute error, R², mean log density, and the
+    coverage of intervals.
 
     Examples:
 
@@ -52,15 +53,39 @@ def evaluate(
         judged = judge.judged(opened, target, options.name_of(tables), **opening)
     if judged.predictions.n_rows > MANY and not quiet:
         console.errors.print(f"intervals from resamples of {judged.predictions.n_rows:,} rows …")
-    found, curve = metrics(judged.predictions), risk_coverage(judged.predictions)
-    kept = list(dict.fromkeys(map(curve.at, COVERAGES)))  # each once: rows of equal doubt go together
+    said, found = judged.predictions, metrics(judged.predictions)
+    name, points, shown = _intervals(said) if isinstance(said, NumberPredictions) else _risks(said)
     if json:
-        points = [dict(zip(("coverage", "error", "stated_error"), row, strict=True)) for row in kept]
-        sizes = {"source": judged.source, "n_rows": judged.predictions.n_rows}
-        console.as_json(sizes | {"metrics": found, "risk_coverage": points})
+        sizes = {"source": judged.source, "n_rows": said.n_rows}
+        console.as_json(sizes | {"metrics": found, name: points})
         return
-    title = f"{judged.source}: {judged.predictions.n_rows:,} rows"
+    title = f"{judged.source}: {said.n_rows:,} rows"
     console.table(title, ["", "value", "95 % interval"], metric_rows(found))
     console.say()
+    console.table(*shown)
+
+
+Shown = tuple[str, list[str], list[list[str]]]  # title, header and rows of a table
+
+
+def _risks(said: Predictions) -> tuple[str, list[dict[str, float]], Shown]:
+    """The error that is left if doubtful rows are not predicted, for JSON and for people."""
+    curve = risk_coverage(said)
+    kept = list(dict.fromkeys(map(curve.at, COVERAGES)))  # each once: rows of equal doubt go together
+    points = [dict(zip(("coverage", "error", "stated_error"), row, strict=True)) for row in kept]
     rows = [[percent(share), rounded(risk), rounded(stated)] for share, risk, stated in kept]
-    console.table("If only the most certain rows are predicted", ["share", "error", "expected"], rows)
+    return (
+        "risk_coverage",
+        points,
+        ("If only the most certain rows are predicted", ["share", "error", "expected"], rows),
+    )
+
+
+def _intervals(said: NumberPredictions) -> tuple[str, list[dict[str, float]], Shown]:
+    """Whether intervals contain as many rows as they state, for JSON and for people."""
+    found = interval_coverage(said)
+    rows = [
+        [percent(each.stated), percent(each.observed), f"{percent(each.low)} to {percent(each.high)}"] for each in found
+    ]
+    shown = ("Share of the rows inside central intervals", ["stated", "observed", "95 % interval"], rows)
+    return "interval_coverage", [each._asdict() for each in found], shown

@@ -15,8 +15,8 @@ import typer
 from bayesvm.cli import console, options
 from bayesvm.data.tables.files import Paths, find_files
 from bayesvm.estimators import BayesianLinearSVC, BayesianSVC, stop_on_interrupt
-from bayesvm.evaluation import metrics
-from bayesvm.evaluation.formatting import metric_rows
+from bayesvm.evaluation import NumberPredictions, metrics
+from bayesvm.evaluation.formatting import cell, metric_rows
 from bayesvm.workflow import TableModel, fit_table
 from bayesvm.workflow.describing import described
 
@@ -27,6 +27,7 @@ BYTES_A_ROW = 20  # of a file, to guess how many rows it has
 def fit(
     tables: options.Tables,
     target: options.Target = None,
+    task: options.Task = "auto",
     out: Annotated[
         Path | None,
         typer.Option("--out", "-o", help="The model's file; default: the table's name.", show_default=False),
@@ -66,26 +67,31 @@ def fit(
 ) -> None:
     """Learn from a table and write a model.
 
-    Text and dates are encoded, missing values completed, and everything else is tuned. A part of the rows is held out
-    for honest metrics; then the model is fitted again to all rows. Small tables are judged by cross-validation.
+    The target may hold classes or numbers: a numeric one with fractions or many different values is predicted by
+    regression. Text and dates are encoded, missing values completed, and everything else is tuned. A part of the rows
+    is held out for honest metrics; then the model is fitted again to all rows. Small tables are judged by
+    cross-validation.
 
     Examples:
 
         bayesvm fit people.csv --target income
 
         bayesvm fit "flights/*.parquet" --target late --out late.bayesvm --drop id --time-limit 60
+
+        bayesvm fit houses.csv --target price --task regression
     """
     if linear and inducing is not None:
         raise typer.BadParameter("the linear model has no inducing points: leave out --inducing or --linear")
     if checkpoint is not None and tables == ["-"]:
         raise typer.BadParameter("what comes from stdin cannot be read again: leave out --checkpoint, or give a file")
+    if linear and task == "regression":
+        raise typer.BadParameter("the linear model is for classes: leave out --linear or --task regression")
     shared: dict[str, Any] = {"random_state": seed, "n_jobs": jobs, "time_limit": time_limit}
-    estimator: Any = BayesianLinearSVC(**shared)
-    if not linear:
-        estimator = BayesianSVC(n_inducing="auto" if inducing is None else inducing, **shared)
+    given = shared if linear else shared | {"n_inducing": "auto" if inducing is None else inducing}
+    estimator = BayesianLinearSVC(**shared) if linear else None
     with options.source(tables, kind) as files:
         path = out or options.model_file(tables)
-        options.require_writable(path, tables, n_bytes=_estimated_bytes(estimator, files))
+        options.require_writable(path, tables, n_bytes=_estimated_bytes(estimator or BayesianSVC(**given), files))
         if checkpoint is not None and checkpoint.resolve() == path.resolve():
             raise ValueError(f"{path} cannot be both the model and the checkpoint; give another --checkpoint")
         with stop_on_interrupt():
@@ -100,7 +106,9 @@ def fit(
                 group=group,
                 holdout=holdout,
                 refit=refit,
+                task=task,
                 estimator=estimator,
+                parameters=given,
                 seed=seed,
                 checkpoint=checkpoint,
                 copy_to=copy_to,
@@ -113,9 +121,9 @@ def fit(
         raise _rescued(model, path, checkpoint, error) from error
     if json:
         facts = described(model)
-        same = ("classes", "left_out", "inducing_points", "converged", "interrupted", "judged_on", "metrics")
+        same = ("task", "classes", "left_out", "inducing_points", "converged", "interrupted", "judged_on", "metrics")
         sizes = {"columns": len(model.recipe.groups), "features": len(model.recipe.names)}
-        loss = {"loo_log_loss": facts["leave_one_out"]["log_loss"]}
+        loss = {f"loo_{name}": value for name, value in facts["leave_one_out"].items() if name != "error"}
         card = {name: value for name, value in facts["card"].items() if name != "profile"}
         console.as_json(card | {name: facts[name] for name in same} | sizes | loss | {"model": str(path)})
     else:
@@ -167,13 +175,19 @@ def _print_result(model: TableModel, path: Path) -> None:
     become = "" if n_columns == n_features else f" (they become {n_features} features)"
     console.say(f"{card['n_rows']:,} rows, {n_columns} columns{become}; {card['seconds']:.1f} s")
     judged = model.judged_by_default
-    shares = np.bincount(judged.predictions.y, minlength=len(estimator.classes_)) / judged.predictions.n_rows
-    classes = [f"{label} ({share:.0%})" for label, share in zip(estimator.classes_, shares, strict=True)]
-    console.say(f"classes: {', '.join(classes[:12])}{', …' if len(classes) > 12 else ''}")
+    said = judged.predictions
+    if isinstance(said, NumberPredictions):
+        low, middle, high = (cell(float(f"{each:.4g}")) for each in np.quantile(said.y, (0, 0.5, 1)))
+        target = f"{card['target']}: " if card["target"] else ""
+        console.say(f"{target}numbers from {low} to {high}, median {middle}; regression")
+    else:
+        shares = np.bincount(said.y, minlength=len(estimator.classes_)) / said.n_rows
+        classes = [f"{label} ({share:.0%})" for label, share in zip(estimator.classes_, shares, strict=True)]
+        console.say(f"classes: {', '.join(classes[:12])}{', …' if len(classes) > 12 else ''}")
     for name, why in model.recipe.left_out.items():
         console.say(f"left out: {name} ({why})")
     console.say()
-    rows = metric_rows(metrics(judged.predictions))
+    rows = metric_rows(metrics(said))
     console.table(judged.source, ["", "value", "95 % interval"], rows)
     if card["refitted"]:
         console.say(f"then fitted to all {card['n_train']:,} rows")

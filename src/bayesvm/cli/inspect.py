@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from bayesvm.cli import console, options
-from bayesvm.evaluation.formatting import column_label, decimal, metric_rows
+from bayesvm.evaluation.formatting import METRIC_NAMES, column_label, decimal, in_units, metric_rows
 from bayesvm.workflow import TableModel
 from bayesvm.workflow.describing import described
 from bayesvm.workflow.importance import Importance, importance
@@ -38,7 +38,7 @@ def inspect(model: options.ModelFile, json: options.Json = False) -> None:
     title = f"{facts['judged_on']}" + ("" if "rows)" in facts["judged_on"] else f" ({facts['judged_rows']:,} rows)")
     console.table(title, ["", "value", "95 % interval"], metric_rows(facts["metrics"]))
     _print_effects(facts)
-    _print_importance(facts["importance"])
+    _print_importance(facts["importance"], numbers=facts["classes"] is None)
     _print_tuning(facts)
 
 
@@ -54,9 +54,13 @@ def _print_origin(facts: dict[str, Any]) -> None:
             f"seed {card['seed']}"
         )
         special = [f"{what} {card[what]}" for what in ("target", "weight") if card[what] is not None]
-        console.say("; ".join([*special, f"classes: {', '.join(map(str, facts['classes']))}"]))
+        console.say("; ".join([*special, _outcomes(facts)]))
     else:
-        console.say(f"an estimator alone, without a table; classes: {', '.join(map(str, facts['classes']))}")
+        console.say(f"an estimator alone, without a table; {_outcomes(facts)}")
+
+
+def _outcomes(facts: dict[str, Any]) -> str:
+    return "regression" if facts["classes"] is None else f"classes: {', '.join(map(str, facts['classes']))}"
 
 
 def _print_columns(facts: dict[str, Any]) -> None:
@@ -88,9 +92,11 @@ def _print_model(facts: dict[str, Any]) -> None:
         "kernel": facts["kernel"],
         "inducing points": points,
         "scaling": facts["scaling"],
-        "probabilities": facts["link"],
+        "probabilities" if facts["classes"] is not None else "noise": facts["link"],
         "ELBO": f"{facts['elbo']:,.2f} after {facts['updates']} updates, {facts['passes']:.2f} passes; {stop}",
-        "leave-one-out": f"log loss {loo['log_loss']:.4f}, error {loo['error']:.4f}",
+        "leave-one-out": ", ".join(f"{METRIC_NAMES[name]} {value:.4g}" for name, value in loo.items())
+        if facts["classes"] is None
+        else f"log loss {loo['log_loss']:.4f}, error {loo['error']:.4f}",
     }
     for name, value in facts.items():
         if value:
@@ -126,14 +132,18 @@ def _print_effects(facts: dict[str, Any]) -> None:
         console.table(title, ["effect", "share of the variation of f"], rows, words={"effect"})
 
 
-def _print_importance(found: Importance | None) -> None:
+def _print_importance(found: Importance | None, *, numbers: bool) -> None:
     if found is None:
         return
     console.say()
     more = f", the first {MOST_IMPORTANT} of {len(found.names)}" if len(found.names) > MOST_IMPORTANT else ""
-    title = "Importance of the columns (mean change of the probabilities with the value of another row, in points)"
-    rows = [[column_label(name), f"{100 * change:.1f}"] for name, change in zip(found.names, found.change, strict=True)]
-    console.table(title + more, ["column", "points"], rows[:MOST_IMPORTANT])
+    what, unit = ("prediction", "in the units of the target") if numbers else ("probabilities", "in points")
+    title = f"Importance of the columns (mean change of the {what} with the value of another row, {unit})"
+    rows = [
+        [column_label(name), in_units(change) if numbers else f"{100 * change:.1f}"]
+        for name, change in zip(found.names, found.change.tolist(), strict=True)
+    ]
+    console.table(title + more, ["column", "change" if numbers else "points"], rows[:MOST_IMPORTANT])
 
 
 def _print_tuning(facts: dict[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""``bayesvm predict``: classes, probabilities and uncertainty of new rows."""
+"""``bayesvm predict``: classes, probabilities or numbers, and uncertainty of new rows."""
 
 from __future__ import annotations
 
@@ -23,6 +23,13 @@ def predict(
         float | None,
         typer.Option(help="Leave the least certain rows open, so that the expected error of the others is below this."),
     ] = None,
+    coverage: Annotated[
+        float | None,
+        typer.Option(
+            help="Probability of the intervals of numbers (0.9 if not given). Of classes, also write `set`: classes, "
+            "with `|` between them, that contain the true one that often."
+        ),
+    ] = None,
     keep: Annotated[
         str | None, typer.Option(help="Columns to copy beside the predictions, such as an id.", metavar="A,B")
     ] = None,
@@ -38,10 +45,12 @@ def predict(
     quiet: options.Quiet = False,
     json: options.Json = False,
 ) -> None:
-    """Predict new rows: class, probabilities, epistemic and aleatoric part, interval.
+    """Predict new rows: class and probabilities, or number and interval; epistemic and aleatoric part.
 
     `epistemic` is the part of the uncertainty (in nats) that more data would remove, `aleatoric` the part that stays;
-    `lower` and `upper` bound the probability of the second of two classes. The rows stay in their order, however many.
+    `lower` and `upper` bound the probability of the second of two classes. Of numbers, there are `prediction`, `std`,
+    its parts as variances, and `lower` and `upper`, an interval that holds the number with probability `--coverage`.
+    The rows stay in their order, however many.
 
     Examples:
 
@@ -65,6 +74,7 @@ def predict(
             console.binary_output() if out == "-" else out,
             abstain=abstain,
             uncertainty=uncertainty,
+            coverage=coverage,
             keep=options.names(keep),
             watch=watch,
         )
@@ -73,7 +83,11 @@ def predict(
     elif not quiet:
         n_open = done.n_rows - done.n_kept
         left_open = "" if abstain is None else f", {n_open:,} ({n_open / done.n_rows:.1%}) left open"
-        stated = "" if not done.n_kept else f"; expected error of the predictions {done.stated_error:.4f}"
+        stated = (
+            ""
+            if not done.n_kept or predictor.predicts_numbers
+            else f"; expected error of the predictions {done.stated_error:.4f}"
+        )
         where = "" if out == "-" else f": {out}"
         console.errors.print(f"{done.n_rows:,} rows predicted{left_open}{stated}{where}")
 

@@ -41,8 +41,8 @@ def people(n_rows: int, random_state: int | None = None) -> People:
 
     See Also
     --------
-    bayesvm.open_table : Open such a table from a file.
-    waveform : A problem with numbers only.
+    bayesvm.workflow.TableModel : Learns from such tables.
+    waveform : Numbers only.
 
     Examples
     --------

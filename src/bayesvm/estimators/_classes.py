@@ -32,9 +32,18 @@ def require_few_classes(labels: np.ndarray, n_rows: int, target: str) -> None:
 def require_classes(labels: np.ndarray, n_rows: int, target: str) -> None:
     """Require that the distinct labels of all rows are classes, not a quantity or an identifier."""
     require_few_classes(labels, n_rows, target)
-    rows_each = ROWS_OF_A_NUMBER if _are_numbers(labels) else ROWS_OF_A_CLASS
-    if len(labels) > FEW_CLASSES and n_rows < len(labels) * rows_each:
+    if _too_many_for(labels, n_rows):
         raise ValueError(_too_many(labels, n_rows, target))
+
+
+def are_a_quantity(labels: np.ndarray, n_rows: int) -> bool:
+    """Whether the different numbers of all rows are too many to be names of classes."""
+    return len(labels) > MOST_NUMBERS or _too_many_for(labels, n_rows)
+
+
+def _too_many_for(labels: np.ndarray, n_rows: int) -> bool:
+    rows_each = ROWS_OF_A_NUMBER if _are_numbers(labels) else ROWS_OF_A_CLASS
+    return len(labels) > FEW_CLASSES and n_rows < len(labels) * rows_each
 
 
 def _are_numbers(labels: np.ndarray) -> bool:

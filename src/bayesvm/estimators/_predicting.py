@@ -34,7 +34,7 @@ from bayesvm.data.tables.writing import writing_table
 from bayesvm.data.workers import Workers
 from bayesvm.estimators._dask import lazy_on_dask
 from bayesvm.estimators.columns import n_features
-from bayesvm.estimators.completing import Completing, known
+from bayesvm.estimators.completing import Completing, completion_of
 from bayesvm.estimators.names import check_names
 from bayesvm.estimators.notebooks import headline_html
 from bayesvm.estimators.tables import table_to_predict
@@ -79,8 +79,10 @@ class PredictingModel(BaseEstimator, metaclass=ABCMeta):
         """The HTML representation; ``_repr_html_`` and ``_repr_mimebundle_`` of scikit-learn call it."""
         return headline_html(self) + str(super()._html_repr())
 
-    def _predicted(self, X: Any, what: Callable[[Parts], Result]) -> Generator[Result, None, None]:
-        """A function of the moments of f, a chunk of rows at a time."""
+    def _predicted(
+        self, X: Any, what: Callable[[Parts], Result], *, checked: bool = False
+    ) -> Generator[Result, None, None]:
+        """Something about the moments of f, for some rows after the others; ``checked`` rows come from ``new_data``."""
         check_is_fitted(self)
         fitted, views = self.fitted_, self.fitted_.views
 
@@ -95,7 +97,7 @@ class PredictingModel(BaseEstimator, metaclass=ABCMeta):
             if isinstance(X, Table):
                 yield from map_table(table_to_predict(self, X), work, ColumnScaler(), workers, rows)
             else:
-                X = new_data(self, X)
+                X = X if checked else new_data(self, X)
                 y = np.zeros(X.shape[0], np.int8)
                 yield from MemorySource(X, y, None, ColumnScaler(), workers, rows).map(work)
 
@@ -153,20 +155,14 @@ class PredictingModel(BaseEstimator, metaclass=ABCMeta):
         predicted: Any = self.predict(X)
         return y, predicted.compute() if is_dask(predicted) else predicted, sample_weight
 
-    def predict_to(self, X: Any, path: Any, *, uncertainty: bool = True) -> None:
-        """Write predictions to a Parquet, Arrow or CSV file, a chunk of rows at a time. Needs ``bayesvm[tables]``.
+    def predict_to(self, X: Any, path: Any, *, uncertainty: bool = True, coverage: float | None = None) -> None:
+        """Write predictions to a Parquet, Arrow or CSV file, some rows at a time: of a table, or of rows in memory.
 
-        The first column is ``prediction``. A classifier adds a column ``probability_<class>`` for each class. The file
-        appears when it is complete.
-
-        Parameters
-        ----------
-        X : array-like, sparse matrix, data frame or table of shape (n_rows, n_columns)
-            Rows with the columns of ``fit``.
-        path : path
-            The file to write; the ending selects the format.
-        uncertainty : bool, default=True
-            Whether to add the columns of ``predict_uncertainty``.
+        The first column is ``prediction``. A classifier adds ``probability_`` and the class for every class; all add
+        those of ``predict_uncertainty``, unless ``uncertainty`` is false. With ``coverage``, a classifier adds ``set``:
+        the classes of ``predict_set`` with ``|`` between them; the ``lower`` and ``upper`` of a regression have that
+        coverage. The file appears when it is whole; needs
+        ``bayesvm[tables]``.
         """
         if is_dask(X):
             raise TypeError(
@@ -176,13 +172,18 @@ class PredictingModel(BaseEstimator, metaclass=ABCMeta):
         if isinstance(X, Table) and X.is_made_of(path):
             raise ValueError(f"{path} is a file of the table itself; write the predictions to another file")
 
-        with writing_table(path) as append, closing(self.predictions(X, uncertainty=uncertainty)) as parts:
+        with (
+            writing_table(path) as append,
+            closing(self.predictions(X, uncertainty=uncertainty, coverage=coverage)) as parts,
+        ):
             for part in parts:
                 append(part)
 
     @abstractmethod
-    def predictions(self, X: Any, *, uncertainty: bool = True) -> Generator[dict[str, np.ndarray], None, None]:
-        """Yield the columns of ``predict_to``, a chunk of rows at a time."""
+    def predictions(
+        self, X: Any, *, uncertainty: bool = True, coverage: float | None = None
+    ) -> Generator[dict[str, np.ndarray], None, None]:
+        """The columns of ``predict_to``, some rows after the others."""
 
     @lazy_on_dask
     def sample_latent(self, X: Any, n: int = 1, random_state: Any = None) -> np.ndarray:
@@ -223,7 +224,7 @@ class PredictingModel(BaseEstimator, metaclass=ABCMeta):
                 return joint_samples(fitted.members, fitted.scaler(X), members, rng), members
             # Each draw completes missing values differently, up to the number of completions.
             found: list[np.ndarray] = [np.empty(0)] * n
-            for first, draw in enumerate(known(self).draws(X)):
+            for first, draw in enumerate(completion_of(self).draws(X)):
                 mine = np.arange(first, n, DRAWS)
                 drawn = joint_samples(fitted.members, fitted.scaler(draw), members[mine], rng) if len(mine) else ()
                 for number, sample in zip(mine, drawn, strict=True):

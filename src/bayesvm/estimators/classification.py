@@ -13,6 +13,7 @@ from sklearn.metrics import accuracy_score
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
+from bayesvm.core.conformal import prediction_set_thresholds, require_coverage
 from bayesvm.core.heads import Binary, ClassHead, OneVsRest
 from bayesvm.core.likelihoods import Likelihood, noisy
 from bayesvm.data.blocks import rounded_sum
@@ -22,7 +23,7 @@ from bayesvm.estimators._dask import lazy_on_dask
 from bayesvm.estimators._inputs import LabelledRows, stream_rows, training_rows
 from bayesvm.estimators._predicting import Parts
 from bayesvm.estimators.base import BaseBayesianModel
-from bayesvm.estimators.labels import codes_of
+from bayesvm.estimators.labels import codes_of, written_labels, written_sets
 from bayesvm.estimators.parameters import check_parameters
 from bayesvm.estimators.validation import require_whole_labels
 from bayesvm.inference.fitted import Fitted
@@ -249,6 +250,57 @@ class BaseBayesianSVC(ClassifierMixin, BaseBayesianModel):
         parts = list(self._predicted(X, head.uncertainty_of(self.fitted_.links)))
         return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
+    @lazy_on_dask
+    def predict_set(self, X: Any, coverage: float = 0.9, *, per_class: bool = False) -> np.ndarray:
+        """Set of classes that contains the class of a new row with about the probability ``coverage``.
+
+        Thresholds come from the leave-one-out probabilities of the fit. They assume that new rows are exchangeable with
+        those of training, and carry no finite-sample guarantee. A set may be empty: the row is unlike all classes.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_rows, n_features), a table or a Dask collection
+            Rows to predict.
+        coverage : float, default=0.9
+            Share of new rows whose set contains their class, strictly between 0 and 1. Where training has too few rows
+            to tell, every class is in the set.
+        per_class : bool, default=False
+            Whether the coverage holds for the rows of each class, with a threshold for each, and not only on average.
+
+        Returns
+        -------
+        array of bool of shape (n_rows, n_classes)
+            Whether a class is in the set; columns in the order of ``classes_``.
+
+        See Also
+        --------
+        predict_proba : Probabilities of the classes.
+
+        Examples
+        --------
+        >>> from bayesvm import BayesianLinearSVC
+        >>> from bayesvm.datasets import waveform
+        >>> train, new = waveform(500, random_state=0), waveform(1000, random_state=1)
+        >>> model = BayesianLinearSVC(random_state=0).fit(train.X, train.y)
+        >>> sets = model.predict_set(new.X, coverage=0.95)
+        >>> sets.shape
+        (1000, 2)
+        """
+        head, thresholds = self._head(), self._set_thresholds(coverage, per_class=per_class)
+        return np.concatenate(list(self._predicted(X, lambda parts: 1 - head.probabilities(parts) <= thresholds)))
+
+    def _set_thresholds(self, coverage: float, *, per_class: bool = False) -> np.ndarray:
+        """What ``1 - p`` of each class must not exceed for the class to be in the set (D35)."""
+        require_coverage(coverage)
+        fitted = self.fitted_
+        return prediction_set_thresholds(
+            self._head().probabilities(fitted.left_out_moments),
+            fitted.left_out_y,
+            fitted.left_out_weight,
+            coverage,
+            each=per_class,
+        )
+
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Return the accuracy.
 
@@ -269,27 +321,20 @@ class BaseBayesianSVC(ClassifierMixin, BaseBayesianModel):
         y, predicted, sample_weight = self._judged(X, y, sample_weight)
         return accuracy_score(y, predicted, sample_weight=sample_weight)
 
-    def predictions(self, X: Any, *, uncertainty: bool = True) -> Generator[dict[str, np.ndarray], None, None]:
-        """Yield the columns of ``predict_to``, a chunk of rows at a time.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_rows, n_features), Dask collection or table
-            Rows with the columns of ``fit``.
-        uncertainty : bool, default=True
-            Whether to add the columns of ``predict_uncertainty``.
-
-        Yields
-        ------
-        dict of arrays
-            The columns for a chunk of rows.
-        """
+    def predictions(
+        self, X: Any, *, uncertainty: bool = True, coverage: float | None = None
+    ) -> Generator[dict[str, np.ndarray], None, None]:
+        """The columns of ``predict_to``, some rows after the others."""
         head = self._head()
         uncertainty_of = head.uncertainty_of(self.fitted_.links) if uncertainty else None
+        thresholds = None if coverage is None else self._set_thresholds(coverage)
+        names = written_labels(self.classes_) if coverage is not None else []
 
         def columns(parts: Parts) -> dict[str, np.ndarray]:
             each = zip(self.classes_, head.probabilities(parts).T, strict=True)
             said = {"prediction": self._named(head.decision(parts))} | {f"probability_{label}": p for label, p in each}
+            if thresholds is not None:
+                said["set"] = written_sets(1 - head.probabilities(parts) <= thresholds, names)
             return said | (uncertainty_of(parts) if uncertainty_of else {})
 
         yield from self._predicted(X, columns)

@@ -74,8 +74,8 @@ def completed(estimator: Any, rows: Rows) -> Rows:
     return rows if completion is None else rows.completed(MissingValues(completion, rows.raw))
 
 
-def known(estimator: Any) -> Completion:
-    """The completion of a fitted model."""
+def completion_of(estimator: Any) -> Completion:
+    """How a fitted model completes missing values."""
     completion: Completion | None = getattr(estimator, "completion_", None)
     if completion is None:
         raise ValueError(
@@ -111,7 +111,7 @@ class Completing:
             return [part.mean for part in views.moments([Block(self.scaler(X), np.zeros(len(X)), None)], Workspace())]
 
         found = []
-        for part, more in zip(parts, spread(known(self.estimator), X, means), strict=True):
+        for part, more in zip(parts, spread(completion_of(self.estimator), X, means), strict=True):
             variance = part.variance.copy()
             variance[which] += more
             found.append(part._replace(variance=variance))
@@ -124,6 +124,6 @@ class Completing:
             if len(rows):
                 self.positions.append(first + rows)
                 self.rows.append(np.array(X[rows], np.float64))
-                X = known(self.estimator)(X)
+                X = completion_of(self.estimator)(X)
             first += len(X)
             yield block._replace(X=self.scaler(X))

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 from bayesvm.estimators.base import BaseBayesianModel
 from bayesvm.estimators.classifier import BayesianSVC
 from bayesvm.estimators.linear import BayesianLinearSVC
+from bayesvm.estimators.one_class import BayesianOneClassSVM
 from bayesvm.estimators.regressor import BayesianSVR
 from bayesvm.persistence import building
 from bayesvm.schema import Schema, anything
@@ -17,7 +18,7 @@ from bayesvm.storage.models import read_model
 Made = TypeVar("Made")
 
 ESTIMATORS: dict[str, type[BaseBayesianModel]] = {
-    cls.__name__: cls for cls in (BayesianSVC, BayesianLinearSVC, BayesianSVR)
+    cls.__name__: cls for cls in (BayesianSVC, BayesianLinearSVC, BayesianOneClassSVM, BayesianSVR)
 }
 
 

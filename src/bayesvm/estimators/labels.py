@@ -25,6 +25,28 @@ def codes_of(classes: Targets, y: Targets) -> Codes:
     return codes
 
 
+SEPARATOR = "|"  # of the classes of a set, in files
+
+
+def written_labels(classes: Targets) -> list[str]:
+    """The classes as they are written in a set."""
+    names = list(map(str, classes.tolist()))
+    for name in names:
+        if SEPARATOR in name:
+            raise ValueError(
+                f"the class {name!r} has a {SEPARATOR!r} in its name, which separates the classes of a set in files; "
+                "rename it before training, or use predict_set in Python"
+            )
+    return names
+
+
+def written_sets(sets: npt.NDArray[np.bool_], names: list[str]) -> npt.NDArray[np.str_]:
+    """The classes of each set, with ``SEPARATOR`` between them; nothing of an empty set."""
+    which, place = np.unique(sets, axis=0, return_inverse=True)  # far fewer than rows
+    texts = [SEPARATOR.join(name for name, inside in zip(names, each, strict=True) if inside) for each in which]
+    return np.array(texts, str)[place.ravel()]
+
+
 @dataclass(frozen=True)
 class ClassEncoder:
     """The classes and, optionally, a weight factor per class; a ``TargetEncoder``."""

@@ -13,7 +13,8 @@ def headline(estimator: Any) -> list[tuple[str, str]]:
     fitted: Fitted | None = getattr(estimator, "fitted_", None)
     if fitted is None:
         return []
-    size = [] if fitted.n_samples is None else [f"{fitted.n_samples:,} rows"]
+    n_samples = getattr(estimator, "n_samples_", fitted.n_samples)  # of one class, without the background
+    size = [] if n_samples is None else [f"{n_samples:,} rows"]
     size.append(f"{estimator.n_features_in_:,} columns")
     judged = [f"log loss {estimator.loo_log_loss_:.4f}"]
     if hasattr(estimator, "classes_"):  # a regressor has none

@@ -12,8 +12,10 @@ from sklearn.metrics import r2_score
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from bayesvm.core.conformal import require_coverage
 from bayesvm.core.heads import Regression
 from bayesvm.core.likelihoods import EpsilonInsensitive, Likelihood
+from bayesvm.core.members import MemberMoments
 from bayesvm.core.tube import noise_variance
 from bayesvm.estimators._attributes import FittedAttribute
 from bayesvm.estimators._dask import lazy_on_dask
@@ -46,6 +48,24 @@ def _loo_predictions(fitted: Fitted) -> tuple[np.ndarray, np.ndarray]:
 
 def _loo_rmse(fitted: Fitted) -> float:
     return float(np.sqrt(np.average(_left_out_residuals(fitted) ** 2, weights=fitted.left_out_weight)))
+
+
+def left_out_checks(fitted: Fitted) -> dict[str, np.ndarray]:
+    """What ``predictive_checks`` gives, of the rows left out, each predicted without itself; and their numbers, y."""
+    head = number_head(fitted)
+    y = head.centre + head.spread * fitted.left_out_y
+    return {"y": y} | _checks(head, fitted.left_out_moments, y)
+
+
+def _checks(head: Regression, parts: Parts, y: np.ndarray) -> dict[str, np.ndarray]:
+    variances = head.variances(parts)
+    return {
+        "mean": head.mean(parts),
+        "std": np.sqrt(variances["total"]),
+        "epistemic": variances["epistemic"],
+        "log_density": head.log_densities(parts, y),
+        "below": head.distribution(parts, y).clip(0, 1),
+    }
 
 
 class BaseBayesianSVR(RegressorMixin, BaseBayesianModel):
@@ -174,8 +194,7 @@ class BaseBayesianSVR(RegressorMixin, BaseBayesianModel):
         upper : array of shape (n_rows,)
             Upper ends.
         """
-        if not 0 < coverage < 1:
-            raise ValueError(f"coverage must be above 0 and below 1; got {coverage!r}")
+        require_coverage(coverage)
         found = self.predict_quantiles(X, [0.5 - 0.5 * coverage, 0.5 + 0.5 * coverage])
         return found[:, 0], found[:, 1]
 
@@ -301,15 +320,46 @@ class BaseBayesianSVR(RegressorMixin, BaseBayesianModel):
         y, predicted, sample_weight = self._judged(X, y, sample_weight)
         return float(r2_score(y, predicted, sample_weight=sample_weight))
 
-    def predictions(self, X: Any, *, uncertainty: bool = True) -> Generator[dict[str, np.ndarray], None, None]:
-        """Yield the columns of ``predict_to``, a chunk of rows at a time.
+    def predictive_checks(self, X: Any, y: Any) -> dict[str, np.ndarray]:
+        """What ``bayesvm.evaluation.NumberPredictions.of`` needs to judge predictions of rows whose y is known.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features) or table
+            Rows with the columns of ``fit``.
+        y : array-like of shape (n_rows,)
+            Their numbers.
+
+        Returns
+        -------
+        dict of arrays of shape (n_rows,)
+            ``mean`` and ``std`` of ``predict``; ``epistemic``, a variance; ``log_density``, the logarithm of the
+            predicted density at y; ``below``, the predicted probability of a number below y.
+        """
+        head, numbers = self._head(), as_numbers(y, lambda row: f"row {row}", "y")
+        found: list[dict[str, np.ndarray]] = []
+        first = 0
+        for parts in self._predicted(X, _kept):
+            stop = first + len(parts[0].mean)
+            found.append(_checks(head, parts, numbers[first:stop]))
+            first = stop
+        if first != len(numbers):
+            raise ValueError(f"X has {first} rows, but y has {len(numbers)}")
+        return {name: np.concatenate([part[name] for part in found]) for name in found[0]}
+
+    def predictions(
+        self, X: Any, *, uncertainty: bool = True, coverage: float | None = None
+    ) -> Generator[dict[str, np.ndarray], None, None]:
+        """The columns of ``predict_to``, some rows after the others.
 
         Parameters
         ----------
         X : array-like of shape (n_rows, n_features), Dask collection or table
             Rows with the columns of ``fit``.
-        uncertainty : bool, default=True
-            Whether to add standard deviations, parts of the variance and intervals.
+        uncertainty : bool
+            Whether deviations, parts of the variance and intervals are among them.
+        coverage : number between 0 and 1, optional
+            Probability of the interval from ``lower`` to ``upper``, which is 90 % by default.
 
         Yields
         ------
@@ -317,16 +367,26 @@ class BaseBayesianSVR(RegressorMixin, BaseBayesianModel):
             The columns for a chunk of rows.
         """
         head = self._head()
+        if coverage is not None:
+            require_coverage(coverage)
 
         def columns(parts: Parts) -> dict[str, np.ndarray]:
             said = {"prediction": head.mean(parts)}
-            if not uncertainty:
-                return said
-            found = self._uncertainty(parts)
-            return said | {"std": np.sqrt(found["total"])} | found
+            if uncertainty:
+                found = self._uncertainty(parts)
+                said |= {"std": np.sqrt(found["total"])} | found
+            if coverage is not None:
+                ends = head.quantiles([0.5 - 0.5 * coverage, 0.5 + 0.5 * coverage])(parts)
+                said |= {"lower": ends[:, 0], "upper": ends[:, 1]}
+            return said
 
         yield from self._predicted(X, columns)
 
 
 def _moments(parts: Parts) -> list[np.ndarray]:
     return [np.column_stack([part.mean, part.variance]) for part in parts]
+
+
+def _kept(parts: Parts) -> list[MemberMoments]:
+    """Copies, since a workspace is used again for the next rows."""
+    return [part._replace(mean=part.mean.copy(), variance=part.variance.copy()) for part in parts]

@@ -18,7 +18,8 @@ from bayesvm.data.streams import StreamSource, encoded
 from bayesvm.data.tables import Table
 from bayesvm.data.targets import CompletingEncoder
 from bayesvm.data.workers import Workers
-from bayesvm.estimators._classes import CLASSES
+from bayesvm.estimators._classes import CLASSES, MOST_NUMBERS, are_a_quantity
+from bayesvm.estimators._numbers import NUMBERS
 from bayesvm.estimators._targets import TargetKind
 from bayesvm.estimators.columns import recipe_of, report_left_out, set_columns, use_recipe
 from bayesvm.estimators.completing import MissingValues, spread_of
@@ -117,6 +118,24 @@ def label_counts(table: Table) -> tuple[LabelCounts, RowNumbers]:
     """The checked labels of a table, and the indices of its rows of weight zero."""
     found, zeros = target_summary(table, CLASSES)
     return found, zeros
+
+
+def holds_a_quantity(table: Table) -> bool:
+    """Whether the target is numeric, with fractions or with more different whole numbers than classes may have."""
+    distinct, n_rows = np.empty(0), 0
+    for y, _ in table.targets():
+        if y.dtype.kind not in "iuf":
+            return False
+        n_rows += len(y)
+        distinct = np.union1d(distinct, y)
+        if (distinct % 1).any() or len(distinct) > MOST_NUMBERS:
+            return True
+    return are_a_quantity(distinct, n_rows)
+
+
+def require_numbers(table: Table) -> None:
+    """Require a target of finite numbers."""
+    target_summary(table, NUMBERS)
 
 
 def _where(table: Table, before: int, row: int) -> str:

@@ -44,6 +44,21 @@ def training_data(estimator: Any, X: Any, y: Any, *, first: bool = True) -> tupl
     return X, column_or_1d(y)
 
 
+def training_rows_without_target(estimator: Any, X: Any) -> np.ndarray:
+    """``X`` as floats, dense and without missing values, for a model that has no y; of a data frame its features."""
+    _require_rows(X)
+    estimator.recipe_ = estimator.completion_ = None
+    dense = _FLOATS | {"accept_sparse": False, "ensure_min_samples": 2}
+    frame = Frame.of(X)
+    if frame is not None and frame.n_rows and needs_recipe(frame):
+        X = check_array(learned(estimator, frame), estimator=estimator, **dense)
+    else:
+        with _naming_text_columns(X):
+            X = validate_data(estimator, X, reset=True, **dense)
+    _require_in_range(estimator, X)
+    return np.asarray(X)
+
+
 def require_whole_labels(y: Any, name: str = "y") -> None:
     """Require labels that an array stores without loss."""
     if y is not None and getattr(getattr(y, "dtype", None), "kind", "O") == "O":

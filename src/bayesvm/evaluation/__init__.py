@@ -1,19 +1,23 @@
-"""Evaluation of predicted probabilities. Independent of estimators: needs only probabilities and labels."""
+"""How good predicted probabilities and numbers are. Knows no estimator: predictions and true values are enough."""
 
 from bayesvm.evaluation.calibration import Reliability, reliability
 from bayesvm.evaluation.coverage import DoubtHistogram, RiskCoverage, risk_coverage
 from bayesvm.evaluation.metrics import Metric, metrics, paired_difference
+from bayesvm.evaluation.number_predictions import IntervalCoverage, NumberPredictions, interval_coverage
 from bayesvm.evaluation.predictions import Predictions
 from bayesvm.evaluation.thresholds import Thresholds, cheapest_threshold, thresholds
 
 __all__ = [
     "DoubtHistogram",
+    "IntervalCoverage",
     "Metric",
+    "NumberPredictions",
     "Predictions",
     "Reliability",
     "RiskCoverage",
     "Thresholds",
     "cheapest_threshold",
+    "interval_coverage",
     "metrics",
     "paired_difference",
     "reliability",

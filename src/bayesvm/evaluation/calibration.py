@@ -8,7 +8,8 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-from bayesvm.evaluation.predictions import Flags, Floats, Numbers, Predictions
+from bayesvm.evaluation.predictions import Flags, Numbers, Predictions
+from bayesvm.evaluation.rows import Floats
 
 N_GROUPS = 15  # at most, for the calibration error
 LEAST_ROWS = 50  # per group: fewer rows do not estimate a frequency well

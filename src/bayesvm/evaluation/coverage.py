@@ -6,7 +6,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bayesvm.evaluation.predictions import Floats, Predictions
+from bayesvm.evaluation.predictions import Predictions
+from bayesvm.evaluation.rows import Floats
 
 COVERAGES = (1.0, 0.95, 0.9, 0.8, 0.7, 0.5)  # rows of tables
 POINTS_SHOWN = 500  # of a curve: more than a plot can show

@@ -14,7 +14,13 @@ METRIC_NAMES = {
     "log_loss": "log loss",
     "auc": "AUC",
     "calibration_error": "calibration error",
+    "rmse": "RMSE",
+    "mae": "mean absolute error",
+    "r2": "R²",
+    "log_density": "mean log density",
+    "coverage": "coverage of 90 % intervals",
 }
+IN_UNITS = {"rmse", "mae"}  # metrics whose size is that of the target
 
 
 def decimal(value: float, digits: int = 4) -> str:
@@ -34,6 +40,22 @@ def decimals_of(low: float, high: float) -> int:
     """
     half = (high - low) / 2
     return min(4, max(2, 1 + math.ceil(-math.log10(half)))) if half > 0 else 4
+
+
+def in_units(value: float, half: float = 0.0) -> str:
+    """A number of any size; with as many digits as half the length of its interval supports, or four.
+
+    >>> in_units(53_217.4, 1_100), in_units(0.03456, 0.004), in_units(53_217.4), in_units(1.5e-9)
+    ('53,200', '0.0346', '53,220', '1.5e-09')
+    """
+    size = abs(value)
+    if math.isnan(value):
+        return "–"
+    if size and not 1e-5 <= size < 1e15:
+        return f"{value:.3g}"
+    error = half if half > 0 else size / 100
+    decimals = 2 - math.floor(math.log10(error)) - 1 if error > 0 else 2
+    return f"{round(value, decimals):,.{max(0, decimals)}f}"
 
 
 def percent(share: float) -> str:
@@ -166,6 +188,11 @@ def metric_rows(metrics: Mapping[str, Metric]) -> list[list[str]]:
     """
     rows = []
     for name, metric in metrics.items():
+        if name in IN_UNITS:
+            half = (metric.high - metric.low) / 2
+            value, low, high = (in_units(each, half) for each in metric)
+            rows.append([METRIC_NAMES[name], value, f"{low} to {high}"])
+            continue
         digits = decimals_of(metric.low, metric.high)
         interval = f"{decimal(metric.low, digits)} to {decimal(metric.high, digits)}"
         unclear = name == "calibration_error" and metric.may_be_zero
@@ -180,4 +207,6 @@ def metric_cell(name: str, metric: Metric) -> str:
     >>> metric_cell("error", Metric(0.1, 0.08, 0.12)), metric_cell("calibration_error", Metric(0.01, 0.0, 0.043))
     ('0.1000', '≤ 0.043')
     """
+    if name in IN_UNITS:
+        return in_units(metric.value)
     return f"≤ {metric.high:.3f}" if name == "calibration_error" and metric.may_be_zero else decimal(metric.value)

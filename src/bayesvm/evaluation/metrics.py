@@ -7,12 +7,18 @@ from typing import NamedTuple
 import numpy as np
 
 from bayesvm.evaluation.calibration import CalibrationError, Z, wilson
-from bayesvm.evaluation.predictions import Flags, Floats, Predictions
+from bayesvm.evaluation.number_predictions import INTERVAL, NumberPredictions
+from bayesvm.evaluation.predictions import Flags, Predictions
+from bayesvm.evaluation.rows import Floats
 
 LEAST_PROBABILITY = np.finfo(np.float64).eps  # replaces a probability of zero in the log loss, as in scikit-learn
 # With 1,000 resamples, the ends of an interval hardly depend on the seed; many rows allow only fewer.
 RESAMPLES, FEWER_RESAMPLES = 1_000, 200
-MOST_CELLS = 50_000  # rows × probabilities per row for which 1,000 resamples take about two seconds
+MOST_CELLS = 50_000  # rows times probabilities of each, to be resampled so often in about two seconds
+LARGER_IS_BETTER = {"auc", "r2", "log_density"}
+
+
+Intervals = dict[str, tuple[float, float]]
 
 
 class Metric(NamedTuple):
@@ -48,13 +54,18 @@ class Metric(NamedTuple):
 
 
 def metrics(
-    predictions: Predictions, *, n_bootstrap: int | None = None, random_state: int | np.random.Generator | None = 0
+    predictions: Predictions | NumberPredictions,
+    *,
+    n_bootstrap: int | None = None,
+    random_state: int | np.random.Generator | None = 0,
 ) -> dict[str, Metric]:
     """Compute metrics of predictions; smaller is better, except for the area under the curve.
 
-    - ``error``: share of rows whose most probable class is not the true class.
-    - ``brier``: mean squared difference between the probability of the second class and the outcome; for more than two
-      classes, summed over the classes.
+    Of predicted classes:
+
+    - ``error``: share of rows whose most probable class is not the true one.
+    - ``brier``: mean squared distance of the probability of the second class from what happened; of more than two
+      classes, the sum over all of them.
     - ``log_loss``: mean of ``-log`` of the probability of the true class, in nats; a probability of zero counts as
       2.2e-16, as in scikit-learn.
     - ``auc``: area under the ROC curve; for more than two classes, the mean over the classes that occur, each against
@@ -62,18 +73,26 @@ def metrics(
     - ``calibration_error``: mean difference between predicted probability and observed frequency, corrected for chance;
       see ``bayesvm.evaluation.calibration.CalibrationError``.
 
-    The intervals are quantiles over bootstrap samples of the rows, with their weights. If no prediction or every
-    prediction is wrong, all samples agree, and the interval of the error is a Wilson interval.
+    Of predicted numbers:
+
+    - ``rmse`` and ``mae``: root of the mean squared error, and mean absolute error, in the units of y.
+    - ``r2``: coefficient of determination R², one less the squared error relative to that of the mean of y; larger is
+      better. NaN if all y are equal.
+    - ``log_density``: mean logarithm of the predicted density at y, in nats; larger is better.
+    - ``coverage``: share of y inside the central 90 % intervals; best near 0.9.
+
+    The intervals are quantiles over resamples of the rows, each row with its weight. If no row is wrong, or every row,
+    then all resamples agree, and the error's interval is Wilson's; so is that of a coverage of none or all.
 
     Parameters
     ----------
-    predictions : Predictions
-        Predicted probabilities and true classes.
-    n_bootstrap : int or None, default=None
-        Number of bootstrap samples. With 0, intervals are NaN. None means 1,000, or 200 for more than 50,000 rows (for
-        more than two classes, rows × classes).
-    random_state : int, numpy.random.Generator or None, default=0
-        Controls the bootstrap samples; pass an int for reproducible results.
+    predictions : Predictions or NumberPredictions
+        Stated probabilities, or predicted distributions of numbers, and what was true.
+    n_bootstrap : int or None
+        Resamples; 0 for none, and intervals that are NaN. None means 1,000, or 200 of more than 50,000 rows (of more
+        than two classes: rows times classes).
+    random_state : int, numpy.random.Generator or None
+        Controls the resamples; pass an int for reproducible results.
 
     Returns
     -------
@@ -100,7 +119,7 @@ def metrics(
     if n_bootstrap is not None and n_bootstrap < 0:
         raise ValueError(f"n_bootstrap must not be negative; got {n_bootstrap!r}")
     predictions = predictions.counted()
-    judge = _Judge(predictions)
+    judge = _NumberJudge(predictions) if isinstance(predictions, NumberPredictions) else _Judge(predictions)
     if n_bootstrap is None:
         n_bootstrap = RESAMPLES if judge.n_rows * judge.n_ranked <= MOST_CELLS else FEWER_RESAMPLES
     value = judge(np.ones(judge.n_rows))
@@ -108,16 +127,18 @@ def metrics(
     n = judge.n_rows
     drawn = [judge(np.bincount(rng.integers(n, size=n), minlength=n).astype(np.float64)) for _ in range(n_bootstrap)]
     intervals = {name: _quantiles([one[name] for one in drawn]) for name in value}
-    # The upper end of the interval comes from the second kind of calibration error: see _Judge.
-    _, most = intervals.pop("calibration_error_at_most")
-    intervals["calibration_error"] = (intervals["calibration_error"][0], most)
-    if n_bootstrap and (predictions.correct.all() or not predictions.correct.any()):
-        intervals["error"] = judge.wilson(value["error"])
-    return {name: Metric(value[name], *interval) for name, interval in intervals.items()}
+    if n_bootstrap:
+        intervals = judge.completed(intervals, value)
+    names = [name for name in value if name != "calibration_error_at_most"]
+    return {name: Metric(value[name], *intervals[name]) for name in names}
 
 
-def paired_difference(theirs: Predictions, ours: Predictions) -> dict[str, Metric]:
-    """Compute the difference in error and log loss between two sets of predictions for the same rows.
+def paired_difference(
+    theirs: Predictions | NumberPredictions, ours: Predictions | NumberPredictions
+) -> dict[str, Metric]:
+    """How much larger losses of other predictions for the same rows are; positive: they are worse.
+
+    Of classes, error and log loss; of numbers, the mean absolute error.
 
     The interval is that of the mean difference d per row, ``d ± 1.96 √(Σ w² (d_i - d)²) / Σ w``. It is narrower than
     the intervals of the two metrics suggest, because the same rows are hard for both.
@@ -154,13 +175,22 @@ def paired_difference(theirs: Predictions, ours: Predictions) -> dict[str, Metri
     if not (np.array_equal(theirs.y, ours.y) and np.array_equal(theirs.weight_or_ones, ours.weight_or_ones)):
         raise ValueError("paired differences need predictions for the same rows, but labels or weights differ")
     weight = ours.weight_or_ones / ours.weight_or_ones.sum()
-    error, _, log_loss = _losses(theirs) - _losses(ours)
     found = {}
-    for name, differences in (("error", error), ("log_loss", log_loss)):
+    before = _compared_losses(ours)
+    for name, losses in _compared_losses(theirs).items():
+        differences = losses - before[name]
         mean = float(weight @ differences)
         half = Z * float(np.sqrt(np.sum((weight * (differences - mean)) ** 2)))
         found[name] = Metric(mean, mean - half, mean + half)
     return found
+
+
+def _compared_losses(predictions: Predictions | NumberPredictions) -> dict[str, Floats]:
+    """Of each row, by the names of their means."""
+    if isinstance(predictions, NumberPredictions):
+        return {"mae": np.abs(predictions.y - predictions.mean)}
+    error, _, log_loss = _losses(predictions)
+    return {"error": error, "log_loss": log_loss}
 
 
 class _Judge:
@@ -174,6 +204,7 @@ class _Judge:
         numbers = [1] if len(predictions.classes) == 2 else range(len(predictions.classes))
         self._ranked = [_Ranked(predictions.proba[:, k], predictions.y == k) for k in numbers]
         self.n_ranked = len(self._ranked)
+        self._agree = bool(predictions.correct.all() or not predictions.correct.any())
 
     def __call__(self, times: Floats) -> dict[str, float]:
         """The metrics of one bootstrap sample, with two kinds of calibration error.
@@ -197,10 +228,49 @@ class _Judge:
             "calibration_error_at_most": self._calibration_error(weight, weight * self._weight),
         }
 
-    def wilson(self, share: float) -> tuple[float, float]:
-        n = np.array([self._weight.sum() ** 2 / np.sum(self._weight**2)])
-        low, high = wilson(np.array([share]), n)
-        return float(low[0]), float(high[0])
+    def completed(self, intervals: Intervals, value: dict[str, float]) -> Intervals:
+        """The end of the interval that comes from the calibration error of the other kind, and Wilson's interval."""
+        ends = (intervals["calibration_error"][0], intervals["calibration_error_at_most"][1])
+        error = {"error": _wilson(value["error"], self._weight)} if self._agree else {}
+        return intervals | {"calibration_error": ends} | error
+
+
+class _NumberJudge:
+    """The same of predicted numbers."""
+
+    n_ranked = 1
+
+    def __init__(self, predictions: NumberPredictions) -> None:
+        self.n_rows = predictions.n_rows
+        self._weight = predictions.weight_or_ones
+        self._shift = float(predictions.y.mean())  # or the squares of large numbers would lose their digits
+        residual, y = predictions.y - predictions.mean, predictions.y - self._shift
+        rows = (residual**2, np.abs(residual), predictions.log_density, predictions.inside(INTERVAL), y, y**2)
+        self._rows = np.stack(rows).astype(np.float64)
+
+    def __call__(self, times: Floats) -> dict[str, float]:
+        weight = times * self._weight
+        square, mae, log_density, coverage, y, y2 = (np.einsum("ij,j->i", self._rows, weight) / weight.sum()).tolist()
+        spread = y2 - y**2
+        return {
+            "rmse": float(np.sqrt(square)),
+            "mae": mae,
+            "r2": 1 - square / spread if spread > 0 else np.nan,
+            "log_density": log_density,
+            "coverage": coverage,
+        }
+
+    def completed(self, intervals: Intervals, value: dict[str, float]) -> Intervals:
+        """With Wilson's interval where all resamples agree."""
+        if 0 < value["coverage"] < 1:
+            return intervals
+        return intervals | {"coverage": _wilson(value["coverage"], self._weight)}
+
+
+def _wilson(share: float, weight: Floats) -> tuple[float, float]:
+    n = np.array([weight.sum() ** 2 / np.sum(weight**2)])
+    low, high = wilson(np.array([share]), n)
+    return float(low[0]), float(high[0])
 
 
 def _losses(predictions: Predictions) -> Floats:

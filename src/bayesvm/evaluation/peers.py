@@ -25,16 +25,17 @@ ENOUGH_TO_STOP_EARLY = 10_000  # rows, as in scikit-learn: with fewer, holding o
 
 @dataclass(frozen=True)
 class Peer:
-    """Another classifier to compare with.
+    """Another classifier or regressor, to compare with.
 
     Parameters
     ----------
     name : str
         Name in tables.
     factory : callable
-        ``factory(n_features, n_points, seed, n_rows=…)`` returns an unfitted pipeline whose last step is "classifier".
-    most_rows : int or None, default=None
-        Maximal number of training rows; None for no limit.
+        ``factory(n_features, n_points, seed, n_rows=…)`` makes an unfitted pipeline whose last step is "classifier",
+        or "regressor".
+    most_rows : int or None
+        How many rows it is given at most; None if it takes all.
 
     See Also
     --------
@@ -58,8 +59,8 @@ class Outcome(NamedTuple):
 
     Parameters
     ----------
-    predictions : Predictions
-        Predictions for the test rows.
+    predictions : Predictions or NumberPredictions
+        What it said of the test rows.
     seconds : float
         Duration of the training.
     n_rows : int
@@ -77,7 +78,7 @@ class Outcome(NamedTuple):
     500
     """
 
-    predictions: Predictions
+    predictions: Any
     seconds: float
     n_rows: int
 
@@ -193,13 +194,16 @@ def _nystroem(n_features: int, n_points: int, seed: int, n_rows: int | None = No
     return Pipeline([("scale", StandardScaler()), ("features", features), ("classifier", regression)])
 
 
-def _logistic_regression(n_features: int, n_points: int, seed: int, n_rows: int | None = None) -> Pipeline:  # noqa: ARG001
-    steps = [
+def filled_and_scaled() -> list[tuple[str, Any]]:
+    """First steps of a pipeline for rows with missing values."""
+    return [
         ("fill", SimpleImputer(strategy="median", add_indicator=True, keep_empty_features=True)),
         ("scale", StandardScaler()),
-        ("classifier", LogisticRegression(max_iter=200)),
     ]
-    return Pipeline(steps)
+
+
+def _logistic_regression(n_features: int, n_points: int, seed: int, n_rows: int | None = None) -> Pipeline:  # noqa: ARG001
+    return Pipeline([*filled_and_scaled(), ("classifier", LogisticRegression(max_iter=200))])
 
 
 def _boosting(n_features: int, n_points: int, seed: int, n_rows: int | None = None) -> Pipeline:  # noqa: ARG001

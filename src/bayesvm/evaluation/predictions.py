@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
-from typing import Any, Self
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
+from bayesvm.evaluation.rows import Floats, RowPredictions, checked_columns
+
 Numbers = npt.NDArray[np.intp]
 Flags = npt.NDArray[np.bool_]
 
@@ -16,8 +17,8 @@ SUM_TOLERANCE = 1e-3  # of the sum of probabilities, which may come from files w
 
 
 @dataclass(frozen=True, eq=False)
-class Predictions:
-    """Predicted probabilities and true classes of some rows; create and check them with ``of``.
+class Predictions(RowPredictions):
+    """Probabilities for rows whose classes are known; ``of`` makes them from labels, and checks them.
 
     Parameters
     ----------
@@ -44,6 +45,8 @@ class Predictions:
     >>> metrics(said, n_bootstrap=0)["error"].value
     0.0
     """
+
+    _of_all_rows: ClassVar[tuple[str, ...]] = ("classes",)
 
     classes: npt.NDArray[Any]
     y: Numbers
@@ -96,16 +99,10 @@ class Predictions:
                 f"(rows, {len(classes)}); got {proba.shape}"
             )
         if not len(labels):
-            raise ValueError("labels and proba have no rows; evaluation needs at least one")
-        per_row = {"weight": weight, "aleatoric": aleatoric, "epistemic": epistemic}
-        checked = {name: _per_row(name, values, len(labels)) for name, values in per_row.items() if values is not None}
-        if weight is not None and not checked["weight"].any():
-            raise ValueError("all rows have weight zero; some must be positive")
+            raise ValueError("there are no rows to judge predictions by")
+        given = {"weight": weight, "aleatoric": aleatoric, "epistemic": epistemic}
+        checked = checked_columns(given, len(labels))
         return cls(classes, class_numbers(classes, labels), _probabilities(proba), **checked)
-
-    @property
-    def n_rows(self) -> int:
-        return len(self.y)
 
     @property
     def positive(self) -> Floats:
@@ -131,37 +128,6 @@ class Predictions:
         """The predicted probability that the most probable class is not the true class."""
         doubt: Floats = 1 - self.proba.max(axis=1)
         return doubt
-
-    @property
-    def weight_or_ones(self) -> Floats:
-        return np.ones(self.n_rows) if self.weight is None else self.weight
-
-    def take(self, rows: npt.ArrayLike) -> Self:
-        """Select rows.
-
-        Parameters
-        ----------
-        rows : array-like
-            Indices, or a mask.
-
-        Returns
-        -------
-        Predictions
-            Predictions of these rows.
-        """
-        chosen = np.asarray(rows)
-        per_row = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "classes"}
-        return replace(self, **{name: values[chosen] for name, values in per_row.items() if values is not None})
-
-    def counted(self) -> Self:
-        """Drop the rows of weight zero.
-
-        Returns
-        -------
-        Predictions
-            Predictions of the other rows.
-        """
-        return self if self.weight is None or self.weight.all() else self.take(self.weight > 0)
 
 
 def _require_classes(classes: npt.NDArray[Any]) -> None:
@@ -202,15 +168,3 @@ def _probabilities(proba: Floats) -> Floats:
             f"{proba[row].tolist()})"
         )
     return np.clip(proba, 0.0, 1.0)
-
-
-def _per_row(name: str, values: Any, n_rows: int) -> Floats:
-    numbers = np.asarray(values, np.float64)
-    if numbers.shape != (n_rows,):
-        raise ValueError(f"{name} must have one number for each of the {n_rows} rows; got shape {numbers.shape}")
-    bad = ~np.isfinite(numbers) | ((numbers < 0) & (name == "weight"))
-    if bad.any():
-        row = int(np.argmax(bad))
-        what = "finite and not negative" if name == "weight" else "finite"
-        raise ValueError(f"{name} must be {what}; {bad.sum()} rows are not (first: row {row}, {numbers[row]:g})")
-    return numbers

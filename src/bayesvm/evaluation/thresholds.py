@@ -9,7 +9,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bayesvm.evaluation.predictions import Floats, Predictions
+from bayesvm.evaluation.predictions import Predictions
+from bayesvm.evaluation.rows import Floats
 
 ROUNDING = 1e-12  # of sums of weights, relative
 

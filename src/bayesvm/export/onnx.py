@@ -24,6 +24,7 @@ from bayesvm.export.numbers import mean_and_deviation
 from bayesvm.export.recipes import features_of
 from bayesvm.export.scalers import scaled
 from bayesvm.inference.fitted import Fitted
+from bayesvm.warn import warn_user
 
 DTYPES: dict[str, np.dtype[Any]] = {"double": np.dtype(np.float64), "single": np.dtype(np.float32)}
 MOST_MOVED = 0.01  # largest change of a probability by rounding to single precision
@@ -73,6 +74,12 @@ def to_onnx(
     """
     estimator: Any = model
     _require_exportable(estimator, dtype)
+    completion = getattr(estimator, "completion_", None)
+    if completion is not None and completion.loadings.size:
+        warn_user(
+            "an ONNX graph cannot complete missing values from the other columns: for rows with missing values it "
+            "returns NaN. Serve such rows from the model's file with bayesvm.load"
+        )
     if isinstance(estimator, BayesianSVR):
         return _number_graph(model, estimator, dtype, uncertainty=uncertainty)
     graph, kind, n_classes = Graph(_prefix(model)), DTYPES[dtype], len(estimator.classes_)
@@ -126,12 +133,6 @@ def _require_exportable(estimator: Any, dtype: str) -> None:
         )
     if not hasattr(estimator, "fitted_"):
         raise ValueError(f"this {type(estimator).__name__} is not fitted; call fit before to_onnx")
-    completion = getattr(estimator, "completion_", None)
-    if completion is not None and completion.loadings.size:
-        raise ValueError(
-            "this model completes missing values from the other columns, which an ONNX graph cannot do; impute them "
-            "before the fit (sklearn.impute.SimpleImputer), or serve the model from its file with bayesvm.load"
-        )
     leaves = [member.leaves.tree.n_leaves for member in estimator.fitted_.members if member.leaves is not None]
     if leaves:
         raise ValueError(

@@ -16,20 +16,20 @@ from typing import Protocol
 import numpy as np
 
 from bayesvm.core.cavities import Cavities
-from bayesvm.core.groups import Grouping, group_cavities
 from bayesvm.core.heads import Head
-from bayesvm.core.latent import Block, full
-from bayesvm.core.linalg import Array, NotFiniteError, NotPositiveDefiniteError
-from bayesvm.core.members import Member, MemberViews
+from bayesvm.core.latent import full
+from bayesvm.core.linalg import NotFiniteError, NotPositiveDefiniteError
+from bayesvm.core.members import Member
 from bayesvm.core.posterior import Gaussian
-from bayesvm.core.workspace import Workspace
 from bayesvm.data.blas import threads_for_matrices
-from bayesvm.data.blocks import BlockSource, HeldRows, RowNumbers, at_most, block_rows
-from bayesvm.data.repetition import Repetition, group_weights, repetition
+from bayesvm.data.blocks import BlockSource, RowNumbers, block_rows
+from bayesvm.data.repetition import Repetition, repetition
 from bayesvm.data.stopping import Stopped
+from bayesvm.inference import leaving_out
 from bayesvm.inference.calibrating import Candidate, calibrated
-from bayesvm.inference.fitted import MANY_ROWS, Fitted
+from bayesvm.inference.fitted import Fitted
 from bayesvm.inference.leaves import AVERAGED_UP_TO, FEWEST_ROWS, Found, base_rows, find_leaves, with_leaves
+from bayesvm.inference.leaving_out import widened
 from bayesvm.inference.local import Start
 from bayesvm.inference.noise import with_learned_noise
 from bayesvm.inference.problem import Problem, evaluate
@@ -38,8 +38,6 @@ from bayesvm.inference.settings import Settings
 from bayesvm.inference.training import Plan, Trained, train
 from bayesvm.warn import warn_user
 
-LOO_ROWS = 20_000  # a random choice of so many rows stands for all, beyond that
-FEW_LOO_ROWS = 2_000  # in a fit that somebody asked to stop
 SOME_COPIES = 0.01  # of the rows, from which a warning names them
 FEW_EFFECTIVE = 0.1  # rows of equal weight that a row is worth, below which a warning says so
 
@@ -93,7 +91,7 @@ def fit(
         prepared = _ready(model, raw, session) if start is None else _continued(start, as_prior=False)
         session.clock.stop.heeded = True
         candidates, prepared = _trained_members(model, raw, prepared, session)
-        candidates = [_widened(candidate, rows) for candidate in candidates]
+        candidates = [widened(candidate, rows) for candidate in candidates]
         indices = rows.given(candidates[0].left_out_rows)
         left_out = [candidate.left_out for candidate in candidates]
         return calibrated(candidates, left_out, indices, prepared, session, rows.n_rows)
@@ -116,7 +114,7 @@ def update(
         prepared = model.prepare(raw, session) if start is None else _continued(start, as_prior=True)
         session.clock.stop.heeded = True
         candidates, prepared = _trained_members(model, raw, prepared, session, inference="batch")
-        candidates = [_widened(candidate, rows) for candidate in candidates]
+        candidates = [widened(candidate, rows) for candidate in candidates]
         left_out = [candidate.left_out for candidate in candidates]
         n_samples: int | None = rows.n_rows
         if start is not None:
@@ -124,8 +122,8 @@ def update(
             left_out = [Cavities.joined([before, now]) for before, now in earlier]
             # A file of version 1 does not say how many rows there were.
             n_samples = None if start.n_samples is None else start.n_samples + rows.n_rows
-        if (n_rows := len(left_out[0].y)) > LOO_ROWS:
-            kept = np.sort(session.rng.choice(n_rows, LOO_ROWS, replace=False))
+        if (n_rows := len(left_out[0].y)) > leaving_out.LOO_ROWS:
+            kept = np.sort(session.rng.choice(n_rows, leaving_out.LOO_ROWS, replace=False))
             left_out = [left.take(kept) for left in left_out]
         return calibrated(candidates, left_out, None, prepared, session, n_samples)
 
@@ -211,27 +209,6 @@ def _with_leaves(candidate: Candidate, of_first: Found, raw: BlockSource, sessio
             return with_leaves(candidate, found, source, session, number)
     session.clock.stop.settle()
     return candidate
-
-
-def _widened(candidate: Candidate, rows: TrainingRows) -> Candidate:
-    """The rows left out with what their missing values add to the variance of f (D33)."""
-    member = Member(
-        candidate.problem.features,
-        tuple(candidate.trained.functions),
-        scaler=candidate.prepared.scaler,
-        leaves=candidate.leaves,
-    )
-    views = MemberViews.of([member], None, MANY_ROWS, np.float64)
-
-    def means(X: Array) -> list[Array]:
-        (found,) = views.moments([Block(X, np.zeros(len(X)), None)], Workspace())
-        return [found.mean]
-
-    found = rows.spread(candidate.left_out_rows, means)
-    if found is None:
-        return candidate
-    left_out = candidate.left_out
-    return replace(candidate, left_out=left_out._replace(variance=left_out.variance + found[0]))
 
 
 def _on_common_rows(candidates: list[Candidate]) -> list[Candidate]:
@@ -380,42 +357,6 @@ def _left_out(
             return model.leave_out(problem, source, trained, session, few=False)
     session.clock.stop.settle()
     return model.leave_out(problem, source, trained, session, few=True)
-
-
-def leave_one_out(
-    problem: Problem, source: BlockSource, trained: Trained, session: Session, *, few: bool
-) -> tuple[Cavities, RowNumbers]:
-    """By removing sites (D10). A row leaves with all its copies: their sites are alike, so their weights add up."""
-    # The same rows for every member of a committee.
-    rng, most = np.random.default_rng(session.checkpoint.seed(session.settings.seed)), FEW_LOO_ROWS if few else LOO_ROWS
-    if session.groups is not None:
-        return leave_groups_out(problem, source.rows(whole_groups(session.groups, most, rng)), trained, session.groups)
-    part = at_most(source, most, rng)
-    if not session.repetition.copied:
-        return problem.cavities(part, trained.before, trained.functions), part.numbers
-    group = group_weights(source, part)
-    weight = np.ones(part.n_rows) if part.weights is None else part.weights
-    together = problem.cavities(part.weighted(group), trained.before, trained.functions)
-    return together._replace(weight=weight, group_weight=group), part.numbers
-
-
-def leave_groups_out(
-    problem: Problem, part: HeldRows, trained: Trained, groups: RowNumbers
-) -> tuple[Cavities, RowNumbers]:
-    """Every row without all rows of its group (D24); ``part`` has whole groups."""
-    grouping = Grouping.of(groups[part.numbers], problem.features.n_weights)
-    marginals = problem.marginals(part, trained.before, trained.functions)
-    removed = problem.without_groups(part, marginals, trained.functions, grouping)
-    block = part.gathered()
-    return group_cavities(marginals, removed, block.y, block.weights), part.numbers
-
-
-def whole_groups(groups: RowNumbers, most: int, rng: np.random.Generator) -> RowNumbers:
-    """All rows, or those of a random choice of groups: as many as have ``most`` rows together, and two at least."""
-    sizes = np.bincount(groups)
-    order = rng.permutation(np.flatnonzero(sizes))
-    n_chosen = max(2, int(np.searchsorted(np.cumsum(sizes[order]), most, side="right")))
-    return np.flatnonzero(np.isin(groups, order[:n_chosen]))
 
 
 @contextmanager

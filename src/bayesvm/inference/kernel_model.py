@@ -21,8 +21,9 @@ from bayesvm.data.repetition import merged
 from bayesvm.data.stopping import Stopped
 from bayesvm.inference import inducing
 from bayesvm.inference.entries import Candidates, Entry
-from bayesvm.inference.fitting import leave_one_out, train_all
+from bayesvm.inference.fitting import train_all
 from bayesvm.inference.hyperparameters import moved
+from bayesvm.inference.leaving_out import leave_one_out
 from bayesvm.inference.problem import Problem
 from bayesvm.inference.scalings import fitted_scalers, worth_trying
 from bayesvm.inference.session import Prepared, Session

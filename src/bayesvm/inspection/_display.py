@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from bayesvm.evaluation.predictions import Floats
+from bayesvm.evaluation.rows import Floats
 from bayesvm.extras import optional
 
 __all__ = ["MOST_POINTS", "Array", "Display", "Floats", "legend_on_top", "some_of", "without_math"]

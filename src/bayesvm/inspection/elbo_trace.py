@@ -73,7 +73,7 @@ class ElboTraceDisplay(Display):
         ElboTraceDisplay
             The display, with the plotted data.
         """
-        model = ModelInPipeline.of(estimator).model
+        model = ModelInPipeline.of(estimator, classifier=False).model
         n_rows = getattr(model, "n_samples_", None) if n_rows is None else n_rows
         return cls(model.elbo_trace_, n_rows=n_rows).plot(ax=ax, **kwargs)
 

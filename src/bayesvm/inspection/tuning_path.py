@@ -82,7 +82,7 @@ class TuningPathDisplay(Display):
         ValueError
             If the model was not tuned by leave-one-out.
         """
-        model = ModelInPipeline.of(estimator).model
+        model = ModelInPipeline.of(estimator, classifier=False).model
         report = getattr(model, "tuning_report_", None)
         if report is None or not report.trials:
             raise ValueError(

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from bayesvm.data.blocks import random_rows
 from bayesvm.data.checks import is_number
+from bayesvm.data.tables.column_reading import warn_if_rounded
 from bayesvm.data.tables.files import SourceFile
 from bayesvm.data.tables.schemas import EXACT_IN_FLOAT32, PANDAS_INDEX, TEXT_EXAMPLE, is_text
 from bayesvm.extras import optional
@@ -64,6 +65,9 @@ def learn(
     if not found:
         raise ValueError(f"{file} has no columns left to learn from ({_reasons(left_out)})")
     numbers = [column.name for column in found if isinstance(column, NumberColumn)]
+    for name in numbers:
+        for chunk in sample:
+            warn_if_rounded(chunk.column(name), name)
     single = all(str(each.field(name).type) in EXACT_IN_FLOAT32 for _, each in opened.schemas for name in numbers)
     single &= not any(isinstance(column, DateColumn) for column in found)
     return Recipe(found, left_out, single=single, medians=medians, seen=tuple(names))

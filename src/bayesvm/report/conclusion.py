@@ -29,9 +29,9 @@ def conclusion(
     others += [f"{each['name']} for {accuracy(each['error'])}" for each in quality["baselines"]]
     first = (
         f"This model predicts {_predicted(model)} and is right for {right} of the rows (95 %: {interval}), "
-        f"judged {judged}; {_and(others)}{' of the same rows' if quality['baselines'] else ''}."
+        f"judged {judged}; {joined_words(others)}{' of the same rows' if quality['baselines'] else ''}."
     )
-    second = f"{_trust(quality['metrics']['calibration_error'])}{_columns(important)}."
+    second = f"{_trust(quality['metrics']['calibration_error'])}{named_columns(important)}."
     return first.replace(" %", NO_BREAK), second.replace(" %", NO_BREAK)
 
 
@@ -75,19 +75,23 @@ def _trust(calibration: Metric) -> str:
     )
 
 
-def _columns(important: Importance | None) -> str:
+def named_columns(important: Importance | None, least_change: float = LEAST_CHANGE, what: str = "them") -> str:
+    """Which columns matter for "them", the predictions, as the end of a sentence."""
     if important is None:
         return ""
-    if important.change[0] < LEAST_CHANGE:
-        return "; no column matters for them"
+    if important.change[0] < least_change:
+        return f"; no column matters for {what}"
     least = LEAST_PART * important.change[0]
     names = [
         shortened(column_label(name))
         for name, change in zip(important.names[:MOST_NAMED], important.change, strict=False)
         if change >= least
     ]
-    return f"; the column that matters most is {names[0]}" if len(names) == 1 else f"; {_and(names)} matter most"
+    return (
+        f"; the column that matters most is {names[0]}" if len(names) == 1 else f"; {joined_words(names)} matter most"
+    )
 
 
-def _and(parts: Sequence[str]) -> str:
+def joined_words(parts: Sequence[str]) -> str:
+    """With commas and an "and"."""
     return ", ".join(parts[:-1]) + (" and " if len(parts) > 1 else "") + parts[-1]

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from bayesvm.atomic import write_whole
-from bayesvm.evaluation import formatting
+from bayesvm.evaluation import NumberPredictions, Predictions, formatting
 from bayesvm.evaluation.formatting import column_label
 from bayesvm.extras import optional
-from bayesvm.report import plots, sections
+from bayesvm.report import numbers, plots, sections
 from bayesvm.report.conclusion import accuracy, conclusion, judged_on
 from bayesvm.report.influence import TOP, bars, dependence, effect_plots
 from bayesvm.report.interactions import interaction_plots, interactions
@@ -71,35 +71,54 @@ def write_report(
 
 def _content(model: TableModel, judged: Judged, *, given: bool, show_rows: bool) -> dict[str, Any]:
     """What the templates put into words."""
-    estimator, said = model.estimator, judged.predictions
-    target = model.card.get("target")
-    on = judged_on(judged, given=given)
-    quality = sections.quality(model, said, given=given)
-    matter = _columns(model, judged)
-    return {
+    estimator, target = model.estimator, model.card.get("target")
+    content = {
         "title": f"Predicting {column_label(target)}" if target else "A Bayesian support vector machine",
         "target": target,
-        "conclusion": conclusion(model, on, quality, matter["importance"]),
         "data_card": sections.data_card(model),
         "model_card": sections.model_card(model),
-        "classes": sections.classes(said),
         "profile": sections.profile(model, judged),
         "members": members(estimator),
-        "judged": on,
+        "judged": judged_on(judged, given=given),
         "n_train": model.card.get("n_train"),
         "left_out": not given and model.holdout is None,
+        "estimator": estimator,
+        "tuning": getattr(estimator, "tuning_report_", None),
+        "plots": plots.of_training(estimator, model.card.get("n_train")),
+        "matter": _columns(model, judged),
+        "show_rows": show_rows,
+        "numbers": model.predicts_numbers,
+    }
+    said = judged.predictions
+    if isinstance(said, NumberPredictions):
+        return content | _of_numbers(model, said, content, given=given)
+    rows = sections.rows(model, judged, content["matter"]["ranked"]) if show_rows else None
+    return content | _of_classes(model, said, content, given=given) | {"rows": rows}
+
+
+def _of_numbers(model: TableModel, said: NumberPredictions, content: dict[str, Any], *, given: bool) -> dict[str, Any]:
+    quality = numbers.quality(model, said, given=given)
+    return {
+        "conclusion": numbers.conclusion(model, content["judged"], quality, content["matter"]["importance"]),
+        "quality": quality,
+        "binary": False,
+        "plots": numbers.plots(said) | content["plots"],
+        "rows": None,
+    }
+
+
+def _of_classes(model: TableModel, said: Predictions, content: dict[str, Any], *, given: bool) -> dict[str, Any]:
+    quality = sections.quality(model, said, given=given)
+    return {
+        "conclusion": conclusion(model, content["judged"], quality, content["matter"]["importance"]),
+        "classes": sections.classes(said),
         "quality": quality,
         "binary": len(said.classes) == 2,
         "second": formatting.shortened(said.classes[-1], 40),
         "confusion": sections.confusion(said),
         "decisions": sections.decisions(said),
         "coverage": sections.coverage(said),
-        "estimator": estimator,
-        "tuning": getattr(estimator, "tuning_report_", None),
-        "plots": plots.of_predictions(said) | plots.of_training(estimator, model.card.get("n_train")),
-        "matter": matter,
-        "show_rows": show_rows,
-        "rows": sections.rows(model, judged, matter["ranked"]) if show_rows else None,
+        "plots": plots.of_predictions(said) | content["plots"],
     }
 
 
@@ -116,8 +135,10 @@ def _columns(model: TableModel, judged: Judged) -> dict[str, Any]:
     if usual is None or measured is None:
         return found
     few = some_rows(usual, BACKGROUND)
-    title, axis = "Importance of the columns", "change of the probabilities (points)"
-    shown = (measured.names[:TOP], 100 * measured.change[:TOP])  # the others do not add up: they are left out
+    title, axis, unit = "Importance of the columns", "change of the probabilities (points)", 100
+    if model.predicts_numbers:
+        axis, unit = "change of the prediction", 1
+    shown = (measured.names[:TOP], unit * measured.change[:TOP])  # the others do not add up: they are left out
     values = judged.X if len(judged.X) else usual
     return found | {
         "ranked": list(measured.names),
@@ -125,7 +146,9 @@ def _columns(model: TableModel, judged: Judged) -> dict[str, Any]:
         "n_background": len(few),
         "bars": bars("importance", title, axis, shown),
         "dependence": dependence(model, measured.names[:MOST_DEPENDENCES], few, values),
-        "interactions": interaction_plots(model, interactions(model, measured.names, few, values)),
+        "interactions": []  # of log odds
+        if model.predicts_numbers
+        else interaction_plots(model, interactions(model, measured.names, few, values)),
     }
 
 
@@ -138,10 +161,21 @@ def _rendered(content: dict[str, Any]) -> str:
         undefined=jinja.StrictUndefined,
         lstrip_blocks=True,
     )
-    names = ("at_most", "cell", "column_label", "decimal", "percent", "points", "probability", "rough_percent")
+    names = (
+        "at_most",
+        "cell",
+        "column_label",
+        "decimal",
+        "in_units",
+        "percent",
+        "points",
+        "probability",
+        "rough_percent",
+    )
     environment.filters |= {name: getattr(formatting, name) for name in (*names, "shortened")}
     environment.filters["accuracy"] = accuracy
     environment.filters["thousands"] = "{:,}".format
     environment.globals["metric_names"] = formatting.METRIC_NAMES
+    environment.globals["metric_cells"] = lambda name, metric: formatting.metric_rows({name: metric})[0]
     page: str = environment.get_template("report.html").render(content)
     return re.sub(r"\n\s*\n", "\n", page)

@@ -1,4 +1,4 @@
-"""Report: important columns, and how the probabilities depend on them, in the values of the table."""
+"""Report: which columns matter, and how the predictions go with them, in the values of the table."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from bayesvm.preparation.encoding import MISSING, CategoryColumn
 from bayesvm.report.svg import drawn
 from bayesvm.workflow import Judged, TableModel
 from bayesvm.workflow.describing import effect_columns
-from bayesvm.workflow.probing import joint_draws, probabilities, without_warnings
+from bayesvm.workflow.probing import joint_draws, responses, without_warnings
 
 GRID = 16  # settings of a number with many values
 TOP = 15  # bars
 CLASSES_SHOWN = 3  # in one plot
 DRAWS = 200  # from the posterior, for a band
-LEAST_HEIGHT = 0.3  # of the axis of probabilities, so that small changes do not look large
+LEAST_HEIGHT = 0.3  # of the axis, of numbers in deviations: no small movement shall look large
 BESIDE = 0.12  # of the distance of two categories
 ROOM = 0.16  # share of it for a legend
 
@@ -94,31 +94,36 @@ def setting(recipe: Recipe, name: str, X: npt.NDArray[Any]) -> Setting:
 def dependence(
     model: TableModel, names: Sequence[str], X: npt.NDArray[Any], values: npt.NDArray[Any]
 ) -> list[tuple[str, str]]:
-    """Of some columns: name and plot of the mean probabilities, all with the same axis of probabilities.
+    """Of some columns: name and plot of the mean responses, all with the same axis of responses.
 
     The mean is taken over the rows X; ``values`` are more rows, which show what the columns may be set to.
     """
-    labels = [str(label) for label in model.estimator.classes_]
-    drawings, low, high = list[Callable[..., None]](), 1.0, 0.0
+    numbers = model.predicts_numbers
+    labels = ["prediction"] if numbers else [str(label) for label in model.estimator.classes_]
+    drawings, low, high = list[Callable[..., None]](), np.inf, -np.inf
     for name in names:
         at = setting(model.recipe, name, values)
         bands = mean_and_band(
-            lambda rows: probabilities(model, rows),
+            lambda rows: responses(model, rows),
             lambda rows: joint_draws(model, rows, DRAWS),
             X,
             at.features,
             at.values if at.missing is None else np.vstack([at.values, at.missing]),
         )
         moves = np.argsort(-np.ptp(bands[0], axis=0), kind="stable")
-        shown = [1] if len(labels) == 2 else sorted(moves[:CLASSES_SHOWN].tolist())
+        shown = [len(labels) - 1] if len(labels) <= 2 else sorted(moves[:CLASSES_SHOWN].tolist())
         deciles = np.nanquantile(values[:, at.features[0]], np.arange(1, 10) / 10) if at.labels is None else None
         drawings.append(partial(_draw, at=at, bands=bands, shown=shown, labels=labels, deciles=deciles))
         low, high = min(low, float(bands[1][:, shown].min())), max(high, float(bands[2][:, shown].max()))
-    middle, half = (low + high) / 2, max(LEAST_HEIGHT / 2, 0.54 * (high - low))
-    bottom, top = max(-0.02, middle - half), min(1.02, middle + half)
+    least = LEAST_HEIGHT * float(responses(model, X).std()) if numbers else LEAST_HEIGHT
+    middle, half = (low + high) / 2, max(least / 2, 0.54 * (high - low)) or 1.0
+    bottom, top = middle - half, middle + half
+    if not numbers:
+        bottom, top = max(-0.02, bottom), min(1.02, top)
     limits = (bottom, top + (ROOM * (top - bottom) if len(labels) > 2 else 0))
+    title = "prediction" if numbers else "probability"
     return [
-        (name, drawn(f"dependence{i}", f"Mean probability against {name}", partial(draw, limits=limits), (5.0, 3.3)))
+        (name, drawn(f"dependence{i}", f"Mean {title} against {name}", partial(draw, limits=limits), (5.0, 3.3)))
         for i, (name, draw) in enumerate(zip(map(column_label, names), drawings, strict=True))
     ]
 
@@ -135,7 +140,7 @@ def _draw(
 ) -> None:
     for rank, k in enumerate(shown):
         # The colour of the class, as long as each has its own.
-        colour = 0 if len(labels) == 2 else k if len(labels) <= len(CLASSES) else rank
+        colour = 0 if len(labels) <= 2 else k if len(labels) <= len(CLASSES) else rank
         curve = [band[: len(at.values), k] for band in bands]
         display = PartialDependenceDisplay(
             at.values[:, 0], *curve, labels=at.labels, deciles=None if rank else deciles
@@ -152,7 +157,8 @@ def _draw(
     if at.missing is not None:
         ax.set_xticks([tick for tick in ax.get_xticks() if at.values[0, 0] <= tick <= at.values[-1, 0]])
         ax.text(_beyond(at), limits[0], "missing", ha="center", va="bottom", fontsize=9)
-    ax.set(xlabel="", ylabel=f"P({shortened(labels[1], 20)})" if len(labels) == 2 else "probability")
+    axis = {1: labels[0], 2: f"P({shortened(labels[-1], 20)})"}.get(len(labels), "probability")
+    ax.set(xlabel="", ylabel=axis)
     if at.labels is None and 10_000 <= np.abs(at.values[:, 0]).max() < 10_000_000:
         ax.xaxis.set_major_formatter("{x:,.0f}")
     ax.set_ylim(*limits)
@@ -176,7 +182,9 @@ def _draw_missing(ax: Any, at: Setting, band: Sequence[float], rank: float, colo
 
 def effect_plots(model: TableModel, judged: Judged) -> list[tuple[str, str]]:
     """Of each admitted effect: the columns of the table that it is of, and its plot."""
-    estimator, plots = model.estimator, []
+    estimator, plots = model.estimator, list[tuple[str, str]]()
+    if model.predicts_numbers:  # the displays of effects name classes
+        return plots
     for i, effect in enumerate(getattr(estimator, "effects_", ())):
         names = effect_columns(effect, model.recipe)
         axes = [shortened(column_label(name), 24) for name in names]

@@ -16,7 +16,7 @@ from bayesvm.inspection import EffectDisplay
 from bayesvm.report.influence import DRAWS, Setting, setting
 from bayesvm.report.svg import drawn
 from bayesvm.workflow import TableModel
-from bayesvm.workflow.probing import joint_draws, probabilities, replaced, some_rows
+from bayesvm.workflow.probing import joint_draws, replaced, responses, some_rows
 
 MOST_COLUMNS = 4  # the most important ones, whose pairs are all evaluated
 MOST_SHOWN = 2  # pairs
@@ -89,7 +89,7 @@ def interactions(
 ) -> list[Interaction]:
     """The largest interactions among the most important columns; empty if none is certain."""
     grids = [grid_of(model, pair, X, values) for pair in combinations(ranked[:MOST_COLUMNS], 2)]
-    means = [grid.beyond_additive(probabilities(model, grid.rows)) for grid in grids]
+    means = [grid.beyond_additive(responses(model, grid.rows)) for grid in grids]
     largest = sorted(range(len(grids)), key=lambda i: -float(np.abs(means[i]).max()))[:MOST_SHOWN]
     found = [Interaction.of(model, grids[i], means[i]) for i in largest]
     return [each for each in found if each.size >= LEAST]

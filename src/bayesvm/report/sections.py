@@ -7,7 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from bayesvm.evaluation import Predictions, cheapest_threshold, formatting, metrics, risk_coverage, thresholds
+from bayesvm.evaluation import (
+    NumberPredictions,
+    Predictions,
+    cheapest_threshold,
+    formatting,
+    metrics,
+    risk_coverage,
+    thresholds,
+)
 from bayesvm.evaluation.coverage import COVERAGES
 from bayesvm.evaluation.formatting import column_label, shortened
 from bayesvm.preparation import Recipe
@@ -216,28 +224,9 @@ def confusion(predictions: Predictions) -> dict[str, Any] | None:
 
 
 def n_rows_shown(judged: Judged) -> int:
-    """Return how many single rows a report shows: equal numbers of the most and of the least certain rows.
-
-    Parameters
-    ----------
-    judged : Judged
-        The predictions that the report is about.
-
-    Returns
-    -------
-    int
-        Number of rows, unless the report is written without single rows.
-
-    See Also
-    --------
-    write_report : Write the report.
-
-    Examples
-    --------
-    >>> from bayesvm.report import n_rows_shown
-    >>> n_rows_shown(model.judged("test.csv"))  # doctest: +SKIP
-    10
-    """
+    """How many single rows a report shows, unless it is told not to: as many of the most as of the least certain."""
+    if isinstance(judged.predictions, NumberPredictions):
+        return 0
     return 2 * min(EXTREME, len(judged.sample) // 2)
 
 
@@ -245,7 +234,7 @@ def rows(model: TableModel, judged: Judged, ranked: Sequence[str]) -> dict[str, 
     """The least and the most certain rows, with the values and contributions of the most important columns."""
     n_rows = n_rows_shown(judged) // 2
     usual = usual_rows(model, judged)
-    if n_rows == 0 or usual is None:
+    if n_rows == 0 or usual is None or isinstance(judged.predictions, NumberPredictions):
         return None
     said = judged.predictions.take(judged.sample)
     order = np.argsort(said.doubt, kind="stable")

@@ -37,6 +37,7 @@ class Model:
     beside: Any = None  # a plain state that somebody else keeps in the same file
     completion: Completion | None = None  # of missing values
     recipe: Recipe | None = None  # makes the features of columns of any kind
+    background: dict[str, Any] | None = None  # of a model of one class (D36)
 
 
 def write_model(path: str | PathLike[str], model: Model, schema: Schema = anything) -> None:
@@ -53,6 +54,8 @@ def write_model(path: str | PathLike[str], model: Model, schema: Schema = anythi
         state["completion"] = {name: getattr(model.completion, name) for name in ("knots", "loadings", "noise")}
     if model.recipe is not None:
         state["recipe"] = model.recipe.state()
+    if model.background is not None:
+        state["background"] = model.background
     check_model(model.parameters, state, schema)
     persistence.write(path, model.kind, state)
 
@@ -95,7 +98,16 @@ def _model(kind: str, state: dict[str, Any], trusted: Iterable[Any]) -> Model:
     recipe = None if state.get("recipe") is None else Recipe.from_state(state["recipe"])
     completion = None if state.get("completion") is None else Completion(**state["completion"])
     return Model(
-        kind, parameters, state["classes"], int(state["n_features"]), names, fitted, beside, completion, recipe
+        kind,
+        parameters,
+        state["classes"],
+        int(state["n_features"]),
+        names,
+        fitted,
+        beside,
+        completion,
+        recipe,
+        state.get("background"),
     )
 
 

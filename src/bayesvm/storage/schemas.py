@@ -42,10 +42,10 @@ from bayesvm.schema import (
     value,
     whole,
 )
+from bayesvm.storage.column_schemas import BACKGROUND, COMPLETION, TINY
 from bayesvm.storage.kernels import KERNEL
 from bayesvm.storage.states import HEADS, LIKELIHOODS, LINKS
 
-TINY = float(np.finfo(np.float64).smallest_subnormal)
 NUMBERS = either(number, array("fiub", None), array("fiub", None, None), each(number), each(each(number)))
 MATRIX, VECTOR = array("f", "M", "M"), array("f", "M")
 
@@ -376,12 +376,6 @@ FINISHED_LEAVES = each(
 CHECKPOINT = record({}, {"seed": whole, "identity": record({}, others=plain)}, others=anything)
 
 
-# Of missing values (D33), for D features.
-COMPLETION = record(
-    {"knots": array("f", None, "D"), "loadings": array("f", "D", None), "noise": array("f", "D", least=1e-9)}
-)
-
-
 def check_model(parameters: Iterable[str], state: Any, beside: Schema) -> None:
     """Raise ``ValueError`` unless this is the state of a model with such parameters."""
     whole_state = record(
@@ -395,6 +389,7 @@ def check_model(parameters: Iterable[str], state: Any, beside: Schema) -> None:
         {
             "beside": either(nothing, beside),
             "completion": either(nothing, COMPLETION),
+            "background": BACKGROUND,
             "recipe": either(nothing, RECIPE),
         },
     )

@@ -1,4 +1,4 @@
-"""Workflow: simple classifiers on the rows that a model learned from, judged on the rows that judge it."""
+"""Workflow: simple models on the rows that a model learned from, judged on the rows that judge it."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from threadpoolctl import threadpool_limits
 from bayesvm.data.blas import one_blas_thread
 from bayesvm.data.blocks import random_rows
 from bayesvm.data.tables import Batch, Table
-from bayesvm.evaluation import Predictions, metrics, paired_difference
+from bayesvm.evaluation import NumberPredictions, Predictions, metrics, number_peers, paired_difference
 from bayesvm.evaluation.peers import BASELINES, N_FOLDS, Peer, compete
 from bayesvm.preparation import Recipe
 from bayesvm.warn import warn_user
-from bayesvm.workflow.judging import Judged
+from bayesvm.workflow.judging import AnyPredictions, Judged
 from bayesvm.workflow.profile import profile
 
 MOST_ROWS = 20_000  # that baselines learn from
@@ -29,7 +29,7 @@ LEAST_SHARE = 0.05  # of MOST_ROWS, below which a comparison would not be fair: 
 def about_the_data(
     recipe: Recipe, learned: Table, held: Table | None, judged: Judged | None, seed: int
 ) -> dict[str, Any]:
-    """What a card says that only the rows can tell: a profile of the columns, and simple classifiers beside the model.
+    """What a card says that only the rows can tell: a profile of the columns, and simple models beside it.
 
     ``learned`` are the training rows, ``held`` those held out, ``judged`` the predictions for these.
     """
@@ -52,20 +52,25 @@ def sample_rows(table: Table, seed: int) -> Batch | None:
     return _dense(table.rows(numbers), sparse=table.sparse)
 
 
-def baselines(parts: Sequence[tuple[Batch, Batch]], ours: Predictions, seed: int) -> list[dict[str, Any]] | None:
-    """Error and log loss of logistic regression and boosting, for the card of a model.
+def baselines(parts: Sequence[tuple[Batch, Batch]], ours: AnyPredictions, seed: int) -> list[dict[str, Any]] | None:
+    """Metrics of a linear model and of boosting, for the card of a model: of classes error and log loss.
 
     ``parts`` are pairs of rows to learn from and rows to predict: one for rows held out, or one for each fold. ``ours``
     are the model's predictions for the rows to predict, one part after the other. Differences are theirs less ours,
     with 95 % intervals. None if there are too few rows, or too many values; Ctrl-C ends this only, since the model is
     there already.
     """
-    if not all(_can_compete(train, test, len(ours.classes)) for train, test in parts):
+    numbers = isinstance(ours, NumberPredictions)
+    if isinstance(ours, NumberPredictions):
+        possible = all(train.X.size <= MOST_VALUES and len(train.X) >= N_FOLDS for train, _ in parts)
+    else:
+        possible = all(_can_compete(train, test, len(ours.classes)) for train, test in parts)
+    if not possible:
         return None
     try:
-        return [_competed(peer, parts, ours, seed) for peer in BASELINES]
+        return [_competed(peer, parts, ours, seed) for peer in (number_peers.BASELINES if numbers else BASELINES)]
     except KeyboardInterrupt:
-        warn_user("stopped before logistic regression and boosting were compared: the report says nothing about them")
+        warn_user("stopped before simple models and boosting were compared: the report says nothing about them")
         return None
 
 
@@ -80,21 +85,26 @@ def _can_compete(train: Batch, test: Batch, n_classes: int) -> bool:
     )
 
 
-def _competed(peer: Peer, parts: Sequence[tuple[Batch, Batch]], ours: Predictions, seed: int) -> dict[str, Any]:
-    found, n_rows = [], 0
+def _competed(peer: Peer, parts: Sequence[tuple[Batch, Batch]], ours: AnyPredictions, seed: int) -> dict[str, Any]:
+    found: list[Any] = []
+    n_rows = 0
+    numbers = isinstance(ours, NumberPredictions)
     for train, test in parts:
         # One thread: the same bits everywhere, and on a busy machine OpenMP's many would wait for each other.
         with one_blas_thread(), threadpool_limits(1, "openmp"), warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
             how = {"weight": train.weight, "weight_test": test.weight}
-            outcome = compete(peer, train.X, train.y, test.X, test.y, n_points=0, seed=seed, **how)
-        found.append(_among(ours.classes, outcome.predictions))
+            trained = number_peers.compete_for_numbers if numbers else compete
+            outcome = trained(peer, train.X, train.y, test.X, test.y, n_points=0, seed=seed, **how)
+        found.append(
+            outcome.predictions if isinstance(ours, NumberPredictions) else _among(ours.classes, outcome.predictions)
+        )
         n_rows = max(n_rows, outcome.n_rows)
-    weight = None if ours.weight is None else np.concatenate([each.weight_or_ones for each in found])
-    y, proba = (np.concatenate([getattr(each, name) for each in found]) for name in ("y", "proba"))
-    said = Predictions(ours.classes, y, proba, weight)
+    said = type(found[0]).joined(found)
     values = metrics(said, n_bootstrap=0)
     facts: dict[str, Any] = {"name": peer.name, "n_rows": n_rows}
+    if numbers:
+        facts |= {name: values[name].value for name in ("rmse", "r2")}
     for name, difference in paired_difference(said, ours).items():
         facts |= {name: values[name].value, f"{name}_difference": list(difference)}
     return facts

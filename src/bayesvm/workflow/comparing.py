@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike
 from typing import Any, Unpack
 
 import numpy as np
-from sklearn.base import clone
 
 from bayesvm.data.blocks import RowNumbers, random_rows
 from bayesvm.data.tables import Batch, Table
 from bayesvm.data.tables.csv_dialect import CsvOptions
 from bayesvm.data.tables.files import Paths, find_files
-from bayesvm.estimators import BayesianSVC
-from bayesvm.evaluation import Metric, Predictions, metrics
+from bayesvm.evaluation import Metric, NumberPredictions, Predictions, metrics, number_peers
+from bayesvm.evaluation.formatting import IN_UNITS
+from bayesvm.evaluation.metrics import LARGER_IS_BETTER
+from bayesvm.evaluation.number_predictions import INTERVAL
 from bayesvm.evaluation.peers import PEERS, compete
 from bayesvm.preparation import MixedTable, Recipe, encoded_table, prepared
-from bayesvm.workflow.splitting import opened, require_share, split, with_codes
+from bayesvm.workflow.fitting import estimator_for, task_of
+from bayesvm.workflow.judging import AnyPredictions, predicts_numbers
+from bayesvm.workflow.splitting import opened, require_share, split, with_codes, with_task
 
 MOST_DENSE_VALUES = 2e8  # of sparse rows, which the peers need as they are: dense
 NYSTROEM_POINTS = 300  # of Nystroem, where our model has no inducing points
@@ -27,7 +30,7 @@ NYSTROEM_POINTS = 300  # of Nystroem, where our model has no inducing points
 
 @dataclass(frozen=True)
 class Competitor:
-    """A classifier, how good it is on the test rows, and what it cost."""
+    """A classifier or regressor, how good it is on the test rows, and what it cost."""
 
     name: str
     metrics: dict[str, Metric]
@@ -51,14 +54,20 @@ class Comparison:
         return {each.name: each.n_rows for each in self.competitors if each.n_rows < self.n_train}
 
     def best(self, metric: str) -> set[str]:
-        """Names of the best by a metric; larger is better for the area under the curve only.
+        """Names of the best by a metric; of coverages, the one nearest to what is stated.
 
         Calibration errors that cannot be told from zero are equally good.
         """
         found = {each.name: each.metrics[metric] for each in self.competitors}
         unclear = {name for name, each in found.items() if metric == "calibration_error" and each.may_be_zero}
         values = {name: 0.0 if name in unclear else each.value for name, each in found.items()}
-        rounded = {name: round(value if metric != "auc" else -value, 4) for name, value in values.items()}
+        if metric in LARGER_IS_BETTER:
+            values = {name: -value for name, value in values.items()}
+        elif metric == "coverage":
+            values = {name: abs(value - INTERVAL) for name, value in values.items()}
+        rounded = {
+            name: float(f"{value:.4g}") if metric in IN_UNITS else round(value, 4) for name, value in values.items()
+        }
         return {name for name, value in rounded.items() if value == min(rounded.values())}
 
 
@@ -74,7 +83,9 @@ def compare_on(
     categories: Collection[str] = (),
     keep: Collection[str] = (),
     holdout: float = 0.2,
+    task: str = "auto",
     estimator: Any = None,
+    parameters: Mapping[str, Any] | None = None,
     seed: int = 0,
     copy_to: str | PathLike[str] | None = None,
     verbose: int = 0,
@@ -92,13 +103,15 @@ def compare_on(
             raise ValueError("a comparison needs rows to judge by: give a share to hold out, or a test table")
     if rows < 10:
         raise ValueError(f"{rows} rows are too few to compare anything")
-    estimator = BayesianSVC(random_state=seed) if estimator is None else clone(estimator)
-    estimator.set_params(verbose=verbose)
+    task = task_of(estimator, task)
     opening: dict[str, Any] = {"copy_to": copy_to, "verbose": verbose, **csv}
     choice: dict[str, Any] = {"columns": columns, "drop": drop, "categories": categories, "keep": keep}
     table, names = opened(source, target, weight, **choice, **opening)
     with table:
-        table, classes = with_codes(table)
+        table, task = with_task(table, task)
+        estimator = estimator_for(task, estimator, {"random_state": seed} | dict(parameters or {}))
+        estimator.set_params(verbose=verbose)
+        table, classes = with_codes(table, task)
         some = _some_rows(table.n_rows, rows, seed)
         learning = some
         if test is None:
@@ -147,12 +160,13 @@ def _competitors(
     seconds = time.perf_counter() - start
     if estimator.interrupted_:
         raise KeyboardInterrupt
-    said = Predictions.of(estimator.classes_, judge.y, estimator.predict_proba(judge.X), weight=judge.weight)
-    yield Competitor(name, metrics(said), seconds, len(train.X))
+    yield Competitor(name, metrics(_said(estimator, judge)), seconds, len(train.X))
+    numbers = predicts_numbers(estimator)
+    train, judge = (completed(estimator, part) for part in (train, judge))
     n_points = len(getattr(estimator, "inducing_points_", range(NYSTROEM_POINTS)))
-    for peer in PEERS.values():
+    for peer in (number_peers.PEERS if numbers else PEERS).values():
         begin(peer.name)
-        outcome = compete(
+        outcome = (number_peers.compete_for_numbers if numbers else compete)(
             peer,
             train.X,
             train.y,
@@ -164,3 +178,16 @@ def _competitors(
             weight_test=judge.weight,
         )
         yield Competitor(peer.name, metrics(outcome.predictions), outcome.seconds, outcome.n_rows)
+
+
+def completed(estimator: Any, rows: Batch) -> Batch:
+    """Rows for peers, most of which take no missing values: completed as the fitted estimator does."""
+    completion = getattr(estimator, "completion_", None)
+    return rows if completion is None else rows._replace(X=completion(rows.X))
+
+
+def _said(estimator: Any, judge: Batch) -> AnyPredictions:
+    if predicts_numbers(estimator):
+        checks = estimator.predictive_checks(judge.X, judge.y)
+        return NumberPredictions.of(judge.y, **checks, weight=judge.weight)
+    return Predictions.of(estimator.classes_, judge.y, estimator.predict_proba(judge.X), weight=judge.weight)

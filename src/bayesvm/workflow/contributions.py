@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bayesvm.workflow.model import TableModel
-from bayesvm.workflow.probing import Floats, joint_draws, probabilities, replaced
+from bayesvm.workflow.probing import Floats, joint_draws, replaced, responses
 
 DRAWS = 200  # from the posterior, for an interval
 BAND = (0.025, 0.975)
@@ -54,7 +54,7 @@ def contributions(
     for i, (row, target) in enumerate(zip(X, classes, strict=True)):
         left = [replaced(row[None], groups[name], usual) for name, usual in zip(names, references, strict=True)]
         asked = np.vstack([row[None], *left])
-        p, draws = probabilities(model, asked)[:, target], joint_draws(model, asked, DRAWS)[..., target]
+        p, draws = responses(model, asked)[:, target], joint_draws(model, asked, DRAWS)[..., target]
         value[i] = p[0] - p[1:]
         ends = np.quantile(draws[:, :1] - draws[:, 1:], BAND, axis=0)
         low[i], high[i] = np.minimum(ends[0], value[i]), np.maximum(ends[1], value[i])

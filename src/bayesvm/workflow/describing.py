@@ -16,6 +16,7 @@ from bayesvm.inference.effects import local_spreads
 from bayesvm.preparation import Recipe
 from bayesvm.preparation.encoding import MISSING, CategoryColumn, NumberColumn
 from bayesvm.workflow.model import TableModel
+from bayesvm.workflow.splitting import CLASSIFICATION, REGRESSION
 
 LITTLE = 0.1  # standard deviation of a local model, below which it adds next to nothing
 SCALING_DESCRIPTIONS = {
@@ -31,6 +32,8 @@ LINK_DESCRIPTIONS = {
     "Normalised": "each class against the rest, divided by the sum",
     "Hinge": "the normalised pseudo-likelihood",
     "Paper": "the paper's printed formula",
+    "Tube": "a density with a tube, fitted to leave-one-out marginals",
+    "VaryingTube": "a density with a tube and varying noise, fitted to leave-one-out marginals",
 }
 
 
@@ -45,7 +48,8 @@ def described(model: TableModel, path: Path | None = None) -> dict[str, Any]:
         else {"path": str(path), "bytes": path.stat().st_size, "format_version": persistence.version_of(path)},
         "card": model.card,
         "estimator": type(estimator).__name__,
-        "classes": estimator.classes_,
+        "task": REGRESSION if model.predicts_numbers else CLASSIFICATION,
+        "classes": getattr(estimator, "classes_", None),
         "columns": _columns(model),
         "left_out": model.recipe.left_out,
         "kernel": describe_kernel(estimator),
@@ -57,7 +61,7 @@ def described(model: TableModel, path: Path | None = None) -> dict[str, Any]:
         "passes": estimator.n_passes_,
         "converged": estimator.converged_,
         "interrupted": getattr(estimator, "interrupted_", False),
-        "leave_one_out": {"log_loss": estimator.loo_log_loss_, "error": estimator.loo_error_},
+        "leave_one_out": left_out(model),
         "judged_on": judged.source,
         "judged_rows": judged.predictions.n_rows,
         "metrics": metrics(judged.predictions),
@@ -67,6 +71,14 @@ def described(model: TableModel, path: Path | None = None) -> dict[str, Any]:
         if report is None
         else {"trials": [vars(trial) for trial in report.trials], "chosen": report.chosen, "failed": report.failed},
     }
+
+
+def left_out(model: TableModel) -> dict[str, float]:
+    """Leave-one-out estimates of the fit, by name."""
+    estimator = model.estimator
+    if model.predicts_numbers:
+        return {"rmse": estimator.loo_rmse_, "log_density": estimator.loo_log_density_}
+    return {"log_loss": estimator.loo_log_loss_, "error": estimator.loo_error_}
 
 
 def _columns(model: TableModel) -> list[dict[str, Any]]:
@@ -171,7 +183,7 @@ def _kernel(kernel: Any, weight: float = 1.0) -> str:
     names = {
         "RBF": "RBF (very smooth)",
         "Laplacian": "Laplacian (rough, column by column)",
-        "Linear": "linear: the classes are parted by a plane",
+        "Linear": "linear in the features",
     }
     words = f"Matérn {2 * kernel.nu:.0f}/2 (less smooth)" if kind == "Matern" else names.get(kind, kind.lower())
     if hasattr(kernel, "length_scale"):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -19,17 +19,30 @@ from bayesvm.data.blocks import RowNumbers, random_rows
 from bayesvm.data.tables import Table
 from bayesvm.data.tables.csv_dialect import CsvOptions
 from bayesvm.data.tables.files import Paths
-from bayesvm.estimators import BayesianSVC
+from bayesvm.estimators import BayesianSVC, BayesianSVR
 from bayesvm.estimators.giveaways import warn_of_giveaways
 from bayesvm.estimators.tables import table_to_predict
-from bayesvm.evaluation import Predictions
+from bayesvm.evaluation import NumberPredictions
 from bayesvm.inference.linear_model import WIDEST_FULL_COVARIANCE
 from bayesvm.preparation import MixedTable, Recipe, encoded_table
 from bayesvm.preparation.learning import MOST_CATEGORIES
 from bayesvm.warn import warn_user
-from bayesvm.workflow.judging import OF_PREDICTIONS, Judged, predictions_of
+from bayesvm.workflow.judging import AnyPredictions, Judged, predictions_of, predicts_numbers
 from bayesvm.workflow.model import TableModel
-from bayesvm.workflow.splitting import FOLDS, Codes, folds, groups_of, opened, require_share, split, with_codes
+from bayesvm.workflow.splitting import (
+    CLASSIFICATION,
+    FOLDS,
+    REGRESSION,
+    Codes,
+    folds,
+    groups_of,
+    opened,
+    require_share,
+    require_task,
+    split,
+    with_codes,
+    with_task,
+)
 
 FEW_ROWS = 2_000  # of a table; below, cross-validation judges instead of one small part that is held out
 TOO_GOOD = 0.002  # share of wrong predictions, below which something may be amiss,
@@ -49,7 +62,9 @@ def fit_table(
     keep: Collection[str] = (),
     holdout: float = 0.2,
     refit: bool = True,
+    task: str = "auto",
     estimator: Any = None,
+    parameters: Mapping[str, Any] | None = None,
     seed: int = 0,
     checkpoint: str | PathLike[str] | None = None,
     copy_to: str | PathLike[str] | None = None,
@@ -61,7 +76,7 @@ def fit_table(
     Parameters
     ----------
     source : a file, a folder, a pattern or a list of files
-    target : name of the column of labels; LIBSVM files hold them
+    target : name of the column of labels or numbers to predict; LIBSVM files hold them
     weight : name of a column of row weights
     group : name of a column; rows with the same value in it are judged together, and it is not learned from
     columns, drop : names of the columns to learn from, or to leave out; default: all
@@ -70,7 +85,12 @@ def fit_table(
     holdout : share of the rows, at most 50,000 of them, that are held out and judge the model; 0 for none. Tables of
         less than 2,000 rows are judged by five-fold cross-validation instead
     refit : whether the model, when it has been judged, is fitted again to all rows
-    estimator : a BayesianSVC or BayesianLinearSVC to fit; default: ``BayesianSVC(random_state=seed)``
+    task : "classification", "regression" or "auto"
+        "auto": regression if the target is numeric with fractions, or with more different whole numbers than are
+        taken for names of classes (200, and from 21 on five rows each); otherwise classification
+    estimator : a BayesianSVC, BayesianLinearSVC or BayesianSVR to fit, which decides the task
+        Default: ``BayesianSVC(random_state=seed)``, or BayesianSVR for regression
+    parameters : parameters of the default estimator, by name
     seed : controls which rows are held out, and all other randomness
     checkpoint : a file from which an interrupted fit resumes; the second fit has one beside it
     copy_to : a folder for the working copy of text files
@@ -82,8 +102,7 @@ def fit_table(
 
     began = time.perf_counter()
     require_share(holdout)
-    estimator = BayesianSVC(random_state=seed) if estimator is None else clone(estimator)
-    estimator.set_params(verbose=verbose)
+    task = task_of(estimator, task)
     table, names = opened(
         source,
         target,
@@ -98,7 +117,10 @@ def fit_table(
         **csv,
     )
     with table:
-        table, classes = with_codes(table)
+        table, task = with_task(table, task)
+        estimator = estimator_for(task, estimator, {"random_state": seed} | dict(parameters or {}))
+        estimator.set_params(verbose=verbose)
+        table, classes = with_codes(table, task)
         groups = groups_of(table, group)
         _limit_covariance(estimator, table)
         judged, n_train, n_held, pairs = None, table.n_rows, 0, None
@@ -147,6 +169,24 @@ def fit_table(
     return TableModel(estimator, card, judged, numbered)
 
 
+def task_of(estimator: Any, task: str) -> str:
+    """What was asked for, which an estimator decides."""
+    require_task(task)
+    if estimator is None:
+        return task
+    own = REGRESSION if predicts_numbers(estimator) else CLASSIFICATION
+    if task not in {"auto", own}:
+        raise ValueError(f"{type(estimator).__name__} is for {own}, not for {task}; give another estimator or task")
+    return own
+
+
+def estimator_for(task: str, estimator: Any, parameters: Mapping[str, Any]) -> Any:
+    """A copy of the estimator, or the default one of the task."""
+    if estimator is not None:
+        return clone(estimator)
+    return (BayesianSVR if task == REGRESSION else BayesianSVC)(**parameters)
+
+
 def _numbered(table: Table) -> Recipe:
     """Of LIBSVM files, whose features have numbers for names."""
     return Recipe((), numbered=table.n_features, zero_based=table.zero_based)
@@ -171,6 +211,8 @@ def _about(estimator: Any, table: Table, pairs: Pairs | None, seed: int) -> dict
 def _doubt(judged: Judged | None, estimator: Any) -> None:
     """Say so if a model is too good to be true, and which column may be the reason."""
     if judged is None or estimator.recipe_ is None or judged.predictions.n_rows < LEAST_JUDGED:
+        return
+    if isinstance(judged.predictions, NumberPredictions):  # a law without noise may well be learned
         return
     wrong = float(np.average(~judged.predictions.correct, weights=judged.predictions.weight))
     if wrong > TOO_GOOD:
@@ -230,16 +272,17 @@ class Pairs:
     """Of folds: features to learn from and to predict, and the predictions for the latter, one fold after the other."""
 
     tables: list[tuple[Table, Table]]
-    said: Predictions
+    said: AnyPredictions
 
 
 def _cross_validated(
     estimator: Any, table: Table, classes: Codes, groups: Codes | None, seed: int, names: Sequence[str]
 ) -> tuple[Judged | None, Pairs | None]:
     """What models of four fifths of the rows say of the others; None if it was interrupted."""
-    found, tests, tables = [], [], []
+    found: list[AnyPredictions] = []
+    tests, tables = [], []
     for train, test in folds(classes, seed, groups):
-        if len(np.unique(classes[train])) < len(estimator.classes_):
+        if len(np.unique(classes[train])) <= classes.max():
             raise ValueError("all rows of a class are in the groups of one fold; give --holdout 0, or no groups")
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the fit to all rows has said it; a category of one fold is no news
@@ -247,32 +290,22 @@ def _cross_validated(
             if fold.interrupted_:
                 break
             tables.append((table_to_predict(fold, table.subset(train)), table_to_predict(fold, table.subset(test))))
-            found.append(predictions_of(fold, tables[-1][1], estimator.classes_))
+            found.append(predictions_of(fold, tables[-1][1], getattr(estimator, "classes_", None)))
         tests.append(test)
     else:
-        return _together(estimator, table, found, tests, names), Pairs(tables, _joined(found, slice(None)))
+        return _together(estimator, table, found, tests, names), Pairs(tables, type(found[0]).joined(cast(Any, found)))
     warn_user("stopped before the rows were judged: the model is kept without metrics")
     return None, None
 
 
-def _joined(found: list[Predictions], order: Any) -> Predictions:
-    """The predictions of all folds in an order."""
-
-    def together(name: str) -> Any:
-        parts = [getattr(part, name) for part in found]
-        return None if parts[0] is None else np.concatenate(parts)[order]
-
-    return Predictions(found[0].classes, *map(together, OF_PREDICTIONS))
-
-
 def _together(
-    estimator: Any, table: Table, found: list[Predictions], tests: list[RowNumbers], names: Sequence[str]
+    estimator: Any, table: Table, found: list[AnyPredictions], tests: list[RowNumbers], names: Sequence[str]
 ) -> Judged:
     """The predictions of all folds, in the order of the rows."""
     numbers = np.concatenate(tests)
     order = np.argsort(numbers)
     numbers = numbers[order]
-    said = _joined(found, order)
+    said = type(found[0]).joined(cast(Any, found)).take(order)
     rows = table if len(numbers) == table.n_rows else table.subset(numbers)
     source = f"{FOLDS}-fold cross-validation of {_named(names)} ({len(numbers):,} rows)"
     return Judged.with_rows(said, table_to_predict(estimator, rows), source, numbers)

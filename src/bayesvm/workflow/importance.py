@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from bayesvm.workflow.judging import Judged
 from bayesvm.workflow.model import TableModel
-from bayesvm.workflow.probing import Floats, probabilities, replaced, some_rows, usual_rows
+from bayesvm.workflow.probing import Floats, replaced, responses, some_rows, usual_rows
 
 MOST_ROWS = 200  # whose columns are replaced, to measure importance
 MOST_REPEATS = 10  # values of other rows that each of them is given
@@ -21,10 +21,11 @@ LEAST_ROWS = 20
 
 @dataclass(frozen=True)
 class Importance:
-    """Mean change of the probabilities when a column takes the value of another row, largest first.
+    """Mean change of the predictions when a column takes the value of another row, largest first.
 
     The change of a row is the total variation distance ``½ Σ_k |p_k - p'_k|``: for two classes, the change of the
-    probability of either. ``points`` is True if inducing points stood for rows.
+    probability of either. Of numbers, it is the absolute change of the prediction, in the units of the target.
+    ``points`` is True if inducing points stood for rows.
     """
 
     names: tuple[str, ...]
@@ -45,13 +46,14 @@ def importance(model: TableModel, judged: Judged) -> Importance | None:
     n_predicted = min(MOST_PREDICTED, MOST_NUMBERS / usual.shape[1])
     X = some_rows(usual, int(np.clip(n_predicted / len(groups), LEAST_ROWS, MOST_ROWS)))
     n_repeats = int(np.clip(n_predicted / (len(groups) * len(X)), 1, MOST_REPEATS))
-    before = np.tile(probabilities(model, X), (n_repeats, 1))
+    before = np.tile(responses(model, X), (n_repeats, 1))
     donors = _donors(len(X), n_repeats)
     change = []
     for features in groups.values():
         moved = replaced(np.tile(X, (n_repeats, 1)), features, X[donors][:, features])
         # D40, over some of the pairs of rows.
-        change.append(float(np.abs(probabilities(model, moved) - before).sum(axis=1).mean() / 2))
+        distance = np.abs(responses(model, moved) - before).sum(axis=1).mean()
+        change.append(float(distance if model.predicts_numbers else distance / 2))
     order = np.argsort(-np.array(change), kind="stable")
     names = list(groups)
     return Importance(tuple(names[i] for i in order), np.array(change)[order], len(X), not len(judged.X))

@@ -10,41 +10,49 @@ import numpy.typing as npt
 
 from bayesvm.data.blocks import RowNumbers, random_rows
 from bayesvm.data.tables import Table
+from bayesvm.estimators import BayesianSVR
 from bayesvm.estimators.columns import n_features
+from bayesvm.estimators.regression import left_out_checks
 from bayesvm.estimators.tables import table_to_predict
-from bayesvm.evaluation import Predictions
+from bayesvm.evaluation import NumberPredictions, Predictions
 from bayesvm.schema import array, either, nothing, record, satisfying, text
 
 EXTREME = 10  # rows kept of the most and of the least certain ones,
 MOST_KEPT = 400  # and in all, the others at random
 WIDEST_KEPT = 5_000  # features of a row; wider ones are not kept, since nobody would look at them
 
+AnyPredictions = Predictions | NumberPredictions
+
 # In files: C classes, D features, R rows, S of them kept.
-OF_PREDICTIONS = ("y", "proba", "weight", "aleatoric", "epistemic")
-JUDGED = record(
-    {
-        "y": satisfying(
-            array("iu", "R", least=0), "numbers of classes", lambda found, sizes: found.max(initial=0) < sizes["C"]
-        ),
-        "proba": array("f", "R", "C", least=0.0),
-        "weight": either(nothing, array("f", "R", least=0.0)),
-        "aleatoric": either(nothing, array("f", "R")),
-        "epistemic": either(nothing, array("f", "R")),
-        "rows": array("iu", "S", least=0),
-        "sample": satisfying(
-            array("iu", "S", least=0), "numbers of rows", lambda found, sizes: found.max(initial=0) < max(sizes["R"], 1)
-        ),
-        "X": array("fiub", "S", "D"),
-        "source": text,
-    }
-)
+_KEPT = {
+    "weight": either(nothing, array("f", "R", least=0.0)),
+    "epistemic": either(nothing, array("f", "R")),
+    "rows": array("iu", "S", least=0),
+    "sample": satisfying(
+        array("iu", "S", least=0), "numbers of rows", lambda found, sizes: found.max(initial=0) < max(sizes["R"], 1)
+    ),
+    "X": array("fiub", "S", "D", missing=True),
+    "source": text,
+}
+_OF_CLASSES = {
+    "y": satisfying(
+        array("iu", "R", least=0), "numbers of classes", lambda found, sizes: found.max(initial=0) < sizes["C"]
+    ),
+    "proba": array("f", "R", "C", least=0.0),
+    "aleatoric": either(nothing, array("f", "R")),
+}
+_OF_NUMBERS = {
+    **dict.fromkeys(("y", "mean", "log_density"), array("f", "R")),
+    **dict.fromkeys(("std", "below"), array("f", "R", least=0.0)),
+}
+JUDGED = either(record(_OF_CLASSES | _KEPT), record(_OF_NUMBERS | _KEPT))
 
 
 @dataclass(frozen=True, eq=False)
 class Judged:
     """Predictions for rows that the model did not learn from."""
 
-    predictions: Predictions
+    predictions: AnyPredictions
     sample: RowNumbers  # of the predictions whose rows are kept: the most and the least certain, and some at random
     X: npt.NDArray[Any]  # those rows, as features
     rows: RowNumbers  # and their numbers in the table
@@ -54,11 +62,11 @@ class Judged:
     def of(cls, estimator: Any, table: Table, source: str, numbers: RowNumbers | None = None) -> Judged:
         """Those of a table with labels; ``numbers`` are those of its rows in a larger one."""
         table = table_to_predict(estimator, table)
-        return cls.with_rows(predictions_of(estimator, table, estimator.classes_), table, source, numbers)
+        return cls.with_rows(predictions_of(estimator, table), table, source, numbers)
 
     @classmethod
     def with_rows(
-        cls, predictions: Predictions, table: Table, source: str, numbers: RowNumbers | None = None
+        cls, predictions: AnyPredictions, table: Table, source: str, numbers: RowNumbers | None = None
     ) -> Judged:
         """Predictions of the rows of a table, whose features are read for some of them."""
         if table.n_features > WIDEST_KEPT:
@@ -72,40 +80,54 @@ class Judged:
     def left_out(cls, estimator: Any) -> Judged:
         """The leave-one-out predictions of a fit, without their rows."""
         fitted = estimator.fitted_
-        predictions = Predictions(
-            estimator.classes_, np.asarray(fitted.left_out_y), estimator.loo_proba_, fitted.left_out_weight
-        )
+        predictions: AnyPredictions
+        if predicts_numbers(estimator):
+            predictions = NumberPredictions(**left_out_checks(fitted), weight=fitted.left_out_weight)
+        else:
+            y = np.asarray(fitted.left_out_y)
+            predictions = Predictions(estimator.classes_, y, estimator.loo_proba_, fitted.left_out_weight)
         return cls(predictions, *_no_rows(n_features(estimator)), "leave-one-out on the training rows")
 
     def state(self) -> dict[str, Any]:
         """As plain values, for files; the classes are those of the estimator."""
         rows = {name: getattr(self, name) for name in ("sample", "X", "rows", "source")}
-        return {name: getattr(self.predictions, name) for name in OF_PREDICTIONS} | rows
+        return {name: getattr(self.predictions, name) for name in self.predictions.columns()} | rows
 
     @classmethod
-    def from_state(cls, state: dict[str, Any], classes: npt.NDArray[Any]) -> Judged:
-        """What ``state`` gave."""
-        predictions = Predictions(classes, *(state[name] for name in OF_PREDICTIONS))
+    def from_state(cls, state: dict[str, Any], classes: npt.NDArray[Any] | None) -> Judged:
+        """What ``state`` gave; ``classes`` are those of the estimator, or None."""
+        if (classes is None) == ("proba" in state):
+            raise ValueError("the predictions that judge the model are of another kind than its own")
+        predictions: AnyPredictions
+        if classes is None:
+            predictions = NumberPredictions(**{name: state[name] for name in NumberPredictions.columns()})
+        else:
+            predictions = Predictions(classes, **{name: state[name] for name in Predictions.columns()})
         return cls(predictions, state["sample"], state["X"], state["rows"], state["source"])
 
 
-def predictions_of(estimator: Any, table: Table, classes: npt.NDArray[Any]) -> Predictions:
-    """What an estimator says of a table with labels; classes that it did not see have probability zero."""
-    labels, weights = zip(*table.targets(), strict=True)
+def predicts_numbers(estimator: Any) -> bool:
+    """Whether it is a regressor."""
+    return isinstance(estimator, BayesianSVR)
+
+
+def predictions_of(estimator: Any, table: Table, classes: npt.NDArray[Any] | None = None) -> AnyPredictions:
+    """What an estimator says of a table with targets.
+
+    Of ``classes``, those that the estimator did not see have probability zero; default: its own.
+    """
+    targets, weights = zip(*table.targets(), strict=True)
+    y, weight = np.concatenate(targets), None if weights[0] is None else np.concatenate(weights)
+    if predicts_numbers(estimator):
+        return NumberPredictions.of(y, **estimator.predictive_checks(table, y), weight=weight)
     parts = list(estimator.predictions(table))
     said = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+    classes = estimator.classes_ if classes is None else classes
     proba = np.zeros((table.n_rows, len(classes)))
     for number, label in enumerate(classes):
         if label in estimator.classes_:
             proba[:, number] = said[f"probability_{label}"]
-    return Predictions.of(
-        classes,
-        np.concatenate(labels),
-        proba,
-        weight=None if weights[0] is None else np.concatenate(weights),
-        aleatoric=said["aleatoric"],
-        epistemic=said["epistemic"],
-    )
+    return Predictions.of(classes, y, proba, weight=weight, aleatoric=said["aleatoric"], epistemic=said["epistemic"])
 
 
 def _no_rows(n_features: int) -> tuple[RowNumbers, npt.NDArray[Any], RowNumbers]:
@@ -113,7 +135,7 @@ def _no_rows(n_features: int) -> tuple[RowNumbers, npt.NDArray[Any], RowNumbers]
     return none, np.empty((0, n_features)), none
 
 
-def _to_keep(predictions: Predictions) -> RowNumbers:
+def _to_keep(predictions: AnyPredictions) -> RowNumbers:
     order = np.argsort(predictions.doubt, kind="stable")
     extreme = np.concatenate([order[:EXTREME], order[-EXTREME:]])
     n_rows = predictions.n_rows

@@ -13,14 +13,14 @@ import numpy as np
 from bayesvm.data.blocks import HELD_ENTRIES, random_rows
 from bayesvm.data.tables import Table
 from bayesvm.data.tables.files import find_files
-from bayesvm.estimators import BayesianSVR
+from bayesvm.estimators import BayesianOneClassSVM
 from bayesvm.estimators.columns import feature_names, n_features, recipe_of
 from bayesvm.estimators.files import load_both
 from bayesvm.preparation import Frame, Recipe, open_table, prepared
 from bayesvm.preparation.recipe import RECIPE
 from bayesvm.schema import anything, each, either, nothing, number, record, text, whole
 from bayesvm.storage.models import write_model
-from bayesvm.workflow.judging import JUDGED, Judged
+from bayesvm.workflow.judging import JUDGED, Judged, predicts_numbers
 
 MOST_JUDGED = 1_000_000  # rows of a test table; of more, a random choice
 
@@ -47,7 +47,7 @@ class TableModel:
 
     Attributes
     ----------
-    estimator : the fitted BayesianSVC or BayesianLinearSVC
+    estimator : the fitted BayesianSVC, BayesianLinearSVC or BayesianSVR
     card : where it comes from: files, target, numbers of rows, seed, seconds, version
     holdout : what it says of rows that were held out, or of all rows in cross-validation; or None
     numbered : of LIBSVM files, whose features have numbers for names, or None
@@ -76,8 +76,13 @@ class TableModel:
         return Recipe.plain([f"x{i}" for i in range(self.estimator.n_features_in_)] if names is None else names)
 
     @property
+    def predicts_numbers(self) -> bool:
+        """Whether its estimator is a regressor."""
+        return predicts_numbers(self.estimator)
+
+    @property
     def classes_(self) -> np.ndarray:
-        """The labels, sorted."""
+        """The labels, sorted; a regressor has none."""
         labels: np.ndarray = self.estimator.classes_
         return labels
 
@@ -92,7 +97,7 @@ class TableModel:
             opening.pop("keep", None)  # there are no other columns
             return open_table(source, n_features=self.estimator.n_features_in_, **opening)
         weight = self.card.get("weight") if target is not None else None
-        text_labels = self.classes_.dtype.kind == "U"
+        text_labels = not self.predicts_numbers and self.classes_.dtype.kind == "U"
         return prepared(source, self.recipe, target, weight, text_labels=text_labels, **opening)
 
     def _takes_numbers_of(self, source: Any) -> bool:
@@ -109,14 +114,39 @@ class TableModel:
         return source if recipe is None else recipe.encoded_frame(frame)
 
     def predict(self, source: Any) -> np.ndarray:
-        """The most probable class of each row."""
-        classes: np.ndarray = self.estimator.predict(self.rows(source))
-        return classes
+        """The most probable class of each row, or the mean of the number."""
+        predicted: np.ndarray = self.estimator.predict(self.rows(source))
+        return predicted
+
+    def predict_interval(self, source: Any, coverage: float = 0.9) -> tuple[np.ndarray, np.ndarray]:
+        """Lower and upper ends of intervals for the number of each row; of a regressor."""
+        ends: tuple[np.ndarray, np.ndarray] = self.estimator.predict_interval(self.rows(source), coverage)
+        return ends
 
     def predict_proba(self, source: Any) -> np.ndarray:
         """Probabilities of the classes, columns in the order of ``classes_``."""
         probabilities: np.ndarray = self.estimator.predict_proba(self.rows(source))
         return probabilities
+
+    def predict_set(self, source: Any, coverage: float = 0.9, *, per_class: bool = False) -> np.ndarray:
+        """Sets of classes that contain the class of a new row about that often; as the estimator's.
+
+        Parameters
+        ----------
+        source : paths, data frame or Table
+            Rows to predict.
+        coverage : float, default=0.9
+            Share of new rows whose set contains their class.
+        per_class : bool, default=False
+            Whether that holds for the rows of each class.
+
+        Returns
+        -------
+        array of bool of shape (n_rows, n_classes)
+            Whether a class is in the set; columns in the order of ``classes_``.
+        """
+        sets: np.ndarray = self.estimator.predict_set(self.rows(source), coverage, per_class=per_class)
+        return sets
 
     def predict_uncertainty(self, source: Any) -> dict[str, np.ndarray]:
         """How uncertain each prediction is, and why; as the estimator's."""
@@ -124,7 +154,7 @@ class TableModel:
         return parts
 
     def judged(self, source: Any, target: str | None = None, name: str | None = None, **opening: Any) -> Judged:
-        """What it says of a table whose labels are known, at most a million of its rows."""
+        """What it says of a table whose targets are known, at most a million of its rows."""
         target = target or self.card.get("target")
         if target is None and self.recipe.numbered is None and not self._takes_numbers_of(source):
             raise ValueError("the model does not know the name of its target; give it with --target")
@@ -157,12 +187,15 @@ class TableModel:
         """Read a file of ``save``, or one of an estimator alone."""
 
         def made(estimator: Any, beside: dict[str, Any] | None) -> Any:
-            return estimator if isinstance(estimator, BayesianSVR) else cls.of(estimator, beside)
+            return estimator if isinstance(estimator, BayesianOneClassSVM) else cls.of(estimator, beside)
 
         found = load_both(Path(path), made, STORED_WITH_ESTIMATOR, trusted)
-        require_classifier(found)
-        model: TableModel = found
-        return model
+        if not isinstance(found, cls):
+            raise TypeError(
+                f"{path} holds a BayesianOneClassSVM, which predicts neither classes nor numbers; read it with "
+                "bayesvm.load"
+            )
+        return found
 
     @classmethod
     def of(cls, estimator: Any, beside: dict[str, Any] | None) -> TableModel:
@@ -175,17 +208,8 @@ class TableModel:
         return cls(
             estimator,
             beside["card"],
-            None if judged is None else Judged.from_state(judged, estimator.classes_),
+            None if judged is None else Judged.from_state(judged, getattr(estimator, "classes_", None)),
             None if numbered is None else Recipe.from_state(numbered),
-        )
-
-
-def require_classifier(estimator: Any) -> None:
-    """Refuse to go on with a model of numbers, which has no classes to judge."""
-    if isinstance(estimator, BayesianSVR):
-        raise TypeError(
-            "the command line predicts classes; for numbers, fit BayesianSVR to arrays, data frames or "
-            "bayesvm.open_table(…, target=…), and read its file with bayesvm.load"
         )
 
 

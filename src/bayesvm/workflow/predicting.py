@@ -29,7 +29,7 @@ class Predicted:
 
     n_rows: int
     n_kept: int  # rows that got a prediction
-    stated_error: float  # the error expected among them
+    stated_error: float  # the error expected among them; NaN for numbers
 
 
 def predict_table(
@@ -39,25 +39,33 @@ def predict_table(
     *,
     abstain: float | None = None,
     uncertainty: bool = True,
+    coverage: float | None = None,
     keep: Sequence[str] = (),
     watch: Watch = unwatched,
 ) -> Predicted:
     """Write class, probabilities and uncertainty of every row; ``keep`` names columns that are copied beside them.
 
+    Of a regressor: the mean, and with ``uncertainty`` the standard deviation, its parts, and the ends of intervals of
+    the probability ``coverage``, .9 by default.
+
     With ``abstain``, as many rows as needed, the least certain ones, get no prediction, so that the error that the
-    probabilities of the others let expect is at most that rate. The rows are then read twice.
+    probabilities of the others let expect is at most that rate. The rows are then read twice. With ``coverage``, the
+    column ``set`` has the classes of ``predict_set`` with ``|`` between them.
     """
     if abstain is not None and not 0 < abstain < 1:
         raise ValueError(f"abstain is a rate of errors between 0 and 1; got {abstain}")
+    if model.predicts_numbers and abstain is not None:
+        raise ValueError("abstain is for classes; std and intervals say how uncertain a predicted number is")
     if isinstance(out, str | PathLike) and table.is_made_of(out):
         raise ValueError(f"{out} is a file of the table itself; write the predictions to another one")
     others = CopiedColumns(table, keep)
     done = kept = 0
     stated = 0.0
-    with _writing(out) as append, closing(model.estimator.predictions(table, uncertainty=uncertainty)) as parts:
+    predictions = model.estimator.predictions(table, uncertainty=uncertainty, coverage=coverage)
+    with _writing(out) as append, closing(predictions) as parts:
         most = np.inf if abstain is None else _most_doubt(model, table, abstain)
         for part in parts:
-            doubt = _doubt(part)
+            doubt = np.zeros(len(part["prediction"])) if model.predicts_numbers else _doubt(part)
             certain = doubt <= most
             n_rows = len(doubt)
             beside = others.next(n_rows)
@@ -68,7 +76,7 @@ def predict_table(
             append(beside | part)
             done, kept, stated = done + n_rows, kept + int(certain.sum()), stated + float(doubt[certain].sum())
             watch(done, table.n_rows)
-    return Predicted(done, kept, stated / kept if kept else np.nan)
+    return Predicted(done, kept, stated / kept if kept and not model.predicts_numbers else np.nan)
 
 
 class CopiedColumns:

@@ -19,16 +19,23 @@ from bayesvm.workflow.model import TableModel
 Floats = npt.NDArray[np.float64]
 
 
-def probabilities(model: TableModel, X: Any) -> Floats:
-    """Class probabilities of rows of features."""
+def responses(model: TableModel, X: Any) -> Floats:
+    """What is predicted of rows of features: a column for each class, of its probabilities, or one of numbers."""
     with without_warnings():
+        if model.predicts_numbers:
+            return np.asarray(model.estimator.predict(X))[:, None]
         found: Floats = model.estimator.predict_proba(X)
     return found
 
 
 def joint_draws(model: TableModel, X: Any, n_draws: int) -> Floats:
-    """Joint posterior draws of the class probabilities, of shape (draws, rows, classes); the same at each call."""
+    """Joint posterior draws of the responses, of shape (draws, rows, columns); the same at each call.
+
+    Of numbers, draws of the function without noise.
+    """
     with without_warnings():
+        if model.predicts_numbers:
+            return np.asarray(model.estimator.sample_latent(X, n_draws, 0))[..., None]
         found: Floats = model.estimator.sample_proba(X, n_draws, 0)
     return found
 

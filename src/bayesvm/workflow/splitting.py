@@ -9,16 +9,20 @@ import numpy as np
 import numpy.typing as npt
 
 from bayesvm.data.blocks import RowNumbers
-from bayesvm.data.checks import MissingTargetError
+from bayesvm.data.checks import MissingTargetError, is_number
 from bayesvm.data.tables import Table
 from bayesvm.data.tables.files import Paths, find_files
 from bayesvm.estimators.labels import codes_of
-from bayesvm.estimators.tables import label_counts
+from bayesvm.estimators.tables import holds_a_quantity, label_counts, require_numbers
 from bayesvm.preparation import mixed_table, open_table
 from bayesvm.preparation.values import as_kind, joined, of_arrow
+from bayesvm.warn import ReadingNote, warn_user
 
 MOST_HELD_OUT = 50_000  # rows, enough for a log loss to ± .004
 FOLDS = 5
+
+CLASSIFICATION, REGRESSION = "classification", "regression"
+TASKS = ("auto", CLASSIFICATION, REGRESSION)
 
 RowsType = TypeVar("RowsType", bound=Table)
 Codes = npt.NDArray[np.intp]
@@ -50,7 +54,7 @@ def opened(
             raise ValueError(f"{files[0]} is a LIBSVM file, whose features have no names: give no columns")
         return open_table(source, target, weight=weight, **opening), names
     if target is None:
-        raise ValueError(f"which column of {files[0]} holds the classes? Name it as the target (--target)")
+        raise ValueError(f"which column of {files[0]} is to be predicted? Name it as the target (--target)")
     choice: dict[str, Any] = {"columns": columns, "drop": drop, "categories": categories, "keep": keep}
     beside = [] if group is None else [group]
     return mixed_table(source, target, weight, **choice, beside=beside, quiet=True, **opening), names
@@ -67,14 +71,59 @@ def groups_of(table: Table, group: str | None) -> Codes | None:
     return np.unique(names.astype(str), return_inverse=True)[1]
 
 
-def with_codes(table: RowsType) -> tuple[RowsType, Codes]:
-    """The rows that have a label, and the number of every row's class, which takes less memory than labels of text."""
+def require_task(task: str) -> None:
+    """One of those that there are."""
+    if task not in TASKS:
+        raise ValueError(f"task is one of {', '.join(TASKS)}; got {task!r}")
+
+
+def with_task(table: RowsType, task: str) -> tuple[RowsType, str]:
+    """The rows that have a target, and what is predicted: classes or numbers.
+
+    "auto": numbers with fractions, or of more different values than classes are taken for, are a quantity; that is
+    reported.
+    """
+    if task == CLASSIFICATION:
+        return table, task
     try:
-        counts, _ = label_counts(table)
+        is_quantity = holds_a_quantity(table)
     except MissingTargetError:
         table = table.labelled()
-        counts, _ = label_counts(table)
-    return table, np.concatenate([codes_of(counts.labels, y) for y, _ in table.targets()])
+        is_quantity = holds_a_quantity(table)
+    name = "the label" if table.target is None else f"the target {table.target!r}"
+    if task == REGRESSION:
+        y = next(iter(table.targets()))[0]
+        if y.dtype.kind == "U":
+            row = next((row for row, text in enumerate(y.tolist()) if not is_number(text)), 0)
+            raise ValueError(
+                f"{table.where(row)}: {name} is the text {str(y[row])!r}, but regression needs numbers. "
+                "Leave out --task regression (task='regression') to predict classes, or correct the column"
+            )
+        return table, task
+    if not is_quantity:
+        return table, CLASSIFICATION
+    warn_user(
+        f"{name} holds numbers that are a quantity: BayesianSVR is fitted (--task classification takes them for "
+        "classes)",
+        ReadingNote,
+    )
+    return table, REGRESSION
+
+
+def with_codes(table: RowsType, task: str = CLASSIFICATION) -> tuple[RowsType, Codes]:
+    """The rows that have a target, and the number of every row's class, which takes less memory than labels of text.
+
+    Numbers are of one class.
+    """
+    summary = require_numbers if task == REGRESSION else label_counts
+    try:
+        counts = summary(table)
+    except MissingTargetError:
+        table = table.labelled()
+        counts = summary(table)
+    if counts is None:
+        return table, np.zeros(table.n_rows, np.intp)
+    return table, np.concatenate([codes_of(counts[0].labels, y) for y, _ in table.targets()])
 
 
 def split(

@@ -114,6 +114,14 @@ class Regression(Head):
             "epistemic": square * epistemic,
         }
 
+    def log_densities(self, parts: Sequence[MemberMoments], y: Array) -> Array:
+        """Of numbers in the user's units."""
+        return np.asarray(-_losses(parts, (y - self.centre) / self.spread) - np.log(self.spread))
+
+    def distribution(self, parts: Sequence[MemberMoments], y: Array) -> Array:
+        """The probability of less than y, in the user's units."""
+        return _distribution(parts, (y - self.centre) / self.spread)
+
     def quantiles(self, shares: Sequence[float]) -> Callable[[Sequence[MemberMoments]], Array]:
         """A function of moments: a column for each share of the distribution, in the user's units."""
 

@@ -143,11 +143,16 @@ def numbers_of(column: Any) -> npt.NDArray[Any]:
 
 def exact_numbers(column: Any, name: str) -> npt.NDArray[Any]:
     """A column of numbers; a warning if it has whole numbers that a float rounds."""
+    warn_if_rounded(column, name)
+    return numbers_of(column)
+
+
+def warn_if_rounded(column: Any, name: str) -> None:
+    """Report a column with whole numbers that a float rounds."""
     if str(column.type) in {"int64", "uint64"} and column.null_count < len(column):
         least, most = optional("pyarrow.compute", "tables").min_max(column).as_py().values()
         if max(most, -least) > LARGEST_EXACT:
             warn_of_rounding(name)
-    return numbers_of(column)
 
 
 def warn_of_rounding(name: str) -> None:

@@ -1,0 +1,400 @@
+"""Estimators: one class, learned without labels: the density of the rows as a ratio to a background (D36)."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from scipy.special import log_ndtr
+from sklearn.base import OutlierMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from bayesvm.core.conformal import conformal_p_values, conformal_threshold
+from bayesvm.core.heads import Binary, ClassHead
+from bayesvm.core.likelihoods import Likelihood, noisy
+from bayesvm.estimators._attributes import FittedAttribute
+from bayesvm.estimators._dask import lazy_on_dask
+from bayesvm.estimators._inputs import ArrayRows
+from bayesvm.estimators._kernel import KernelEstimator
+from bayesvm.estimators._predicting import Parts
+from bayesvm.estimators.background import Background, numbers_of_training, of_training, require_memory
+from bayesvm.estimators.classification import NOISE, class_head
+from bayesvm.estimators.parameters import real
+from bayesvm.estimators.validation import new_data, row_weights, training_rows_without_target
+from bayesvm.inference.fitted import Fitted
+from bayesvm.storage.models import Model
+from bayesvm.warn import warn_user
+
+BACKGROUND_ROWS = 2  # for each training row; 1 and 4 are about as good
+FARTHEST = 30.0  # a probit beyond which a ratio is not told apart from others
+ROWS_AT_ONCE = 8_192  # of predictions that are written
+SIDES = np.array([-1, 1])  # of the background, and of the rows
+
+
+class BayesianOneClassSVM(OutlierMixin, KernelEstimator):
+    """Outlier detection without labels: a density of the rows, and a rate of false alarms that holds for new rows.
+
+    The rows are told apart from rows drawn from a heavy-tailed background with their mean and covariance. The score of
+    a row is the log density of the background plus the log odds of the binary model, which leave-one-out tunes and
+    calibrates; so it is itself a log density. The threshold is a quantile of leave-one-out scores.
+
+    Parameters
+    ----------
+    contamination : float, default=0.05
+        Share of new rows, of the kind that training rows are, that ``predict`` takes for outliers: the rate of false
+        alarms. Strictly between 0 and 1.
+    kernel : "auto", a name or a kernel object, default="auto"
+        As of ``BayesianSVC``.
+    n_inducing : int, "auto" or None, default="auto"
+        Number of inducing points; as of ``BayesianSVC``.
+    max_iter : int, default=100
+        Budget in passes over the data.
+    tol : float, default=5e-5
+        Stop when the ELBO that further updates could gain is estimated below this, in nats per row.
+    time_limit : float or None, default=None
+        Budget in seconds; the update under way is finished.
+    n_jobs : int or None, default=None
+        Threads; None means all cores. The result does not depend on it, to the last bit.
+    random_state : int, RandomState or None, default=None
+        Controls the background rows and all other randomness.
+    verbose : int, default=0
+        1 shows progress.
+
+    Attributes
+    ----------
+    offset_ : float
+        ``predict`` takes rows with a score below it for outliers; minus infinity if there are too few rows to tell.
+    loo_scores_ : array of shape (n_left_out,)
+        Leave-one-out scores of training rows.
+    loo_indices_ : array of shape (n_left_out,)
+        Which rows of X those are: all up to about 6,700, a random choice beyond.
+    n_samples_ : int
+        Number of training rows, those of weight zero left out.
+    n_features_in_ : int
+        Number of columns.
+    feature_names_in_ : array of str
+        Names of the columns, if X was a data frame.
+    kernel_ : kernel
+        The tuned kernel, on standardised columns.
+
+    See Also
+    --------
+    BayesianSVC : Where there are labels.
+
+    Examples
+    --------
+    >>> from bayesvm import BayesianOneClassSVM
+    >>> from bayesvm.datasets import twonorm
+    >>> train, new = twonorm(300, random_state=0), twonorm(1000, random_state=1)
+    >>> model = BayesianOneClassSVM(contamination=0.1, random_state=0).fit(train.X)
+    >>> bool(0.05 < (model.predict(new.X) == -1).mean() < 0.15)
+    True
+    >>> model.predict(new.X[:1] + 10)
+    array([-1])
+    """
+
+    _kind = "BayesianOneClassSVM"
+    _parameter_checks = KernelEstimator._parameter_checks | {  # noqa: SLF001
+        "contamination": real(lambda share: 0 < share < 1, "a share strictly between 0 and 1")
+    }
+    _seen = (*KernelEstimator._seen, "background_")  # noqa: SLF001
+
+    # What BayesianSVC lets one choose.
+    max_inducing, inducing, learn_inducing, local = 2000, "kmeans", False, False
+    inference, tune, tune_interval, scale, link = "auto", "loo", 10, "auto", "calibrated"
+    batch_size, learning_rate = "auto", "adaptive"
+    warm_start, precision = False, "auto"
+
+    background_: Background
+
+    n_samples_ = FittedAttribute(lambda fitted: fitted.n_samples and fitted.n_samples // (1 + BACKGROUND_ROWS))
+    loo_indices_ = FittedAttribute(numbers_of_training)
+    loo_log_loss_ = FittedAttribute(lambda fitted: fitted.left_out_loss)
+
+    def __init__(
+        self,
+        contamination: float = 0.05,
+        kernel: Any = "auto",
+        n_inducing: Any = "auto",
+        max_iter: int = 100,
+        tol: float = 5e-5,
+        time_limit: float | None = None,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.contamination = contamination
+        self.kernel = kernel
+        self.n_inducing = n_inducing
+        self.max_iter = max_iter
+        self.tol = tol
+        self.time_limit = time_limit
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, **options: Any) -> Any:
+        """Learn what rows are like.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features), or a data frame
+            Rows; a data frame may have columns of any kind, from which features are made.
+        y : None
+            Is ignored.
+        sample_weight : array-like of shape (n_rows,), optional
+            Weights of the rows.
+        **options
+            ``callback``, ``checkpoint`` and ``checkpoint_every``, as of ``BayesianSVC``.
+
+        Returns
+        -------
+        BayesianOneClassSVM
+            Itself.
+        """
+        if options.get("groups") is not None:
+            raise TypeError(f"{type(self).__name__} leaves single rows out, and takes no groups")
+        return super().fit(X, None, sample_weight, **options)
+
+    def _training_rows(self, outline: Any, X: Any, y: Any, sample_weight: Any) -> ArrayRows:
+        """The rows that were given, and after them those of the background; the numbers of both sides are y."""
+        require_memory(X)
+        X = training_rows_without_target(outline, X)
+        weight = row_weights(sample_weight, X)
+        kept = np.arange(len(X)) if weight is None else np.flatnonzero(weight)
+        if len(kept) < 2:
+            raise ValueError(f"two rows of weight above zero are needed to learn from; there are {len(kept)}")
+        rows, own = X[kept], np.ones(len(kept)) if weight is None else weight[kept]
+        background = Background.of(rows, own)
+        rng = np.random.default_rng([check_random_state(self.random_state).randint(2**31), len(rows)])
+        drawn = background.draws(BACKGROUND_ROWS * len(rows), rng).astype(X.dtype)
+        left_out = np.full(len(X), np.nan)
+        left_out[kept] = background.left_out
+        outline.background_ = replace(background, left_out=left_out)
+        others = np.full(len(drawn), own.mean())
+        return ArrayRows(
+            np.concatenate([rows, drawn]),
+            np.repeat(np.array([1, 0], np.int8), [len(rows), len(drawn)]),
+            None if weight is None else np.concatenate([own, others]),
+            SIDES,
+            np.array([others.sum(), own.sum()]),
+            np.concatenate([kept, len(X) + np.arange(len(drawn))]),
+        )
+
+    def _new_head(self, rows: ArrayRows) -> ClassHead:
+        return Binary((float(rows.totals[1] / rows.totals.sum()),))
+
+    def _likelihood(self) -> Likelihood:
+        return noisy("exact", NOISE)
+
+    def _encoded(self, outline: Any, rows: Any, y: Any) -> np.ndarray:
+        raise TypeError(f"{type(self).__name__} learns without y, so held_out rows cannot be judged during the fit")
+
+    def _labels(self, outline: Any) -> np.ndarray:
+        return SIDES
+
+    def _store(self, outline: Any, fitted: Fitted) -> None:
+        """The background's scores of the rows that leave-one-out judges are kept, and not those of all rows."""
+        background, numbers = outline.background_, numbers_of_training(fitted)
+        outline.background_ = replace(background, left_out=background.left_out[numbers])
+        outline.completion_ = None  # rows to judge must be complete, too
+        super()._store(outline, fitted)
+        if np.isneginf(self.offset_):
+            least = int(np.ceil(1 / self.contamination)) - 1
+            warn_user(
+                f"{len(self.loo_scores_)} rows are too few to know a rate of false alarms of {self.contamination:g}: "
+                f"predict will take no row for an outlier. Give at least {least} rows, or a larger contamination"
+            )
+
+    def as_model(self) -> Model:
+        """All that a file of this model holds, as a value.
+
+        Returns
+        -------
+        Model
+            What ``save`` writes.
+        """
+        return replace(super().as_model(), background=self.background_.state())
+
+    @classmethod
+    def from_model(cls, model: Model) -> Any:
+        """The estimator that ``as_model`` was called on.
+
+        Parameters
+        ----------
+        model : Model
+            What a file holds.
+
+        Returns
+        -------
+        BayesianOneClassSVM
+            Fitted.
+        """
+        if model.background is None:
+            raise ValueError(f"a {cls.__name__} needs a background")
+        estimator = super().from_model(model)
+        estimator.background_ = Background.from_state(model.background)
+        if len(estimator.background_.left_out) != of_training(model.fitted).sum():
+            raise ValueError("the background has another number of rows left out than the model")
+        return estimator
+
+    @property
+    def loo_scores_(self) -> np.ndarray:
+        """Leave-one-out scores of training rows."""
+        check_is_fitted(self)
+        return self._odds(self.fitted_.left_out_moments)[of_training(self.fitted_)] + self.background_.left_out
+
+    @property
+    def offset_(self) -> float:
+        """The score below which a row is taken for an outlier (D36)."""
+        return -conformal_threshold(-self.loo_scores_, self._loo_weight, 1 - self.contamination)
+
+    @property
+    def _loo_weight(self) -> np.ndarray:
+        return self.fitted_.left_out_weight[of_training(self.fitted_)]
+
+    def _odds(self, parts: Parts) -> np.ndarray:
+        """Log of the density as a ratio to the background: log odds, less those of a row without its columns (D36)."""
+        z = np.clip(class_head(self.fitted_).decision(parts), -FARTHEST, FARTHEST)
+        return np.asarray(log_ndtr(z) - log_ndtr(-z) + np.log(BACKGROUND_ROWS))
+
+    def _scores(self, X: np.ndarray) -> np.ndarray:
+        """Of rows that were checked."""
+        odds = np.concatenate(list(self._predicted(X, self._odds, checked=True)))
+        return odds + self.background_.log_density(X)
+
+    def _checked(self, X: Any) -> np.ndarray:
+        require_memory(X)
+        X = new_data(self, X)
+        if hasattr(X, "toarray"):
+            raise TypeError(f"{type(self).__name__} needs dense rows, as in training; give X.toarray()")
+        return np.asarray(X)
+
+    @lazy_on_dask
+    def score_samples(self, X: Any) -> np.ndarray:
+        """How usual rows are: the log density of their standardised columns.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features), or a Dask array or data frame
+            Rows to judge.
+
+        Returns
+        -------
+        array of shape (n_rows,)
+            The higher, the more usual. The unit is nats.
+        """
+        return self._scores(self._checked(X))
+
+    @lazy_on_dask
+    def decision_function(self, X: Any) -> np.ndarray:
+        """The score less ``offset_``.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features), or a Dask array or data frame
+            Rows to judge.
+
+        Returns
+        -------
+        array of shape (n_rows,)
+            Negative for outliers.
+        """
+        return self.score_samples(X) - self.offset_
+
+    @lazy_on_dask
+    def predict(self, X: Any) -> np.ndarray:
+        """Which rows are outliers.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features), or a Dask array or data frame
+            Rows to judge.
+
+        Returns
+        -------
+        array of int of shape (n_rows,)
+            -1 for outliers, 1 for others. Of new rows of the training kind, a share of ``contamination`` has -1.
+        """
+        return np.where(self.decision_function(X) < 0, SIDES[0], SIDES[1])
+
+    @lazy_on_dask
+    def predict_p_value(self, X: Any) -> np.ndarray:
+        """The probability that a row like the training rows is at least as unusual.
+
+        These are conformal p-values: of new rows like those of training, a share of about p has a value up to p. It is
+        not the probability that a row is an outlier, which depends on how many outliers there are.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features), or a Dask array or data frame
+            Rows to judge.
+
+        Returns
+        -------
+        array of shape (n_rows,)
+            At most ``contamination`` for the rows that ``predict`` takes for outliers.
+        """
+        return conformal_p_values(-self.loo_scores_, self._loo_weight, -self.score_samples(X))
+
+    @lazy_on_dask
+    def explain(self, X: Any) -> np.ndarray:
+        """Which columns make rows unusual.
+
+        A column is replaced by what the others let expect: its conditional mean in the background. The contribution is
+        the rise of the score.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features), or a Dask array or data frame
+            Rows to explain.
+
+        Returns
+        -------
+        array of shape (n_rows, n_features)
+            Contributions in nats: the larger, the more this column makes the row unusual; negative where the value is
+            more usual than the expected one.
+        """
+        X = self._checked(X)
+        plain, found = self._scores(X), np.empty(X.shape)
+        for column in range(X.shape[1]):
+            replaced = X.copy()
+            replaced[:, column] = self.background_.expected(X, column)
+            found[:, column] = self._scores(replaced) - plain
+        return found
+
+    def predictions(
+        self, X: Any, *, uncertainty: bool = True, coverage: float | None = None
+    ) -> Generator[dict[str, np.ndarray], None, None]:
+        """The columns of ``predict_to``: ``prediction``, ``score`` and, with ``uncertainty``, ``p_value``.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features)
+            Rows to judge.
+        uncertainty : bool, default=True
+            Whether there are p-values.
+        coverage : None
+            Is for models that predict classes or numbers.
+
+        Yields
+        ------
+        dict of arrays
+            Some rows after the others.
+        """
+        if coverage is not None:
+            raise ValueError(f"coverage is for sets of classes; the rate of a {type(self).__name__} is contamination")
+        X = self._checked(X)
+        scores, weight, offset = self.loo_scores_, self._loo_weight, self.offset_
+        for first in range(0, len(X), ROWS_AT_ONCE):
+            score = self._scores(X[first : first + ROWS_AT_ONCE])
+            part = {"prediction": np.where(score < offset, SIDES[0], SIDES[1]), "score": score}
+            yield part | ({"p_value": conformal_p_values(-scores, weight, -score)} if uncertainty else {})
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = tags.input_tags.allow_nan = False
+        return tags

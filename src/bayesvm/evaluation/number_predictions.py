@@ -1,0 +1,199 @@
+"""Evaluation: numbers that were predicted, with their distributions, and what they were."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from scipy.special import ndtr
+
+from bayesvm.evaluation.calibration import wilson
+from bayesvm.evaluation.predictions import Flags
+from bayesvm.evaluation.rows import Floats, RowPredictions, checked_columns, per_row
+
+INTERVAL = 0.9  # coverage of the intervals that metrics judge
+COVERAGES = (0.5, 0.8, 0.9, 0.95, 0.99)  # that tables list
+LOG_NORMAL = 0.5 * np.log(2 * np.pi)
+
+
+@dataclass(frozen=True, eq=False)
+class NumberPredictions(RowPredictions):
+    """Predicted distributions for rows whose numbers are known; ``of`` makes them, and checks them.
+
+    Parameters
+    ----------
+    y : array of shape (n_rows,)
+        The true numbers.
+    mean, std : array of shape (n_rows,)
+        Predicted means, and standard deviations of a new y.
+    log_density : array of shape (n_rows,)
+        Logarithm of the predicted density at y.
+    below : array of shape (n_rows,)
+        Predicted probability of a number below y: uniform between 0 and 1 if the distributions are right.
+    weight : array of shape (n_rows,) or None
+        A row of weight zero does not count.
+    epistemic : array of shape (n_rows,) or None
+        The variance that more data would remove, as ``predict_uncertainty`` gives it.
+
+    See Also
+    --------
+    metrics : How good they are.
+    Predictions : The same for classes.
+
+    Examples
+    --------
+    >>> from bayesvm.evaluation import NumberPredictions, metrics
+    >>> said = NumberPredictions.of([1.0, 2.0, 4.0], mean=[1.5, 2.0, 3.0], std=[1.0, 1.0, 1.0])
+    >>> metrics(said, n_bootstrap=0)["mae"].value
+    0.5
+    """
+
+    y: Floats
+    mean: Floats
+    std: Floats
+    log_density: Floats
+    below: Floats
+    weight: Floats | None = None
+    epistemic: Floats | None = None
+
+    @classmethod
+    def of(
+        cls,
+        y: Any,
+        mean: Any,
+        std: Any,
+        *,
+        log_density: Any = None,
+        below: Any = None,
+        weight: Any = None,
+        epistemic: Any = None,
+    ) -> Self:
+        """Predictions for rows with these numbers, checked.
+
+        Parameters
+        ----------
+        y : array-like of shape (n_rows,)
+            The true numbers.
+        mean, std : array-like of shape (n_rows,)
+            As ``predict(X, return_std=True)`` of a regressor gives them.
+        log_density, below : array-like of shape (n_rows,) or None
+            Logarithm of the predicted density at y, and predicted probability of a number below it; None for those of
+            a normal distribution.
+        weight : array-like of shape (n_rows,) or None
+            Of the rows; None for ones.
+        epistemic : array-like of shape (n_rows,) or None
+            The variance that more data would remove.
+
+        Returns
+        -------
+        NumberPredictions
+            As arrays.
+
+        Raises
+        ------
+        ValueError
+            If there are no rows, lengths differ, or a number cannot be what it claims.
+        """
+        y = np.asarray(y, np.float64)
+        if y.ndim != 1 or not len(y):
+            raise ValueError(f"the true numbers must be a column of at least one row; got shape {y.shape}")
+        n_rows = len(y)
+        y, mean, std = (per_row(name, part, n_rows) for name, part in (("y", y), ("mean", mean), ("std", std)))
+        if not (std > 0).all():
+            row = int(np.argmin(std > 0))
+            raise ValueError(f"standard deviations must be positive; row {row} has {std[row]:g}")
+        standard = (y - mean) / std
+        log_density = -0.5 * standard**2 - np.log(std) - LOG_NORMAL if log_density is None else log_density
+        below = ndtr(standard) if below is None else below
+        given = {"log_density": log_density, "below": below, "weight": weight, "epistemic": epistemic}
+        checked = checked_columns(given, n_rows)
+        outside = ~((checked["below"] >= 0) & (checked["below"] <= 1))
+        if outside.any():
+            row = int(np.argmax(outside))
+            raise ValueError(f"below must be a probability; row {row} has {checked['below'][row]:g}")
+        return cls(y, mean, std, **checked)
+
+    @property
+    def doubt(self) -> Floats:
+        """How uncertain each prediction is: its standard deviation."""
+        return self.std
+
+    def inside(self, coverage: float = INTERVAL) -> Flags:
+        """Whether each y lies in the central interval of that probability.
+
+        Parameters
+        ----------
+        coverage : float
+            Between 0 and 1.
+
+        Returns
+        -------
+        array of shape (n_rows,)
+            Of bools.
+        """
+        is_inside: Flags = np.abs(2 * self.below - 1) <= coverage
+        return is_inside
+
+
+class IntervalCoverage(NamedTuple):
+    """Which share of the numbers lies in intervals of a stated probability, with the 95 % interval of that share.
+
+    Parameters
+    ----------
+    stated : float
+        Probability of the intervals.
+    observed : float
+        Share of the numbers in them.
+    low, high : float
+        Wilson's interval for that share.
+
+    See Also
+    --------
+    interval_coverage : Makes them of predictions.
+
+    Examples
+    --------
+    >>> from bayesvm.evaluation import IntervalCoverage
+    >>> IntervalCoverage(stated=0.9, observed=0.89, low=0.85, high=0.92).observed
+    0.89
+    """
+
+    stated: float
+    observed: float
+    low: float
+    high: float
+
+
+def interval_coverage(predictions: NumberPredictions, coverages: Any = COVERAGES) -> list[IntervalCoverage]:
+    """Whether intervals contain as many of the numbers as they state.
+
+    Parameters
+    ----------
+    predictions : NumberPredictions
+        Predicted distributions, and what was true.
+    coverages : sequence of floats between 0 and 1
+        Probabilities of central intervals.
+
+    Returns
+    -------
+    list of IntervalCoverage
+        One for each probability.
+
+    See Also
+    --------
+    reliability : The same for probabilities of classes.
+
+    Examples
+    --------
+    >>> from bayesvm.evaluation import NumberPredictions, interval_coverage
+    >>> said = NumberPredictions.of([1.0, 2.0, 4.0], mean=[1.5, 2.0, 3.0], std=[1.0, 1.0, 1.0])
+    >>> [round(each.observed, 2) for each in interval_coverage(said, [0.5, 0.9])]
+    [0.67, 1.0]
+    """
+    predictions = predictions.counted()
+    weight = predictions.weight_or_ones
+    shares = np.array([np.average(predictions.inside(stated), weights=weight) for stated in coverages])
+    low, high = wilson(shares, np.full(len(shares), weight.sum() ** 2 / np.sum(weight**2)))
+    rows = zip(coverages, shares.tolist(), low.tolist(), high.tolist(), strict=True)
+    return [IntervalCoverage(*row) for row in rows]

@@ -1,0 +1,81 @@
+"""Inference: rows left out of a trained model: one by one (D10), with their copies, or in groups (D24)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from bayesvm.core.cavities import Cavities
+from bayesvm.core.groups import Grouping, group_cavities
+from bayesvm.core.latent import Block
+from bayesvm.core.linalg import Array
+from bayesvm.core.members import Member, MemberViews
+from bayesvm.core.workspace import Workspace
+from bayesvm.data.blocks import BlockSource, HeldRows, RowNumbers, at_most
+from bayesvm.data.repetition import group_weights
+from bayesvm.inference.calibrating import Candidate
+from bayesvm.inference.fitted import MANY_ROWS
+from bayesvm.inference.problem import Problem
+from bayesvm.inference.session import Session, TrainingRows
+from bayesvm.inference.training import Trained
+
+LOO_ROWS = 20_000  # a random choice of so many rows stands for all, beyond that
+FEW_LOO_ROWS = 2_000  # in a fit that somebody asked to stop
+
+
+def leave_one_out(
+    problem: Problem, source: BlockSource, trained: Trained, session: Session, *, few: bool
+) -> tuple[Cavities, RowNumbers]:
+    """By removing sites (D10). A row leaves with all its copies: their sites are alike, so their weights add up."""
+    # The same rows for every member of a committee.
+    rng, most = np.random.default_rng(session.checkpoint.seed(session.settings.seed)), FEW_LOO_ROWS if few else LOO_ROWS
+    if session.groups is not None:
+        return leave_groups_out(problem, source.rows(whole_groups(session.groups, most, rng)), trained, session.groups)
+    part = at_most(source, most, rng)
+    if not session.repetition.copied:
+        return problem.cavities(part, trained.before, trained.functions), part.numbers
+    group = group_weights(source, part)
+    weight = np.ones(part.n_rows) if part.weights is None else part.weights
+    together = problem.cavities(part.weighted(group), trained.before, trained.functions)
+    return together._replace(weight=weight, group_weight=group), part.numbers
+
+
+def leave_groups_out(
+    problem: Problem, part: HeldRows, trained: Trained, groups: RowNumbers
+) -> tuple[Cavities, RowNumbers]:
+    """Every row without all rows of its group (D24); ``part`` has whole groups."""
+    grouping = Grouping.of(groups[part.numbers], problem.features.n_weights)
+    marginals = problem.marginals(part, trained.before, trained.functions)
+    removed = problem.without_groups(part, marginals, trained.functions, grouping)
+    block = part.gathered()
+    return group_cavities(marginals, removed, block.y, block.weights), part.numbers
+
+
+def whole_groups(groups: RowNumbers, most: int, rng: np.random.Generator) -> RowNumbers:
+    """All rows, or those of a random choice of groups: as many as have ``most`` rows together, and two at least."""
+    sizes = np.bincount(groups)
+    order = rng.permutation(np.flatnonzero(sizes))
+    n_chosen = max(2, int(np.searchsorted(np.cumsum(sizes[order]), most, side="right")))
+    return np.flatnonzero(np.isin(groups, order[:n_chosen]))
+
+
+def widened(candidate: Candidate, rows: TrainingRows) -> Candidate:
+    """The rows left out with what their missing values add to the variance of f (D33)."""
+    member = Member(
+        candidate.problem.features,
+        tuple(candidate.trained.functions),
+        scaler=candidate.prepared.scaler,
+        leaves=candidate.leaves,
+    )
+    views = MemberViews.of([member], None, MANY_ROWS, np.float64)
+
+    def means(X: Array) -> list[Array]:
+        (found,) = views.moments([Block(X, np.zeros(len(X)), None)], Workspace())
+        return [found.mean]
+
+    found = rows.spread(candidate.left_out_rows, means)
+    if found is None:
+        return candidate
+    left_out = candidate.left_out
+    return replace(candidate, left_out=left_out._replace(variance=left_out.variance + found[0]))
