@@ -82,7 +82,7 @@ class PredictingModel(BaseEstimator, metaclass=ABCMeta):
     def _predicted(
         self, X: Any, what: Callable[[Parts], Result], *, checked: bool = False
     ) -> Generator[Result, None, None]:
-        """Something about the moments of f, for some rows after the others; ``checked`` rows come from ``new_data``."""
+        """A function of the moments of f, a chunk of rows at a time; ``checked`` rows come from ``new_data``."""
         check_is_fitted(self)
         fitted, views = self.fitted_, self.fitted_.views
 
@@ -156,13 +156,22 @@ class PredictingModel(BaseEstimator, metaclass=ABCMeta):
         return y, predicted.compute() if is_dask(predicted) else predicted, sample_weight
 
     def predict_to(self, X: Any, path: Any, *, uncertainty: bool = True, coverage: float | None = None) -> None:
-        """Write predictions to a Parquet, Arrow or CSV file, some rows at a time: of a table, or of rows in memory.
+        """Write predictions to a Parquet, Arrow or CSV file, a chunk of rows at a time. Needs ``bayesvm[tables]``.
 
-        The first column is ``prediction``. A classifier adds ``probability_`` and the class for every class; all add
-        those of ``predict_uncertainty``, unless ``uncertainty`` is false. With ``coverage``, a classifier adds ``set``:
-        the classes of ``predict_set`` with ``|`` between them; the ``lower`` and ``upper`` of a regression have that
-        coverage. The file appears when it is whole; needs
-        ``bayesvm[tables]``.
+        The first column is ``prediction``. A classifier adds a column ``probability_<class>`` for each class. The file
+        appears when it is complete.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, data frame or table of shape (n_rows, n_columns)
+            Rows with the columns of ``fit``.
+        path : path
+            The file to write; the ending selects the format.
+        uncertainty : bool, default=True
+            Whether to add the columns of ``predict_uncertainty``.
+        coverage : float, optional
+            For a classifier, add the column ``set`` with the classes of ``predict_set`` at this coverage, separated by
+            ``|``. For a regressor, the coverage of ``lower`` and ``upper``.
         """
         if is_dask(X):
             raise TypeError(

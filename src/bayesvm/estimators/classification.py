@@ -324,7 +324,22 @@ class BaseBayesianSVC(ClassifierMixin, BaseBayesianModel):
     def predictions(
         self, X: Any, *, uncertainty: bool = True, coverage: float | None = None
     ) -> Generator[dict[str, np.ndarray], None, None]:
-        """The columns of ``predict_to``, some rows after the others."""
+        """Yield the columns of ``predict_to``, a chunk of rows at a time.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_rows, n_features), Dask collection or table
+            Rows with the columns of ``fit``.
+        uncertainty : bool, default=True
+            Whether to add the columns of ``predict_uncertainty``.
+        coverage : float, optional
+            Coverage of prediction sets; adds the column ``set``.
+
+        Yields
+        ------
+        dict of arrays
+            The columns for a chunk of rows.
+        """
         head = self._head()
         uncertainty_of = head.uncertainty_of(self.fitted_.links) if uncertainty else None
         thresholds = None if coverage is None else self._set_thresholds(coverage)

@@ -21,12 +21,12 @@ class ModelInPipeline:
 
     @classmethod
     def of(cls, estimator: Any, *, classifier: bool = True) -> ModelInPipeline:
-        """Checked: it is fitted, and a model of bayesvm, or a classifier of it, or a pipeline that ends in one."""
+        """Check that an estimator is a fitted model (or classifier) of bayesvm, or a pipeline that ends with one."""
         steps = getattr(estimator, "steps", None)
         model = estimator if steps is None else steps[-1][1]
         if not hasattr(model, "sample_proba") and (classifier or not hasattr(model, "sample_y")):
             wanted = "a BayesianSVC, a BayesianLinearSVC" + ("" if classifier else ", a BayesianSVR")
-            raise TypeError(f"{wanted} or a pipeline that ends in one is needed here, got {type(model).__name__}")
+            raise TypeError(f"this plot needs {wanted} or a pipeline that ends with one; got {type(model).__name__}")
         check_is_fitted(model)
         return cls(estimator, model, estimator[:-1] if steps is not None and len(steps) > 1 else None)
 

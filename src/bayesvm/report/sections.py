@@ -224,7 +224,28 @@ def confusion(predictions: Predictions) -> dict[str, Any] | None:
 
 
 def n_rows_shown(judged: Judged) -> int:
-    """How many single rows a report shows, unless it is told not to: as many of the most as of the least certain."""
+    """Return how many single rows a report shows: equal numbers of the most and of the least certain rows.
+
+    Parameters
+    ----------
+    judged : Judged
+        The predictions that the report is about.
+
+    Returns
+    -------
+    int
+        Number of rows, unless the report is written without single rows.
+
+    See Also
+    --------
+    write_report : Write the report.
+
+    Examples
+    --------
+    >>> from bayesvm.report import n_rows_shown
+    >>> n_rows_shown(model.judged("test.csv"))  # doctest: +SKIP
+    10
+    """
     if isinstance(judged.predictions, NumberPredictions):
         return 0
     return 2 * min(EXTREME, len(judged.sample) // 2)
