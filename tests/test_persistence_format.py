@@ -215,7 +215,7 @@ def test_foreign_files_are_refused(tmp_path, content):
 @pytest.mark.parametrize("metadata", [None, {}, {"format": "pt"}])
 def test_safetensors_of_others_are_refused(tmp_path, metadata):
     save_file({"Z": MATRIX}, tmp_path / "foreign", metadata=metadata)
-    refused(tmp_path / "foreign", "safetensors file, but not one of bayesvm")
+    refused(tmp_path / "foreign", "safetensors file, but not a bayesvm file")
 
 
 @pytest.mark.parametrize(
@@ -231,7 +231,7 @@ def test_files_cut_short_are_refused_at_every_length(path):
     content = path.read_bytes()
     for length in range(len(content)):
         path.write_bytes(content[:length])
-        refused(path, "cut short")
+        refused(path, "truncated")
 
 
 def test_files_with_a_tail_are_refused(path):

@@ -140,7 +140,7 @@ def test_many_classes(tmp_path):
     for given in ((rows, names), (table,)):
         warned(
             lambda given=given: model.fit(*given),  # here
-            "51 classes: as many models are trained",
+            "51 classes: the fit trains one model per class",
         )
 
 
@@ -301,7 +301,7 @@ def test_weights_that_are_not_there(model, tmp_path):
     (tmp_path / "new.csv").write_text("x,z,y\n0.5,u,a\n0.1,v,b\n")
     warned(
         lambda: model.judged(tmp_path / "new.csv"),  # here
-        "has no weights 'w'",
+        "has no column 'w' of weights",
     )
 
 
@@ -311,7 +311,7 @@ def test_text_among_numbers(tmp_path):
     fit = {"estimator": BayesianLinearSVC(random_state=0), "holdout": 0}
     warned(
         lambda: fit_table(tmp_path / "t.csv", "y", **fit),  # here
-        "column 'x' is taken for categories",
+        "column 'x' is treated as categorical",
     )
 
 

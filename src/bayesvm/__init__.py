@@ -50,7 +50,7 @@ _PACKAGES = {
 
 
 def __getattr__(name: str) -> Any:
-    """Load what is asked for, so that the command line can end cleanly if Ctrl-C comes while SciPy is loaded."""
+    """Import names when they are first used, so that the command line can exit cleanly on Ctrl-C during imports."""
     room = f"bayesvm.{_PACKAGES.get(name, name)}"
     try:
         found = import_module(room)

@@ -1,4 +1,4 @@
-"""Files that appear whole or not at all: models, checkpoints, predictions, reports and ONNX graphs are written so."""
+"""Atomic writes: models, checkpoints, predictions, reports and ONNX graphs appear completely or not at all."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from os import PathLike
 from pathlib import Path
 from secrets import token_hex
 
-LONGEST_NAME = 100  # bytes of a file's name in the name of its temporary one; some file systems take 143 in all
+LONGEST_NAME = 100  # bytes of a file name in the name of its temporary file; some file systems allow 143 in total
 NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
 
 @contextmanager
 def replacing(path: str | PathLike[str]) -> Iterator[Path]:
-    """A temporary file beside ``path`` to write to; at the end of the ``with`` it takes the place of ``path``.
+    """A temporary file next to ``path``, which replaces ``path`` at the end of the ``with`` statement.
 
-    Until then, and after any error, ``path`` holds what it held before. A file that is replaced keeps its permissions;
-    a new one has those that the umask leaves. A device or a pipe cannot be replaced: it is written to.
+    Until then, and after any error, ``path`` is unchanged. A replaced file keeps its permissions; a new file has those
+    of the umask. A device or a pipe cannot be replaced and is written to directly.
     """
-    target = Path(os.path.realpath(path))  # through a symbolic link, as open() would write
+    target = Path(os.path.realpath(path))  # follow symbolic links, like open()
     with naming(path):
         old = _replaced(target)
     if old is not None and not stat.S_ISREG(old.st_mode):
@@ -33,7 +33,7 @@ def replacing(path: str | PathLike[str]) -> Iterator[Path]:
     temporary = target.with_name(_unfinished(target.name, token_hex(8)))
     try:
         with naming(path):
-            # Nobody else may read it before it has the permissions of the file that it replaces.
+            # Other users must not read it before it has the permissions of the file that it replaces.
             os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666 if old is None else 0o600))
         yield temporary
         with naming(path):
@@ -47,13 +47,13 @@ def replacing(path: str | PathLike[str]) -> Iterator[Path]:
 
 
 def write_whole(path: str | PathLike[str], content: bytes) -> None:
-    """Write bytes so that ``path`` holds all of them or what it held before, whatever happens."""
+    """Write bytes so that ``path`` either contains all of them or is unchanged."""
     with replacing(path) as temporary, naming(path):
         temporary.write_bytes(content)
 
 
 def try_to_write(path: str | PathLike[str], n_bytes: int = 0) -> None:
-    """Raise now what writing so many bytes to ``path`` would raise later; nothing is left there."""
+    """Raise the errors that writing this many bytes to ``path`` would raise; leaves no file."""
     target = Path(os.path.realpath(path))
     with naming(path):
         old = _replaced(target)
@@ -68,7 +68,7 @@ def try_to_write(path: str | PathLike[str], n_bytes: int = 0) -> None:
 
 
 def remove_unfinished(path: str | PathLike[str]) -> None:
-    """Remove what processes left beside a file that were killed while they wrote it."""
+    """Remove temporary files of processes that were killed while they wrote a file."""
     target = Path(os.path.realpath(path))
     for left in target.parent.glob(_unfinished(target.name, "[0-9a-f]" * 16, glob.escape)):
         left.unlink(missing_ok=True)
@@ -76,7 +76,7 @@ def remove_unfinished(path: str | PathLike[str]) -> None:
 
 @contextmanager
 def naming(path: str | PathLike[str]) -> Iterator[None]:
-    """Errors of the system name ``path``, which the user knows, and no temporary file."""
+    """Name ``path`` in system errors, not the temporary file."""
     try:
         yield
     except OSError as error:
@@ -86,7 +86,7 @@ def naming(path: str | PathLike[str]) -> Iterator[None]:
 
 
 def _replaced(target: Path) -> os.stat_result | None:
-    """The file that is there already; it must be one that this user may write, as for open()."""
+    """The existing file, which the user must be allowed to write, as for open()."""
     try:
         old = target.stat()
     except FileNotFoundError:
@@ -99,19 +99,19 @@ def _replaced(target: Path) -> os.stat_result | None:
 
 
 def _keep_permissions(old: os.stat_result, temporary: Path) -> None:
-    for owner in (old.st_uid, -1):  # only root may give a file away, but others may keep its group
+    for owner in (old.st_uid, -1):  # only root can change the owner, but others can keep the group
         with suppress(OSError, AttributeError):  # Windows has no owners
             os.chown(temporary, owner, old.st_gid)
             break
     new, mode = temporary.stat(), stat.S_IMODE(old.st_mode)
     if new.st_gid != old.st_gid:
-        mode &= ~stat.S_IRWXG  # another group must not get what the old one had
-    if stat.S_IMODE(new.st_mode) != mode:  # some file systems have one mode for all, and refuse to set it
+        mode &= ~stat.S_IRWXG  # another group must not get the permissions of the old group
+    if stat.S_IMODE(new.st_mode) != mode:  # some file systems have a fixed mode and refuse to change it
         temporary.chmod(mode)
 
 
 def _unfinished(name: str, token: str, escaped: Callable[[str], str] = str) -> str:
-    """The name of a temporary file; long names are cut between characters and told apart by a checksum."""
+    """The name of a temporary file; long names are cut between characters and get a checksum."""
     cut = name
     while len(os.fsencode(cut)) > LONGEST_NAME:
         cut = cut[:-1]
@@ -121,7 +121,7 @@ def _unfinished(name: str, token: str, escaped: Callable[[str], str] = str) -> s
 
 
 def _reserve(file: int, n_bytes: int) -> None:
-    """Take the room on the disk; where that cannot be done, it is not known whether there is enough."""
+    """Reserve space on the disk, on systems that support it."""
     if n_bytes and hasattr(os, "posix_fallocate"):
         try:
             os.posix_fallocate(file, 0, n_bytes)

@@ -1,4 +1,4 @@
-"""Libraries that only an extra of the package installs, loaded when a function first needs them."""
+"""Optional libraries, installed by extras of the package and imported when a function first needs them."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ def how_to_install(extra: str) -> str:
 
 
 def optional(module: str, extra: str) -> Any:
-    """The module, or an error that says which extra installs it."""
+    """Import a module, or raise an error that names the extra that installs it."""
     try:
         return import_module(module)
     except ImportError as error:
-        raise ImportError(f"{module} is needed here and cannot be imported; {how_to_install(extra)}") from error
+        raise ImportError(f"this feature needs {module}, which cannot be imported; {how_to_install(extra)}") from error

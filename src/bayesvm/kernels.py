@@ -1,7 +1,7 @@
-"""Kernels for ``BayesianSVC(kernel=…)``, in scikit-learn's convention, and what a kernel of your own is made of.
+"""Kernels for ``BayesianSVC(kernel=…)``, in the convention of scikit-learn, and base classes for your own kernels.
 
-``RBF(length_scale=ℓ, variance=σ²)`` is ``σ² exp(-‖x-x'‖²/2ℓ²)``; the paper's θ is √2·ℓ.
-Length-scales are in units of the scaled inputs (``scale="auto"`` standardises the columns).
+``RBF(length_scale=ℓ, variance=σ²)`` is ``σ² exp(-‖x-x'‖²/2ℓ²)``; θ of the paper is √2·ℓ.
+Length-scales are in units of the scaled inputs.
 """
 
 from bayesvm.core.kernels import (

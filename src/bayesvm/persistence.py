@@ -1,9 +1,9 @@
-"""Persistence: versioned files of plain state (names, numbers, arrays); no pickle, and no estimator is known.
+"""Persistence: versioned files of plain state (names, numbers, arrays), without pickle and independent of estimators.
 
-A file is in safetensors format: arrays are tensors named by their place in the state, and all the rest is one
-JSON text in the metadata. Reading runs no code of the file and takes no more memory than its size allows, so that a
-model from a stranger does no harm. A SHA-256 digest finds accidents; it is no signature, and a forger can make a new
-one: those who build something of a state check first what it looks like (``bayesvm.schema``).
+A file has the safetensors format: arrays are tensors, named by their path in the state; the rest is one JSON text in
+the metadata. Reading a file executes no code from it and takes memory in proportion to its size at most, so untrusted
+models are safe to read. A SHA-256 digest detects accidental changes. It is not a signature, and an attacker can compute
+a new one, so callers validate a state (``bayesvm.schema``) before they build anything from it.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ from bayesvm.atomic import write_whole
 FORMAT = "bayesvm"
 VERSION = 2
 
-# Not longdouble: its bits mean different numbers on different machines.
+# Not longdouble, whose format depends on the machine.
 _NUMBERS = {"bool", *(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64))}
 _NUMBERS |= {"float16", "float32", "float64"}
 
-# Arrays of strings are padded to the longest one: in memory, all of a file may take this beside 4 times its size.
+# Arrays of strings are padded to the longest one: all strings of a file may take this plus 4 times its size in memory.
 ROOM_FOR_STRINGS = 2**24
 
-# What reading a malformed file may lead to.
+# Errors that reading a malformed file may raise.
 MALFORMED = (
     *(SafetensorError, struct.error, ValueError, TypeError, LookupError, AttributeError, ArithmeticError),
     RecursionError,
@@ -46,9 +46,9 @@ Tensors = dict[str, npt.NDArray[Any]]
 
 
 def write(path: str | os.PathLike[str], kind: str, state: Mapping[str, Any]) -> None:
-    """Write ``state`` so that ``path`` holds the whole new file or what it held before, whatever happens.
+    """Write ``state`` atomically: ``path`` either contains the complete new file or is unchanged.
 
-    A state is made of dictionaries with string keys, lists, tuples, strings, numbers, None, NumPy scalars, and
+    A state consists of dictionaries with string keys, lists, tuples, strings, numbers, None, NumPy scalars, and
     arrays of numbers or strings. Arrays are stored in C order and little endian.
     """
     tensors: Tensors = {}
@@ -56,19 +56,19 @@ def write(path: str | os.PathLike[str], kind: str, state: Mapping[str, Any]) -> 
     header = {"version": VERSION, "kind": kind, "tensors": sorted(tensors), "state": encoded}
     header["sha256"] = _digest(header, tensors)
     try:
-        # One key only: safetensors writes several in random order, and equal states should give equal files.
+        # One key only: safetensors writes several keys in random order, and equal states should give equal files.
         content = save(tensors, metadata={FORMAT: json.dumps(header, allow_nan=False)})
     except SafetensorError as error:
         raise ValueError(f"{os.fspath(path)}: safetensors cannot hold this state ({error})") from error
-    _Decoder(tensors, len(content)).value(encoded)  # refuses here what ``read`` would refuse
+    _Decoder(tensors, len(content)).value(encoded)  # raises the errors that ``read`` would raise
     write_whole(path, content)
 
 
 def read(path: str | os.PathLike[str]) -> tuple[str, int, dict[str, Any]]:
-    """Kind, version and state as they were written, or a ValueError that says what is wrong with the file."""
+    """Read kind, version and state; a ValueError says what is wrong with the file."""
     name = os.fspath(path)
-    # Python's open comes first because its OSErrors name the file; those of safetensors do not always.
-    with Path(path).open("rb") as opened, _checked(name, "is not a bayesvm file, or it is cut short or damaged"):
+    # Python's open comes first because its OSErrors name the file, unlike some of safetensors.
+    with Path(path).open("rb") as opened, _checked(name, "is not a bayesvm file, or it is truncated or damaged"):
         n_bytes = os.fstat(opened.fileno()).st_size
         with safe_open(name, framework="np") as file:
             header, found = _header(name, file.metadata() or {}), sorted(file.keys())
@@ -82,18 +82,18 @@ def read(path: str | os.PathLike[str]) -> tuple[str, int, dict[str, Any]]:
 
 
 def version_of(path: str | os.PathLike[str]) -> int:
-    """The version of the format in which a file was written."""
+    """The format version of a file."""
     with safe_open(os.fspath(path), framework="np") as file:
         return int(_header(os.fspath(path), file.metadata() or {})["version"])
 
 
 class FileError(ValueError):
-    """What is wrong with a file; the message names it."""
+    """An invalid file; the message names it."""
 
 
 @contextmanager
 def _checked(name: str, what: str) -> Iterator[None]:
-    """Whatever a malformed file leads to is one kind of error, which names the file."""
+    """Convert all errors of malformed files to one type, which names the file."""
     try:
         yield
     except FileError:
@@ -105,15 +105,15 @@ def _checked(name: str, what: str) -> Iterator[None]:
 
 @contextmanager
 def building(path: str | os.PathLike[str], remedy: str = "take another copy") -> Iterator[None]:
-    """For what is built of a state that was read: an error in it is one of the file."""
+    """Report errors in building something from a state as errors of the file."""
     with _checked(os.fspath(path), f"is not a valid bayesvm file; {remedy}"):
         yield
 
 
 def _header(name: str, metadata: Mapping[str, str]) -> dict[str, Any]:
-    """Our JSON in the metadata, of a version that we can read."""
+    """The JSON header in the metadata, of a supported version."""
     if FORMAT not in metadata:
-        raise FileError(f"{name} is a safetensors file, but not one of {FORMAT}")
+        raise FileError(f"{name} is a safetensors file, but not a {FORMAT} file")
     header: dict[str, Any] = json.loads(metadata[FORMAT], parse_constant=_no_constant)
     version = header["version"]
     if type(version) is not int or version < 1:
@@ -140,14 +140,14 @@ def _digest(header: Mapping[str, Any], tensors: Tensors) -> str:
 
 
 def _little_endian(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """The same values in C order; not by ``ascontiguousarray``, which gives a scalar an axis."""
+    """The same values in C order; ``ascontiguousarray`` would add an axis to a scalar."""
     return np.asarray(array, array.dtype.newbyteorder("<"), order="C")
 
 
 def _encode(value: Any, path: str, tensors: Tensors) -> Any:
-    """JSON for one value; what JSON lacks, and a dictionary, is an object whose only key says what it is.
+    """JSON for one value; dictionaries and types that JSON lacks are objects whose only key is the type.
 
-    Types are compared exactly: a subclass would come back as something else.
+    Types are compared exactly, because a subclass would be read back as its base class.
     """
     kind = type(value)
     encoded: Any = value
@@ -170,14 +170,14 @@ def _encode(value: Any, path: str, tensors: Tensors) -> Any:
 
 
 def _member(path: str, key: Any) -> str:
-    """The path of a dictionary's member, quoted where it could be taken for another one."""
+    """The path of a member of a dictionary, quoted if it would be ambiguous."""
     if type(key) not in {str, np.str_}:
         raise TypeError(f"{path}: cannot save the key {key!r} of type {type(key).__name__}; keys must be strings")
     return f"{path}.{key}" if key.isidentifier() else f"{path}[{str(key)!r}]"
 
 
 def _encode_array(array: npt.NDArray[Any], path: str, tensors: Tensors) -> Any:
-    """The tensor's name; for strings, whose tensor is a JSON text, also their dtype and shape."""
+    """The name of the tensor; for strings, which are stored as JSON text, also dtype and shape."""
     if array.dtype.name in _NUMBERS:
         tensors[path] = _little_endian(array)
         return path
@@ -190,7 +190,7 @@ def _encode_array(array: npt.NDArray[Any], path: str, tensors: Tensors) -> Any:
 
 
 class _Decoder:
-    """Gives back what ``_encode`` was given, in memory that the file's size allows."""
+    """Inverts ``_encode``, with memory limited by the size of the file."""
 
     def __init__(self, tensors: Tensors, n_bytes: int) -> None:
         self.tensors, self.room = tensors, ROOM_FOR_STRINGS + 4 * n_bytes
@@ -212,18 +212,18 @@ class _Decoder:
         return decode[tag]()
 
     def strings(self, name: str, dtype: str, shape: list[int]) -> npt.NDArray[Any]:
-        """Texts are counted and measured before there is room made for them."""
+        """Decode strings; their number and lengths are checked before memory is allocated."""
         texts = json.loads(self.tensors[name].tobytes())
         wide = re.fullmatch(r"O|U(\d{1,9})", dtype)
         width = int(wide[1]) if wide and wide[1] else None
         fits = wide and prod(shape) == len(texts) and all(type(text) is str for text in texts)
         if not fits or (width is not None and any(len(text) > width for text in texts)):
-            raise ValueError(f"{name}: these are not {shape} strings of type {dtype:.40}")
+            raise ValueError(f"{name}: the content is not {shape} strings of type {dtype:.40}")
         self.room -= len(texts) * (8 if width is None else 4 * width)
         if self.room < 0:
             raise ValueError(
                 f"{name}: {len(texts):,} strings of type {dtype} take more memory than a file of this size may use; "
-                "shorten the longest, or give them as an array of objects"
+                "shorten the longest, or use an array of objects"
             )
         strings = np.empty(len(texts), dtype)
         strings[:] = texts

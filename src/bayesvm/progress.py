@@ -1,4 +1,4 @@
-"""Progress for people: a bar if rich is installed and a terminal is there, plain lines otherwise."""
+"""Progress display: a bar in a terminal if rich is installed, otherwise plain lines."""
 
 from __future__ import annotations
 
@@ -13,27 +13,27 @@ from bayesvm.inference.session import NullDisplay
 from bayesvm.inference.training import Progress
 from bayesvm.inference.tuning_report import HEADER, Trial
 
-OFTEN = 1.0  # seconds between two updates that are told
+OFTEN = 1.0  # seconds between two reported updates
 
 
 class ProgressDisplay(NullDisplay):
-    """What is going on: shown to nobody here, and to people by those that inherit from it."""
+    """Base class of progress displays; shows nothing itself."""
 
-    often = OFTEN  # seconds between two times that the rows of a pass are told
+    often = OFTEN  # seconds between two reports of the rows of a pass
 
     def __init__(self) -> None:
         self.name, self.began, self.last, self.updated, self.held_out = "", 0.0, 0.0, 0.0, nan
         self.tuning = False
-        self.course: list[tuple[float, float]] = []  # of the last updates: seconds, gain left per row
+        self.course: list[tuple[float, float]] = []  # seconds and remaining gain per row of the last updates
 
     def phase(self, name: str) -> None:
-        """The next thing begins."""
+        """Start the next phase."""
         if name != self.name:
             self.name = name
             self.show("")
 
     def update(self, progress: Progress) -> None:
-        """One more update of the posterior."""
+        """Report an update of the posterior."""
         new, self.name = progress.phase != self.name, progress.phase
         now = time.monotonic()
         self.course = [] if new else self.course[-3:]
@@ -45,32 +45,32 @@ class ProgressDisplay(NullDisplay):
             self.show(describe(progress, self.held_out, seconds_left(self.course, progress.tol)))
 
     def rows(self, done: int, n_rows: int) -> None:
-        """So many rows of a pass are done; said only of passes that take a while."""
+        """Report the processed rows of a pass that takes a while."""
         now = time.monotonic()
         if done == 0:
             self.began = now
         elif now - self.began >= self.often and now - self.last >= self.often:
             rate = done / (now - self.began)
             left = (n_rows - done) / rate
-            self.show(f"row {done:,} of {n_rows:,}, {rate / 1e6:.2f} million a second, {left:.0f} s left")
+            self.show(f"row {done:,} of {n_rows:,}, {rate / 1e6:.2f} million per second, {left:.0f} s left")
 
     def trial(self, trial: Trial) -> None:
-        """One more trial of tuning: a line of the report's table."""
+        """Report a trial of tuning, as a line of the table of the report."""
         if not self.tuning:
             self.tuning = True
             self.line(HEADER)
         self.line(str(trial))
 
     def show(self, text: str) -> None:
-        """The phase, and a line about it."""
+        """Show the phase and a line about it."""
         self.last = time.monotonic()
 
     def line(self, text: str) -> None:
-        """Something that stays on the screen."""
+        """Print a line that stays on the screen."""
 
 
 class PlainLines(ProgressDisplay):
-    """Lines that stay: one at every change of phase, at most one update a second, and rows of long passes only."""
+    """Permanent lines: one per phase, at most one update per second, and the rows of long passes."""
 
     often = 5.0
 
@@ -83,7 +83,7 @@ class PlainLines(ProgressDisplay):
 
 
 class Bar(ProgressDisplay):
-    """One line of a terminal that changes."""
+    """A single line of a terminal that is updated."""
 
     def __init__(self, bar: Any) -> None:
         super().__init__()
@@ -100,7 +100,7 @@ class Bar(ProgressDisplay):
 
 @contextmanager
 def progress_display(verbose: float) -> Iterator[NullDisplay]:
-    """What a fit should tell about its progress."""
+    """The progress display for a value of ``verbose``."""
     if not verbose:
         yield NullDisplay()
         return
@@ -122,18 +122,18 @@ def progress_display(verbose: float) -> Iterator[NullDisplay]:
 
 
 def describe(progress: Progress, held_out: float = nan, seconds: float | None = None) -> str:
-    """One line of numbers, the most wanted first."""
+    """One line of numbers, most important first."""
     parts = [
         f"update {progress.update:3d}  {progress.passes:5.2f} passes  ELBO {progress.elbo:.6g}",
         "" if isnan(held_out) else f"held-out log loss {held_out:.4f}",
         "" if seconds is None else f"about {seconds:.0f} s left",
-        "" if isnan(progress.remaining) else f"to gain {progress.remaining:.1e} a row",
+        "" if isnan(progress.remaining) else f"remaining gain {progress.remaining:.1e} per row",
     ]
     return "  ".join(filter(None, parts))
 
 
 def seconds_left(course: Sequence[tuple[float, float]], tol: float) -> float | None:
-    """Until the gain left is ``tol``, if it goes on shrinking by the same share in every update; None if it grows."""
+    """Seconds until the remaining gain is ``tol``, if it keeps shrinking at the same rate; None if it grows."""
     if len(course) < 2 or tol <= 0:
         return None
     (began, first), (now, last) = course[0], course[-1]

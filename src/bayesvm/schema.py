@@ -1,7 +1,7 @@
-"""Schemas: what a state from a file must look like, checked before anything is built of it.
+"""Schemas: validate a state from a file before anything is built from it.
 
-A schema is a function ``check(value, path, sizes)`` that raises ``ValueError`` with the path of what does not fit.
-Letters in shapes, such as ``M``, stand for one number throughout a state; ``sizes`` holds those that are known.
+A schema is a function ``check(value, path, sizes)`` that raises ``ValueError`` with the path of the invalid part.
+Letters in shapes, such as ``M``, stand for the same number throughout a state; ``sizes`` holds the known ones.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Schema = Callable[[Any, str, Sizes], None]
 
 
 class MismatchError(ValueError):
-    """A part of a state that does not fit its schema."""
+    """A part of a state that does not match its schema."""
 
     def __init__(self, path: str, found: Any, expected: str) -> None:
         words = f"an array {found.dtype}{found.shape}" if isinstance(found, np.ndarray) else f"{found!r:.60}"
@@ -29,7 +29,7 @@ class MismatchError(ValueError):
 
 
 def value(expected: str, fits: Callable[[Any], bool]) -> Schema:
-    """A single value; ``expected`` says in words what it must be."""
+    """A single value; ``expected`` describes it in words."""
 
     def check(found: Any, path: str, _: Sizes) -> None:
         if not fits(found):
@@ -55,12 +55,12 @@ text = value("text", lambda found: isinstance(found, str))
 flag = value("true or false", lambda found: isinstance(found, bool | np.bool_))
 real = value("a number", lambda found: _is(Real, found))
 number = value("a finite number", _is_finite)
-bound = value("a number above 0", lambda found: _is(Real, found) and found > 0)  # infinity is one
+bound = value("a number above 0", lambda found: _is(Real, found) and found > 0)  # may be infinite
 positive = value("a positive number", lambda found: _is_finite(found) and found > 0)
 
 
 def below(limit: int) -> Schema:
-    """A whole number from 0 to below a limit."""
+    """An integer from 0 to below a limit."""
     return value(f"a whole number from 0 to below {limit}", lambda found: _is(Integral, found) and 0 <= found < limit)
 
 
@@ -76,7 +76,7 @@ def one_of(*choices: Any) -> Schema:
 
 
 def size(letter: str) -> Schema:
-    """A whole number that a letter stands for."""
+    """An integer that a letter stands for."""
 
     def check(found: Any, path: str, sizes: Sizes) -> None:
         whole(found, path, sizes)
@@ -91,7 +91,7 @@ def array(
 ) -> Schema:
     """An array of one of these kinds, as NumPy names them, without NaN unless values may be ``missing``.
 
-    A shape is made of numbers, letters, letters with a number added (``"M+1"``) and None for any length.
+    A shape consists of numbers, letters, letters plus a number (``"M+1"``) and None for any length.
     """
 
     def fits(found: Any, sizes: Sizes) -> bool:
@@ -122,7 +122,7 @@ def array(
 
 
 def each(item: Schema, letter: str | None = None) -> Schema:
-    """A list or tuple of such items, as many as the letter says."""
+    """A list or tuple of items with the same schema; their number is that of the letter."""
 
     def check(found: Any, path: str, sizes: Sizes) -> None:
         if not isinstance(found, list | tuple):
@@ -150,7 +150,7 @@ def items(*schemas: Schema) -> Schema:
 def record(
     members: Mapping[str, Schema], optional: Mapping[str, Schema] | None = None, others: Schema | None = None
 ) -> Schema:
-    """A dictionary with these members, perhaps the optional ones, and no others unless there is a schema for them."""
+    """A dictionary with these members, optional ones, and no others unless ``others`` is their schema."""
     everything = {**members, **(optional or {})}
 
     def check(found: Any, path: str, sizes: Sizes) -> None:
@@ -161,7 +161,7 @@ def record(
         strange = found.keys() - everything.keys()
         if strange and others is None:
             raise MismatchError(path, min(strange), f"a dictionary of {', '.join(map(repr, everything))}")
-        for name, schema in everything.items():  # in this order: what comes first decides about letters
+        for name, schema in everything.items():  # in this order: earlier members define letters
             if name in found:
                 schema(found[name], f"{path}.{name}", sizes)
         for name in strange:
@@ -171,7 +171,7 @@ def record(
 
 
 def either(*schemas: Schema) -> Schema:
-    """What fits one of the schemas; the error is that of the one which came furthest."""
+    """A value that matches one of the schemas; the error is that of the schema that got furthest."""
 
     def check(found: Any, path: str, sizes: Sizes) -> None:
         errors = []
@@ -190,7 +190,7 @@ def either(*schemas: Schema) -> Schema:
 
 
 def satisfying(schema: Schema, expected: str, fits: Callable[[Any, Sizes], bool]) -> Schema:
-    """A schema with a condition beside it."""
+    """A schema with an additional condition."""
 
     def check(found: Any, path: str, sizes: Sizes) -> None:
         schema(found, path, sizes)
@@ -201,7 +201,7 @@ def satisfying(schema: Schema, expected: str, fits: Callable[[Any, Sizes], bool]
 
 
 def fields_of(cls: type, letter: str | None = None) -> dict[str, Schema]:
-    """A schema for every field of a dataclass of plain values; tuples of any length have as many as the letter says."""
+    """Schemas of the fields of a dataclass of plain values; the letter is the length of variadic tuples."""
     hints = get_type_hints(cls)
     return {field.name: _plain(hints[field.name], letter) for field in fields(cls)}
 

@@ -1,4 +1,4 @@
-"""Hints in messages to the name that somebody meant."""
+"""Hints in messages to the name that the user probably meant."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from difflib import get_close_matches
 
 
 def did_you_mean(name: str, names: Iterable[str]) -> str:
-    """The nearest name, or all of them where none is near; the letters' case does not matter.
+    """The most similar name, or all names if none is similar; ignores case.
 
     >>> did_you_mean("n_inducng", ["n_inducing", "noise"])
     "did you mean 'n_inducing'?"

@@ -1,4 +1,4 @@
-"""Versions of everything that a result depends on, for reports of bugs."""
+"""Versions of everything that results depend on, for bug reports."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from threadpoolctl import threadpool_info
 
 
 def show_versions() -> None:
-    """Print the versions of Python, bayesvm and the libraries it uses, and what they calculate with.
+    """Print the versions of Python, bayesvm, its dependencies and their numerical libraries.
 
-    Paste the output into a bug report. It has no paths and no names of users.
+    Paste the output into a bug report. It contains no paths and no user names.
 
     See Also
     --------
@@ -51,7 +51,7 @@ def _system() -> list[tuple[str, str]]:
 
 
 def _dependencies() -> tuple[list[str], list[str]]:
-    """Names of the packages that the base install requires, and of those that only extras do."""
+    """Names of the packages that the base install requires, and of those that only extras require."""
     stated = requires("bayesvm") or []
     required = [_name(each) for each in stated if "extra ==" not in each]
     optional = sorted({_name(each) for each in stated if "extra ==" in each})
@@ -59,7 +59,7 @@ def _dependencies() -> tuple[list[str], list[str]]:
 
 
 def _name(requirement: str) -> str:
-    """Of a package.
+    """The name of the package in a requirement.
 
     >>> _name('dask[array,dataframe]>=2024.8; extra == "dask"')
     'dask'
@@ -75,7 +75,7 @@ def _version(name: str) -> str:
 
 
 def _thread_pools() -> list[tuple[str, str]]:
-    """One line for each BLAS and OpenMP that is loaded: they decide the last digits, and the speed."""
+    """One line per loaded BLAS and OpenMP library, which determine the last digits and the speed."""
     return [
         (
             pool["internal_api"],

@@ -23,7 +23,7 @@ METRICS = ["error", "brier", "log_loss", "auc", "calibration_error"]
 def test_fit_tells_people_what_it_did(home):
     out, err = (home / "fit.out").read_text(), (home / "fit.err").read_text()
     assert "400 rows, 8 columns (they become 2" in out
-    assert re.search(r"left out: id \(nearly every row has its own text \(400 in 400 rows\): an identifier", out)
+    assert re.search(r"left out: id \(nearly all texts are distinct \(400 in 400 rows\): an identifier", out)
     assert "5-fold cross-validation of people.csv (400 rows)" in out
     assert "bayesvm predict people.bayesvm new.csv" in out
     assert "bayesvm:" in err
@@ -227,7 +227,7 @@ def test_datasets_fetch_writes_what_the_list_says(tmp_path, name):
 def test_datasets_fetch_refuses_what_there_is_not(tmp_path):
     assert "there are people, waveform" in bayesvm("datasets", "fetch", "nope", folder=tmp_path).err
     assert (
-        "iris has 150 rows; 151 were asked for"
+        "iris has 150 rows, fewer than the requested 151"
         in bayesvm("datasets", "fetch", "iris", "--rows", 151, folder=tmp_path).err
     )
     assert bayesvm("datasets", "fetch", "iris", "--rows", 0, folder=tmp_path).code == 1
@@ -241,7 +241,7 @@ def test_a_large_download_is_announced(tmp_path, monkeypatch):
     fake = replace(CATALOGUE["susy"], make=partial(catalogue._collisions, lambda: "nowhere"))
     monkeypatch.setitem(CATALOGUE, "susy", fake)
     done = bayesvm("datasets", "fetch", "susy", "--rows", 300_000, folder=tmp_path)
-    assert "susy: 879 MB to download" in done.err
+    assert "susy: a download of 879 MB" in done.err
     assert pyarrow.parquet.read_metadata(tmp_path / "susy.parquet").num_rows == 300_000
 
 

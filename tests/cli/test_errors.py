@@ -88,8 +88,8 @@ def test_an_exit_that_no_broken_pipe_made_keeps_its_code(small, monkeypatch, cod
         (["fit", "table.csv", "--seed", "-1"], "--seed"),
         (["fit", "table.csv", "--jobs", "0"], "--jobs"),
         (["fit", "table.csv", "-t", "y", "--linear", "--inducing", "9"], "no inducing points"),
-        (["fit", "-", "-t", "y", "--format", "xml"], "--format is one of csv"),
-        (["fit", "-", "table.csv", "-t", "y"], "give it alone"),
+        (["fit", "-", "-t", "y", "--format", "xml"], "--format must be one of csv"),
+        (["fit", "-", "table.csv", "-t", "y"], "must be the only table"),
         (["fit", "-", "-t", "y", "--checkpoint", "kept"], "stdin cannot be read again"),
         (["predict", "m.bayesvm", "table.csv", "--json"], "give the predictions a file"),
         (["datasets", "nonsense"], "No such command"),
@@ -188,7 +188,7 @@ def test_wrong_wishes_are_told_before_the_fit(small, words, expected, monkeypatc
 
 def test_a_folder_that_may_not_be_written_is_told_before_the_fit(small, monkeypatch):
     monkeypatch.setattr("bayesvm.cli.options.os.access", lambda *_: False)
-    told(bayesvm(*FIT, folder=small()), "permission denied: table.bayesvm; give another --out")
+    told(bayesvm(*FIT, folder=small()), "permission denied: table.bayesvm; set another --out")
 
 
 def test_a_type_that_has_no_scale(tmp_path):
@@ -199,13 +199,17 @@ def test_a_type_that_has_no_scale(tmp_path):
 def test_a_slip_in_a_column_of_numbers_is_told(small):
     done = bayesvm(*FIT, folder=small(x=["oops", "oops", *(np.arange(58) // 3)]))
     assert done.code == 0
-    assert "Warning: column 'x' is taken for categories: nearly all of it are numbers, but not 'oops'" in done.err
+    assert "Warning: column 'x' is treated as categorical: nearly all values are numbers, except 'oops'" in done.err
 
 
 def test_wrong_columns_list_missing_and_extra_ones(home, tmp_path):
     write_csv(tmp_path / "wrong.csv", {"age": [40, 50], "sector": ["public", "private"], "Hours": [1, 2], "w": [3, 4]})
     done = bayesvm("predict", home / "people.bayesvm", "wrong.csv", folder=tmp_path)
-    told(done, "missing 'education', 'occupation', 'married', 'hours'", "not known to the model: 'Hours', 'w'")
+    told(
+        done,
+        "columns of the model: 'education', 'occupation', 'married', 'hours'",
+        "unknown to the model: 'Hours', 'w'",
+    )
 
 
 @pytest.mark.parametrize(
@@ -285,7 +289,10 @@ def test_a_full_disk_is_told_before_the_fit(small, monkeypatch):
     monkeypatch.setattr(os, "posix_fallocate", full_disk, raising=False)
     monkeypatch.setattr("bayesvm.cli.fit.fit_table", lambda *_, **__: pytest.fail("trained"))
     told(
-        bayesvm(*FIT, folder=folder), "table.bayesvm could not be written (No space left", "make room", "another --out"
+        bayesvm(*FIT, folder=folder),
+        "table.bayesvm could not be written (No space left",
+        "free some space",
+        "another --out",
     )
     assert [path.name for path in folder.iterdir()] == ["table.csv"]
 

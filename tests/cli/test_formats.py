@@ -120,7 +120,10 @@ def test_unseen_categories_and_new_missing_values_are_told_and_predicted(small):
     write_csv(folder / "new.csv", {"x": [1.0, None, 1.0], "z": ["never", "a", None]})
     done = bayesvm("predict", "table.bayesvm", "new.csv", folder=folder)
     assert done.code == 0
-    assert "Warning: column 'z' has categories not seen in training; they count as none of the known ones" in done.err
+    assert (
+        "Warning: column 'z' has categories not seen in training; they count as none of the known categories"
+        in done.err
+    )
     header, unseen, _, missing = done.out.splitlines()
     require_equal_values(f"{header}\n{unseen}\n", f"{header}\n{missing}\n")  # new category, new missing value
 
@@ -151,7 +154,7 @@ def test_categories_and_weights_and_columns(small):
     small("test.csv", code=rng.choice([10115, 20095], 60))
     done = bayesvm("evaluate", "table.bayesvm", "test.csv", folder=folder)
     assert done.code == 0
-    assert "Warning: test.csv has no weights 'w': all of its rows count alike" in done.err
+    assert "Warning: test.csv has no column 'w' of weights: all of its rows have equal weight" in done.err
 
 
 def test_a_table_from_stdin_is_learned_from(home, tmp_path):

@@ -237,7 +237,7 @@ def test_other_collections_are_refused():
 
 
 def test_labels_that_change_between_passes_are_noticed():
-    with pytest.raises(ValueError, match="was not there when the labels were read first"):
+    with pytest.raises(ValueError, match="was not in the data when the labels were first read"):
         source_of(A, B, encoder=ClassEncoder(np.array(["no", "perhaps"])))
 
 

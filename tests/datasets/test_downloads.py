@@ -168,7 +168,7 @@ def test_an_altered_copy_is_refused(server, heart, tmp_path):
 @pytest.mark.parametrize("content", [HEART[:9], HEART.replace(b"3", b"4")], ids=["shorter", "altered"])
 def test_a_wrong_download_is_refused_and_removed(content, server, heart, tmp_path):
     server.content[heart.name] = content
-    with pytest.raises(ValueError, match=f"{heart.url} is not {heart.name} as it was published"):
+    with pytest.raises(ValueError, match=f"{heart.url} is not the published {heart.name}"):
         fetch_raetsch("heart", data_home=tmp_path)
     assert files(tmp_path) == []
     server.content[heart.name] = HEART
@@ -208,7 +208,7 @@ def test_without_leave_nothing_is_downloaded(server, heart, tmp_path):
 
 
 def test_an_unknown_name_gets_the_known_ones():
-    with pytest.raises(ValueError, match="no set 'hart'; there are breast_cancer, .*heart"):
+    with pytest.raises(ValueError, match="data set 'hart' does not exist; there are breast_cancer, .*heart"):
         fetch_raetsch("hart")
 
 

@@ -14,7 +14,7 @@ def test_a_table_is_read(tmp_path, monkeypatch):
     X, y = load_table("toy")
     np.testing.assert_array_equal(X, [[1, 3], [2, 4]])
     np.testing.assert_array_equal(y, [-1, 1])
-    with pytest.raises(FileNotFoundError, match="there is toy"):
+    with pytest.raises(FileNotFoundError, match="the folder contains toy"):
         load_table("other")
 
 

@@ -55,7 +55,7 @@ def test_columns_of_frames_are_named():
         (X[:0], y[:0], "0 sample"),
         (X[:, :0], y, "0 feature"),
         (X[:, 0], y, "1D array"),
-        (np.array([["a", "b"]] * 80), y, "row 0, column 0.*Give a data frame"),
+        (np.array([["a", "b"]] * 80), y, "row 0, column 0.*Pass a data frame"),
     ],
 )
 def test_unusable_tables_are_refused(make, rows, labels, message):

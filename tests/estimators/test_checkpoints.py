@@ -315,7 +315,7 @@ def test_control_c_once_leaves_a_usable_marked_model_and_a_checkpoint_to_resume_
     whole = make().fit(DATA.X, y)
     with pytest.warns(ConvergenceWarning, match="stopped by Ctrl-C after .* usable"), stop_on_interrupt():
         model = make().fit(DATA.X, y, callback=interrupter(3), checkpoint=tmp_path / "c", checkpoint_every=1e9)
-    assert "stopping with the last complete update" in capfd.readouterr().err
+    assert "stopping after the last complete update" in capfd.readouterr().err
     assert model.interrupted_
     assert not model.converged_
     assert not whole.interrupted_

@@ -51,7 +51,7 @@ WAYS = {
 
 @pytest.mark.parametrize("way", WAYS)
 def test_a_price_is_refused(way, path):
-    with pytest.raises(ValueError, match=r"has 808 different numbers in 4,040 rows, like a quantity.* bin .*as text"):
+    with pytest.raises(ValueError, match=r"has 808 different numbers in 4,040 rows, like a quantity.* bin .*to text"):
         WAYS[way](PRICE, path)
 
 
@@ -88,7 +88,7 @@ def test_where_the_limits_are(labels, n_rows, complaint):
 
 def test_a_hundred_classes_of_text_are_fitted_with_a_warning():
     y = np.array([f"class {row % 100:02}" for row in range(600)])
-    with pytest.warns(UserWarning, match=r"100 classes: as many models are trained, .* over 600 rows"):
+    with pytest.warns(UserWarning, match=r"100 classes: the fit trains one model per class, .* over 600 rows"):
         model = BayesianLinearSVC(max_iter=2, tol=1, random_state=0).fit(X[:600], y)
     assert model.predict_proba(X[:5]).shape == (5, 100)
 

@@ -206,7 +206,7 @@ def test_what_could_not_be_loaded_is_not_saved(tmp_path):
     class Other(BayesianSVC):
         pass
 
-    with pytest.raises(TypeError, match="a Other cannot be saved, because load would not know it"):
+    with pytest.raises(TypeError, match="a Other cannot be saved, because load does not know this class"):
         Other(n_inducing=6, tune=None, random_state=0).fit(X, y).save(tmp_path / "model")
     assert list(tmp_path.iterdir()) == []
 

@@ -117,7 +117,7 @@ def test_the_value_is_frozen():
 def test_an_attribute_is_read_and_not_set():
     model = MODELS["kernel"]().fit(X, Y)
     for name in (EVERY | CALIBRATED | KERNEL) - {"classes_", "n_features_in_", "recipe_", "completion_", "fitted_"}:
-        with pytest.raises(AttributeError, match=f"{name} is read from what fit learned"):
+        with pytest.raises(AttributeError, match=f"{name} cannot be set: it is a result of fit"):
             setattr(model, name, None)
 
 

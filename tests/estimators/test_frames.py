@@ -105,7 +105,7 @@ def test_saved_and_loaded_it_takes_frames(make, tmp_path):
 
 
 def test_an_identifier_is_left_out_with_one_message():
-    with pytest.warns(UserWarning, match="1 column of X left out: 'id' .nearly every row has its own text") as told:
+    with pytest.warns(UserWarning, match="1 column of X left out: 'id' .nearly all texts are distinct") as told:
         model = MODELS["linear"]().fit(FRAME, Y)
     assert len(told) == 1
     assert model.recipe_.left_out.keys() == {"id"}
@@ -128,7 +128,7 @@ def test_columns_follow_the_rules_of_scikit_learn():
     cases = [
         (USED.drop(columns="city"), "X has no column 'city'"),
         (USED.rename(columns={"city": "City"}), r"X has no column 'city' \(did you mean 'City'\?\)"),
-        (USED.assign(citys=1), r"Column 'citys' of X was not there \(did you mean 'city'\?\); drop it"),
+        (USED.assign(citys=1), r"X has the column 'citys', unseen in fit \(did you mean 'city'\?\); drop it"),
         (USED[["city", "age", "flag", "when"]], "must be in the same order as they were in fit"),
     ]
     for frame, message in cases:
@@ -215,7 +215,7 @@ def test_streams_and_warm_starts_keep_the_recipe(make):
 def test_a_giveaway_is_named():
     frame = USED.assign(paid=np.where(Y == "yes", 100.0, -1.0) + RNG.random(N), verdict=np.where(Y == "yes", "a", "b"))
     with pytest.warns(
-        UserWarning, match="each of the columns 'paid', 'verdict' alone tells the classes of all 240 rows"
+        UserWarning, match="each of the columns 'paid', 'verdict' alone determines the classes of all 240 rows"
     ):
         MODELS["linear"]().fit(frame, Y)
     MODELS["linear"]().fit(USED, Y)  # no warning: it would be an error

@@ -300,7 +300,7 @@ def test_the_default_decides_itself():
 
 @pytest.mark.parametrize("tune", ["elbo", None])
 def test_local_models_need_tuning(tune):
-    with pytest.raises(ValueError, match=f"local=True needs tune='auto' or 'loo'.*got {tune!r}"):
+    with pytest.raises(ValueError, match=f"local=True needs tune='auto' or 'loo'.*got tune={tune!r}"):
         BayesianSVC(local=True, tune=tune).fit(X[:100], TWO[:100])
     for local in ("auto", False):
         fitted = BayesianSVC(local=local, tune=tune, n_inducing=10, random_state=0).fit(X[:100], TWO[:100])

@@ -19,7 +19,7 @@ X, Y = DATA.X[:, 4:9], DATA.y
 def test_a_parameter_of_a_kernel_by_name(kernel, instead):
     message = (
         rf"kernel__length_scale cannot be set, because kernel is {kernel!r}, .* "
-        rf"Set kernel={instead} of bayesvm.kernels, and then kernel__length_scale"
+        rf"Set kernel={instead} of bayesvm.kernels, then kernel__length_scale"
     )
     with pytest.raises(ValueError, match=message):
         BayesianSVC(kernel=kernel).set_params(kernel__length_scale=2.0)
@@ -42,7 +42,7 @@ def test_in_a_grid_search():
     [
         (BayesianSVC(), "n_inducng", "did you mean 'n_inducing'"),
         (BayesianSVC(), "Kernel", "did you mean 'kernel'"),
-        (BayesianSVC(), "gamma", r"length_scale takes its place \(1 / sqrt\(2 \* gamma\)\)"),
+        (BayesianSVC(), "gamma", r"length_scale of the kernel instead, 1 / sqrt\(2 \* gamma\)"),
         (BayesianSVC(), "length_scale", "kernel__length_scale"),
         (BayesianLinearSVC(), "prior_varience", "did you mean 'prior_variance'"),
         (BayesianSVC(), "zzz", "there are 'batch_size', 'bound'"),
@@ -76,7 +76,7 @@ def test_many_whole_numbers_may_be_a_quantity():
     y = np.repeat(np.arange(88), 6)
     rows = np.random.default_rng(0).normal(size=(len(y), 2))
     model = BayesianLinearSVC(tune=None, max_iter=1, tol=0)
-    with pytest.warns(UserWarning, match="88 classes: .* If y is a quantity and no class, bin it"):
+    with pytest.warns(UserWarning, match="88 classes: .* If y is a quantity, bin it"):
         model.fit(rows, y)
     with pytest.warns(UserWarning, match="88 classes") as given:
         model.fit(rows, y.astype(str))

@@ -251,7 +251,7 @@ def test_bad_tables(tmp_path):
         make().fit(open_table(tmp_path / "good.parquet", "x0"))
     with pytest.raises(ValueError, match="has no labels; name their column"):
         make().fit(open_table(tmp_path / "good.parquet"))
-    with pytest.raises(ValueError, match="labels and weights in it"):
+    with pytest.raises(ValueError, match="contains its labels and weights"):
         make().fit(good, Y)
     with pytest.raises(TypeError, match="partial_fit takes rows in memory"):
         make().partial_fit(good, None, classes=[-1, 1])
@@ -367,7 +367,7 @@ def test_paths_and_tables_in_the_wrong_place(tmp_path):
         with pytest.raises(TypeError, match="open the file with bayesvm.open_table"):
             call(str(tmp_path / "t.parquet"))
     for draw in (model.sample_latent, model.sample_proba):
-        with pytest.raises(TypeError, match="rows in memory are needed here"):
+        with pytest.raises(TypeError, match="needs rows in memory"):
             draw(open_table(tmp_path / "t.parquet", columns=NAMES))
 
 

@@ -26,7 +26,7 @@ def test_what_follows_from_probabilities():
     assert said.doubt == pytest.approx([0.1, 0.3, 0.5])
     three = Predictions.of(list("abc"), ["c"], [[0.2, 0.3, 0.5]])
     assert three.doubt == pytest.approx([0.5])
-    with pytest.raises(ValueError, match="only of two classes"):
+    with pytest.raises(ValueError, match="needs two classes"):
         _ = three.positive
 
 
@@ -52,10 +52,10 @@ def test_float32_and_few_digits_are_probabilities_all_the_same():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"labels": [0, 7, 9]}, r"2 rows, the first of them row 1, .* among the classes \[0, 1\]: 7, 9"),
-        ({"labels": ["0", "1", "1"]}, "3 rows, .*: '0', '1'"),
-        ({"labels": [0, np.nan, 1]}, "row 1, .*: nan"),
-        ({"labels": np.array([0, None, 1], object)}, "row 1, .*: None"),
+        ({"labels": [0, 7, 9]}, r"2 rows \(first: row 1\) have .* among the classes \[0, 1\]: 7, 9"),
+        ({"labels": ["0", "1", "1"]}, "3 rows .*: '0', '1'"),
+        ({"labels": [0, np.nan, 1]}, "row 1.*: nan"),
+        ({"labels": np.array([0, None, 1], object)}, "row 1.*: None"),
         ({"labels": [3, 4, 5], "classes": [0, 1]}, "3, 4, 5"),
         ({"labels": [0, 1]}, r"labels of shape \(2,\) need probabilities of shape \(rows, 2\); got \(3, 2\)"),
         ({"proba": P[:, 1]}, r"got \(3,\)"),
@@ -63,12 +63,12 @@ def test_float32_and_few_digits_are_probabilities_all_the_same():
         ({"classes": [1, 0]}, r"sorted .* got \[1, 0\]"),
         ({"classes": [0], "proba": P[:, :1]}, "at least two classes"),
         ({"labels": [], "proba": np.zeros((0, 2))}, "no rows"),
-        ({"proba": [[0.5, 0.5], [np.nan, 0.5], [0.5, 0.5]]}, r"1 rows of proba .* row 1: \[nan, 0.5\]"),
+        ({"proba": [[0.5, 0.5], [np.nan, 0.5], [0.5, 0.5]]}, r"1 rows of proba .* row 1, \[nan, 0.5\]"),
         ({"proba": [[0.5, 0.5], [1.5, -0.5], [3, 4]]}, "2 rows of proba .* row 1"),
         ({"weight": [1, 2]}, r"weight must have one number for each of the 3 rows; got shape \(2,\)"),
-        ({"weight": [1, -1, np.nan]}, "weight must be finite and not negative; 2 rows are not, the first is row 1: -1"),
+        ({"weight": [1, -1, np.nan]}, "weight must be finite and not negative; 2 rows are not \\(first: row 1, -1\\)"),
         ({"weight": [0, 0, 0]}, "all rows have weight zero"),
-        ({"epistemic": [0, 0, np.inf]}, "epistemic must be finite; 1 rows are not, the first is row 2: inf"),
+        ({"epistemic": [0, 0, np.inf]}, "epistemic must be finite; 1 rows are not \\(first: row 2, inf\\)"),
     ],
 )
 def test_errors_say_what_and_where(change, message):

@@ -299,7 +299,7 @@ class Polynomial(Kernel):
     [
         (Polynomial() + Constant(), "kernel of type Polynomial has no ONNX form; derive it from"),
         (Bessel(2.0), "Bessel.profile uses kve, which has no ONNX form; write it with .*: absolute, add"),
-        (Branching(2.0), "Branching.profile uses a branch or what is no ufunc, which has no ONNX form"),
+        (Branching(2.0), "Branching.profile uses a branch or a function that is not a ufunc, which has no ONNX form"),
     ],
     ids=["no distances", "an unknown ufunc", "no ufunc"],
 )
@@ -332,12 +332,12 @@ def test_what_cannot_be_exported(monkeypatch):
     with pytest.raises(ValueError, match="BayesianLinearSVC is not fitted; call fit before to_onnx"):
         to_onnx(linear)
     linear.fit(X, LABELS[2])
-    with pytest.raises(ValueError, match="dtype is 'double' or 'single', got 'half'"):
+    with pytest.raises(ValueError, match="dtype must be 'double' or 'single'; got 'half'"):
         to_onnx(linear, dtype="half")
-    with pytest.raises(TypeError, match="not a Pipeline; of a pipeline give the last step"):
+    with pytest.raises(TypeError, match="not a Pipeline; for a pipeline, pass the last step"):
         to_onnx(make_pipeline(StandardScaler(), linear))
     monkeypatch.setattr("bayesvm.export.graph.LARGEST", 100)
-    with pytest.raises(ValueError, match="an ONNX file ends at 2 GB"):
+    with pytest.raises(ValueError, match="larger than 2 GB, the limit of ONNX files"):
         to_onnx(linear)
     linear.classes_ = np.array([1j, 2j])
     with pytest.raises(TypeError, match="labels of the type complex128"):

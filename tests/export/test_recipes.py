@@ -87,7 +87,7 @@ def test_features_with_numbers_for_names_are_one_input():
 def test_a_column_with_the_name_of_an_output():
     X = rng.standard_normal((100, 1))
     linear = BayesianLinearSVC(tune=None).fit(X, X[:, 0] > 0)
-    with pytest.raises(ValueError, match="a column is called 'label', like an output of the graph; give it another"):
+    with pytest.raises(ValueError, match="a column has the name 'label' of an output of the graph; rename it"):
         to_onnx(with_recipe(linear, Recipe((NumberColumn("label"),))))
 
 

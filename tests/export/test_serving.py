@@ -130,10 +130,10 @@ def test_a_model_of_numbers_is_exported_and_served(tmp_path, run, serve, capsys)
 def test_the_command_says_what_is_wrong(saved, run, capsys, monkeypatch):
     _, path = saved
     assert run(["export", str(path), "--out", str(path.parent / "nowhere" / "x.onnx")]) == 1
-    assert "nowhere does not exist; make it first" in capsys.readouterr().err
+    assert "nowhere does not exist; create it first" in capsys.readouterr().err
     before = path.read_bytes()
     assert run(["export", str(path), "--out", str(path.parent / ".." / path.parent.name / path.name)]) == 1
-    assert "is the model itself; give another --out" in capsys.readouterr().err
+    assert "is the model itself; set another --out" in capsys.readouterr().err
     assert path.read_bytes() == before
     monkeypatch.setitem(sys.modules, "onnx", None)
     assert run(["export", str(path)]) == 1

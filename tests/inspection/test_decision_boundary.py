@@ -141,9 +141,9 @@ def test_errors(moons):
     of = DecisionBoundaryDisplay.from_estimator
     with pytest.raises(NotFittedError):
         of(BayesianSVC(), X)
-    with pytest.raises(ValueError, match="over two columns, and X has 4: say which two in features"):
+    with pytest.raises(ValueError, match="X has 4 columns, but a decision boundary has two: select them with features"):
         of(four, IRIS.data)
-    with pytest.raises(ValueError, match="two different columns, got \\(1, 1\\)"):
+    with pytest.raises(ValueError, match="two different columns; got \\(1, 1\\)"):
         of(four, IRIS.data, features=(1, 1))
     with pytest.raises(ValueError, match="no column 'petals'"):
         of(four, IRIS.data, features=("petals", 1))

@@ -113,7 +113,7 @@ def test_with_more_classes_one_is_shown():
 
 def test_what_is_not_there_is_said(jumpy):
     model, X = jumpy
-    with pytest.raises(ValueError, match="no effect 3: effects_ has 3, counted from 0"):
+    with pytest.raises(ValueError, match="effect 3 does not exist: effects_ has 3, counted from 0"):
         EffectDisplay.from_estimator(model, 3)
     linear = BayesianLinearSVC().fit(X, X[:, 0] > 0)
     with pytest.raises(ValueError, match=r"has no effects of single columns or pairs \(effects_ is empty\)"):

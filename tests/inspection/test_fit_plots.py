@@ -44,7 +44,7 @@ def test_what_is_not_fitted_or_not_ours(display):
         display.from_estimator(BayesianSVC())
     with pytest.raises(NotFittedError, match="not fitted"):
         display.from_estimator(make_pipeline(StandardScaler(), BayesianSVC()))
-    with pytest.raises(TypeError, match="BayesianSVC.*is needed here, got LogisticRegression"):
+    with pytest.raises(TypeError, match="needs a BayesianSVC.*; got LogisticRegression"):
         display.from_estimator(LogisticRegression().fit(X, y))
 
 
@@ -180,9 +180,9 @@ def test_relevance_errors(relevant):
     for model in (linear, BayesianLinearSVC().fit(X, y)):
         with pytest.raises(ValueError, match="no length-scales.*coef_"):
             RelevanceDisplay.from_estimator(model)
-    with pytest.raises(ValueError, match="2 names, but there are 21 columns"):
+    with pytest.raises(ValueError, match="2 names for 21 columns"):
         RelevanceDisplay.from_estimator(relevant, feature_names=["a", "b"])
-    with pytest.raises(ValueError, match="'place' has column 21, but there are 21"):
+    with pytest.raises(ValueError, match="'place' has column 21, but the model has 21"):
         RelevanceDisplay.from_estimator(relevant, groups={"place": [20, 21]})
     with pytest.raises(ValueError, match="column 1 is in two groups, 'a' and 'b'"):
         RelevanceDisplay.from_estimator(relevant, groups={"a": [0, 1], "b": [1]})

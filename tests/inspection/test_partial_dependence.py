@@ -146,12 +146,12 @@ def test_sparse_rows(model):
 @pytest.mark.parametrize(
     ("how", "message"),
     [
-        ({"feature": 9}, "no column 9: there are 6"),
+        ({"feature": 9}, "no column 9: it has 6"),
         ({"feature": []}, "feature is empty"),
-        ({"feature": [0, 1]}, "300 distinct settings occur in X, more than 20; say which ones in values"),
+        ({"feature": [0, 1]}, "X has 300 distinct settings, more than 20; select some with values"),
         ({"feature": [0, 1], "values": [1.0, 2.0]}, "a row for each setting and 2 columns, got shape \\(2,\\)"),
         ({"feature": 0, "values": [1.0, 2.0], "labels": ["low"]}, "labels has 1 names for 2 settings"),
-        ({"feature": 0, "feature_names": ["a"]}, "1 names, but there are 6 columns"),
+        ({"feature": 0, "feature_names": ["a"]}, "1 names for 6 columns"),
     ],
 )
 def test_errors(model, how, message):
@@ -160,7 +160,7 @@ def test_errors(model, how, message):
 
 
 def test_errors_of_other_kinds(model):
-    with pytest.raises(TypeError, match="by its name or number, got 1.5"):
+    with pytest.raises(TypeError, match="a name or an integer; got 1.5"):
         PartialDependenceDisplay.from_estimator(model, X, 1.5)
     with pytest.raises(ValueError, match="rows and columns, got shape \\(6,\\)"):
         PartialDependenceDisplay.from_estimator(model, X[0], 0)

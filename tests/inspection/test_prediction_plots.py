@@ -84,7 +84,7 @@ def test_reliability_is_that_of_scikit_learn():
     ends = np.array([path.vertices for path in found.intervals_.get_paths()])
     np.testing.assert_allclose(ends[:, 0], np.column_stack([x, found.low]))
     np.testing.assert_allclose(ends[:, 1], np.column_stack([x, found.high]))
-    assert found.ax_.get_xlabel() == "stated probability of y = yes"
+    assert found.ax_.get_xlabel() == "predicted probability of y = yes"
 
 
 def test_the_strip_counts_the_rows_and_lies_below_the_shares():
@@ -109,7 +109,7 @@ def test_two_models_on_the_same_axes(ax):
 
 def test_reliability_of_many_classes(of_flowers):
     found = ReliabilityDisplay.of(of_flowers, n_bins=3)
-    assert found.ax_.get_xlabel() == "stated probability of the most probable class"
+    assert found.ax_.get_xlabel() == "predicted probability of the most probable class"
     assert found.stated @ np.ones(3) / 3 == pytest.approx(of_flowers.proba.max(axis=1).mean(), abs=0.02)
     one = ReliabilityDisplay.of(of_flowers, pos_label=2, n_bins=1)
     assert one.stated[0] == pytest.approx(of_flowers.proba[:, 2].mean())
@@ -127,7 +127,7 @@ def test_risk_and_coverage_by_counting(ax):
         at = np.flatnonzero(found.stated_line_.get_xdata() == coverage)[0]
         assert found.stated_line_.get_ydata()[at] == pytest.approx(doubt[kept].mean())
     labels = [text.get_text() for text in ax.get_legend().get_texts()]
-    assert labels == [f"ours, observed (area {found.area:.3g})", "ours, stated"]
+    assert labels == [f"ours, observed (area {found.area:.3g})", "ours, predicted"]
     again = RiskCoverageDisplay.from_predictions(Y, P, ax=ax)
     assert again.line_.get_color() != found.line_.get_color()
 
@@ -148,7 +148,7 @@ def test_histograms_are_of_the_rows_of_each_class():
 
 def test_histograms_of_many_classes(of_flowers):
     found = ProbabilityHistogramDisplay.of(of_flowers)
-    assert found.labels == ["right", "wrong"]
+    assert found.labels == ["correct", "wrong"]
     assert found.counts == [of_flowers.correct.sum(), (~of_flowers.correct).sum()]
     assert found.ax_.get_legend().get_title().get_text() == "prediction (rows)"
     one = ProbabilityHistogramDisplay.of(of_flowers, pos_label=1, n_bins=2)
@@ -163,7 +163,7 @@ def test_uncertainty_has_right_and_wrong_rows_apart(model, new):
     for part, rows in ((found.right_, right), (found.wrong_, ~right)):
         np.testing.assert_allclose(part.get_offsets(), np.column_stack([said["aleatoric"], said["epistemic"]])[rows])
     legend = found.ax_.get_legend()
-    assert [text.get_text() for text in legend.get_texts()] == [f"right ({right.sum()})", f"wrong ({(~right).sum()})"]
+    assert [text.get_text() for text in legend.get_texts()] == [f"correct ({right.sum()})", f"wrong ({(~right).sum()})"]
     assert not legend.get_title().get_text()
 
 
@@ -193,7 +193,7 @@ def test_errors(display, model, new):
         display.from_estimator(BayesianSVC(), new.X, new.y)
     with pytest.raises(ValueError, match="not among the classes \\[-1, 1\\]: 0, 2"):
         display.from_estimator(model, new.X, new.y + 1)
-    with pytest.raises(ValueError, match="proba is of 2 classes, but in y_true there are 1: \\['no'\\]; give"):
+    with pytest.raises(ValueError, match="proba has 2 classes, but y_true has 1: \\['no'\\]; pass"):
         display.from_predictions(["no", "no"], [0.1, 0.2])
 
 
@@ -204,5 +204,5 @@ def test_unknown_pos_label(display):
 
 
 def test_uncertainty_needs_both_parts():
-    with pytest.raises(ValueError, match="no aleatoric and epistemic part: give both"):
+    with pytest.raises(ValueError, match="no aleatoric and epistemic parts: pass both"):
         UncertaintyDisplay.from_predictions(Y, P, aleatoric=P)

@@ -81,7 +81,7 @@ def test_unseen_categories_without_a_place():
     assert X.tolist() == [[0, 1, 0], [0, 0, 0], [0, 0, 0]]
     assert strange
     assert many.decoded(X) == ["b", None, None]
-    assert many.unknown == "none of the known ones"
+    assert many.unknown == "none of the known categories"
 
 
 def test_of_two_categories_one_feature_is_enough():

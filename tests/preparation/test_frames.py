@@ -59,8 +59,8 @@ def test_columns_of_every_library_become_the_same_features(make):
         ("clock", "number"),
     ]
     assert {name: why.partition(":")[0].partition(" (")[0] for name, why in recipe.left_out.items()} == {
-        "id": "nearly every row has its own text",
-        "index": "whole numbers in order, each once",
+        "id": "nearly all texts are distinct",
+        "index": "distinct whole numbers in order",
         "same": "the same value in all rows",
         "nothing": "no value in any row",
     }
@@ -157,10 +157,10 @@ def test_mixed_dates_are_refused_with_their_row():
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ([[1], [2]], "column 'x' of X holds several values in each row: make one column of each of them, or drop it"),
+        ([[1], [2]], "column 'x' of X holds several values in each row: split them into columns, or drop it"),
         ([{"a": 1}, {"a": 2}], "several values in each row"),
         ([b"a", b"b"], "bytes, not text: decode them"),
-        ([1 + 2j, 3j], "complex numbers: give their real and imaginary parts"),
+        ([1 + 2j, 3j], "complex numbers: use columns of their real and imaginary parts"),
         ([object(), object()], "values of the type object: write all of them as numbers"),
     ],
 )
@@ -171,14 +171,14 @@ def test_values_that_are_refused(values, message):
 
 def test_columns_that_are_called_alike_are_refused_with_their_places():
     frame = pd.DataFrame(np.zeros((2, 3)), columns=["a", "b", "a"])
-    with pytest.raises(ValueError, match="columns 0 and 2 of X, counted from 0, are both called 'a'"):
+    with pytest.raises(ValueError, match="columns 0 and 2 of X \\(counted from 0\\) are both named 'a'"):
         Frame.of(frame)
 
 
 def test_what_is_no_frame():
     assert Frame.of(np.zeros((2, 2))) is None
     assert Frame.of([[1, 2]]) is None
-    with pytest.raises(TypeError, match=r"give it as X.collect\(\)"):
+    with pytest.raises(TypeError, match=r"pass X.collect\(\)"):
         Frame.of(pl.LazyFrame({"a": [1]}))
 
 

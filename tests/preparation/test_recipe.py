@@ -268,7 +268,7 @@ def test_a_literal_rare_counts_as_rare(tmp_path):
 
 def test_numbers_with_a_slip_are_told(tmp_path):
     (tmp_path / "t.csv").write_text("x,y\n" + "".join(f"{k % 9},{'ab'[k % 2]}\n" for k in range(40)) + "n.a.,a\n")
-    with pytest.warns(UserWarning, match="'x' is taken for categories: nearly all of it are numbers, but not 'n.a.'"):
+    with pytest.warns(UserWarning, match="'x' is treated as categorical: nearly all values are numbers, except 'n.a.'"):
         learned(tmp_path / "t.csv")
     assert learned(tmp_path / "t.csv", categories=["x"]).columns[0].kind == "category"  # asked for: no warning
 
@@ -368,7 +368,7 @@ def test_prepared_tables_read_what_the_model_and_others_need(late_text):
         pytest.raises(ValueError, match="has no column 'id'; what was read of it is 'x'"),
     ):
         table.columns(["id"])
-    with pytest.raises(ValueError, match="missing 'z'; not known to the model: 'id', 'x', 'w', 'y'"):
+    with pytest.raises(ValueError, match="columns of the model: 'z'; unknown to the model: 'id', 'x', 'w', 'y'"):
         prepared(late_text, Recipe.plain(["z"]), keep=())
 
 

@@ -1,4 +1,4 @@
-"""The command line: one file a command, which is imported when the command is called."""
+"""The command line: one module per command, imported when the command is called."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from bayesvm.extras import how_to_install
 
 
 def main() -> None:
-    """What ``bayesvm`` runs."""
+    """Entry point of ``bayesvm``."""
     _use_little_address_space()
     with leaving_on_interrupt():
         try:
-            # Without the extra, a sentence is better than a traceback.
+            # Without the extra, print a message instead of a traceback.
             from bayesvm.cli.app import run  # noqa: PLC0415
             from bayesvm.cli.console import show_exception  # noqa: PLC0415
         except ImportError as error:
@@ -24,7 +24,7 @@ def main() -> None:
 
 
 def _use_little_address_space() -> None:
-    """Where memory is limited (``ulimit -v``), Arrow's own allocator would reserve more than the limit allows."""
+    """With limited memory (``ulimit -v``), use the system allocator; that of Arrow would reserve too much."""
     try:
         import resource  # noqa: PLC0415  (Windows has none)
     except ImportError:

@@ -1,6 +1,6 @@
-"""The command line: the commands put together, and what becomes of errors.
+"""The command line: the commands, and the handling of errors.
 
-Exit codes: 0 done; 1 something is wrong with the data or the files; 2 wrong usage; 130 stopped by Ctrl-C.
+Exit codes: 0 success; 1 invalid data or files; 2 wrong usage; 130 stopped by Ctrl-C.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from bayesvm.cli.console import complain, errors
 from bayesvm.cli.interrupts import leaving_on_interrupt
 from bayesvm.warn import ReadingNote
 
-# Each is a module of this package with a function or a Typer of its name. It is imported when it is called, so that
-# --help and --version need none of NumPy's and scikit-learn's seconds. What --help says is the module's first sentence.
+# Each is a module of this package with a function or a Typer of the same name, imported when it is called, so that
+# --help and --version do not import NumPy and scikit-learn. The text is the first sentence of the help of the command.
 COMMANDS = {
     "fit": "Learn from a table and write a model.",
     "predict": "Predict new rows: class and probabilities, or number and interval; epistemic and aleatoric part.",
@@ -37,7 +37,7 @@ COMMANDS = {
 
 
 def command(name: str) -> Any:
-    """The command of that name, with its options."""
+    """The command with a given name, with its options."""
     with leaving_on_interrupt():
         found = getattr(import_module(f"bayesvm.cli.{name}"), name)
     if isinstance(found, typer.Typer):
@@ -48,7 +48,7 @@ def command(name: str) -> Any:
 
 
 class LazyCommands(typer.core.TyperGroup):
-    """Lists commands by their summaries, and imports the one that is called."""
+    """Lists the summaries of all commands, and imports the one that is called."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         if args[0] in COMMANDS:
@@ -70,15 +70,15 @@ app = typer.Typer(
 for _name, _summary in COMMANDS.items():
     app.command(_name, help=_summary)(lambda: None)
 
-# Typer has click inside or beside it, by its version; either way this is the parent of all wrong usage.
+# Depending on its version, Typer contains or imports click; this is the base class of usage errors in both cases.
 USAGE: Any = typer.BadParameter.__base__
 STOPPED = 130  # by Ctrl-C
-# What is wrong with data or files is reported in one sentence; all else is a mistake of ours, with its traceback.
+# Errors in data or files are reported in one sentence; all others are bugs, and keep their traceback.
 REPORTED = (ValueError, TypeError, OSError, ImportError, MemoryError, ArithmeticError)
 
 
 def show_version(asked: bool) -> None:
-    """And end."""
+    """Print the version and exit."""
     if asked:
         typer.echo(f"bayesvm {version_of('bayesvm')}")
         raise typer.Exit
@@ -89,21 +89,21 @@ def options(
     traceback: Annotated[bool, typer.Option("--traceback", metavar="", help="Show where an error comes from.")] = False,
     version: Annotated[
         bool,
-        typer.Option("--version", metavar="", help="Show the version and end.", callback=show_version, is_eager=True),
+        typer.Option("--version", metavar="", help="Show the version and exit.", callback=show_version, is_eager=True),
     ] = False,
 ) -> None:
-    """What comes before the name of a command; both are dealt with before it is called."""
+    """Options before the name of a command, which are handled before it is called."""
 
 
 def run(arguments: list[str] | None = None) -> int:
-    """Run the command line; the exit code."""
+    """Run the command line, and return the exit code."""
     arguments = sys.argv[1:] if arguments is None else arguments
-    traced = "--traceback" in arguments  # wherever it stands: one adds it to the command that failed
+    traced = "--traceback" in arguments  # anywhere, because users append it to the failed command
     try:
         with warnings.catch_warnings():
             warnings.showwarning = _show_warning
             code = app([word for word in arguments if word != "--traceback"], standalone_mode=False)
-        sys.stdout.flush()  # here, where it is known what to do if nobody reads it
+        sys.stdout.flush()  # here, where a broken pipe is handled
         if code == STOPPED:  # some versions of typer turn Ctrl-C into this code
             errors.print("stopped", style="yellow")
         return int(code or 0)
@@ -118,8 +118,10 @@ def run(arguments: list[str] | None = None) -> int:
     except (BrokenPipeError, SystemExit) as error:
         if not _from_broken_pipe(error):
             raise
-        # Whoever reads our output has enough; typer then exits by itself, with the code of an error.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or Python complains about what it holds back
+        # The reader of the output has closed it; typer would exit with an error code.
+        os.dup2(
+            os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno()
+        )  # otherwise Python complains about buffered output
         return 0
     except REPORTED as error:
         if traced:
@@ -129,14 +131,14 @@ def run(arguments: list[str] | None = None) -> int:
 
 
 def _from_broken_pipe(error: BaseException | None) -> bool:
-    """Whether it is one, or comes from one."""
+    """Whether an error is, or was caused by, a broken pipe."""
     while error is not None and not isinstance(error, BrokenPipeError):
         error = error.__cause__ or error.__context__
     return error is not None
 
 
 def _sentence(error: BaseException) -> str:
-    """Without the number of an error of the system, which says nothing to people."""
+    """The message of an error, without the number of system errors."""
     if isinstance(error, OSError) and error.strerror:
         return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
     return str(error) or type(error).__name__

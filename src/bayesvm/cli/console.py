@@ -1,7 +1,7 @@
-"""The command line: what people see. Results go to stdout, all else to stderr.
+"""The command line: output. Results go to stdout, everything else to stderr.
 
-Names of columns, labels and files come from elsewhere. A terminal obeys control characters in them, so that all that is
-printed goes through ``visible``.
+Names of columns, labels and files are untrusted and may contain control characters of the terminal, so all output
+passes through ``visible``.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ import typer
 from rich.cells import cell_len
 from rich.console import Console
 
-PRINTED = "\n\u200c\u200d"  # beside what is printable: ends of lines, and what joins or parts letters and emojis
+PRINTED = "\n\u200c\u200d"  # in addition to printable characters: line breaks, and joiners of letters and emojis
 
 
 def visible(text: str) -> str:
-    r"""With escapes in place of all that a terminal would obey or hide, line breaks excepted.
+    r"""Escape all characters that a terminal would interpret or hide, except line breaks.
 
     >>> print(visible("\x1b[31mred\u202e \u00e9"))
     \x1b[31mred\u202e é
@@ -43,7 +43,7 @@ def _visible_character(character: str) -> str:
 
 
 class Terminal(Console):
-    """Prints text as ``visible`` shows it, and takes nothing in it for markup, such as :smile: or [red]."""
+    """Prints ``visible`` text, without interpreting markup such as :smile: or [red]."""
 
     def __init__(self, *, stderr: bool = False) -> None:
         super().__init__(stderr=stderr, soft_wrap=True, highlight=False, markup=False, emoji=False)
@@ -57,31 +57,31 @@ errors = Terminal(stderr=True)
 
 
 def say(text: str = "") -> None:
-    """A line of the result."""
+    """Print a line of the result."""
     results.print(one_line(text))
 
 
 def one_line(text: str) -> str:
-    """``visible`` text that cannot pass for another line."""
+    """``visible`` text without line breaks."""
     return visible(text).replace("\n", "\\n")
 
 
 def complain(what: str, text: str, style: str) -> None:
-    """Print an error or a warning; lines after the first are indented and cannot pass for another message."""
+    """Print an error or a warning; lines after the first are indented, so they cannot imitate another message."""
     errors.print(f"{what}: {text.rstrip()}".replace("\n", "\n  "), style=style)
 
 
 def show_exception(kind: type[BaseException], error: BaseException, where: TracebackType | None) -> None:
-    """In the place of ``sys.excepthook``."""
+    """Replacement for ``sys.excepthook``."""
     errors.print("".join(traceback.format_exception(kind, error, where)), end="")
 
 
 def table(
     title: str, header: Sequence[str], rows: Iterable[Sequence[str]], words: Collection[str] | None = None
 ) -> None:
-    """Columns of text: the first one or ``words`` to the left, numbers to the right. No line is cut or wrapped.
+    """Print a table: the first column or ``words`` left-aligned, numbers right-aligned. No line is cut or wrapped.
 
-    rich's own tables are cut to the window, or padded beyond it, which every line of a long table would wrap.
+    Tables of rich are cut to the width of the window, or padded beyond it, which wraps every line of a wide table.
     """
     lines = [list(map(one_line, line)) for line in (header, *rows)]
     widths = [max(map(cell_len, column)) for column in zip(*lines, strict=True)]
@@ -97,7 +97,7 @@ def table(
 
 
 def next_commands(path: Path, *commands: Sequence[str]) -> None:
-    """What was written, and what to type now."""
+    """Print the written file and suggested next commands."""
     say()
     say(f"written: {path}. Next:")
     for words in commands:
@@ -105,19 +105,19 @@ def next_commands(path: Path, *commands: Sequence[str]) -> None:
 
 
 def command(words: Sequence[str], prompt: str) -> None:
-    """What one could type, after the name of the program."""
+    """Print a command, with the name of the program."""
     results.print(one_line(prompt + shlex.join(["bayesvm", *words])), style="bold cyan")
 
 
 def as_json(content: Mapping[str, Any]) -> None:
-    """One JSON object on stdout."""
+    """Print one JSON object to stdout."""
     text = json.dumps(_plain(content), indent=2, allow_nan=False, ensure_ascii=False)
-    # What is not printable stands in strings only, where JSON has escapes of its own.
+    # Non-printable characters occur in strings only, where JSON has escapes.
     typer.echo("".join(json.dumps(each)[1:-1] if visible(each) != each else each for each in text))
 
 
 class TerminalBytes(io.RawIOBase):
-    """Where UTF-8 is written for people to read."""
+    """A stream for UTF-8 bytes that prints ``visible`` text."""
 
     def __init__(self) -> None:
         self._decode = codecs.getincrementaldecoder("utf-8")("backslashreplace").decode
@@ -131,7 +131,7 @@ class TerminalBytes(io.RawIOBase):
 
 
 def binary_output() -> BinaryIO:
-    """Stdout for a table: to files and programs as it is, to a terminal as ``visible`` shows it."""
+    """Stdout for a table: unchanged for files and programs, ``visible`` for a terminal."""
     return cast(BinaryIO, TerminalBytes()) if sys.stdout.isatty() else sys.stdout.buffer
 
 

@@ -1,4 +1,4 @@
-"""``bayesvm datasets``: tables to try."""
+"""``bayesvm datasets``: example tables."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from bayesvm.cli import console, options
 from bayesvm.data.tables.writing import writing_table
 from bayesvm.datasets.catalogue import CATALOGUE, CatalogueEntry, entry_of, missing_as_null
 
-LARGE = 100.0  # megabytes, of which people want to know before
+LARGE = 100.0  # megabytes from which a download is announced
 
 datasets = typer.Typer(no_args_is_help=True)
 
@@ -30,7 +30,7 @@ def about() -> None:
 
 @datasets.command("list")
 def show(json: options.Json = False) -> None:
-    """What there is: rows, columns, classes, target, size of the download, and origin.
+    """List the tables: rows, columns, classes, target, size of the download, and origin.
 
     Examples:
 
@@ -54,14 +54,16 @@ def fetch(
     ] = None,
     rows: Annotated[
         int | None,
-        typer.Option(help="How many; default: all, or 5,000 of generated ones. Fewer than all: a random choice."),
+        typer.Option(
+            help="Number of rows; default: all, or 5,000 generated ones. Fewer than all are chosen at random."
+        ),
     ] = None,
     seed: options.Seed = 0,
     quiet: options.Quiet = False,
 ) -> None:
-    """Write one of them to a file.
+    """Write a table to a file.
 
-    Of generated tables, another seed gives other rows of the same kind: new ones to predict.
+    For generated tables, another seed gives new rows of the same kind, for example to predict.
 
     Examples:
 
@@ -73,7 +75,7 @@ def fetch(
     path = Path(f"{name}.parquet") if out is None else out
     options.require_writable(path)
     if entry.megabytes is not None and entry.megabytes >= LARGE and not quiet:
-        console.errors.print(f"{name}: {_download(entry)} to download, unless they are here already")
+        console.errors.print(f"{name}: a download of {_download(entry)}, unless there is a local copy")
     written = 0
     with writing_table(path) as append:
         for part in entry.parts(rows, seed):
@@ -103,7 +105,7 @@ def _as_json(entry: CatalogueEntry) -> dict[str, object]:
 
 
 def _download(entry: CatalogueEntry) -> str:
-    """How much there is to download."""
+    """The size of the download."""
     if entry.megabytes is None:
         return "none"
     return f"{entry.megabytes:,.0f} MB" if entry.megabytes >= 1 else f"{entry.megabytes:.2g} MB"

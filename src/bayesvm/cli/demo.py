@@ -1,4 +1,4 @@
-"""``bayesvm demo``: every step from a table to a report, as one would type it."""
+"""``bayesvm demo``: all steps from a table to a report, as typed commands."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ from bayesvm.evaluation.peers import PEERS, compete
 from bayesvm.workflow import TableModel
 from bayesvm.workflow.comparing import completed
 
-NEW = (1_000, 20_000)  # rows that are predicted, at least and at most: a tenth of those to learn from
+NEW = (1_000, 20_000)  # least and most rows to predict; a tenth of the training rows in between
 SHOWN = 4  # lines of the predictions
 
 
 def demo(
     context: typer.Context,
-    rows: Annotated[int, typer.Option(help="To learn from.")] = 200_000,
+    rows: Annotated[int, typer.Option(help="Number of training rows.")] = 200_000,
     out: Annotated[Path, typer.Option("--out", "-o", help="Folder for the files.")] = Path("out/demo"),
     seed: options.Seed = 0,
     quiet: options.Quiet = False,
 ) -> None:
     """Show the whole way on a synthetic table: fit, evaluate, predict, report, compare.
 
-    The probabilities by which the table was made are known: on average over many rows, no model can beat them.
+    The true probabilities of the table are known: in expectation, no model is better than them.
 
     Examples:
 
@@ -47,7 +47,7 @@ def demo(
     n_new = int(np.clip(rows // 10, *NEW))
 
     def step(title: str, *words: str | Path) -> None:
-        """A command, shown and run as if it had been typed."""
+        """Print and run a command."""
         typed = [part for word in words for part in (word.split() if isinstance(word, str) else [str(word)])]
         typed += ["--quiet"] if quiet and typed[0] != "datasets" else []
         console.say()
@@ -58,11 +58,11 @@ def demo(
             raise typer.Exit(code)
 
     step(f"{rows:,} people: who earns much?", f"datasets fetch people --rows {rows} --seed {seed} --out", table)
-    step("more of them, to be predicted", f"datasets fetch people --rows {n_new} --seed {seed + 1} --out", new)
-    step("learn", "fit", table, "--target income --out", model)
-    step("is it any good?", "evaluate", model, new)
+    step("new rows to predict", f"datasets fetch people --rows {n_new} --seed {seed + 1} --out", new)
+    step("train a model", "fit", table, "--target income --out", model)
+    step("evaluate it", "evaluate", model, new)
     step(
-        "predict, but leave open what is too uncertain",
+        "predict, and abstain from uncertain rows",
         "predict",
         model,
         new,
@@ -72,14 +72,14 @@ def demo(
     with predictions.open(encoding="utf-8") as lines:
         for _, line in zip(range(SHOWN), lines, strict=False):
             console.say(line.rstrip())
-    step("all of it in one page", "report", model, new, "--out", page)
+    step("write a report", "report", model, new, "--out", page)
     _judge(TableModel.load(model), table, new, people(n_new, seed + 1), seed)
     console.say()
-    console.say(f"{time.perf_counter() - began:.0f} seconds in all; now look at {page}")
+    console.say(f"{time.perf_counter() - began:.0f} seconds in total; open {page} in a browser")
 
 
 def _judge(model: TableModel, table: Path, new: Path, truth: People, seed: int) -> None:
-    """Beside the limit and a peer, each in a line."""
+    """Compare the model with the true probabilities and a peer."""
     classes = model.classes_
     limit = Predictions.of(classes, truth.income, np.column_stack([1 - truth.probability, truth.probability]))
     said = Predictions.of(classes, truth.income, model.predict_proba(new))
@@ -103,6 +103,6 @@ def _judge(model: TableModel, table: Path, new: Path, truth: People, seed: int) 
     )
     console.say()
     console.say(
-        "The true probabilities made the table. They are the best in expectation; on a finite number of rows, another "
-        "model can come out slightly ahead of them by chance."
+        "The table was drawn from the true probabilities. They are the best in expectation; on a finite number of "
+        "rows, a model can be slightly better by chance."
     )

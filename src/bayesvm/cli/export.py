@@ -1,4 +1,4 @@
-"""``bayesvm export``: a model for places where there is no bayesvm."""
+"""``bayesvm export``: write a model for use without bayesvm."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from bayesvm.evaluation.formatting import listed
 from bayesvm.export import to_onnx
 from bayesvm.workflow import load
 
-MOST_NAMES = 12  # of inputs or outputs that are shown
+MOST_NAMES = 12  # inputs or outputs that are shown
 
 
 def export(
@@ -24,14 +24,14 @@ def export(
     ] = None,
     single: Annotated[bool, typer.Option("--single", help="Single precision: smaller, faster, less exact.")] = False,
     uncertainty: Annotated[
-        bool, typer.Option("--uncertainty", help="Let it also say why a prediction is uncertain.")
+        bool, typer.Option("--uncertainty", help="Add outputs for epistemic and aleatoric uncertainty.")
     ] = False,
     json: options.Json = False,
 ) -> None:
     """Write a model as an ONNX file, which onnxruntime and others run without bayesvm.
 
-    It takes the columns of the table, one input each: numbers (NaN if missing) and text ("(missing)" if missing). A
-    model of numbers alone, which `model.save` wrote, takes them as one table X. It gives labels and probabilities.
+    The file has one input per column of the table: numbers (NaN if missing) and text ("(missing)" if missing). A model
+    of numbers only, written by `model.save`, has one input X. The outputs are labels and probabilities.
 
     Examples:
         bayesvm export income.bayesvm --out income.onnx

@@ -1,4 +1,4 @@
-"""``bayesvm inspect``: what is in a model's file."""
+"""``bayesvm inspect``: the content of a model file."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from bayesvm.workflow.describing import described
 from bayesvm.workflow.importance import Importance, importance
 
 MOST_IMPORTANT = 15
-CATEGORIES_SHOWN = 6  # shown of a column
+CATEGORIES_SHOWN = 6  # per column
 MOST_COLUMNS = 100
 
 
@@ -128,7 +128,7 @@ def _print_effects(facts: dict[str, Any]) -> None:
     if facts["effects"]:
         rows = [[" × ".join(effect["columns"]), f"{effect['share']:.1%}"] for effect in facts["effects"]]
         console.say()
-        title = "Effects of one column or of a pair, beside the kernel of all columns"
+        title = "Effects of one column or of a pair, in addition to the kernel of all columns"
         console.table(title, ["effect", "share of the variation of f"], rows, words={"effect"})
 
 

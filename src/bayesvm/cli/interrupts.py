@@ -1,4 +1,4 @@
-"""The command line: what Ctrl-C does while modules are imported, when no command has begun."""
+"""The command line: Ctrl-C while modules are imported, before a command starts."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from typing import Any
 
 @contextmanager
 def leaving_on_interrupt() -> Iterator[None]:
-    """End the process at once; an exception would be shown, or swallowed, by whatever is being imported.
+    """Let Ctrl-C exit the process immediately; modules under import would print or swallow an exception.
 
-    Does nothing where Ctrl-C is ignored, as in the background of a shell, or handled by somebody else.
+    Does nothing if Ctrl-C is ignored, for example in the background of a shell, or has another handler.
     """
     handled = signal.getsignal(signal.SIGINT) is signal.default_int_handler
     if not handled or threading.current_thread() is not threading.main_thread():

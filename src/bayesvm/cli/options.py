@@ -1,4 +1,4 @@
-"""The command line: arguments and options that several commands share."""
+"""The command line: arguments and options shared by several commands."""
 
 from __future__ import annotations
 
@@ -50,7 +50,9 @@ Drop = Annotated[str | None, typer.Option("--drop", help="Columns to leave out."
 Categories = Annotated[
     str | None,
     typer.Option(
-        "--categories", help="Columns whose numbers are names, such as postal codes; also the target.", metavar="A,B"
+        "--categories",
+        help="Columns whose numbers are categories, such as postal codes; also the target.",
+        metavar="A,B",
     ),
 ]
 Kept = Annotated[
@@ -60,26 +62,28 @@ Kept = Annotated[
 Group = Annotated[
     str | None,
     typer.Option(
-        "--group", help="Column of groups, such as patients; rows of a group are judged together.", metavar="NAME"
+        "--group", help="Column of groups, such as patients; rows of a group are held out together.", metavar="NAME"
     ),
 ]
 Holdout = Annotated[
     float,
     typer.Option(
         "--holdout",
-        help="Share of the rows, at most 50,000, held out to judge the model; 0 for none. Tables below 2,000 rows are "
-        "judged by cross-validation.",
+        help="Share of the rows, at most 50,000, held out to evaluate the model; 0 for none. Tables below 2,000 rows "
+        "are evaluated by cross-validation.",
     ),
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", metavar="", help="No progress.")]
-Json = Annotated[bool, typer.Option("--json", metavar="", help="The result as JSON on stdout.")]
+Json = Annotated[bool, typer.Option("--json", metavar="", help="Print the result as JSON.")]
 Seed = Annotated[int, typer.Option("--seed", min=0, help="Controls the randomness.")]
 Jobs = Annotated[
     int | None, typer.Option("--jobs", "-j", min=1, help="Threads; default: all cores.", show_default=False)
 ]
 CopyTo = Annotated[
     Path | None,
-    typer.Option("--copy-to", help="Folder for working copies of text files; default: the system's for such files."),
+    typer.Option(
+        "--copy-to", help="Folder for working copies of text files; default: the temporary folder of the system."
+    ),
 ]
 Separator = Annotated[
     str | None,
@@ -99,20 +103,20 @@ Missing = Annotated[
     list[str] | None,
     typer.Option(
         "--missing",
-        help="A text of CSV files that is a missing value, beside ?, NA, - and the like; may be repeated.",
+        help="A text in CSV files that means a missing value, in addition to ?, NA, - and similar; may be repeated.",
         show_default=False,
         metavar="TEXT",
     ),
 ]
 NoHeader = Annotated[
-    bool, typer.Option("--no-header", metavar="", help="CSV files have no line of names: columns are c1, c2, ….")
+    bool, typer.Option("--no-header", metavar="", help="CSV files have no header: columns are c1, c2, ….")
 ]
 KINDS = ("csv", "tsv", "libsvm", "parquet", "arrow")
-Format = Annotated[str, typer.Option("--format", help="Of stdin: csv, tsv, libsvm, parquet or arrow.")]
+Format = Annotated[str, typer.Option("--format", help="Format of stdin: csv, tsv, libsvm, parquet or arrow.")]
 
 
 def names(text: str | None) -> list[str]:
-    """Names with commas between them; one that has a comma in it stands in double quotes."""
+    """Split names at commas; names that contain a comma are in double quotes."""
     found = [] if text is None else next(csv.reader([text], skipinitialspace=True), [])
     return [name.strip() for name in found if name.strip()]
 
@@ -120,12 +124,12 @@ def names(text: str | None) -> list[str]:
 def csv_options(
     sep: str | None, decimal: str | None, encoding: str | None, missing: list[str] | None, no_header: bool
 ) -> CsvOptions:
-    """How the user says that CSV files are written."""
+    """The options for CSV files."""
     return CsvOptions(sep=sep, decimal=decimal, encoding=encoding, missing=missing or (), header=not no_header)
 
 
 def loaded(path: Path, jobs: int | None) -> TableModel:
-    """The model of a file, to predict with so many threads."""
+    """Load a model, and set its number of threads."""
     model = TableModel.load(path)
     if jobs is not None:
         model.estimator.set_params(n_jobs=jobs)
@@ -133,12 +137,12 @@ def loaded(path: Path, jobs: int | None) -> TableModel:
 
 
 def name_of(tables: Sequence[str]) -> str:
-    """Of several tables, for people."""
+    """A display name for several tables."""
     return tables[0] if len(tables) == 1 else f"{tables[0]}, …"
 
 
 def model_file(tables: list[str]) -> Path:
-    """The name of the table, or of its folder, for a model that was given none."""
+    """The default file of a model, named after the table or its folder."""
     first = Path(tables[0]).expanduser()
     if tables == ["-"]:
         return Path("model.bayesvm")
@@ -150,33 +154,33 @@ def model_file(tables: list[str]) -> Path:
 
 
 def require_writable(path: Path, tables: Sequence[str] = (), model: Path | None = None, n_bytes: int = 0) -> None:
-    """Complain before the work, not after it; ``n_bytes`` is what will be written, about."""
+    """Raise an error before the work if a file cannot be written; ``n_bytes`` is its approximate size."""
     if path.is_dir():
-        raise IsADirectoryError(f"{path} is a folder; give --out the name of a file in it")
+        raise IsADirectoryError(f"{path} is a folder; set --out to a file in it")
     if not path.parent.is_dir():
-        raise FileNotFoundError(f"the folder {path.parent} does not exist; make it first, or give another --out")
+        raise FileNotFoundError(f"the folder {path.parent} does not exist; create it first, or set another --out")
     if not os.access(path if path.exists() else path.parent, os.W_OK):
-        raise PermissionError(f"permission denied: {path}; give another --out")
+        raise PermissionError(f"permission denied: {path}; set another --out")
     try:
         try_to_write(path, n_bytes)
     except OSError as error:
-        remedy = f"; about {n_bytes / 1e6:.0f} MB are needed: make room, or" if error.errno in NO_ROOM else ";"
-        raise OSError(error.errno, f"{error.strerror}{remedy} give another --out") from error
+        remedy = f"; about {n_bytes / 1e6:.0f} MB are needed: free some space, or" if error.errno in NO_ROOM else ";"
+        raise OSError(error.errno, f"{error.strerror}{remedy} set another --out") from error
     if model is not None and path.resolve() == model.expanduser().resolve():
-        raise ValueError(f"{path} is the model itself; give another --out")
+        raise ValueError(f"{path} is the model itself; set another --out")
     if tables and "-" not in tables:
         _, files = find_files(tables[0] if len(tables) == 1 else tables)
         if path.resolve() in {file.path.resolve() for file in files}:
-            raise ValueError(f"{path} is a file of the table itself; give another --out")
+            raise ValueError(f"{path} is a file of the table itself; set another --out")
 
 
 @contextmanager
 def source(tables: list[str], kind: str = "csv") -> Iterator[Paths]:
-    """The files to read; stdin is kept in a temporary one, because rows are read more than once."""
+    """The files to read; stdin is copied to a temporary file, because rows are read more than once."""
     if "-" in tables and len(tables) > 1:
-        raise typer.BadParameter("`-` reads stdin: give it alone")
+        raise typer.BadParameter("`-` reads stdin and must be the only table")
     if kind not in KINDS:
-        raise typer.BadParameter(f"--format is one of {', '.join(KINDS)}; got {kind!r}")
+        raise typer.BadParameter(f"--format must be one of {', '.join(KINDS)}; got {kind!r}")
     if tables != ["-"]:
         yield tables[0] if len(tables) == 1 else tables
         return

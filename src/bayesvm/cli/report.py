@@ -17,7 +17,7 @@ def report(
     tables: Annotated[
         list[str] | None,
         typer.Argument(
-            help="A table with the true classes to judge the model on; default: the rows held out of training.",
+            help="A table with true classes to evaluate the model on; default: the rows held out of training.",
             show_default=False,
         ),
     ] = None,

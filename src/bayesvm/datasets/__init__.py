@@ -1,4 +1,4 @@
-"""Problems with a known answer (generators whose Bayes probabilities can be computed), and real tables."""
+"""Generators with known Bayes probabilities, and real tables."""
 
 from bayesvm.datasets.breiman import ringnorm, twonorm, waveform
 from bayesvm.datasets.collisions import fetch_higgs, fetch_susy

@@ -1,6 +1,6 @@
 """Datasets: Breiman's waveform, twonorm and ringnorm, each with its exact class probability.
 
-Because the densities are known, so is the best log loss, error and Brier score anyone can reach.
+The densities are known, and with them the best possible log loss, error and Brier score.
 Breiman et al. 1984, *Classification and Regression Trees*; Breiman 1996, *Bias, variance and arcing
 classifiers*.
 """
@@ -18,7 +18,7 @@ Array = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Problem:
-    """Rows, labels ±1, and P(y = +1) at every row."""
+    """Rows, labels ±1, and P(y = +1) of each row."""
 
     X: Array
     y: npt.NDArray[np.int8]
@@ -26,23 +26,23 @@ class Problem:
 
 
 def waveform(n_rows: int, random_state: int | None = None) -> Problem:
-    """Mixtures of two of three triangular waves in 21 points plus noise; class 1 against the rest.
+    """Generate waveform: mixtures of two of three triangular waves at 21 points plus noise; class 1 against the rest.
 
     Parameters
     ----------
     n_rows : int
-        How many.
+        Number of rows.
     random_state : int or None
-        Seed; another one makes other rows of the same kind, for a test.
+        Seed; use another seed for test rows.
 
     Returns
     -------
     Problem
-        An object with ``X`` of shape (n_rows, 21), ``y`` (±1), and ``probability``, the true P(y = 1) at every row.
+        An object with ``X`` of shape (n_rows, 21), ``y`` (±1), and ``probability``, the true P(y = 1) of each row.
 
     See Also
     --------
-    twonorm, ringnorm : Easier ones, of normal distributions.
+    twonorm, ringnorm : Easier problems with normal distributions.
     people : A table with text and missing values.
 
     Examples
@@ -63,19 +63,19 @@ def waveform(n_rows: int, random_state: int | None = None) -> Problem:
 
 
 def twonorm(n_rows: int, random_state: int | None = None) -> Problem:
-    """Two unit normals in 20 dimensions with means ±(a, …, a), a = 2/√20; Bayes error 2.3 %.
+    """Generate twonorm: two unit normals in 20 dimensions with means ±(a, …, a), a = 2/√20; Bayes error 2.3 %.
 
     Parameters
     ----------
     n_rows : int
-        How many.
+        Number of rows.
     random_state : int or None
-        Seed; another one makes other rows of the same kind, for a test.
+        Seed; use another seed for test rows.
 
     Returns
     -------
     Problem
-        An object with ``X`` of shape (n_rows, 20), ``y`` (±1), and ``probability``, the true P(y = 1) at every row.
+        An object with ``X`` of shape (n_rows, 20), ``y`` (±1), and ``probability``, the true P(y = 1) of each row.
 
     See Also
     --------
@@ -86,7 +86,7 @@ def twonorm(n_rows: int, random_state: int | None = None) -> Problem:
     --------
     >>> from bayesvm.datasets import twonorm
     >>> made = twonorm(1000, random_state=0)
-    >>> bool(((made.probability > 0.5) == (made.y == 1)).mean() > 0.95)  # the best that anybody can do
+    >>> bool(((made.probability > 0.5) == (made.y == 1)).mean() > 0.95)  # the Bayes classifier
     True
     """
     rng = np.random.default_rng(random_state)
@@ -97,23 +97,23 @@ def twonorm(n_rows: int, random_state: int | None = None) -> Problem:
 
 
 def ringnorm(n_rows: int, random_state: int | None = None) -> Problem:
-    """N((a, …, a), I), a = 2/√20, against N(0, 4I) in 20 dimensions; +1 is the narrow one; Bayes error 1.2 %.
+    """Generate ringnorm: N((a, …, a), I), class +1, and N(0, 4I) in 20 dimensions, a = 2/√20; Bayes error 1.2 %.
 
     Parameters
     ----------
     n_rows : int
-        How many.
+        Number of rows.
     random_state : int or None
-        Seed; another one makes other rows of the same kind, for a test.
+        Seed; use another seed for test rows.
 
     Returns
     -------
     Problem
-        An object with ``X`` of shape (n_rows, 20), ``y`` (±1), and ``probability``, the true P(y = 1) at every row.
+        An object with ``X`` of shape (n_rows, 20), ``y`` (±1), and ``probability``, the true P(y = 1) of each row.
 
     See Also
     --------
-    twonorm : Two normal distributions beside each other.
+    twonorm : Two normal distributions with different means.
     waveform : Mixtures of waves.
 
     Examples
@@ -144,7 +144,7 @@ def _log_segment_density(X: Array, a: Array, b: Array) -> Array:
     length = float(np.linalg.norm(a - b))
     along = (X - b) @ (a - b) / length  # the projection, measured from b
     across = np.sum((X - b) ** 2, axis=1) - along**2
-    # log(ncdf(length - along) - ncdf(-along)), in the tail where it does not cancel
+    # log(ncdf(length - along) - ncdf(-along)), in the tail without cancellation
     upper = np.where(along > length / 2, along, length - along)
     lower = upper - length
     log_mass = log_ndtr(upper) + np.log1p(-np.exp(log_ndtr(lower) - log_ndtr(upper)))

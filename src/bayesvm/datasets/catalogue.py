@@ -1,4 +1,4 @@
-"""Datasets: every table by name, with what is known of it before it is made or fetched."""
+"""Datasets: a catalogue of all tables, with facts that need no download."""
 
 from __future__ import annotations
 
@@ -16,31 +16,31 @@ from bayesvm.datasets.people import people
 from bayesvm.datasets.tables import load_rows
 from bayesvm.extras import optional
 
-NamedColumns = dict[str, Any]  # of some rows
-AT_ONCE = 250_000  # rows of a large table
+NamedColumns = dict[str, Any]  # for some rows
+AT_ONCE = 250_000  # rows of a large table per part
 
 
 @dataclass(frozen=True)
 class CatalogueEntry:
-    """A table: what is known of it, and how so many rows are made with a seed; of generated tables, any number."""
+    """A table: facts, and a function that makes a number of rows from a seed; generated tables have any number."""
 
     name: str
-    n_rows: int  # of generated ones, if nothing else is asked for
+    n_rows: int  # the default for generated tables
     n_columns: int  # without the target
     n_classes: int
     target: str
     origin: str
     make: Callable[[int, int], Iterator[NamedColumns]]
-    megabytes: float | None = None  # to download, unless it is here already
+    megabytes: float | None = None  # of the download, unless there is a local copy
     generated: bool = False
 
     def parts(self, n_rows: int | None = None, seed: int = 0) -> Iterator[NamedColumns]:
-        """Columns, some rows at a time; ``seed`` decides about generated rows, and which ones of fewer than all."""
+        """Columns, a chunk of rows at a time; ``seed`` controls generated rows, or the choice of some rows."""
         wanted = self.n_rows if n_rows is None else n_rows
         if wanted < 1:
-            raise ValueError(f"{wanted} rows were asked for; there must be 1 or more")
+            raise ValueError(f"the number of rows must be at least 1; got {wanted}")
         if wanted > self.n_rows and not self.generated:
-            raise ValueError(f"{self.name} has {self.n_rows:,} rows; {wanted:,} were asked for")
+            raise ValueError(f"{self.name} has {self.n_rows:,} rows, fewer than the requested {wanted:,}")
         return self.make(wanted, seed)
 
 
@@ -68,7 +68,7 @@ def _fetched(fetch: Callable[[], tuple[Any, Any]], n_rows: int, seed: int) -> It
 
 
 def _collisions(fetch: Callable[[], Any], n_rows: int, _: int) -> Iterator[NamedColumns]:
-    """The first rows: they are in no order."""
+    """The first rows, which are in random order."""
     path = fetch()
     for start in range(0, n_rows, AT_ONCE):
         X, y = load_rows(path, start, min(start + AT_ONCE, n_rows))
@@ -80,7 +80,7 @@ def _numbered(X: Any, first: int = 1) -> NamedColumns:
 
 
 def _some(columns: NamedColumns, n_rows: int, seed: int) -> NamedColumns:
-    """All rows in their order, or some at random."""
+    """All rows in order, or a random choice."""
     n_all = len(next(iter(columns.values())))
     if n_rows == n_all:
         return columns
@@ -126,13 +126,13 @@ CATALOGUE: Mapping[str, CatalogueEntry] = {entry.name: entry for entry in _entri
 
 
 def entry_of(name: str) -> CatalogueEntry:
-    """The entry of that name."""
+    """The entry with a given name."""
     if name not in CATALOGUE:
-        raise ValueError(f"there is no data set {name!r}; there are {', '.join(CATALOGUE)}")
+        raise ValueError(f"data set {name!r} does not exist; there are {', '.join(CATALOGUE)}")
     return CATALOGUE[name]
 
 
 def missing_as_null(part: NamedColumns) -> NamedColumns:
-    """Columns for files, in which a missing number is no NaN."""
+    """Columns for files, with missing numbers as null instead of NaN."""
     pyarrow = optional("pyarrow", "datasets")
     return {name: pyarrow.array(column, from_pandas=True) for name, column in part.items()}

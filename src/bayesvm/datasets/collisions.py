@@ -1,6 +1,6 @@
 """Datasets: SUSY and HIGGS, millions of simulated particle collisions from UCI, as Parquet files on disk.
 
-The compressed CSV is read block by block and written block by block, so memory does not grow with the file.
+The compressed CSV is read and written in blocks, so memory does not depend on the size of the file.
 Baldi, Sadowski, Whiteson 2014, *Searching for exotic particles in high-energy physics with deep learning*.
 """
 
@@ -20,7 +20,7 @@ from bayesvm.extras import optional
 
 @dataclass(frozen=True)
 class Collisions:
-    """UCI's file (no header, label 0 or 1 first) and what it must hold."""
+    """A file of UCI (no header, label 0 or 1 first) and its expected size."""
 
     file: RemoteFile
     n_rows: int
@@ -37,28 +37,28 @@ class Collisions:
 
 
 def fetch_susy(*, data_home: str | Path | None = None, download_if_missing: bool = True) -> Path:
-    """Parquet file of SUSY: 5,000,000 rows of 18 features ``x0`` … (float32) and ``y`` (±1).
+    """Fetch SUSY as a Parquet file: 5,000,000 rows of 18 features ``x0`` … (float32) and ``y`` (±1).
 
-    By custom the last 500,000 rows are the test part. The file is looked for in the folder that ``BAYESVM_DATA`` names,
-    then in ``data_home``; otherwise about 0.9 GB are downloaded once and converted there.
+    By convention, the last 500,000 rows are the test set. The file is searched in the folder ``BAYESVM_DATA``, then in
+    ``data_home``; otherwise, about 0.9 GB are downloaded to ``data_home`` once and converted.
 
     Parameters
     ----------
-    data_home : path or None
-        Folder for downloads; None for the user's cache.
-    download_if_missing : bool
-        If False, a missing file is an error instead of a download.
+    data_home : path, optional
+        Folder for downloads; by default the cache folder of the user.
+    download_if_missing : bool, default=True
+        Whether to download a missing file, instead of raising an error.
 
     Returns
     -------
     Path
-        Of the file; ``open_table`` and ``load_rows`` read it.
+        The file; ``open_table`` and ``load_rows`` read it.
 
     See Also
     --------
-    fetch_higgs : Twice as many rows.
-    load_rows : Some rows of such a file.
-    bayesvm.open_table : A table that is larger than the memory.
+    fetch_higgs : A similar data set with twice as many rows.
+    load_rows : Load some rows of such a file.
+    bayesvm.open_table : Open a table that is larger than the memory.
 
     Examples
     --------
@@ -70,25 +70,25 @@ def fetch_susy(*, data_home: str | Path | None = None, download_if_missing: bool
 
 
 def fetch_higgs(*, data_home: str | Path | None = None, download_if_missing: bool = True) -> Path:
-    """Parquet file of HIGGS: 11,000,000 rows of 28 features ``x0`` … (float32) and ``y`` (±1).
+    """Fetch HIGGS as a Parquet file: 11,000,000 rows of 28 features ``x0`` … (float32) and ``y`` (±1).
 
-    The file is looked for as that of ``fetch_susy``; the download has 2.8 GB.
+    The file is searched as in ``fetch_susy``; the download has 2.8 GB.
 
     Parameters
     ----------
-    data_home : path or None
-        Folder for downloads; None for the user's cache.
-    download_if_missing : bool
-        If False, a missing file is an error instead of a download.
+    data_home : path, optional
+        Folder for downloads; by default the cache folder of the user.
+    download_if_missing : bool, default=True
+        Whether to download a missing file, instead of raising an error.
 
     Returns
     -------
     Path
-        Of the file; ``open_table`` and ``load_rows`` read it.
+        The file; ``open_table`` and ``load_rows`` read it.
 
     See Also
     --------
-    fetch_susy : A smaller one.
+    fetch_susy : A similar, smaller data set.
 
     Examples
     --------
@@ -100,7 +100,7 @@ def fetch_higgs(*, data_home: str | Path | None = None, download_if_missing: boo
 
 
 def _fetch(collisions: Collisions, data_home: str | Path | None, *, download_if_missing: bool) -> Path:
-    optional("pyarrow", "datasets")  # better now than after a long download
+    optional("pyarrow", "datasets")  # fails now rather than after a long download
     for folder in folders(data_home):
         if (path := folder / collisions.table).is_file():
             _check(path, collisions)
@@ -112,7 +112,7 @@ def _fetch(collisions: Collisions, data_home: str | Path | None, *, download_if_
             return target
     downloaded = download(collisions.file, data_home, allowed=download_if_missing)
     _convert(downloaded, target, collisions)
-    downloaded.unlink()  # only what this very call brought; a copy that lay there is its owner's
+    downloaded.unlink()  # only the download of this call; other copies belong to the user
     return target
 
 
@@ -122,20 +122,20 @@ def _check(path: Path, collisions: Collisions) -> None:
         with optional("pyarrow.parquet", "datasets").ParquetFile(path) as file:
             found = (file.metadata.num_rows, set(file.schema_arrow.names))
     except optional("pyarrow", "datasets").ArrowInvalid as error:
-        raise ValueError(f"{path} is no Parquet file ({error}); delete it, then call again to make it anew") from None
+        raise ValueError(f"{path} is not a Parquet file ({error}); delete it, then call again to create it") from None
     if found != expected:
         raise ValueError(
             f"{path} has {found[0]} rows and {len(found[1])} columns, but must have {collisions.n_rows} rows and the "
-            f"columns y and x0 to x{collisions.n_features - 1}; delete it, then call again to make it anew"
+            f"columns y and x0 to x{collisions.n_features - 1}; delete it, then call again to create it"
         )
 
 
 def _convert(source: Path, target: Path, collisions: Collisions) -> None:
-    """Parquet from compressed CSV; under its own name only when it is whole."""
+    """Convert compressed CSV to Parquet; the file gets its name when it is complete."""
     pyarrow, parquet = optional("pyarrow", "datasets"), optional("pyarrow.parquet", "datasets")
     tqdm = optional("tqdm", "datasets")
     target.parent.mkdir(parents=True, exist_ok=True)
-    # Another process that converts at the same time writes its own.
+    # Another process that converts at the same time writes its own file.
     unfinished = target.with_name(f"{target.name}.{os.getpid()}.part")
     try:
         with (
@@ -147,7 +147,7 @@ def _convert(source: Path, target: Path, collisions: Collisions) -> None:
                 bar.update(batch.num_rows)
         unfinished.replace(target)
     except (ValueError, pyarrow.ArrowException) as error:
-        # It is not damaged: find and download let nothing else through.
+        # The file is not damaged: find and download verify it.
         raise ValueError(
             f"{source} cannot be converted: {error}; its checksum is the published one, so please report this"
         ) from error
@@ -185,8 +185,8 @@ def _schema(collisions: Collisions) -> Any:
 
 _BLOCK_BYTES = 32 * 2**20
 
-# UCI publishes no checksums. HIGGS's stands in TensorFlow Datasets and in several other projects; SUSY's was found in
-# one only, the benchmark scikit-learn_bench, whose checksum of HIGGS is the same as everybody's.
+# UCI publishes no checksums. That of HIGGS is in TensorFlow Datasets and several other projects; that of SUSY only in
+# the benchmark scikit-learn_bench, whose checksum of HIGGS agrees with the others.
 _UCI = "https://archive.ics.uci.edu/ml/machine-learning-databases"
 SUSY = Collisions(
     RemoteFile(

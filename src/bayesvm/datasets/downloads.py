@@ -1,7 +1,7 @@
-"""Datasets: files of other people on the net: where a copy is looked for, how it is checked, and its download.
+"""Datasets: find, verify and download published files.
 
-Looked for in the folder that ``BAYESVM_DATA`` names, then in the user's folder, each with its sub-folder
-``raw``; only then downloaded, into the user's folder. A file counts only with the SHA-256 written down here.
+Files are searched in the folder ``BAYESVM_DATA``, then in the folder of the user, including their sub-folders ``raw``,
+and otherwise downloaded to the folder of the user. A file must have the expected SHA-256.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from bayesvm.extras import optional
 
 @dataclass(frozen=True)
 class RemoteFile:
-    """A file by its authors' name, its address, and the checksum and size (where known) of every true copy."""
+    """A published file: name, URL, SHA-256 and, if known, size."""
 
     name: str
     url: str
@@ -26,19 +26,19 @@ class RemoteFile:
 
 
 def folders(data_home: str | Path | None) -> Iterator[Path]:
-    """Folders that may hold a copy, first the best; the second is not asked for (nor pooch) if the first will do."""
+    """Folders that may hold a copy, in order; the second needs pooch, and is only computed if used."""
     if shared := os.environ.get("BAYESVM_DATA"):
         yield Path(shared)
     yield user_folder(data_home)
 
 
 def user_folder(data_home: str | Path | None) -> Path:
-    """Where downloads go: ``data_home``, or the operating system's place for caches."""
+    """The folder for downloads: ``data_home``, or the cache folder of the operating system."""
     return Path(optional("pooch", "datasets").os_cache("bayesvm") if data_home is None else data_home).expanduser()
 
 
 def find(file: RemoteFile, folder: Path) -> Path | None:
-    """A copy in the folder or in its ``raw``, proved to be unaltered; None if there is none."""
+    """A verified copy in the folder or in its sub-folder ``raw``; None if there is none."""
     for path in (folder / file.name, folder / "raw" / file.name):
         if path.is_file():
             with path.open("rb") as stream:
@@ -55,16 +55,18 @@ def find(file: RemoteFile, folder: Path) -> Path | None:
 
 
 def download(file: RemoteFile, data_home: str | Path | None, *, allowed: bool) -> Path:
-    """The file, downloaded into the user's folder; it gets its name there only after its checksum is right."""
+    """Download a file to the folder of the user; it gets its name only after its checksum is verified."""
     folder = user_folder(data_home)
     otherwise = (
-        f"get it by other means and save it as {folder / file.name} "
+        f"download it yourself and save it as {folder / file.name} "
         "(or in the folder that the environment variable BAYESVM_DATA names)"
     )
     if not allowed:
-        raise FileNotFoundError(f"{file.name} ({file.url}) is not here; pass download_if_missing=True, or {otherwise}")
+        raise FileNotFoundError(
+            f"{file.name} ({file.url}) was not found; pass download_if_missing=True, or {otherwise}"
+        )
     pooch, requests = optional("pooch", "datasets"), optional("requests", "datasets")
-    optional("tqdm", "datasets")  # pooch draws its bar with it
+    optional("tqdm", "datasets")  # pooch uses it for its progress bar
     keeper = pooch.create(
         path=folder,
         base_url="",
@@ -72,19 +74,19 @@ def download(file: RemoteFile, data_home: str | Path | None, *, allowed: bool) -
         registry={file.name: f"sha256:{file.sha256}"},
         retry_if_failed=_RETRIES,
     )
-    # Otherwise a server may send text compressed, and the bar would not know how long it is.
+    # Otherwise a server may compress text, and the progress bar would not know the length.
     downloader = pooch.HTTPDownloader(progressbar=True, headers={"Accept-Encoding": "identity"})
     try:
         return Path(keeper.fetch(file.name, downloader=downloader))
     except requests.RequestException as error:
-        # The cause is in the message; the long chain of its own causes would bury it.
+        # The message contains the cause; its long chain of causes would hide it.
         raise ConnectionError(
             f"{file.name} could not be downloaded from {file.url} ({type(error).__name__}: {error}); "
             f"try again later, or {otherwise}"
         ) from None
     except ValueError as error:
         raise ValueError(
-            f"what came from {file.url} is not {file.name} as it was published, and was deleted ({error}); "
+            f"the download from {file.url} is not the published {file.name} and was deleted ({error}); "
             f"try again later, or {otherwise}"
         ) from None
 

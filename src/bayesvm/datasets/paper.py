@@ -1,6 +1,6 @@
-"""Datasets: the small sets of Wenzel et al. 2017, from their authors' repository, byte for byte.
+"""Datasets: the small data sets of Wenzel et al. 2017, from the repository of the authors, unchanged.
 
-Rows come in the file's order, which is sorted: shuffle before splitting. The authors removed repeated rows.
+Rows have the order of the file, which is sorted: shuffle before splitting. The authors removed repeated rows.
 """
 
 from __future__ import annotations
@@ -16,35 +16,35 @@ from bayesvm.datasets.tables import FeaturesAndLabels, read_table
 def fetch_raetsch(
     name: str, *, data_home: str | Path | None = None, download_if_missing: bool = True
 ) -> FeaturesAndLabels:
-    """Rows and labels ±1 of one of Rätsch's benchmark sets as the paper used it.
+    """Load one of the benchmark data sets of Rätsch, as used in the paper.
 
-    The file is looked for in the folder that ``BAYESVM_DATA`` names, then in ``data_home``, then downloaded there.
+    The file is searched in the folder ``BAYESVM_DATA``, then in ``data_home``, and otherwise downloaded to it.
 
     Parameters
     ----------
     name : {"breast_cancer", "diabetes", "flare", "german", "heart", "splice", "waveform"}
-        Which set.
-    data_home : path or None
-        Folder for downloads; None for the user's cache.
-    download_if_missing : bool
-        If False, a missing file is an error instead of a download.
+        Name of the data set.
+    data_home : path, optional
+        Folder for downloads; by default the cache folder of the user.
+    download_if_missing : bool, default=True
+        Whether to download a missing file, instead of raising an error.
 
     Returns
     -------
     X : array of shape (n_rows, n_features)
-        The rows, in the file's order, which is sorted: shuffle before splitting.
+        The rows, in the sorted order of the file: shuffle before splitting.
     y : array of shape (n_rows,)
         Labels, -1 and +1.
 
     Raises
     ------
     ValueError
-        If there is no set of that name.
+        If there is no data set with this name.
 
     See Also
     --------
     fetch_usps_3v5 : The digits of the same paper.
-    load_table : Tables of your own by name.
+    load_table : Load your own tables by name.
 
     Examples
     --------
@@ -54,7 +54,7 @@ def fetch_raetsch(
     (270, 13)
     """
     if name not in RAETSCH:
-        raise ValueError(f"there is no set {name!r}; there are {', '.join(RAETSCH)}")
+        raise ValueError(f"data set {name!r} does not exist; there are {', '.join(RAETSCH)}")
     path = _locate(RAETSCH[name], f"{name}_raetsch", data_home, download_if_missing=download_if_missing)
     if path.suffix == ".parquet":
         return read_table(path)
@@ -63,16 +63,16 @@ def fetch_raetsch(
 
 
 def fetch_usps_3v5(*, data_home: str | Path | None = None, download_if_missing: bool = True) -> FeaturesAndLabels:
-    """Handwritten digits of 16 × 16 grey values in [-1, 1]: 3 is +1, 5 is -1.
+    """Load the USPS digits 3 (+1) and 5 (-1), of 16 × 16 grey values in [-1, 1].
 
-    The first 1214 rows are the official training part. The file is looked for and downloaded as by ``fetch_raetsch``.
+    The first 1214 rows are the official training set. The file is searched and downloaded as in ``fetch_raetsch``.
 
     Parameters
     ----------
-    data_home : path or None
-        Folder for downloads; None for the user's cache.
-    download_if_missing : bool
-        If False, a missing file is an error instead of a download.
+    data_home : path, optional
+        Folder for downloads; by default the cache folder of the user.
+    download_if_missing : bool, default=True
+        Whether to download a missing file, instead of raising an error.
 
     Returns
     -------
@@ -101,7 +101,7 @@ def fetch_usps_3v5(*, data_home: str | Path | None = None, download_if_missing: 
 
 def _locate(file: RemoteFile, table: str, data_home: str | Path | None, *, download_if_missing: bool) -> Path:
     for folder in folders(data_home):
-        # The authors' file before the Parquet form of it, because its checksum is known.
+        # The file of the authors takes precedence over its Parquet form, because its checksum is known.
         if path := find(file, folder):
             return path
         if (path := folder / f"{table}.parquet").is_file():

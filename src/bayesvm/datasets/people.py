@@ -1,4 +1,4 @@
-"""Datasets: people, a synthetic table with text, missing values and an id, and the exact probability at every row."""
+"""Datasets: people, a synthetic table with text, missing values, an id and the exact probability of each row."""
 
 from __future__ import annotations
 
@@ -12,31 +12,31 @@ from scipy.special import expit
 
 @dataclass(frozen=True)
 class People:
-    """Columns by name, the class of every row, and P(high) at it."""
+    """Columns by name, the class of each row, and its P(high)."""
 
-    columns: dict[str, npt.NDArray[Any]]  # text is None where it is missing, numbers are NaN
+    columns: dict[str, npt.NDArray[Any]]  # missing text is None, missing numbers are NaN
     income: npt.NDArray[Any]  # "average" or "high"
     probability: npt.NDArray[np.float64]
 
 
 def people(n_rows: int, random_state: int | None = None) -> People:
-    """Who earns much: eight columns of numbers, text, yes and no, with missing values, and an id that says nothing.
+    """Generate people with average or high income: eight columns of numbers, text and booleans, and an id.
 
     ``occupation`` has frequent and rare categories, and is missing at random. ``commute`` (minutes) is missing for
-    those who work at home, which says something. The class is drawn with a probability that is a function of what the
-    row shows, missing values included: in expectation, no model can do better than that probability.
+    people who work at home, so its absence is informative. The class is drawn with a probability that is a function of
+    the row, including missing values: in expectation, no model is better than this probability.
 
     Parameters
     ----------
     n_rows : int
-        How many.
+        Number of rows.
     random_state : int or None
-        Seed; another one makes other people of the same kind, for a test.
+        Seed; use another seed for test rows.
 
     Returns
     -------
     People
-        An object with ``columns``, a dict of arrays by name, ``income``, "average" or "high" for every row, and
+        An object with ``columns``, a dict of arrays by name, ``income``, "average" or "high" for each row, and
         ``probability``, the true P(high).
 
     See Also
@@ -90,7 +90,7 @@ def people(n_rows: int, random_state: int | None = None) -> People:
 
 
 EDUCATIONS = ("none", "school", "college", "bachelor", "master")
-# Share of the people, and what it adds to the score; the last ones are rare.
+# Share of the people, and effect on the score; the last ones are rare.
 OCCUPATIONS = {
     "sales": (0.2, 0.1),
     "office": (0.18, -0.2),

@@ -17,15 +17,15 @@ FeaturesAndLabels = tuple[npt.NDArray[np.float64], npt.NDArray[np.int64]]
 
 
 def load_table(name: str) -> FeaturesAndLabels:
-    """Rows and labels of ``$BAYESVM_DATA/name.parquet``; needs pyarrow.
+    """Load rows and labels of ``$BAYESVM_DATA/name.parquet``. Needs pyarrow.
 
-    The column ``y`` holds the labels, whole numbers; all other columns are features. Other names, text and tables that
-    do not fit into memory: ``open_table``.
+    The column ``y`` holds integer labels; all other columns are features. For other names, text and tables larger than
+    the memory, use ``open_table``.
 
     Parameters
     ----------
     name : str
-        Of the file, without its ending.
+        Name of the file, without its ending.
 
     Returns
     -------
@@ -41,8 +41,8 @@ def load_table(name: str) -> FeaturesAndLabels:
 
     See Also
     --------
-    load_rows : Some rows of a large file.
-    bayesvm.open_table : A table that is larger than the memory.
+    load_rows : Load some rows of a large file.
+    bayesvm.open_table : Open a table that is larger than the memory.
 
     Examples
     --------
@@ -52,13 +52,13 @@ def load_table(name: str) -> FeaturesAndLabels:
     folder = os.environ.get("BAYESVM_DATA")
     if not folder:
         raise FileNotFoundError(
-            f"the table {name!r} is looked for in the folder that the environment variable BAYESVM_DATA names, "
-            "but it is not set"
+            f"the table {name!r} was not found, because the environment variable BAYESVM_DATA is not set; set it to "
+            "the folder of the table"
         )
     path = Path(folder) / f"{name}.parquet"
     if not path.exists():
         there = ", ".join(sorted(p.stem for p in Path(folder).glob("*.parquet"))) or "no Parquet file"
-        raise FileNotFoundError(f"{path} does not exist; in that folder there is {there}")
+        raise FileNotFoundError(f"{path} does not exist; the folder contains {there}")
     return read_table(path)
 
 
@@ -71,12 +71,12 @@ def read_table(path: Path) -> FeaturesAndLabels:
 
 
 def load_rows(path: str | Path, start: int, stop: int) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.int8]]:
-    """Rows ``start`` to ``stop`` (not included) of a Parquet file; takes memory for those rows, not for the file.
+    """Load rows ``start`` to ``stop`` (excluded) of a Parquet file, with memory for these rows only.
 
     Parameters
     ----------
     path : path
-        Of the file. The column ``y`` holds labels, all others are features.
+        The file. The column ``y`` holds labels; all other columns are features.
     start, stop : int
         The first row, and the one after the last.
 
@@ -94,7 +94,7 @@ def load_rows(path: str | Path, start: int, stop: int) -> tuple[npt.NDArray[np.f
 
     See Also
     --------
-    fetch_susy, fetch_higgs : Large files.
+    fetch_susy, fetch_higgs : Fetch large files.
 
     Examples
     --------
@@ -104,7 +104,7 @@ def load_rows(path: str | Path, start: int, stop: int) -> tuple[npt.NDArray[np.f
     with optional("pyarrow.parquet", "datasets").ParquetFile(path) as file:
         n_rows = file.metadata.num_rows
         if not 0 <= start <= stop <= n_rows:
-            raise IndexError(f"rows {start} to {stop} were asked for, but {path} has the rows 0 to {n_rows}")
+            raise IndexError(f"rows {start} to {stop} do not exist: {path} has the rows 0 to {n_rows}")
         columns = [column for column in file.schema_arrow.names if column != "y"]
         X = np.empty((stop - start, len(columns)), np.float32)
         y = np.empty(stop - start, np.int8)
@@ -113,7 +113,7 @@ def load_rows(path: str | Path, start: int, stop: int) -> tuple[npt.NDArray[np.f
         touched = [group for group in range(len(sizes)) if begins[group] < stop and begins[group + 1] > start]
         row = int(begins[touched[0]]) if touched else stop
         for batch in file.iter_batches(batch_size=_BATCH_ROWS, row_groups=touched):
-            # The first and the last batch may hold rows that nobody asked for.
+            # The first and the last batch may contain other rows.
             first, last = max(start - row, 0), min(stop - row, batch.num_rows)
             if first < last:
                 rows = slice(row + first - start, row + last - start)

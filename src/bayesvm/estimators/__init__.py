@@ -1,4 +1,4 @@
-"""The only package that knows scikit-learn's API."""
+"""Estimators in the style of scikit-learn; the only package that knows its API."""
 
 from bayesvm.estimators.classifier import BayesianSVC
 from bayesvm.estimators.effects import ColumnEffect

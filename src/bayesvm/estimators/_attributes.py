@@ -1,4 +1,4 @@
-"""Estimators: scikit-learn's fitted attributes, read from the one value that a fit stores."""
+"""Estimators: fitted attributes in the style of scikit-learn, read from the one value that a fit stores."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Any
 class FittedAttribute:
     """An attribute that reads ``fitted_`` and cannot be set.
 
-    It is missing before ``fit``, and where there is nothing to read: None, unless ``may_be_none``. ``read`` is given
-    the estimator, too, if it is ``of_columns``.
+    It does not exist before ``fit``, nor if ``read`` returns None, unless ``may_be_none``. With ``of_columns``,
+    ``read`` takes the estimator as a second argument.
     """
 
     def __init__(self, read: Callable[..., Any], *, may_be_none: bool = False, of_columns: bool = False) -> None:
@@ -31,4 +31,4 @@ class FittedAttribute:
         raise AttributeError(f"this {owner.__name__} has no attribute {self.name!r}", name=self.name, obj=estimator)
 
     def __set__(self, estimator: Any, value: Any) -> None:
-        raise AttributeError(f"{self.name} is read from what fit learned; it cannot be set", name=self.name)
+        raise AttributeError(f"{self.name} cannot be set: it is a result of fit", name=self.name)

@@ -1,4 +1,4 @@
-"""Estimators: which labels are classes, and how their rows are weighted: from counts, wherever the rows lie."""
+"""Estimators: checks of class labels, and class weights, from counts of labels."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from bayesvm.estimators.labels import ClassEncoder, LabelCounts
 from bayesvm.warn import warn_user
 
 MOST_CLASSES = 500
-MOST_NUMBERS = 200  # that are taken for names of classes,
-ROWS_OF_A_NUMBER = 5  # if they have so many rows each, on average
+MOST_NUMBERS = 200  # numeric labels that are accepted as classes,
+ROWS_OF_A_NUMBER = 5  # with at least this many rows each, on average
 ROWS_OF_A_CLASS = 2
-FEW_CLASSES = 20  # that few rows may well have
-COSTLY_CLASSES = 50  # from where on a fit says what it is about to do
+FEW_CLASSES = 20  # always accepted, even with few rows
+COSTLY_CLASSES = 50  # a fit with more warns about its cost
 
 
 def require_few_classes(labels: np.ndarray, n_rows: int, target: str) -> None:
-    """Require labels without fractions, few enough to be classes."""
-    check_classification_targets(np.repeat(labels, 2))  # labels that are all distinct would look like numbers
+    """Require labels without fractions, and few enough of them to be classes."""
+    check_classification_targets(np.repeat(labels, 2))  # distinct labels only would look like a continuous target
     if len(labels) > (MOST_NUMBERS if _are_numbers(labels) else MOST_CLASSES):
         raise ValueError(_too_many(labels, n_rows, target))
 
 
 def require_classes(labels: np.ndarray, n_rows: int, target: str) -> None:
-    """The different labels of all rows are classes, neither a quantity nor an identifier."""
+    """Require that the distinct labels of all rows are classes, not a quantity or an identifier."""
     require_few_classes(labels, n_rows, target)
     if _too_many_for(labels, n_rows):
         raise ValueError(_too_many(labels, n_rows, target))
@@ -55,41 +55,43 @@ def _too_many(labels: np.ndarray, n_rows: int, target: str) -> str:
         return (
             f"{target} has {len(labels):,} different numbers in {n_rows:,} rows, like a quantity. Use BayesianSVR for "
             "numbers; for classes, bin the target (above and below a limit, for example). Up to "
-            f"{MOST_NUMBERS} numbers with {ROWS_OF_A_NUMBER} rows each are taken for classes; if more are meant, give "
-            "them as text: y.astype(str), a column of text, or --categories on the command line"
+            f"{MOST_NUMBERS} numbers with {ROWS_OF_A_NUMBER} rows each are accepted as classes; if there are more, "
+            "convert them to text: y.astype(str), a column of text, or --categories on the command line"
         )
     return (
         f"{target} has {len(labels):,} different labels in {n_rows:,} rows: is it an identifier? Up to {MOST_CLASSES} "
-        f"classes with {ROWS_OF_A_CLASS} rows each are learned; give the column of classes, or merge rare ones"
+        f"classes with {ROWS_OF_A_CLASS} rows each are supported; choose another target column, or merge rare classes"
     )
 
 
 def warn_if_costly(classes: np.ndarray, n_rows: int) -> None:
-    """Say so before a fit that takes long because of its many classes."""
+    """Warn before a fit that takes long because of its many classes."""
     if len(classes) > COSTLY_CLASSES:
-        hint = " If y is a quantity and no class, bin it" if _are_numbers(classes) else ""
+        hint = " If y is a quantity, bin it" if _are_numbers(classes) else ""
         warn_user(
-            f"{len(classes)} classes: as many models are trained, each class against the rest, over {n_rows:,} rows; "
-            f"that takes about as many times as long as two classes. Merge rare classes if that is too long.{hint}",
+            f"y has {len(classes)} classes: the fit trains one model per class, each class against the rest, over "
+            f"{n_rows:,} rows; its time grows with the number of classes. Merge rare classes if it takes too long."
+            f"{hint}",
         )
 
 
 def count_labels(y: np.ndarray, weight: np.ndarray | None, locate: Locate, name: str = "y") -> LabelCounts:
-    """The labels of some rows: the summary that a first pass makes of them.
+    """Counts of the labels of a chunk of rows, in a first pass over the data.
 
-    Fractions are refused at once: they are no classes, and all distinct ones of a large table may not fit into memory.
+    Numbers with a fraction are an error at once: they are not classes, and all distinct values of a large table may not
+    fit into memory.
     """
     if y.dtype.kind == "f" and (fractions := np.flatnonzero(y % 1)).size:
         row = int(fractions[0])
         raise ValueError(
-            f"{locate(row)}: {name} is {y[row]:g}. Labels must be classes, and numbers with a fraction are none; "
-            "bin them, for example above and below a threshold"
+            f"{locate(row)}: {name} is {y[row]:g}. Labels must be classes, not numbers with a fraction: use "
+            "BayesianSVR, or bin them, for example above and below a threshold"
         )
     return LabelCounts.of(y, weight)
 
 
 def encoder_for(estimator: Any, counts: LabelCounts) -> tuple[ClassEncoder, np.ndarray]:
-    """How the labels of a fit become numbers and its rows are weighted, and the weight of every class."""
+    """The encoder of the labels of a fit, with class weights, and the total weight of each class."""
     labels = counts.labels
     require_classes(labels, counts.n_rows, "y")
     if len(labels) == 1:
@@ -99,24 +101,24 @@ def encoder_for(estimator: Any, counts: LabelCounts) -> tuple[ClassEncoder, np.n
         )
     encoder, totals = weighting_encoder(estimator.class_weight, counts)
     if not totals.all():
-        raise ValueError(f"all rows of class {labels[totals.argmin()]!r} have zero weight; leave them out of y instead")
+        raise ValueError(f"all rows of class {labels[totals.argmin()]!r} have zero weight; drop these rows instead")
     return encoder, totals
 
 
 def weighting_encoder(class_weight: Any, counts: LabelCounts) -> tuple[ClassEncoder, np.ndarray]:
-    """The same for classes that are known before; a part of a stream may lack some."""
+    """The same for known classes; a part of a stream may not contain all of them."""
     labels, weights = counts.labels, counts.weights
     if not weights.any():
         raise ValueError("all sample weights are zero; some must be positive")
     if class_weight is None:
         return ClassEncoder(labels), weights
-    if isinstance(class_weight, str):  # "balanced" means balanced as weighted
+    if isinstance(class_weight, str):  # "balanced" takes sample weights into account
         there = weights > 0
         factors = np.divide(weights.sum(), len(labels) * weights, out=np.ones(len(labels)), where=there)
     else:
         factors = compute_class_weight(class_weight, classes=labels, y=labels)
         if not (factors * weights).any():
-            raise ValueError("class_weight gives all rows the weight zero; some must be positive")
+            raise ValueError("class_weight sets the weight of all rows to zero; some must be positive")
     return ClassEncoder(labels, factors), factors * weights
 
 
@@ -124,7 +126,7 @@ class Classes(TargetKind):
     """Labels of classes."""
 
     def require(self, y: Any) -> None:
-        """Checked with X."""
+        """Nothing: labels are checked together with X."""
 
     def of(self, y: np.ndarray, weight: np.ndarray | None) -> LabelCounts:
         return LabelCounts.of(y, weight)
@@ -133,7 +135,7 @@ class Classes(TargetKind):
         return count_labels(y, weight, locate, name)
 
     def require_part(self, found: LabelCounts, name: str) -> None:
-        """At once: all distinct labels might not fit into memory."""
+        """Checked for each part: all distinct labels might not fit into memory."""
         require_few_classes(found.labels, found.n_rows, name)
 
     def require_all(self, found: LabelCounts, name: str) -> None:

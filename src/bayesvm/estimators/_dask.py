@@ -1,4 +1,4 @@
-"""Estimators: Dask collections: the rows that ``fit`` is given, and predictions that stay lazy."""
+"""Estimators: Dask collections: training rows, and lazy predictions."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from bayesvm.extras import optional
 
 @dataclass(frozen=True)
 class DaskRows:
-    """Rows on a cluster, those of weight zero left out."""
+    """Rows on a cluster, without those of weight zero."""
 
     table: EncodedDaskTable
     totals: np.ndarray
@@ -43,7 +43,7 @@ class DaskRows:
 
     @property
     def encoder(self) -> Any:
-        """Of the targets."""
+        """The encoder of the targets."""
         found = self.table.encoder
         return found.encoder if isinstance(found, CompletingEncoder) else found
 
@@ -94,7 +94,7 @@ class DaskRows:
 
 
 def dask_rows(estimator: Any, X: Any, y: Any, sample_weight: Any, kind: TargetKind) -> DaskRows:
-    """What ``fit`` was given, checked in one pass. The estimator is not touched if something is wrong."""
+    """The arguments of ``fit``, checked in one pass. After an error the estimator is unchanged."""
     if y is None:
         raise ValueError(f"{type(estimator).__name__} requires y to be passed, but the target y is None")
     table = DaskTable.of(X, y, sample_weight)
@@ -106,7 +106,7 @@ def dask_rows(estimator: Any, X: Any, y: Any, sample_weight: Any, kind: TargetKi
 
 
 def lazy_on_dask(method: Callable[..., Any]) -> Callable[..., Any]:
-    """A prediction method that is lazy when it is given a Dask collection."""
+    """Decorate a prediction method: it is lazy for Dask collections."""
 
     @wraps(method)
     def either(self: Any, X: Any, *args: Any, **kwargs: Any) -> Any:
@@ -122,22 +122,22 @@ def _said(method: str, args: tuple[Any, ...], kwargs: dict[str, Any], model: Any
 
 
 def lazy_prediction(model: Any, said: partial[Any], X: Any) -> Any:
-    """What a prediction method says of a Dask array or data frame, as Dask arrays not yet computed.
+    """The result of a prediction method for a Dask array or data frame, as lazy Dask arrays.
 
-    The model is one node of the graph, as it is now: a later fit does not change it.
+    The model is one node of the graph, a copy of its current state: a later fit does not change it.
     """
     check_is_fitted(model)
     method = said.args[0]
     if method.startswith("sample_"):
         raise TypeError(
-            f"{method} draws all rows jointly, and so needs them in memory: choose some (at most 5,000) "
-            "and give it X.compute() of those"
+            f"{method} draws all rows jointly and needs them in memory: select at most 5,000 rows and pass "
+            "their X.compute()"
         )
     validate_data(model, _outline(X), reset=False, skip_check_array=True)
     if recipe_of(model) is None:
         columns_of(X)
     model, unnamed = copy(model), copy(model)
-    vars(unnamed).pop("feature_names_in_", None)  # each partition of an array would warn again that it has no names
+    vars(unnamed).pop("feature_names_in_", None)  # otherwise each partition of an array would warn that it has no names
     model.n_jobs = unnamed.n_jobs = 1
     example = said(unnamed, np.zeros((1, n_features(model))))
     form = _as_columns(example)[:0]
@@ -158,16 +158,16 @@ def lazy_prediction(model: Any, said: partial[Any], X: Any) -> Any:
 
 
 def _outline(X: Any) -> Any:
-    """What scikit-learn looks at for the names and number of columns."""
+    """The object from which scikit-learn reads names and number of columns."""
     return X._meta if is_frame(X) else X  # noqa: SLF001  (an empty data frame of pandas)
 
 
 def _of_partition(X: Any, model: Any, said: partial[Any], form: np.ndarray) -> np.ndarray:
-    """A prediction for some rows, as one array."""
+    """The prediction for one partition, as one array."""
     return _as_columns(said(model, X)) if X.shape[0] else form
 
 
 def _as_columns(found: Any) -> np.ndarray:
-    """What a prediction method gives, as one array."""
+    """The result of a prediction method, as one array."""
     parts = list(found.values()) if isinstance(found, dict) else found
     return np.column_stack(parts) if isinstance(parts, list | tuple) else parts

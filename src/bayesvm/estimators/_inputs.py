@@ -1,4 +1,4 @@
-"""Estimators: what ``fit`` may be given, and the source of blocks that it becomes."""
+"""Estimators: the accepted inputs of ``fit``, checked and turned into sources of blocks."""
 
 from __future__ import annotations
 
@@ -32,48 +32,48 @@ from bayesvm.preparation import Frame
 
 
 class CheckedRows(TrainingRows, RowsToComplete, Protocol):
-    """What ``fit`` was given, checked."""
+    """The checked arguments of ``fit``."""
 
     def fingerprint(self) -> dict[str, Any]:
-        """Plain values that tell these rows apart from others."""
+        """Plain values that identify these rows."""
         ...
 
 
 class NumberedRows(CheckedRows, Protocol):
-    """Rows whose y are numbers, in the units of the encoder."""
+    """Rows with numeric targets, in the units of the encoder."""
 
     @property
     def encoder(self) -> Any: ...
 
 
 class LabelledRows(CheckedRows, Protocol):
-    """Rows whose classes are known; y has the number of each row's class."""
+    """Rows with labels; y holds the index of the class of each row."""
 
     @property
     def classes(self) -> np.ndarray: ...
 
     @property
     def totals(self) -> np.ndarray:
-        """The weight of every class."""
+        """The total weight of each class."""
         ...
 
 
 @dataclass(frozen=True)
 class ArrayRows:
-    """Rows in memory, those of weight zero left out."""
+    """Rows in memory, without those of weight zero."""
 
     X: Any
     y: np.ndarray
     weight: np.ndarray | None
-    encoder: Any  # of y
+    encoder: Any  # of the targets
     totals: np.ndarray
-    kept: np.ndarray | None = None  # of the rows given; all of them unless some have weight zero
+    kept: np.ndarray | None = None  # indices among the given rows; None if no row has weight zero
     groups: RowNumbers | None = None
     missing: MissingValues | None = None
 
     @classmethod
     def of(cls, X: Any, y: np.ndarray, weight: np.ndarray | None, encoder: Any, totals: np.ndarray) -> ArrayRows:
-        """Rows whose y are to be encoded."""
+        """Encode y, and leave out rows of weight zero."""
         rows = Block(X, *encoder(y, weight))
         if rows.weight is None or rows.weight.all():
             return cls(*rows, encoder, totals)
@@ -121,13 +121,13 @@ class ArrayRows:
 
 
 def training_rows(estimator: Any, X: Any, y: Any, sample_weight: Any, kind: TargetKind = CLASSES) -> Any:
-    """What ``fit`` was given, checked: ``LabelledRows`` or ``NumberedRows``."""
+    """Check the arguments of ``fit``: returns ``LabelledRows`` or ``NumberedRows``."""
     if is_dask(X):
         return dask_rows(estimator, X, y, sample_weight, kind)
     if isinstance(X, Table):
         if y is not None or sample_weight is not None:
             raise ValueError(
-                "a table has its labels and weights in it: open_table(…, target=…, weight=…), then fit(table)"
+                "a table contains its labels and weights: use open_table(…, target=…, weight=…), then fit(table)"
             )
         return table_rows(estimator, X, kind)
     X, y, sample_weight, labelled = _with_targets(X, y, sample_weight)
@@ -142,7 +142,7 @@ def training_rows(estimator: Any, X: Any, y: Any, sample_weight: Any, kind: Targ
 
 
 def _with_targets(X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any, np.ndarray | None]:
-    """The rows of a data frame that have a target, and their numbers if others have none."""
+    """The rows of a data frame that have a target, and their indices if other rows have none."""
     frame = None if y is None else Frame.of(X)
     labelled = None if frame is None or len(y) != frame.n_rows else rows_with_targets(y)
     if frame is None or labelled is None:
@@ -153,13 +153,11 @@ def _with_targets(X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any, np
 
 def _require_memory_rows(X: Any) -> None:
     if is_dask(X) or isinstance(X, Table):
-        raise TypeError(
-            f"partial_fit takes rows in memory, part by part; fit learns from a {type(X).__name__} as a whole"
-        )
+        raise TypeError(f"partial_fit takes rows in memory, part by part; use fit for a whole {type(X).__name__}")
 
 
 def stream_rows(estimator: Any, X: Any, y: Any, sample_weight: Any, *, first: bool) -> LabelledRows:
-    """What ``partial_fit`` was given, checked; the classes are those that the estimator knows."""
+    """Check the arguments of ``partial_fit``; the estimator knows the classes."""
     _require_memory_rows(X)
     X, y = training_data(estimator, X, y, first=first)
     classes = estimator.classes_
@@ -168,8 +166,8 @@ def stream_rows(estimator: Any, X: Any, y: Any, sample_weight: Any, *, first: bo
     if len(unseen):
         row = int(unseen[0])
         raise ValueError(
-            f"y has the label {y[row : row + 1].tolist()[0]!r} at row {row}, not among the classes {classes.tolist()}; "
-            "rows to learn from must have them all (the first call of partial_fit takes them as `classes`)"
+            f"y has the label {y[row : row + 1].tolist()[0]!r} at row {row}, which is not among the classes "
+            f"{classes.tolist()}; pass all classes to the first call of partial_fit as `classes`"
         )
     weight = row_weights(sample_weight, X)
     encoder, totals = weighting_encoder(estimator.class_weight, LabelCounts.of(y, weight, classes))
@@ -177,7 +175,7 @@ def stream_rows(estimator: Any, X: Any, y: Any, sample_weight: Any, *, first: bo
 
 
 def stream_of_numbers(estimator: Any, X: Any, y: Any, sample_weight: Any, encoder: Any | None) -> NumberedRows:
-    """The same for numbers; later parts have the units of the first."""
+    """The same for numbers; later parts use the units of the first."""
     _require_memory_rows(X)
     NUMBERS.require(y)
     X, y = training_data(estimator, X, y, first=encoder is None)

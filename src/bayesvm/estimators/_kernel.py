@@ -1,4 +1,4 @@
-"""Estimators: what kernel models share, whatever they predict: kernels, inducing points, local models."""
+"""Estimators: shared code of kernel models: kernels, inducing points, local models."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from bayesvm.inference import inducing
 from bayesvm.inference.fitted import Fitted
 from bayesvm.inference.kernel_model import KernelModel
 
-AUTO_KERNELS = ("rbf", "laplacian")  # among which tuning chooses
+AUTO_KERNELS = ("rbf", "laplacian")  # candidates of tuning
 
 
 KERNEL = COMMON | {
@@ -33,7 +33,7 @@ KERNEL = COMMON | {
 
 
 class KernelEstimator(BaseBayesianModel):
-    """Kernels and inducing points from the constructor's parameters."""
+    """Kernels and inducing points, from the constructor parameters."""
 
     _feature_map = InducingFeatures
     _parameter_checks = KERNEL
@@ -74,12 +74,12 @@ class KernelEstimator(BaseBayesianModel):
         tuned = {"auto"} if self.local == "auto" else {"auto", "loo"}
         if self.local is True and self.tune not in tuned:
             raise ValueError(
-                f"local=True needs tune='auto' or 'loo', which find the kernel of local models; got {self.tune!r}"
+                f"local=True needs tune='auto' or 'loo', which learn the kernel of local models; got tune={self.tune!r}"
             )
         return self.local if self.tune in tuned else False
 
     def _inducing(self, n_features: int) -> Any:
-        """How points are chosen, or the points themselves."""
+        """The name of the method that chooses points, or the points themselves."""
         if isinstance(self.inducing, str):
             if self.inducing not in inducing.HOW:
                 choices = ", ".join(map(repr, inducing.HOW))
@@ -89,11 +89,11 @@ class KernelEstimator(BaseBayesianModel):
         if points.shape[1] != n_features:
             raise ValueError(f"inducing has {points.shape[1]} columns, but X has {n_features}")
         _, first = np.unique(points, axis=0, return_index=True)
-        return points[np.sort(first)]  # a point given twice adds nothing but a singular matrix
+        return points[np.sort(first)]  # repeated points would only make the matrix singular
 
 
 def _kernel(wanted: Any, n_features: int) -> Kernel:
-    """The kernel that a name or an object stands for."""
+    """The kernel for a name or an object."""
     if isinstance(wanted, Kernel):
         return copy.deepcopy(wanted)
     if not isinstance(wanted, str) or wanted not in NAMED:

@@ -1,4 +1,4 @@
-"""Estimators: targets that are numbers: what is wrong with them, and the units in which they are learned."""
+"""Estimators: numeric targets: checks, and the units in which the model learns them."""
 
 from __future__ import annotations
 
@@ -10,35 +10,35 @@ import numpy as np
 from bayesvm.data.checks import Locate
 from bayesvm.estimators._targets import TargetKind
 
-LARGEST = 1e100  # whose square is still a number
-MIDDLE = 0.6745  # of a normal law, the deviation that half of it is within; and
-NEARLY_ALL = 1.6449  # nine tenths
-WIDEST = 5.0  # times by which the range of nine tenths may exceed that of the middle half
+LARGEST = 1e100  # its square is still finite
+MIDDLE = 0.6745  # half of a standard normal distribution is within ± this deviation,
+NEARLY_ALL = 1.6449  # and nine tenths within ± this one
+WIDEST = 5.0  # largest ratio of the spread of nine tenths to the spread of the middle half
 
 
 @dataclass(frozen=True)
 class NumberEncoder:
-    """Numbers in units of their own spread, from their centre; a ``TargetEncoder``."""
+    """Centres and scales numbers; a ``TargetEncoder``."""
 
     centre: float
     spread: float
     classes: ClassVar[np.ndarray] = np.empty(0)  # there are none
 
     def __call__(self, y: np.ndarray, weight: np.ndarray | None) -> tuple[np.ndarray, np.ndarray | None]:
-        """The numbers of some rows; the weights stay."""
+        """Encode the numbers of some rows; weights are unchanged."""
         return (as_numbers(y, _in_y, "y") - self.centre) / self.spread, weight
 
 
 @dataclass
 class Numbers:
-    """All targets and their weights, eight bytes each; adds up."""
+    """All targets and their weights, eight bytes each; can be added."""
 
     y: np.ndarray
     weight: np.ndarray
 
     @property
     def n_rows(self) -> int:
-        """All of them."""
+        """Number of rows."""
         return len(self.y)
 
     def __iadd__(self, other: Self) -> Self:
@@ -47,7 +47,7 @@ class Numbers:
 
 
 def as_numbers(y: Any, locate: Locate, name: str) -> np.ndarray:
-    """Targets as floats; an error names the first row that is not a finite number."""
+    """Targets as floats; an error names the first row without a finite number."""
     y = np.asarray(y)
     if y.dtype.kind == "c":
         raise ValueError(f"Complex data not supported: {name} has complex numbers; give real ones")
@@ -60,8 +60,8 @@ def as_numbers(y: Any, locate: Locate, name: str) -> np.ndarray:
                 )
             if isinstance(value, str | bytes) or not _is_number(value):
                 raise ValueError(
-                    f"{locate(row)}: {name} is {value!r}, which is no number. A regressor predicts numbers; for labels "
-                    "use BayesianSVC"
+                    f"{locate(row)}: {name} is {value!r}, which is not a number. A regressor predicts numbers; use "
+                    "BayesianSVC for labels"
                 )
     numbers = y.astype(np.float64)
     wrong = np.flatnonzero(~(np.abs(numbers.ravel()) <= LARGEST))
@@ -87,7 +87,7 @@ def _in_y(row: int) -> str:
 
 
 class NumberKind(TargetKind):
-    """Numbers, of which there must be two that differ."""
+    """Numbers, at least two of them different."""
 
     def require(self, y: Any) -> None:
         if y is not None:
@@ -100,19 +100,20 @@ class NumberKind(TargetKind):
         return self.of(as_numbers(y, locate, name), weight)
 
     def require_part(self, found: Numbers, name: str) -> None:
-        """More rows may still differ."""
+        """Nothing: later rows may differ."""
 
     def require_all(self, found: Numbers, name: str) -> None:
-        """What a table has is checked by the encoder, too."""
+        """Nothing: the encoder checks all rows."""
 
     def encoder(self, estimator: Any, found: Numbers) -> tuple[NumberEncoder, np.ndarray]:
-        """Centre and spread of the numbers, which a few outliers do not move."""
+        """Centre and spread of the numbers, robust against outliers."""
         if not found.weight.any():
             raise ValueError("all sample weights are zero; some must be positive")
         y, weight = found.y[found.weight > 0], found.weight[found.weight > 0]
         if y.min() == y.max():
             raise ValueError(
-                f"{type(estimator).__name__} needs numbers in y that differ, but all {len(y)} rows have {y[0]:g}"
+                f"{type(estimator).__name__} needs at least two different numbers in y, but all {len(y)} rows have "
+                f"{y[0]:g}"
             )
         return NumberEncoder(*centre_and_spread(y, weight)), np.array([weight.sum()])
 
@@ -121,10 +122,10 @@ NUMBERS = NumberKind()
 
 
 def centre_and_spread(y: np.ndarray, weight: np.ndarray) -> tuple[float, float]:
-    """The median, and the spread of a normal law with the same median deviation.
+    """The median, and the standard deviation of a normal distribution with the same median absolute deviation.
 
-    Where half of the numbers are close together, the deviation that nine tenths are within counts, up to a limit that
-    keeps outliers out; and where nine tenths are equal, the mean deviation.
+    If half of the numbers are close together, the 90 % quantile of the absolute deviations is used instead, up to a
+    limit that excludes outliers; if nine tenths are equal, the mean absolute deviation.
     """
     centre = _quantile(y, weight, 0.5)
     deviation = np.abs(y - centre)
@@ -134,7 +135,7 @@ def centre_and_spread(y: np.ndarray, weight: np.ndarray) -> tuple[float, float]:
 
 
 def _quantile(values: np.ndarray, weight: np.ndarray, share: float) -> float:
-    """The smallest number that so much of the weight does not exceed."""
+    """The weighted quantile."""
     order = np.argsort(values, kind="stable")
     reached = np.cumsum(weight[order])
     return float(values[order][np.searchsorted(reached, share * reached[-1] * (1 - 1e-12))])

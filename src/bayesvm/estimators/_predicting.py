@@ -1,6 +1,6 @@
-"""Estimators: what any fitted model says of new rows, block by block: moments and samples of f, files of predictions.
+"""Estimators: predictions of all models, block by block: moments and samples of f, files of predictions.
 
-Everything is read from ``fitted_`` and the columns seen in ``fit``; nothing is written.
+Predictions read ``fitted_`` and the columns seen in ``fit``; they do not change the estimator.
 """
 
 from __future__ import annotations
@@ -42,14 +42,14 @@ from bayesvm.estimators.validation import new_data
 from bayesvm.inference.fitted import Fitted
 from bayesvm.preparation import Recipe
 
-MOST_JOINT_ROWS = 5_000  # whose joint covariance is factored for sample_latent
+MOST_JOINT_ROWS = 5_000  # rows whose joint covariance sample_latent factors
 
 Parts = Sequence[MemberMoments]
 Result = TypeVar("Result")
 
 
 class PredictingModel(BaseEstimator, metaclass=ABCMeta):
-    """The predictions of a fitted model, whatever it predicts."""
+    """The predictions that classifiers and regressors share."""
 
     n_features_in_: int
     n_jobs: int | None
@@ -60,18 +60,29 @@ class PredictingModel(BaseEstimator, metaclass=ABCMeta):
         return hasattr(self, "fitted_")
 
     def set_params(self, **params: Any) -> Any:
-        """Set parameters by name; those of a kernel object as ``kernel__length_scale``."""
+        """Set parameters by name.
+
+        Parameters
+        ----------
+        **params : dict
+            Names and values. A parameter of a kernel object has a name like ``kernel__length_scale``.
+
+        Returns
+        -------
+        BayesianSVC, BayesianLinearSVC or BayesianSVR
+            The estimator itself.
+        """
         check_names(self, params)
         return super().set_params(**params)
 
     def _html_repr(self) -> str:
-        """For notebooks: scikit-learn's ``_repr_html_`` and ``_repr_mimebundle_`` call it."""
+        """The HTML representation; ``_repr_html_`` and ``_repr_mimebundle_`` of scikit-learn call it."""
         return headline_html(self) + str(super()._html_repr())
 
     def _predicted(
         self, X: Any, what: Callable[[Parts], Result], *, checked: bool = False
     ) -> Generator[Result, None, None]:
-        """Something about the moments of f, for some rows after the others; ``checked`` rows come from ``new_data``."""
+        """A function of the moments of f, a chunk of rows at a time; ``checked`` rows come from ``new_data``."""
         check_is_fitted(self)
         fitted, views = self.fitted_, self.fitted_.views
 
@@ -92,23 +103,46 @@ class PredictingModel(BaseEstimator, metaclass=ABCMeta):
 
     @lazy_on_dask
     def latent_mean_and_variance(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
-        """Posterior mean and variance of the latent function f at each row; with many classes a column for each.
+        """Predict the posterior mean and variance of the latent function f.
 
-        Of a committee, those of the mixture: the variance includes how far the members' means are apart.
+        A committee returns the moments of the mixture: the variance includes the spread of the members' means.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_rows, n_features), Dask collection or table
+            Rows with the columns of ``fit``.
+
+        Returns
+        -------
+        mean : array of shape (n_rows,), or (n_rows, n_classes) for more than two classes
+            Posterior means of f.
+        variance : array of the same shape
+            Posterior variances of f.
         """
         m, v = map(np.concatenate, zip(*self._predicted(X, mixed_moments), strict=True))
         return (m[:, 0], v[:, 0]) if m.shape[1] == 1 else (m, v)
 
     def features_of(self, X: Any) -> Any:
-        """Rows as the features that the model sees: of a data frame, those that ``recipe_`` makes of its columns."""
+        """Return the features that the model computes from the columns of X.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or data frame of shape (n_rows, n_columns)
+            Rows with the columns of ``fit``.
+
+        Returns
+        -------
+        array or sparse matrix of shape (n_rows, n_features)
+            The features that ``recipe_`` makes of the columns; X itself if there is no recipe.
+        """
         return new_data(self, X)
 
     @abstractmethod
     def predict(self, X: Any) -> np.ndarray:
-        """What is predicted of each row."""
+        """Predict the target of each row."""
 
     def _judged(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
-        """What was to be predicted, what is predicted, and weights, all in memory; a table has the first and last."""
+        """Targets, predictions and weights, in memory; a table contains targets and weights."""
         if isinstance(X, Table) and y is None:
             try:
                 parts, weights = zip(*X.targets(), strict=True)
@@ -122,21 +156,30 @@ class PredictingModel(BaseEstimator, metaclass=ABCMeta):
         return y, predicted.compute() if is_dask(predicted) else predicted, sample_weight
 
     def predict_to(self, X: Any, path: Any, *, uncertainty: bool = True, coverage: float | None = None) -> None:
-        """Write predictions to a Parquet, Arrow or CSV file, some rows at a time: of a table, or of rows in memory.
+        """Write predictions to a Parquet, Arrow or CSV file, a chunk of rows at a time. Needs ``bayesvm[tables]``.
 
-        The first column is ``prediction``. A classifier adds ``probability_`` and the class for every class; all add
-        those of ``predict_uncertainty``, unless ``uncertainty`` is false. With ``coverage``, a classifier adds ``set``:
-        the classes of ``predict_set`` with ``|`` between them; the ``lower`` and ``upper`` of a regression have that
-        coverage. The file appears when it is whole; needs
-        ``bayesvm[tables]``.
+        The first column is ``prediction``. A classifier adds a column ``probability_<class>`` for each class. The file
+        appears when it is complete.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, data frame or table of shape (n_rows, n_columns)
+            Rows with the columns of ``fit``.
+        path : path
+            The file to write; the ending selects the format.
+        uncertainty : bool, default=True
+            Whether to add the columns of ``predict_uncertainty``.
+        coverage : float, optional
+            For a classifier, add the column ``set`` with the classes of ``predict_set`` at this coverage, separated by
+            ``|``. For a regressor, the coverage of ``lower`` and ``upper``.
         """
         if is_dask(X):
             raise TypeError(
-                "predict_to takes a table or rows in memory; of a Dask collection, predictions are lazy, and "
-                "dask.array.to_zarr or dask.dataframe.from_dask_array(…).to_parquet writes it on the cluster"
+                "predict_to takes a table or rows in memory; predictions for a Dask collection are lazy, so write "
+                "them on the cluster with dask.array.to_zarr or dask.dataframe.from_dask_array(…).to_parquet"
             )
         if isinstance(X, Table) and X.is_made_of(path):
-            raise ValueError(f"{path} is a file of the table itself; write the predictions to another one")
+            raise ValueError(f"{path} is a file of the table itself; write the predictions to another file")
 
         with (
             writing_table(path) as append,
@@ -153,19 +196,34 @@ class PredictingModel(BaseEstimator, metaclass=ABCMeta):
 
     @lazy_on_dask
     def sample_latent(self, X: Any, n: int = 1, random_state: Any = None) -> np.ndarray:
-        """Joint posterior samples of f at some rows, of shape (n, n_rows), with a last axis for many classes.
+        """Draw joint posterior samples of the latent function f.
 
-        At most 5,000 rows, since their joint covariance is factored. Of a committee, each draw takes one member.
+        Each draw of a committee takes one member.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_rows, n_features)
+            At most 5,000 rows, because their joint covariance is factored.
+        n : int, default=1
+            Number of draws.
+        random_state : int, RandomState or None, default=None
+            Controls the randomness; pass an int for reproducible results.
+
+        Returns
+        -------
+        array of shape (n, n_rows), or (n, n_rows, n_classes) for more than two classes
+            The draws.
         """
         f, _ = self._samples(X, n, random_state)
         return f[..., 0] if f.shape[-1] == 1 else f
 
     def _samples(self, X: Any, n: int, random_state: Any) -> tuple[np.ndarray, np.ndarray]:
-        """Draws of f, of shape (n, n_rows, n_functions), and the numbers of the members that they come from."""
+        """Draws of f, of shape (n, n_rows, n_functions), and the number of the member behind each."""
         X = new_data(self, X)
         if X.shape[0] > MOST_JOINT_ROWS:
             raise ValueError(
-                f"joint samples need a factored covariance: at most {MOST_JOINT_ROWS} rows, got {X.shape[0]}"
+                f"X has {X.shape[0]} rows, but joint samples factor a covariance of at most {MOST_JOINT_ROWS}; "
+                "give fewer"
             )
         rng = np.random.default_rng(check_random_state(random_state).randint(2**31))
         X, fitted = X.toarray() if hasattr(X, "toarray") else X, self.fitted_
@@ -173,7 +231,7 @@ class PredictingModel(BaseEstimator, metaclass=ABCMeta):
             members = drawn_members(fitted.views.shares, n, rng)
             if not len(incomplete(X)):
                 return joint_samples(fitted.members, fitted.scaler(X), members, rng), members
-            # What is missing is another value in every draw, as far as there are so many completions.
+            # Each draw completes missing values differently, up to the number of completions.
             found: list[np.ndarray] = [np.empty(0)] * n
             for first, draw in enumerate(completion_of(self).draws(X)):
                 mine = np.arange(first, n, DRAWS)
@@ -184,5 +242,5 @@ class PredictingModel(BaseEstimator, metaclass=ABCMeta):
 
 
 def jobs(n_jobs: int | None) -> int:
-    """``None`` means all cores (and one inside a parallel search, as joblib says)."""
+    """The number of threads; ``None`` means all cores, and one core inside a parallel search of joblib."""
     return int(effective_n_jobs(-1 if n_jobs is None else n_jobs))

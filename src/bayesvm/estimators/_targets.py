@@ -1,4 +1,4 @@
-"""Estimators: what ``fit`` needs to know of a kind of targets, wherever their rows lie."""
+"""Estimators: the interface of a kind of targets, classes or numbers, for rows in memory, in files and on Dask."""
 
 from __future__ import annotations
 
@@ -10,28 +10,28 @@ from bayesvm.data.checks import Locate
 
 
 class TargetKind(Protocol):
-    """Classes or numbers. A summary of the targets of some rows adds up, and has ``n_rows``."""
+    """Classes or numbers. Summaries of the targets of chunks of rows can be added, and have ``n_rows``."""
 
     def require(self, y: Any) -> None:
-        """Raise an error that names the row, before scikit-learn raises one that does not."""
+        """Raise an error that names the row; the errors of scikit-learn do not."""
         ...
 
     def of(self, y: np.ndarray, weight: np.ndarray | None) -> Any:
-        """The summary of targets that were checked."""
+        """The summary of checked targets."""
         ...
 
     def summarise(self, y: np.ndarray, weight: np.ndarray | None, locate: Locate, name: str = "y") -> Any:
-        """The summary of targets that were not."""
+        """The summary of targets, which are checked here."""
         ...
 
     def require_part(self, found: Any, name: str) -> None:
-        """Raise an error if more rows cannot make it right."""
+        """Raise an error if the targets so far are invalid, whatever rows follow."""
         ...
 
     def require_all(self, found: Any, name: str) -> None:
-        """Raise an error if all rows together cannot be learned from."""
+        """Raise an error if the targets of all rows are invalid."""
         ...
 
     def encoder(self, estimator: Any, found: Any) -> tuple[Any, np.ndarray]:
-        """How targets become the numbers that blocks carry, and the weight of all rows, of each class if any."""
+        """The encoder of the targets, and the total weight of the rows, or of the rows of each class."""
         ...

@@ -1,6 +1,6 @@
-"""Estimators: what all share, whatever they predict and from which features: ``fit`` validates, calls and stores.
+"""Estimators: the base class of all estimators: ``fit`` validates, calls ``inference.fitting`` and stores.
 
-What is learned is one value, ``fitted_``; scikit-learn's attributes are read from it.
+The result of a fit is one value, ``fitted_``; scikit-learn's attributes read from it.
 """
 
 from __future__ import annotations
@@ -43,17 +43,17 @@ BATCH_SIZE = 4096
 
 
 class BaseBayesianModel(PredictingModel):
-    """A model that learns by ``inference.fitting``. Subclasses say what is predicted, and from which features."""
+    """A model that is fitted by ``inference.fitting``. Subclasses define its targets and its features."""
 
     _parameter_checks = COMMON
     _feature_map: ClassVar[type]  # of its members
-    _kind: ClassVar[str]  # what a saved model is called; a class that does not set it itself cannot be saved
+    _kind: ClassVar[str]  # the name in saved models; a class that does not set it itself cannot be saved
     _seen: ClassVar[tuple[str, ...]] = (
         "n_features_in_",
         "feature_names_in_",
         "completion_",
         "recipe_",
-    )  # what a fit assigns beside ``fitted_``
+    )  # what a fit assigns besides ``fitted_``
 
     elbo_ = FittedAttribute(lambda fitted: fitted.training.elbo)
     elbo_trace_ = FittedAttribute(lambda fitted: np.array(fitted.training.trace))
@@ -67,26 +67,26 @@ class BaseBayesianModel(PredictingModel):
 
     @abstractmethod
     def _model(self, n_features: int) -> Any:
-        """What to learn from tables with so many columns: an ``inference.fitting.FeatureModel``."""
+        """The ``inference.fitting.FeatureModel`` for tables with this number of columns."""
 
     @abstractmethod
     def _training_rows(self, outline: Any, X: Any, y: Any, sample_weight: Any) -> CheckedRows:
-        """What ``fit`` was given, checked; what the data say of ``_seen`` is assigned to the outline, a copy."""
+        """The checked arguments of ``fit``; sets the attributes ``_seen`` of the outline, a copy of the estimator."""
 
     @abstractmethod
     def _new_head(self, rows: Any) -> Head:
-        """What is predicted, as the rows of a first fit show it."""
+        """The head, from the rows of a first fit."""
 
     @abstractmethod
     def _encoded(self, outline: Any, rows: Any, y: Any) -> np.ndarray:
-        """The y of rows that are not learned from, as numbers that the head knows."""
+        """The targets of held-out rows, encoded as the head expects them."""
 
     @abstractmethod
     def _likelihood(self) -> Likelihood:
-        """The bound with which a fit starts."""
+        """The likelihood with which a fit starts."""
 
     def _labels(self, outline: Any) -> np.ndarray | None:
-        """Those of the outcomes, if what is predicted has some."""
+        """The class labels; None for a regressor."""
         return getattr(outline, "classes_", None)
 
     def fit(
@@ -101,41 +101,57 @@ class BaseBayesianModel(PredictingModel):
         checkpoint_every: float = 30.0,
         held_out: Any = None,
     ) -> Any:
-        """Fit to rows ``X`` and what is to be predicted of them, ``y``.
+        """Fit the model.
 
-        Inside ``with bayesvm.stop_on_interrupt():`` Ctrl-C ends the fit early with a usable model, and
-        ``interrupted_`` is true. After an error the estimator is what it was before the call.
+        Inside ``with bayesvm.stop_on_interrupt():``, Ctrl-C ends the fit early with a usable model and sets
+        ``interrupted_``. After an error, the estimator is in the same state as before the call.
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n_rows, n_features), or a Dask array or data frame
-            Or a table of ``open_table``, which has y and weights in it.
+        X : array-like or sparse matrix of shape (n_rows, n_features), data frame, Dask collection or table
+            The rows. Columns of a data frame may hold text, categories, dates and missing values. A table of
+            ``open_table`` contains y and the weights.
         y : array-like of shape (n_rows,)
-            Of a classifier, two or more classes of any type; of a regressor, numbers.
+            The targets: labels of any type for a classifier, at least two of them different; numbers for a regressor.
         sample_weight : array-like of shape (n_rows,), optional
-            For a given kernel and link, a weight of 2 counts as the row given twice, a weight of 0 as the row left
-            out. Tuning and calibration leave a row out with all its weight.
-        groups : array-like of shape (n_rows,), optional
-            A label of any type for every row: rows with the same label, such as those of one patient, are left out
-            together in tuning, calibration and the ``loo_`` attributes. There are no local models then. Of a table,
-            it may be the name of a column, which is not learned from.
+            For a given kernel and link, a weight of 2 is equivalent to repeating the row, a weight of 0 to omitting
+            it. Tuning and calibration leave out a row with its full weight.
+        groups : array-like of shape (n_rows,), or str, optional
+            A label of any type for each row. Rows with the same label, such as those of one patient, are left out
+            together in tuning, in calibration and in the ``loo_`` attributes; there are no local models. For a table,
+            this may be the name of a column, which is then not used as a feature.
         callback : callable, optional
-            Called with a ``Progress`` after every update; of a committee, one member is trained after the other, and
-            ``Progress.update`` starts again at 1.
+            Called with a ``Progress`` after every update. A committee trains its members one after the other, and
+            ``Progress.update`` starts again at 1 for each.
         checkpoint : path, optional
-            A file that is written during the fit, whole or not at all. If the process dies, the same call resumes from
-            there with bit-identical results. It is left there at the end; delete it to start anew.
-        checkpoint_every : float
-            Seconds between two versions of that file.
-        held_out : (X, y) or a table, optional
-            Rows that are not learned from, a random 2,000 if there are more: ``verbose=1`` and ``callback`` report
-            their log loss during the fit, which does not depend on them.
+            File that is written during the fit, always completely or not at all. If the process dies, the same call
+            resumes from this file with bit-identical results. It is kept after the fit; delete it to start again.
+        checkpoint_every : float, default=30.0
+            Seconds between two versions of the checkpoint.
+        held_out : tuple (X, y) or table, optional
+            Rows that are not used for training, a random 2,000 if there are more. ``verbose=1`` and ``callback``
+            report their log loss during the fit; the fit does not depend on them.
+
+        Returns
+        -------
+        BayesianSVC, BayesianLinearSVC or BayesianSVR
+            The estimator itself.
+
+        Raises
+        ------
+        ValueError
+            If a parameter or a value in the data is invalid; the message names the parameter, or the row and column.
+
+        Warns
+        -----
+        ConvergenceWarning
+            If the budget was used up, or Ctrl-C ended the fit, before the ELBO converged to ``tol``.
         """
         check_parameters(self, self._parameter_checks)
         kept = self._checkpoint(checkpoint, checkpoint_every)
         with progress_display(self.verbose) as display:
             display.phase("reading labels")
-            outline = copy(self)  # scikit-learn's validation writes to what it is given
+            outline = copy(self)  # scikit-learn's validation sets attributes of its argument
             if not self.warm_start and hasattr(outline, "completion_"):
                 del outline.completion_
             X = without_column(X, groups)
@@ -159,11 +175,11 @@ class BaseBayesianModel(PredictingModel):
         self._warn_if_unfinished(fitted)
         return self
 
-    # With metadata routing, groups of a cross-validation reach ``fit``, too.
+    # With metadata routing, the groups of a cross-validation are passed on to ``fit``.
     __metadata_request__fit: ClassVar = {"groups": True}
 
     def _learn_more(self, outline: Any, rows: CheckedRows) -> Any:
-        """``partial_fit`` of checked rows."""
+        """``partial_fit`` with checked rows."""
         rows = completed(outline, rows)
         start = getattr(self, "fitted_", None)
         settings, model = self._settings(outline), self._model(rows.n_features)
@@ -175,7 +191,7 @@ class BaseBayesianModel(PredictingModel):
         return self
 
     def _checkpoint(self, path: Any, every: float) -> CheckpointFile | NoCheckpoint:
-        """The file, which may name the classes of the kernel that was given."""
+        """The checkpoint file, which may contain the classes of the given kernel."""
         if path is None:
             return NoCheckpoint()
         kernel = getattr(self, "kernel", None)
@@ -203,21 +219,21 @@ class BaseBayesianModel(PredictingModel):
         )
 
     def _local(self) -> bool | str:
-        """Whether there are local models; ``"auto"``: where they pay."""
+        """Whether to add local models; ``"auto"``: if they improve the leave-one-out estimate."""
         return False
 
     def _require_memory(self, rows: CheckedRows, model: Any, settings: Settings) -> None:
         require_memory(type(self).__name__, rows.n_features, model.wide_vectors(rows.n_rows, settings))
 
     def _can_continue(self, outline: Any) -> bool:
-        """Whether there is an earlier fit to start from, which predicts the same."""
+        """Whether there is an earlier fit of the same targets to start from."""
         if not hasattr(self, "fitted_"):
             return False
         functions = [function for member in self.fitted_.members for function in member.functions]
         return all(isinstance(function.posterior, Gaussian) for function in functions)
 
     def _store(self, outline: Any, fitted: Fitted) -> None:
-        """Assign what was learned, ``_seen`` and ``fitted_``, and nothing else."""
+        """Set the fitted attributes: ``_seen`` and ``fitted_``."""
         for name in self._seen:
             if hasattr(outline, name):
                 setattr(self, name, getattr(outline, name))
@@ -226,19 +242,33 @@ class BaseBayesianModel(PredictingModel):
         self.fitted_ = fitted
 
     def save(self, path: Any) -> None:
-        """Write the fitted model to one file, without pickle; ``bayesvm.load`` reads it back, to the same bits."""
+        """Write the fitted model to one file, without pickle.
+
+        ``bayesvm.load`` reads it; the loaded model makes bit-identical predictions on the same machine.
+
+        Parameters
+        ----------
+        path : path
+            The file to write.
+        """
         write_model(path, self.as_model())
 
     def as_model(self) -> Model:
-        """All that a file of this model holds, as a value."""
+        """Return the content of a model file as a value.
+
+        Returns
+        -------
+        Model
+            Parameters, fitted state and columns.
+        """
         kind = type(self).__name__
         if not hasattr(self, "fitted_"):
             raise ValueError(f"this {kind} is not fitted; call fit before save")
         if "_kind" not in vars(type(self)):
             raise TypeError(
-                f"a {kind} cannot be saved, because load would not know it; save the estimator it is based on"
+                f"a {kind} cannot be saved, because load does not know this class; save the estimator it is based on"
             )
-        check_parameters(self, self._parameter_checks)  # or nobody could load it
+        check_parameters(self, self._parameter_checks)  # otherwise nobody could load it
         for name in vars(self):
             if name.endswith("_") and not name.startswith("_") and name not in {*self._seen, "fitted_"}:
                 warn_user(f"{name} is not a fitted attribute of {kind} and is not saved")
@@ -256,7 +286,18 @@ class BaseBayesianModel(PredictingModel):
 
     @classmethod
     def from_model(cls, model: Model) -> Any:
-        """The estimator that ``as_model`` was called on."""
+        """Rebuild the estimator that ``as_model`` was called on.
+
+        Parameters
+        ----------
+        model : Model
+            What ``as_model`` returned.
+
+        Returns
+        -------
+        BayesianSVC, BayesianLinearSVC or BayesianSVR
+            A fitted estimator.
+        """
         estimator = cls(**model.parameters)
         check_parameters(estimator, cls._parameter_checks)
         if not all(isinstance(member.features, cls._feature_map) for member in model.fitted.members):
@@ -277,16 +318,15 @@ class BaseBayesianModel(PredictingModel):
         training = fitted.training
         if training.interrupted:
             message = (
-                f"the fit was stopped by Ctrl-C after {training.passes:.1f} passes; the model is usable, but not as "
-                "good as it could be (interrupted_ is True). With checkpoint=… the same call resumes from what was "
-                "kept."
+                f"the fit was stopped by Ctrl-C after {training.passes:.1f} passes; the model is usable, but has not "
+                "converged (interrupted_ is True). With checkpoint=…, the same call resumes from the checkpoint."
             )
         elif not training.converged and self.tol > 0:
             budget = f"{self.max_iter} passes" + ("" if self.time_limit is None else f" or {self.time_limit} seconds")
             message = (
-                f"{type(self).__name__} used its budget of {budget} before the ELBO settled to "
-                f"tol={self.tol:g} nats per row; raise max_iter (or time_limit), or tol if that is good enough. "
-                "elbo_trace_ shows how far it was."
+                f"{type(self).__name__} used its budget of {budget} before the ELBO converged to "
+                f"tol={self.tol:g} nats per row; raise max_iter (or time_limit), or tol if the model is good enough. "
+                "elbo_trace_ shows the ELBO after each update."
             )
         else:
             return
@@ -299,7 +339,7 @@ class BaseBayesianModel(PredictingModel):
 
 
 def _digest(start: Fitted | None) -> dict[str, Any]:
-    """Tells the model of an earlier fit apart from others."""
+    """A checksum that identifies the model of an earlier fit."""
     if start is None:
         return {"the model it starts from": None}
     functions = [function for member in start.members for function in member.functions]

@@ -1,4 +1,4 @@
-"""Estimators: what the kernel and the linear classifier share: labels, probabilities, and weights of classes."""
+"""Estimators: shared code of the kernel and the linear classifier: labels, probabilities, class weights."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from bayesvm.estimators.validation import require_whole_labels
 from bayesvm.inference.fitted import Fitted
 from bayesvm.storage.models import Model
 
-NOISE = 1.0  # variance; .3 and 3 are about as good, and all far better than none where rows are many
+NOISE = 1.0  # variance; .3 and 3 are about as good; with many rows, all are far better than none
 
 
 def class_head(fitted: Fitted) -> ClassHead:
@@ -40,13 +40,13 @@ def class_head(fitted: Fitted) -> ClassHead:
 
 
 def _error(fitted: Fitted) -> float:
-    """Share of the rows left out whose class is not the most probable one."""
+    """Error rate of the leave-one-out predictions, weighted."""
     wrong = class_head(fitted).probabilities(fitted.left_out_moments).argmax(axis=1) != fitted.left_out_y
     return float(np.average(wrong, weights=fitted.left_out_weight))
 
 
 class BaseBayesianSVC(ClassifierMixin, BaseBayesianModel):
-    """A classifier; subclasses say what its features are."""
+    """A classifier; subclasses define its features."""
 
     _seen = ("n_features_in_", "feature_names_in_", "completion_", "recipe_", "classes_")
 
@@ -65,12 +65,28 @@ class BaseBayesianSVC(ClassifierMixin, BaseBayesianModel):
 
     @available_if(lambda self: getattr(self, "covariance", "full") == "full")
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Any:
-        """Learn from one more part of a stream.
+        """Update the model with one part of a stream.
 
-        The first call (if there was no ``fit``) needs ``classes``, all labels that will come; it sets scaling, kernel
-        and inducing points, which stay as they are. Each part's sites are added to the posterior so far, for good;
-        the link is fitted again to leave-one-out marginals remembered from all parts (at most 20,000). Of a committee,
-        every member learns, and the weights stay.
+        The first call, unless ``fit`` was called before, sets scaling, kernel and inducing points, which then stay
+        fixed. Each call adds the sites of its rows permanently to the current posterior and refits the link to
+        leave-one-out marginals kept from all parts (at most 20,000). A committee updates every member and keeps the
+        weights.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_rows, n_features)
+            The rows of this part.
+        y : array-like of shape (n_rows,)
+            Their labels.
+        classes : array-like of shape (n_classes,), optional
+            All labels that the stream will have; required in the first call.
+        sample_weight : array-like of shape (n_rows,), optional
+            Weights of the rows.
+
+        Returns
+        -------
+        BayesianSVC or BayesianLinearSVC
+            The estimator itself.
         """
         check_parameters(self, self._parameter_checks)
         first = not hasattr(self, "fitted_")
@@ -80,7 +96,7 @@ class BaseBayesianSVC(ClassifierMixin, BaseBayesianModel):
 
     def _stream_classes(self, classes: Any, *, first: bool) -> np.ndarray:
         if first and classes is None:
-            raise ValueError("the first call of partial_fit needs `classes`, all labels that will come")
+            raise ValueError("the first call of partial_fit needs `classes`: all labels that the stream will have")
         require_whole_labels(classes, "classes")
         if not first:
             if classes is not None and not np.array_equal(np.unique(classes), self.classes_):
@@ -98,13 +114,13 @@ class BaseBayesianSVC(ClassifierMixin, BaseBayesianModel):
         return rows
 
     def _new_head(self, rows: LabelledRows) -> ClassHead:
-        """One function for two classes, one for each of more; with their base rates."""
+        """One latent function for two classes, otherwise one per class; with the base rates."""
         share = rounded_sum(rows.totals) + 0.5
         rates = tuple((share / share.sum()).tolist())
         return Binary(rates[1:]) if len(rates) == 2 else OneVsRest(rates)
 
     def _likelihood(self) -> Likelihood:
-        usual = NOISE if self.tune in {"auto", "loo"} else 0.0  # the paper's bound has none (D22)
+        usual = NOISE if self.tune in {"auto", "loo"} else 0.0  # the bound of the paper has no noise (D22)
         return noisy(self.bound, usual if self.noise == "auto" else float(self.noise))
 
     def _can_continue(self, outline: Any) -> bool:
@@ -116,42 +132,97 @@ class BaseBayesianSVC(ClassifierMixin, BaseBayesianModel):
         unknown = ~np.isin(y, outline.classes_)
         if unknown.any():
             raise ValueError(
-                f"held_out has the label {y[unknown].tolist()[0]!r}, which no row to learn from has; they have "
-                f"{outline.classes_.tolist()}"
+                f"held_out has the label {y[unknown].tolist()[0]!r}, which is not among the classes of the training "
+                f"rows, {outline.classes_.tolist()}; leave such rows out"
             )
         return codes_of(outline.classes_, y)
 
     @classmethod
     def from_model(cls, model: Model) -> Any:
-        """The estimator that ``as_model`` was called on."""
+        """Rebuild the estimator that ``as_model`` was called on.
+
+        Parameters
+        ----------
+        model : Model
+            What ``as_model`` returned.
+
+        Returns
+        -------
+        BayesianSVC or BayesianLinearSVC
+            A fitted estimator.
+        """
         estimator = super().from_model(model)
         estimator.classes_ = np.asarray(model.classes)
         return estimator
 
     def _head(self) -> ClassHead:
-        """What turns moments of f into probabilities."""
+        """The head, which maps moments of f to probabilities."""
         check_is_fitted(self)
         return class_head(self.fitted_)
 
     @lazy_on_dask
     def decision_function(self, X: Any) -> np.ndarray:
-        """Ordered like the probabilities: the probit of P(second class); with more classes their logits, in columns."""
+        """Return scores of the classes, in the same order as the probabilities.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_rows, n_features), Dask collection or table
+            Rows with the columns of ``fit``.
+
+        Returns
+        -------
+        array of shape (n_rows,), or (n_rows, n_classes) for more than two classes
+            The probit of the probability of the second class; for more than two classes, a logit per class.
+        """
         return np.concatenate(list(self._predicted(X, self._head().decision)))
 
     @lazy_on_dask
     def predict_proba(self, X: Any) -> np.ndarray:
-        """Probabilities of the classes, columns in the order of ``classes_``; of a committee, their weighted mean."""
+        """Predict class probabilities; a committee returns the weighted mean over its members.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_rows, n_features), Dask collection or table
+            Rows with the columns of ``fit``.
+
+        Returns
+        -------
+        array of shape (n_rows, n_classes)
+            Probabilities, with columns in the order of ``classes_``.
+        """
         return np.concatenate(list(self._predicted(X, self._head().probabilities)))
 
     @lazy_on_dask
     def predict_log_proba(self, X: Any) -> np.ndarray:
-        """Logarithms of the probabilities, accurate where those round to zero or one."""
+        """Predict logarithms of class probabilities, accurate even where these round to zero or one.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_rows, n_features), Dask collection or table
+            Rows with the columns of ``fit``.
+
+        Returns
+        -------
+        array of shape (n_rows, n_classes)
+            Log probabilities, with columns in the order of ``classes_``.
+        """
         z = self.decision_function(X)
         return np.column_stack([log_ndtr(-z), log_ndtr(z)]) if z.ndim == 1 else log_softmax(z, axis=1)
 
     @lazy_on_dask
     def predict(self, X: Any) -> np.ndarray:
-        """The most probable class of each row."""
+        """Predict the most probable class of each row.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_rows, n_features), Dask collection or table
+            Rows with the columns of ``fit``.
+
+        Returns
+        -------
+        array of shape (n_rows,)
+            Class labels.
+        """
         head = self._head()
         return np.concatenate(list(self._predicted(X, lambda parts: self._named(head.decision(parts)))))
 
@@ -160,15 +231,20 @@ class BaseBayesianSVC(ClassifierMixin, BaseBayesianModel):
 
     @lazy_on_dask
     def predict_uncertainty(self, X: Any) -> dict[str, np.ndarray]:
-        """How uncertain each prediction is, and why.
+        """Predict the uncertainty of each prediction, split into its aleatoric and epistemic parts.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_rows, n_features), Dask collection or table
+            Rows with the columns of ``fit``.
 
         Returns
         -------
         dict of arrays of shape (n_rows,)
-            ``total``: entropy of the class probabilities, in nats. ``aleatoric``: the entropy expected if f were known;
-            more data would not remove it. ``epistemic``: the difference; more data would. The disagreement of a
-            committee's members is epistemic. With two classes also ``lower`` and ``upper``: a 95 % credible interval
-            for the probability of the second class.
+            ``total``: entropy of the class probabilities, in nats. ``aleatoric``: expected entropy if f were known,
+            which more data would not reduce. ``epistemic``: the difference, which more data would reduce; it includes
+            the disagreement between the members of a committee. For two classes also ``lower`` and ``upper``: a 95 %
+            credible interval for the probability of the second class.
         """
         head = self._head()
         parts = list(self._predicted(X, head.uncertainty_of(self.fitted_.links)))
@@ -226,14 +302,44 @@ class BaseBayesianSVC(ClassifierMixin, BaseBayesianModel):
         )
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
-        """Share of the rows, or of their weight, whose class is predicted; a table has its labels in it."""
+        """Return the accuracy.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_rows, n_features), Dask collection or table
+            Rows with the columns of ``fit``.
+        y : array-like of shape (n_rows,), optional
+            True labels; a table contains them.
+        sample_weight : array-like of shape (n_rows,), optional
+            Weights of the rows; a table contains them.
+
+        Returns
+        -------
+        float
+            Share of correct predictions, weighted.
+        """
         y, predicted, sample_weight = self._judged(X, y, sample_weight)
         return accuracy_score(y, predicted, sample_weight=sample_weight)
 
     def predictions(
         self, X: Any, *, uncertainty: bool = True, coverage: float | None = None
     ) -> Generator[dict[str, np.ndarray], None, None]:
-        """The columns of ``predict_to``, some rows after the others."""
+        """Yield the columns of ``predict_to``, a chunk of rows at a time.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_rows, n_features), Dask collection or table
+            Rows with the columns of ``fit``.
+        uncertainty : bool, default=True
+            Whether to add the columns of ``predict_uncertainty``.
+        coverage : float, optional
+            Coverage of prediction sets; adds the column ``set``.
+
+        Yields
+        ------
+        dict of arrays
+            The columns for a chunk of rows.
+        """
         head = self._head()
         uncertainty_of = head.uncertainty_of(self.fitted_.links) if uncertainty else None
         thresholds = None if coverage is None else self._set_thresholds(coverage)
@@ -250,9 +356,23 @@ class BaseBayesianSVC(ClassifierMixin, BaseBayesianModel):
 
     @lazy_on_dask
     def sample_proba(self, X: Any, n: int = 1, random_state: Any = None) -> np.ndarray:
-        """Joint posterior samples of the class probabilities at some rows, of shape (n, n_rows, n_classes).
+        """Draw joint posterior samples of the class probabilities.
 
-        Each is what a known f would mean: ``sample_latent`` through the link. At most 5,000 rows.
+        Each draw is a draw of ``sample_latent`` mapped through the link. A draw of a committee takes one member.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_rows, n_features)
+            At most 5,000 rows, because their joint covariance is factored.
+        n : int, default=1
+            Number of draws.
+        random_state : int, RandomState or None, default=None
+            Controls the randomness; pass an int for reproducible results.
+
+        Returns
+        -------
+        array of shape (n, n_rows, n_classes)
+            Probabilities, with the last axis in the order of ``classes_``.
         """
         f, members = self._samples(X, n, random_state)
         found = np.empty((*f.shape[:2], len(self.classes_)))
@@ -263,6 +383,6 @@ class BaseBayesianSVC(ClassifierMixin, BaseBayesianModel):
 
 
 def _parameter(fitted: Fitted, name: str) -> np.ndarray | None:
-    """A parameter of a calibrated link, which plain links do not have."""
+    """A parameter of a calibrated link; None for other links."""
     calibrated = class_head(fitted).is_calibrated(fitted.link)
     return np.atleast_1d(getattr(fitted.link, name)) if calibrated else None

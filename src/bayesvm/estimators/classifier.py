@@ -10,153 +10,180 @@ from bayesvm.estimators.parameters import CLASSIFIER
 
 
 class BayesianSVC(KernelEstimator, BaseBayesianSVC):
-    """Bayesian support vector machine with a kernel and inducing points, for two classes or more.
+    """Bayesian support vector machine with a kernel and inducing points, for two or more classes.
 
-    With nothing set it tunes itself: leave-one-out on samples of the rows decides about scaling, kernel, one
-    length-scale or one for every feature, effects of single columns and pairs, and the number of inducing points. Where
-    the rows cannot tell which of several models is best, up to six of them are averaged: a committee. Where a large
-    table has more detail than inducing points can follow, local models are added.
+    With the default parameters, the model tunes itself. Leave-one-out estimates on samples of the rows select the
+    scaling, the kernel, one length-scale or one per feature, effects of single columns and pairs, and the number of
+    inducing points. If the data do not show which of several models is best, up to six of them are averaged in a
+    committee. If a large table has more detail than inducing points can represent, local models are added.
 
     Parameters
     ----------
-    kernel : "auto", a name or a kernel object
-        "auto" averages RBF and Laplacian. The names are "rbf", "laplacian", "matern12", "matern32", "matern52",
-        "rational_quadratic" and "linear". A name stands for that kernel with variance 4 and length-scale √D (D for
-        "laplacian") on the scaled inputs, where tuning starts; ``tune="auto"`` and "loo" add a broad RBF, which is
-        nearly constant among the rows. A kernel of ``bayesvm.kernels``, or your own, is tuned in the parameters whose
-        bounds are not "fixed", and has one length-scale or one for every feature, as given.
-    n_inducing : int, "auto" or None
-        Number of inducing points of each member. "auto" without tuning: 300. With tuning: a fifth of the rows up to
-        300, then a twelfth of them up to 500, and at least 100. On its last sample, tuning also tries twice its own
-        number of points; if that lowers the leave-one-out log loss by .004 and there are no local models, the fit has
-        up to 700 points, and by .012 up to 2,000. There are at least five rows for each point beyond 100, and
-        rows × points², shared by the members, is at most 2·10¹⁰ beyond 300 points. There are never more points than
-        distinct rows.
-        None: every distinct row, the full batch model of the paper.
-    max_inducing : int
-        The most that "auto" may take; 2000 by default.
-    inducing : "kmeans", "random", "greedy", "gmm" or array of shape (n_inducing, n_features)
-        How inducing points are chosen: k-means from AFK-MC² seeds (within each class if rows are many), at random, by
-        greatest conditional variance, by a Gaussian mixture, with distances measured in the kernel's length-scales; an
-        array gives them, in the units of X.
-    learn_inducing : bool
-        Whether the points are moved by the gradient of the leave-one-out loss; they over-fit easily.
-    local : "auto", True or False
-        Whether local models are added to the mean of the model: a tree divides the rows into leaves of about 400, and
-        each leaf has up to 150 inducing points of its own. "auto": with ``tune="auto"`` and from 4,000 rows on, where
-        leave-one-out on some leaves says that they pay. True needs ``tune="auto"`` or "loo".
-    bound : "exact" or "augmented"
-        "exact" uses the expected hinge loss itself, "augmented" the paper's looser bound.
-    inference : "auto", "batch" or "stochastic"
-        "batch": updates over all rows. "stochastic": minibatches (the paper's algorithm 1), then at least
-        one pass over all rows. "auto": batch, after growing random subsets if there are many rows.
-    tune : "auto", "loo", "elbo" or None
-        "auto": the whole recipe. "loo": the kernel's learned parameters by the gradient of the leave-one-out loss.
-        "elbo": the paper's way, ``tune_interval`` variational updates and one gradient step of the ELBO in turn (on
-        minibatches with ``inference="stochastic"``). All of them also set the prior mean of f, so that far from the
-        data the probability is the base rate. None leaves everything fixed, at prior mean zero.
-    tune_interval : int
-        Variational updates between two steps of ``tune="elbo"``.
-    scale : "auto", "standard", "common", "quantile" or None
-        "standard": each column to mean 0 and standard deviation 1. "common": one divisor for all columns, for pixels
-        and spectra. "quantile": ranks to normal scores, for heavy tails; beyond the extremes it goes on linearly.
-        "auto": the best of them by leave-one-out with ``tune="auto"``, or an average over those that are about as good;
-        else "standard".
-    link : "calibrated", "probit", "hinge" or "paper"
-        From f to a probability. "calibrated": a mean of two probits, fitted to leave-one-out marginals (more
-        classes: a softmax with one scale and a bias each). "probit": P(f + unit noise > 0). "hinge": the
-        normalised pseudo-likelihood. "paper": the printed formula, for reproducing it. All but "calibrated" divide by
-        the sum when there are more than two classes.
-    noise : "auto" or a number from 0
-        Variance of the noise that every row adds to its f before the hinge loss sees it. With 0, the hinge of the
-        paper, many rows draw f to ±1, which tells sides apart but not probabilities (D22). "auto": 1 with
-        ``tune="auto"`` or "loo", else 0.
-    batch_size : int or "auto"
-        Rows of a minibatch; "auto" is 4096.
-    learning_rate : "adaptive", "robbins_monro" or a number in (0, 1]
-        Step size of stochastic inference.
-    max_iter : int
-        Budget in passes over the data, rejected steps included.
-    tol : float
-        Stop when the ELBO that further updates could gain is estimated below this, in nats per row;
-        of a tuned model with the default also if it is below .01 in all. 0 uses the whole budget.
-    time_limit : float or None
-        Budget in seconds; the update under way is finished.
-    warm_start : bool
-        Whether a further ``fit`` keeps scaling, kernel and inducing points and starts from the posterior so far.
-    class_weight : dict, "balanced" or None
-        Weights of classes, multiplied into the rows' weights; probabilities are then those of the
-        reweighted population.
-    precision : "auto", "single" or "double"
-        Of the arithmetic inside blocks when fitting; sums are always double, and so are predictions. "auto": single
-        when rows times inducing points reach one million.
-    n_jobs : int or None
-        Threads; None means all cores. The result does not depend on it, to the last bit.
-    random_state : int, RandomState or None
-        Controls the randomness. An int makes results bit-identical on one machine with one set of library versions.
-    verbose : int
-        1 shows progress.
+    kernel : str or kernel object, default="auto"
+        "auto" averages models with an RBF and with a Laplacian kernel. The names are "rbf", "laplacian", "matern12",
+        "matern32", "matern52", "rational_quadratic" and "linear". A name stands for that kernel with variance 4 and
+        length-scale √D (D for "laplacian") on the scaled inputs, where tuning starts; ``tune="auto"`` and "loo" add a
+        broad RBF, which is nearly constant over the data. A kernel object, from ``bayesvm.kernels`` or your own, has
+        one length-scale or one per feature, as given; tuning learns the parameters whose bounds are not "fixed".
+    n_inducing : int, "auto" or None, default="auto"
+        Number of inducing points of each member. None uses every distinct row: the full batch model of the paper.
+        "auto" without tuning is 300. "auto" with tuning is a fifth of the rows up to 300, then a twelfth of the rows up
+        to 500, and at least 100. On its last sample, tuning also tries twice as many points; if that lowers the
+        leave-one-out log loss by .004 and there are no local models, the fit uses up to 700 points, and by .012 up to
+        2,000. Beyond 100 points, there are at least five rows per point. Beyond 300 points, rows × points² is at most
+        2·10¹⁰, a budget that the members share. There are never more points than distinct rows.
+    max_inducing : int, default=2000
+        Upper limit of ``n_inducing="auto"``.
+    inducing : str or array of shape (n_inducing, n_features), default="kmeans"
+        How to choose the inducing points. "kmeans": k-means from AFK-MC² seeds (within each class if there are many
+        rows). "random": rows at random. "greedy": greatest conditional variance. "gmm": a Gaussian mixture. Distances
+        are measured in length-scales of the kernel. An array contains the points themselves, in the units of X.
+    learn_inducing : bool, default=False
+        Whether to move the points along the gradient of the leave-one-out loss. This overfits easily.
+    local : "auto" or bool, default="auto"
+        Whether to add local models to the mean of the model: a tree divides the rows into leaves of about 400, and each
+        leaf has up to 150 inducing points of its own. "auto" adds them with ``tune="auto"`` from 4,000 rows on, if
+        leave-one-out estimates on some leaves improve. True needs ``tune="auto"`` or "loo".
+    bound : {"exact", "augmented"}, default="exact"
+        "exact" uses the expected hinge loss itself, "augmented" the looser bound of the paper.
+    inference : {"auto", "batch", "stochastic"}, default="auto"
+        "batch": updates over all rows. "stochastic": minibatches (algorithm 1 of the paper), then at least one pass
+        over all rows. "auto": batch; with many rows, growing random subsets first.
+    tune : {"auto", "loo", "elbo"} or None, default="auto"
+        "auto": the full procedure. "loo": learn the parameters of the kernel by the gradient of the leave-one-out loss.
+        "elbo": the method of the paper, which alternates ``tune_interval`` variational updates with one gradient step
+        of the ELBO (on minibatches with ``inference="stochastic"``). All three also set the prior mean of f, so that
+        the probability far from the data is the base rate. None keeps everything fixed, at prior mean zero.
+    tune_interval : int, default=10
+        Number of variational updates between two steps of ``tune="elbo"``.
+    scale : {"auto", "standard", "common", "quantile"} or None, default="auto"
+        "standard" scales each column to mean 0 and standard deviation 1. "common" divides all columns by the same
+        number, for pixels and spectra. "quantile" maps ranks to normal scores, for heavy tails, and extrapolates
+        linearly beyond the extremes. "auto" with ``tune="auto"`` selects the best of them by leave-one-out, or averages
+        those that are about equally good; otherwise it is "standard".
+    link : {"calibrated", "probit", "hinge", "paper"}, default="calibrated"
+        How f becomes a probability. "calibrated": the mean of two probits, fitted to leave-one-out marginals; with more
+        than two classes, a softmax with a scale and a bias per class. "probit": P(f + unit noise > 0). "hinge": the
+        normalised pseudo-likelihood. "paper": the printed formula, to reproduce it. With more than two classes, all but
+        "calibrated" divide by the sum over the classes.
+    noise : float or "auto", default="auto"
+        Variance of the noise that is added to f of every row before the hinge loss. With 0, the hinge loss of the
+        paper, many rows pull f to ±1, which separates the classes but gives poor probabilities (D22). "auto" is 1 with
+        ``tune="auto"`` or "loo", otherwise 0.
+    batch_size : int or "auto", default="auto"
+        Number of rows of a minibatch; "auto" is 4096.
+    learning_rate : {"adaptive", "robbins_monro"} or float, default="adaptive"
+        Step size of stochastic inference; a number in (0, 1] is a constant step size.
+    max_iter : int, default=100
+        Budget in passes over the data, including rejected steps.
+    tol : float, default=5e-5
+        Stop when the estimated gain in ELBO of further updates is below this many nats per row; with the default, a
+        tuned model also stops when it is below .01 nats in total. 0 uses the whole budget.
+    time_limit : float or None, default=None
+        Budget in seconds. The current update is completed.
+    warm_start : bool, default=False
+        Whether another call of ``fit`` keeps scaling, kernel and inducing points and starts from the current posterior.
+    class_weight : dict, "balanced" or None, default=None
+        Weights of the classes, multiplied by the sample weights. The probabilities are then those of the reweighted
+        population.
+    precision : {"auto", "single", "double"}, default="auto"
+        Precision of the arithmetic inside blocks during ``fit``. Sums and predictions always use double precision.
+        "auto" is single when rows × inducing points reaches one million.
+    n_jobs : int or None, default=None
+        Number of threads; None uses all cores. Results are bit-identical for any number.
+    random_state : int, RandomState or None, default=None
+        Controls the randomness. With an int, results are bit-identical on one machine with one set of library versions.
+    verbose : int, default=0
+        1 shows the progress.
 
     Attributes
     ----------
     classes_ : array of shape (n_classes,)
-        The labels, sorted; of two, the second is the positive class.
-    loo_proba_, loo_log_loss_, loo_error_, loo_indices_ : array, float, float, array
-        Leave-one-out probabilities and metrics from this one fit; of the rows ``loo_indices_`` of X, all of them up to
-        20,000, a random choice beyond.
-    calibration_scale_, calibration_bias_, calibration_share_ : arrays
-        Parameters of the calibrated link: for two classes a scale and a bias of either probit and the share of the
-        second, for more one scale and a bias of every class. Of a committee, those of the heaviest member.
-    inducing_points_ : array of shape (n_inducing, n_features)
-        In the units of X.
+        The class labels, sorted. Of two classes, the second is the positive class.
+    loo_proba_ : array of shape (n_left_out, n_classes)
+        Leave-one-out probabilities of the rows ``loo_indices_``, from this one fit.
+    loo_log_loss_ : float
+        Leave-one-out estimate of the log loss.
+    loo_error_ : float
+        Leave-one-out estimate of the error rate.
+    loo_indices_ : array of shape (n_left_out,)
+        Indices of the rows of X behind the leave-one-out estimates: all rows up to 20,000, a random choice beyond.
+    calibration_scale_ : array
+        Scales of the calibrated link: of each of the two probits for two classes, of each class for more. Of a
+        committee, those of the heaviest member.
+    calibration_bias_ : array
+        Biases of the calibrated link, in the same order.
+    calibration_share_ : float
+        Weight of the second probit of the calibrated link; two classes only.
     noise_ : float
-        The variance used.
-    scale_ : str or None
-        The scaling used.
-    n_samples_ : int
-        Rows that it was fitted to, those of weight zero left out; in a stream, of all parts. Models in files of version
-        1 do not have it.
+        Variance of the noise that was used.
     kernel_ : kernel
-        The one used, on scaled inputs. A kernel by name that was tuned is a sum: the kernel of that name, whose
-        ``kernel_.length_scales`` they are, and a broad RBF of fixed length-scale.
+        The kernel that was used, on scaled inputs. A tuned kernel that was given by name is a sum of the kernel of that
+        name, whose length-scales are ``kernel_.length_scales``, and a broad RBF of fixed length-scale.
+    inducing_points_ : array of shape (n_inducing, n_features)
+        The inducing points, in the units of X.
+    scale_ : str or None
+        The scaling that was used.
     tuning_report_ : report
-        What was tried, its leave-one-out log loss, what was chosen and why; prints as a table. Its last lines are the
-        members, each with its weight.
+        The trials of tuning, their leave-one-out log loss, what was selected and why; prints as a table. The last lines
+        list the members with their weights.
     effects_ : tuple of ColumnEffect
-        Functions of one column or of a pair that are added to f because leave-one-out residuals ask for them, the
-        largest share first; empty if there are none.
-    relevance_ : array of shape (n_features,)
-        Share of every column in the variation of f, adding up to one. The share of the main kernel is divided among all
-        columns by their parts in the squared distances, in length-scales, and that of an effect equally among its own
-        columns (a categorical column in one-hot form counts as one); members of a committee are averaged by weight.
-    elbo_, elbo_trace_ : float, array
-        Evidence lower bound, last and after each update.
+        Functions of one column or of a pair of columns, added to f because the leave-one-out residuals call for them;
+        those with the largest shares first, and empty if there are none.
+    relevance_ : array of shape (n_columns,)
+        Share of each column of X in the variation of f; the shares add up to one. The share of the main kernel is
+        divided among the columns by their parts in the squared distances, in length-scales, and the share of an effect
+        equally among its columns (a one-hot encoded categorical column counts as one). Members of a committee are
+        averaged by weight.
+    n_samples_ : int
+        Number of rows with non-zero weight that the model was fitted to; in a stream, of all parts. Missing for models
+        loaded from files of version 1.
+    elbo_ : float
+        Evidence lower bound after the last update, in nats.
+    elbo_trace_ : array of shape (n_iter_,)
+        Evidence lower bound after each update.
     n_iter_ : int
         Number of updates.
     n_passes_ : float
-        Rows read over rows given.
-    converged_, interrupted_ : bool
-        Whether ``tol`` was met, by all members; whether Ctrl-C ended the fit.
-    n_features_in_, feature_names_in_ : int, array of str
-        Of the columns of X; the names if it was a frame or a table.
+        Number of passes over the data: rows read divided by rows given.
+    converged_ : bool
+        Whether all members reached ``tol``.
+    interrupted_ : bool
+        Whether Ctrl-C ended the fit early.
+    n_features_in_ : int
+        Number of columns of X.
+    feature_names_in_ : array of str
+        Names of the columns of X; only if X was a data frame or a table.
+    recipe_ : Recipe or None
+        How the columns of a data frame or table (text, categories, dates, missing values) become numeric features; None
+        if X has only numbers.
+    completion_ : Completion or None
+        Completes missing values of X from the other values of their row, with a Gaussian copula learned from the
+        training rows (D33). None for sparse X, and for more than 2,000 columns without a missing value.
+
+    See Also
+    --------
+    BayesianLinearSVC : The linear model, for very wide or very long data.
+    BayesianSVR : Regression with the same kernels and the same tuning.
+    load : Read a model that ``save`` wrote.
 
     Notes
     -----
-    A tuned model may be a committee of up to six members. Each has its own scaling, kernel, inducing points,
-    posterior and link, and a weight; the weights are those whose average predicts the rows left out best.
+    A tuned model may be a committee of up to six members. Each has its own scaling, kernel, inducing points, posterior
+    and link, and a weight. The weights are those whose average best predicts the rows left out.
 
-    - ``kernel_``, ``scale_``, ``inducing_points_``, ``elbo_``, ``elbo_trace_``, ``n_iter_`` and ``n_passes_`` are those
-      of the heaviest member, which comes first. ``tuning_report_`` has a line for each member, with its weight.
-    - ``predict_proba`` and ``loo_proba_`` are the weighted mean of what the members say.
-    - ``predict_uncertainty``: the aleatoric part is the weighted mean of the members' own; their disagreement is
+    - ``kernel_``, ``scale_``, ``inducing_points_``, ``elbo_``, ``elbo_trace_``, ``n_iter_`` and ``n_passes_`` describe
+      the heaviest member, which comes first. ``tuning_report_`` has a line for each member, with its weight.
+    - ``predict_proba`` and ``loo_proba_`` are weighted means over the members.
+    - ``predict_uncertainty``: the aleatoric part is the weighted mean of those of the members; their disagreement is
       epistemic.
-    - ``latent_mean_and_variance`` has the moments of the mixture, so the variance includes how far the members' means
-      are apart. Each draw of ``sample_latent`` and ``sample_proba`` takes one member, for all rows.
-    - ``partial_fit`` and ``warm_start``: every member learns, and the weights stay.
+    - ``latent_mean_and_variance`` returns the moments of the mixture, so the variance includes the spread of the
+      members' means. Each draw of ``sample_latent`` and ``sample_proba`` takes one member, for all rows.
+    - ``partial_fit`` and ``warm_start`` update every member and keep the weights.
     - ``to_onnx`` writes one graph with all members.
 
-    With local models (``local``), ``kernel_``, ``inducing_points_``, ``relevance_``, ``effects_`` and ``elbo_`` are
-    those of the model below them, and ``loo_proba_`` comes from models that were fitted without the rows.
+    With local models (``local``), ``kernel_``, ``inducing_points_``, ``relevance_``, ``effects_`` and ``elbo_``
+    describe the model below them, and ``loo_proba_`` comes from models that were fitted without the rows.
     ``partial_fit`` updates the local models only; ``to_onnx`` does not write them.
 
     Examples

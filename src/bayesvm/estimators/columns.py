@@ -1,4 +1,4 @@
-"""Estimators: columns of data frames: the recipe that a fit learns of them, and the features that they become."""
+"""Estimators: columns of data frames: the recipe that a fit learns, and the features that it makes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Array = npt.NDArray[Any]
 
 
 def feature_names(estimator: Any) -> tuple[str, ...] | None:
-    """What the features are called: those that the recipe makes, or the columns themselves."""
+    """Names of the features: those of the recipe, or those of the columns."""
     recipe = recipe_of(estimator)
     if recipe is not None:
         return recipe.names
@@ -25,24 +25,24 @@ def feature_names(estimator: Any) -> tuple[str, ...] | None:
 
 
 def n_features(estimator: Any) -> int:
-    """How many features the model has: as many as columns, unless a recipe makes them."""
+    """Number of features: those of the recipe, or the columns."""
     recipe = recipe_of(estimator)
     return int(estimator.n_features_in_) if recipe is None else len(recipe.names)
 
 
 def input_names(estimator: Any) -> tuple[str, ...]:
-    """What the columns are called that the estimator was given; x0, x1, … if they have no names."""
+    """Names of the columns of X; x0, x1, … if they have none."""
     names = getattr(estimator, "feature_names_in_", None)
     return tuple(f"x{number}" for number in range(estimator.n_features_in_)) if names is None else tuple(names)
 
 
 def recipe_of(estimator: Any) -> Recipe | None:
-    """How columns become features; None where they are the features."""
+    """How columns become features; None if the columns are the features."""
     return getattr(estimator, "recipe_", None)
 
 
 def needs_recipe(frame: Frame) -> bool:
-    """Whether a frame has anything but numbers and booleans, none of them missing."""
+    """Whether a frame has other columns than numbers and booleans without missing values."""
     return not all(_is_plain(frame.values(name)) for name in frame.names)
 
 
@@ -51,7 +51,7 @@ def _is_plain(values: Values) -> bool:
 
 
 def learned(estimator: Any, frame: Frame) -> Array:
-    """The features of a frame by a recipe learned from it; the estimator gets the recipe and what fit saw."""
+    """Learn a recipe from a frame, and return its features; sets the recipe and the columns of the estimator."""
     recipe = learn_frame(frame)
     use_recipe(estimator, recipe)
     report_left_out(recipe, "X")
@@ -59,7 +59,7 @@ def learned(estimator: Any, frame: Frame) -> Array:
 
 
 def use_recipe(estimator: Any, recipe: Recipe) -> None:
-    """Give an estimator a recipe, and the columns that it was learned from."""
+    """Set the recipe of an estimator, and the columns that it was learned from."""
     estimator.recipe_ = recipe
     set_columns(estimator, recipe.inputs if recipe.named else None, len(recipe.inputs))
 
@@ -74,12 +74,12 @@ def set_columns(estimator: Any, names: tuple[str, ...] | None, n_columns: int) -
 
 
 def report_left_out(recipe: Recipe, source: str) -> None:
-    """One message about the columns that a recipe does not use, unless the user said so."""
+    """Warn once about the columns that a recipe does not use, unless the user excluded them."""
     found = [f"{name!r} ({why})" for name, why in recipe.left_out.items() if why != "as asked for"]
     if found:
         more = f", and {len(found) - 6} more" if len(found) > 6 else ""
         remedy = (
-            "in a data frame make it floats or a category type; of files, open_table(…, keep=[…]) keeps it"
+            "convert it to float or to a category type in a data frame; for files, use open_table(…, keep=[…])"
             if any("?" in why for why in recipe.left_out.values())
             else ""
         )
@@ -90,7 +90,7 @@ def report_left_out(recipe: Recipe, source: str) -> None:
 
 
 def encoded(estimator: Any, X: Any) -> Array:
-    """Rows to predict as features: of a data frame, or an array of the features themselves."""
+    """Rows to predict as features: from a data frame, or from an array of the features themselves."""
     recipe, frame = estimator.recipe_, Frame.of(X)
     if frame is None:
         return _as_features(estimator, X)
@@ -111,7 +111,7 @@ def _as_features(estimator: Any, X: Any) -> Array:
 
 
 def _require_columns(estimator: Any, frame: Frame) -> None:
-    """scikit-learn's rules: the columns of the fit, in their order; those that are not used may be missing."""
+    """The rules of scikit-learn: the columns of the fit, in the same order; unused columns may be missing."""
     needed, expected = estimator.recipe_.needed, input_names(estimator)
     if not frame.named and not hasattr(estimator, "feature_names_in_"):
         if len(frame.names) != len(expected):
@@ -127,7 +127,9 @@ def _require_columns(estimator: Any, frame: Frame) -> None:
     seen = set(expected)
     if extra := [name for name in frame.names if name not in seen]:
         more = f" and {len(extra) - 1} more" if len(extra) > 1 else ""
-        raise ValueError(f"{start}Column {extra[0]!r}{more} of X was not there{nearest(extra[0], expected)}; drop it")
+        raise ValueError(
+            f"{start}X has the column {extra[0]!r}{more}, unseen in fit{nearest(extra[0], expected)}; drop it"
+        )
     if list(frame.names) != [name for name in expected if name in given]:
         raise ValueError(
             f"{start}Feature names must be in the same order as they were in fit: X[model.feature_names_in_]"
@@ -150,7 +152,7 @@ def missing_targets(y: Any) -> Array:
 
 
 def rows_with_targets(y: Any) -> Array | None:
-    """Numbers of the rows that have a target, if others have none, which is reported; None: all have one."""
+    """Indices of the rows with a target, with a warning about the others; None if all rows have a target."""
     missing = missing_targets(y)
     if not missing.any() or missing.all():
         return None

@@ -1,4 +1,4 @@
-"""Estimators: missing values of rows to learn from and of rows to predict (D33)."""
+"""Estimators: missing values in training rows and in rows to predict (D33)."""
 
 from __future__ import annotations
 
@@ -16,41 +16,41 @@ from bayesvm.data.blocks import RowNumbers, random_rows
 from bayesvm.data.completion import LEARNED_FROM, Completion, incomplete, spread, spread_at
 from bayesvm.data.scaling import Scaler
 
-RARE = 1_000  # rows with missing values that are learned from, too, if a random choice has none
-WIDEST = 2_000  # columns whose distributions are kept although nothing is missing in training
+RARE = 1_000  # rows with missing values to add if a random choice of rows has none
+WIDEST = 2_000  # most columns for which a completion is learned without a missing value in training
 
 Means = Callable[[Array], Sequence[Array]]
 
 
 class RowsToComplete(Protocol):
-    """Checked rows, in memory or elsewhere, some of whose values may be missing."""
+    """Checked rows, in memory or elsewhere, that may have missing values."""
 
     @property
     def n_rows(self) -> int: ...
 
     def raw(self, numbers: RowNumbers) -> Any:
-        """X of some rows, with their missing values."""
+        """X of some rows, before completion."""
         ...
 
     def incomplete(self) -> RowNumbers:
-        """Rows with missing values, where that is known without reading the table; else none."""
+        """Indices of rows with missing values, if known without reading the table; otherwise empty."""
         ...
 
     def completed(self, missing: MissingValues) -> Self:
-        """The same rows, none of whose values is missing."""
+        """The same rows, without missing values."""
         ...
 
 
 @dataclass(frozen=True)
 class MissingValues:
-    """How rows to learn from are completed, and what they were before."""
+    """How training rows are completed, and their values before."""
 
     completion: Completion
     raw: Callable[[RowNumbers], Any]
 
 
 def spread_of(missing: MissingValues | None, numbers: RowNumbers, means: Means) -> list[Array] | None:
-    """How far means at some rows vary with what is missing there; None if nothing is."""
+    """Variance of the means of some rows over completions of their missing values; None without missing values."""
     if missing is None or not missing.completion.loadings.size:
         return None
     return spread_at(missing.completion, missing.raw(numbers), means)
@@ -60,7 +60,7 @@ Rows = TypeVar("Rows", bound=RowsToComplete)
 
 
 def completed(estimator: Any, rows: Rows) -> Rows:
-    """Rows without missing values; the estimator learns how to complete them, unless it knows from an earlier fit."""
+    """Rows without missing values; the estimator learns how to complete them, unless an earlier fit did."""
     if getattr(estimator, "completion_", None) is None:
         n_rows = rows.n_rows
         some = np.arange(n_rows)
@@ -79,13 +79,13 @@ def completion_of(estimator: Any) -> Completion:
     completion: Completion | None = getattr(estimator, "completion_", None)
     if completion is None:
         raise ValueError(
-            "X has missing values, and this model was made without a way to complete them: impute them, or fit again"
+            "X has missing values, but this model has not learned to complete them: impute them, or fit it again"
         )
     return completion
 
 
 def learned_completion(X: Any) -> Completion | None:
-    """From some of the rows; None for sparse ones and for many columns without a missing value."""
+    """A completion learned from some rows; None for sparse rows, and for many columns without a missing value."""
     if hasattr(X, "tocsr") or (X.shape[1] > WIDEST and not len(incomplete(X))):
         return None
     return Completion.learned(X)
@@ -93,7 +93,7 @@ def learned_completion(X: Any) -> Completion | None:
 
 @dataclass
 class Completing:
-    """Blocks of rows to predict: completed and scaled, and what is missing remembered for the variance."""
+    """Completes and scales blocks of rows to predict, and keeps their missing values for the variance."""
 
     estimator: Any
     scaler: Scaler
@@ -101,7 +101,7 @@ class Completing:
     rows: list[Array] = field(default_factory=list)
 
     def moments(self, views: MemberViews, blocks: Iterable[Block], workspace: Workspace) -> list[MemberMoments]:
-        """Of every member; missing values widen the variance."""
+        """Moments of every member; missing values increase the variance."""
         parts = views.moments(self._completed(blocks), workspace)
         if not self.rows:
             return parts

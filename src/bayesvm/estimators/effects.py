@@ -1,4 +1,4 @@
-"""Estimators: the effects of columns that a model admitted, as users see them."""
+"""Estimators: the public view of the column effects of a fitted model (D26)."""
 
 from __future__ import annotations
 
@@ -19,24 +19,42 @@ SEPARATORS = " =_.:-[("  # between the name of a column and a category
 
 @dataclass(frozen=True, repr=False)
 class ColumnEffect:
-    """A function of one column, or of a pair of columns, that a model adds to f because its residuals asked for it.
+    """A function of one column, or of a pair of columns, that a model adds to f.
 
-    It prints as the names of its columns: ``capital-gain``, ``month × day``.
+    The leave-one-out residuals select the effects (D27). An effect prints as the names of its columns, such as
+    ``capital-gain`` or ``month × day``. Fitted models list theirs in ``effects_``; do not create them yourself.
+
+    Parameters
+    ----------
+    columns : tuple of int
+        Indices of the columns, including all columns of a one-hot encoded categorical column. If the model has a
+        recipe, indices of its features, ``recipe_.names``.
+    names : tuple of str or None
+        Names of these columns, if the model knows them.
+    factors : tuple of tuples of int
+        The same indices in one group, or in two groups for a pair; the columns of a one-hot encoded categorical column
+        are in the same group.
+    variance : float
+        Prior variance of the effect.
+    share : float
+        Share of the effect in the variation of f: the variance of its posterior mean over the inducing points, relative
+        to the sum over the main kernel and all effects; averaged by weight over the members of a committee.
+    fitted : FittedEffect
+        The posterior of the effect.
+    labels : tuple of str, optional
+        Names of the original columns, if the model has a recipe.
 
     Attributes
     ----------
-    columns : tuple of int
-        Numbers of the columns; of a categorical column in one-hot form, of all its columns. Where the model has a
-        recipe, of the features that it makes, ``recipe_.names``.
-    names : tuple of str or None
-        Their names, if the model knows them.
-    factors : tuple of tuples of int
-        The same numbers in one group, or in two for a pair: the one-hot columns of a categorical one are together.
-    variance : float
-        Of its prior.
-    share : float
-        In the variation of f: the variance of its posterior mean over the inducing points, relative to the sum over the
-        main kernel and all effects. Of a committee, averaged by weight.
+    is_pair : bool
+        Whether the effect is a function of two columns.
+    points : array of shape (n_points, n_columns)
+        Inducing points of the effect, in the units of X.
+
+    See Also
+    --------
+    BayesianSVC : Has the attribute ``effects_``.
+    bayesvm.inspection.EffectDisplay : Plot an effect.
 
     Examples
     --------
@@ -64,25 +82,32 @@ class ColumnEffect:
 
     @property
     def is_pair(self) -> bool:
-        """Whether it is a function of two columns."""
+        """Whether the effect is a function of two columns."""
         return len(self.factors) == 2
 
     @property
     def points(self) -> np.ndarray:
-        """Values of its columns, in the units of X, between which the function is interpolated."""
+        """Inducing points of the effect, in the units of X; the function is interpolated between them."""
         return self.fitted.points
 
     def mean_and_variance(self, values: Any, reference: Any = None) -> tuple[np.ndarray, np.ndarray]:
-        """Posterior mean and variance of what it adds to f; with many classes a column for each.
+        """Return the posterior mean and variance of the contribution of the effect to f.
 
-        f has other parts, which may hold any constant. So both are relative to the mean over ``reference``.
+        Other parts of f may contain any constant, so both are relative to the mean over ``reference``.
 
         Parameters
         ----------
-        values : array of shape (n, number of columns)
-            Of its columns, in the units of X.
-        reference : array of shape (m, number of columns) or None
-            Values of its columns in some rows; by default the inducing points stand for the training rows.
+        values : array of shape (n_values, n_columns)
+            Values of the columns of the effect, in the units of X.
+        reference : array of shape (n_reference, n_columns), optional
+            Values of the same columns in reference rows; by default, the inducing points stand for the training rows.
+
+        Returns
+        -------
+        mean : array of shape (n_values,), or (n_values, n_classes) for more than two classes
+            Posterior means.
+        variance : array of the same shape
+            Posterior variances.
         """
         given = None if reference is None else self._checked(reference, "reference")
         mean, variance = self.fitted.moments(self._checked(values, "values"), given)
@@ -98,7 +123,18 @@ class ColumnEffect:
         return found
 
     def factor_names(self, names: Sequence[str] | None = None) -> tuple[str, ...]:
-        """Of its column, or of its two; ``names`` are those of all columns of X, in the place of the model's."""
+        """Return the name of the column, or the two names of a pair.
+
+        Parameters
+        ----------
+        names : sequence of str, optional
+            Names of all columns of X, to use instead of those that the model knows.
+
+        Returns
+        -------
+        tuple of str
+            One or two names.
+        """
         if names is None and self.labels is not None:
             return self.labels
         if names is not None:
@@ -115,7 +151,7 @@ class ColumnEffect:
 
 
 def column_effects(fitted: Fitted, estimator: Any) -> tuple[ColumnEffect, ...]:
-    """The effects of a fitted model, those with the largest shares first."""
+    """The effects of a fitted model, largest share first."""
     names, recipe = feature_names(estimator), recipe_of(estimator)
     return tuple(
         ColumnEffect(
@@ -132,7 +168,7 @@ def column_effects(fitted: Fitted, estimator: Any) -> tuple[ColumnEffect, ...]:
 
 
 def column_relevance(fitted: Fitted, estimator: Any) -> np.ndarray | None:
-    """Share of every column in the variation of f, those of its features together; None without distances."""
+    """Share of each column in the variation of f, summed over its features; None for kernels without distances."""
     shares, recipe = relevance(fitted), recipe_of(estimator)
     if shares is None or recipe is None:
         return shares
@@ -140,7 +176,7 @@ def column_relevance(fitted: Fitted, estimator: Any) -> np.ndarray | None:
 
 
 def column_name(factor: Sequence[int], recipe: Recipe) -> str:
-    """The column that the features of a factor come from; one feature of several by its own name."""
+    """The name of the original column of a factor; one of several features has its own name."""
     owner = {feature: name for name, features in recipe.groups.items() for feature in features}
     if len(factor) == 1 and len(recipe.groups[owner[factor[0]]]) > 1:
         return recipe.names[factor[0]]
@@ -148,7 +184,7 @@ def column_name(factor: Sequence[int], recipe: Recipe) -> str:
 
 
 def _label(columns: Sequence[int], names: Sequence[str]) -> str:
-    """One-hot columns are called by what their names have in common.
+    """The common part of the names of one-hot columns.
 
     >>> _label([3], []), _label([3, 4, 5], []), _label([0, 1], ["x1", "x2"])
     ('column 3', 'columns 3 to 5', 'x1 to x2')
@@ -161,6 +197,6 @@ def _label(columns: Sequence[int], names: Sequence[str]) -> str:
         return f"columns {columns[0]} to {columns[-1]}"
     in_turn = zip(*names, strict=False)
     shared = "".join(letters[0] for letters in takewhile(lambda letters: len(set(letters)) == 1, in_turn))
-    # Categories may begin with the same letters: "city_" and not "city_P".
+    # Categories may start with the same letters: "city_" and not "city_P".
     name = shared.partition("=")[0] if "=" in shared else shared[: 1 + max(map(shared.rfind, SEPARATORS))]
     return name.rstrip(SEPARATORS) or f"{names[0]} to {names[-1]}"

@@ -1,4 +1,4 @@
-"""Estimators: models in files, as estimators."""
+"""Estimators: load estimators from files."""
 
 from __future__ import annotations
 
@@ -23,14 +23,29 @@ ESTIMATORS: dict[str, type[BaseBayesianModel]] = {
 
 
 def load(path: str | Path, trusted: Iterable[Any] = ()) -> Any:
-    """Read a model that ``save`` wrote, with the same bits on the same machine. Runs no code from the file."""
+    """Load a model from a file that ``save`` wrote.
+
+    No code from the file is executed. Predictions are bit-identical on the same machine.
+
+    Parameters
+    ----------
+    path : path
+        The file.
+    trusted : iterable of classes, optional
+        Classes of your own kernels that the file may contain.
+
+    Returns
+    -------
+    BayesianSVC, BayesianLinearSVC or BayesianSVR
+        The fitted estimator.
+    """
     return load_both(path, lambda estimator, _: estimator, trusted=trusted)
 
 
 def load_both(
     path: str | Path, made: Callable[[Any, Any], Made], schema: Schema = anything, trusted: Iterable[Any] = ()
 ) -> Made:
-    """What is made of the model and of what was kept beside it, which must fit the schema unless it is None."""
+    """Call ``made`` with the estimator and the additional content of the file, which must match the schema."""
     parameters = {kind: cls().get_params() for kind, cls in ESTIMATORS.items()}
     model = read_model(path, parameters, trusted, schema)
     with building(path):

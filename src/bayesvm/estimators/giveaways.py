@@ -1,4 +1,4 @@
-"""Estimators: columns that alone explain the target: often they hold what is only known when the target is."""
+"""Estimators: columns that alone explain the target, which are often known only after the target (leakage)."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from bayesvm.warn import warn_user
 
 Array = npt.NDArray[np.generic]
 LEAST_ROWS, LEAST_OF_A_CLASS = 100, 10
-MOST_ROWS = 5_000  # that are looked at
-ROWS_OF_A_VALUE = 10  # on average; of categories that have fewer, many have but one class by chance
+MOST_ROWS = 5_000  # rows that are checked
+ROWS_OF_A_VALUE = 10  # on average; rarer categories often have one class only by chance
 
 
 def warn_of_giveaways(X: npt.NDArray[np.floating], codes: Array, recipe: Recipe) -> list[str]:
-    """Name the columns that alone tell the classes of all rows apart, in one warning; ``X`` has a recipe's features."""
+    """Warn about columns that alone determine the classes of all rows; ``X`` holds the features of a recipe."""
     if len(X) > MOST_ROWS:
         chosen = np.random.default_rng(0).choice(len(X), MOST_ROWS, replace=False)
         X, codes = X[chosen], codes[chosen]
@@ -25,16 +25,18 @@ def warn_of_giveaways(X: npt.NDArray[np.floating], codes: Array, recipe: Recipe)
     found = [name for name, group in recipe.groups.items() if _explains(X[:, group], codes)]
     if found:
         names = ", ".join(map(repr, found[:5])) + (", …" if len(found) > 5 else "")
-        subject = f"column {names} alone tells" if len(found) == 1 else f"each of the columns {names} alone tells"
+        subject = (
+            f"column {names} alone determines" if len(found) == 1 else f"each of the columns {names} alone determines"
+        )
         warn_user(
-            f"{subject} the classes of all {len(X):,} rows apart. If it is not known before the target is, new rows "
-            "cannot be predicted with it: drop it"
+            f"{subject} the classes of all {len(X):,} rows. If it is not known before the target (data leakage), drop "
+            "it: new rows will not have it"
         )
     return found
 
 
 def _explains(features: npt.NDArray[np.floating], codes: Array) -> bool:
-    """Whether thresholds of one feature part the classes, or the values of all features together."""
+    """Whether thresholds of one feature separate the classes, or the combined values of all features do."""
     n_classes = len(np.unique(codes))
     for feature in features.T:
         order = np.lexsort((codes, feature))

@@ -1,4 +1,4 @@
-"""Estimators: rows that belong together, given as a label for every row, of any type (D24)."""
+"""Estimators: groups of rows, given as a label of any type per row (D24)."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from bayesvm.warn import warn_user
 
 
 def grouped(rows: Any, groups: Any, X: Any) -> Any:
-    """Checked rows with the numbers of their groups; of a table, ``groups`` may be the name of a column."""
+    """Checked rows with the index of their group; for a table, ``groups`` may be the name of a column."""
     labels, given = _labels(groups, X), rows.given(np.arange(rows.n_rows))
     if len(labels) <= given[-1]:
-        raise ValueError(f"groups has {len(labels):,} labels for {int(given[-1]) + 1:,} rows; give each row one")
+        raise ValueError(f"groups has {len(labels):,} labels for {int(given[-1]) + 1:,} rows; give one label per row")
     missing = np.flatnonzero(are_missing(labels))
     if len(missing):
         raise ValueError(
-            f"groups has no label for row {missing[0]} ({len(missing):,} in all); give rows that belong to no other "
-            "row a label of their own"
+            f"groups has no label for row {missing[0]} ({len(missing):,} rows in total); give a row that belongs to no "
+            "group a label of its own"
         )
     names, numbers = np.unique(labels[given], return_inverse=True)
     if len(names) == 1:
         raise ValueError(
-            f"all rows are in one group, {names.tolist()[0]!r}, so nothing can be learned when it is left out. Give "
-            "labels that tell groups apart, or no groups"
+            f"all rows are in one group, {names.tolist()[0]!r}, so no rows remain when it is left out; give at least "
+            "two groups, or no groups"
         )
     if isinstance(rows, ArrayRows):
         _warn_of_single_groups(rows, numbers)
@@ -56,15 +56,15 @@ def _labels(groups: Any, X: Any) -> np.ndarray:
         return np.concatenate(parts)
     labels = np.asarray(groups.compute() if is_dask(groups) else groups)
     if labels.ndim != 1:
-        raise ValueError(f"groups must have one label for each row; got an array of shape {labels.shape}")
+        raise ValueError(f"groups must have one label per row; got an array of shape {labels.shape}")
     return labels
 
 
 def _warn_of_single_groups(rows: ArrayRows, numbers: RowNumbers) -> None:
-    """A class in one group only cannot be learned when that group is left out."""
+    """Warn about classes in one group only: they are unknown when that group is left out."""
     for code, name in enumerate(rows.classes.tolist()):
         if len(np.unique(numbers[rows.y == code])) == 1:
             warn_user(
-                f"class {name!r} occurs in one group only: the model without that group knows nothing of the class, so "
-                "leave-one-group-out cannot judge it"
+                f"class {name!r} occurs in one group only: without that group there are no rows of the class, so "
+                "leave-one-group-out estimates do not assess it"
             )

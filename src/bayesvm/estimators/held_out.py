@@ -1,4 +1,4 @@
-"""Estimators: rows that a fit does not learn from, whose log loss is part of its progress."""
+"""Estimators: held-out rows, whose log loss a fit reports with its progress."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from bayesvm.inference.training import Callback, Progress
 
 MOST_ROWS = 2_000
 MOST_VALUES = 10_000_000
-SHARE = 0.05  # of the time, which judging may take
+SHARE = 0.05  # of the time that the evaluation may take
 
 
 @dataclass
 class HeldOut:
-    """Some rows and their y as the head has it; when they were judged last, and how long that took."""
+    """Held-out rows with encoded targets; when they were last evaluated, and how long that took."""
 
     X: Any
     y: np.ndarray
@@ -38,7 +38,7 @@ class HeldOut:
 
     @classmethod
     def of(cls, estimator: Any, given: Any, encoded: Callable[[Any], np.ndarray]) -> HeldOut | None:
-        """Some of the rows that were given, as ``(X, y)`` or as a table, in random order."""
+        """A random choice of the given rows, from ``(X, y)`` or a table."""
         if given is None:
             return None
         if isinstance(given, Table):
@@ -62,7 +62,7 @@ class HeldOut:
         return cls(X, y, np.ones(len(y)) if weight is None else weight, estimator.link)
 
     def reported_to(self, callback: Callback, problem: Problem, scaler: Scaler) -> Callback:
-        """A callback that is notified of their log loss, too, as long as it takes a small part of the time."""
+        """Add the log loss to the progress that a callback receives, while this takes a small share of the time."""
         X = self.X.toarray() if hasattr(self.X, "toarray") else self.X
         rows = Block(scaler(X), self.y, self.weight)
 
@@ -77,7 +77,7 @@ class HeldOut:
         return report
 
     def _log_loss(self, problem: Problem, rows: Block, progress: Progress) -> float:
-        """Of one half under a link fitted to the other: the model's own link is made when training is over."""
+        """Log loss of one half with a link fitted to the other; the link of the model is fitted after training."""
         view, _ = problem.view(progress.functions, len(rows.y), np.float64)
         predicted = Cavities(*view.moments([rows], Workspace()), rows.y, self.weight)
         first, second = (predicted.take(half) for half in (slice(0, None, 2), slice(1, None, 2)))
@@ -87,6 +87,6 @@ class HeldOut:
 
 
 def _chosen(n_rows: int, n_features: int) -> np.ndarray:
-    """Some rows at random: a table may be sorted."""
+    """A random choice of rows, because a table may be sorted."""
     size = min(n_rows, MOST_ROWS, max(100, MOST_VALUES // n_features))
     return np.random.default_rng(0).permutation(n_rows)[:size]

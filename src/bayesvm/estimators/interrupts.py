@@ -1,4 +1,4 @@
-"""Estimators: Ctrl-C that ends a fit early and keeps its model."""
+"""Estimators: Ctrl-C ends a fit early and keeps the model."""
 
 from __future__ import annotations
 
@@ -15,11 +15,20 @@ from bayesvm.inference.session import RUNNING
 
 @contextmanager
 def stop_on_interrupt() -> Iterator[None]:
-    """Let Ctrl-C end a fit early and keep its model, for the length of a ``with`` statement in the main thread.
+    """Let Ctrl-C end a fit early and keep the model, inside a ``with`` statement in the main thread.
 
-    The first Ctrl-C ends the fit under way within seconds, with its last complete update: the model is usable, and
-    ``interrupted_`` is true. The second one, or one where there is nothing to keep yet, raises ``KeyboardInterrupt``
-    as usual. Where the process ignores Ctrl-C, as in the background of a shell, it stays ignored.
+    The first Ctrl-C ends the running fit within seconds, after its last complete update: the model is usable, and
+    ``interrupted_`` is true. A second Ctrl-C, or one before the first complete update, raises ``KeyboardInterrupt`` as
+    usual. If the process ignores Ctrl-C, for example in the background of a shell, it is still ignored.
+
+    Yields
+    ------
+    None
+        No value. The previous signal handler is restored at the end of the ``with`` statement.
+
+    See Also
+    --------
+    BayesianSVC.fit : Writes checkpoints, from which a fit resumes.
 
     Examples
     --------
@@ -33,7 +42,7 @@ def stop_on_interrupt() -> Iterator[None]:
     """
     before = signal.getsignal(signal.SIGINT)
     if not callable(before) or threading.current_thread() is not threading.main_thread():
-        yield  # only the main thread receives signals
+        yield  # signals arrive in the main thread only
         return
     running: list[StopRequest] = []
 
@@ -42,8 +51,8 @@ def stop_on_interrupt() -> Iterator[None]:
         if stop.made or not stop.heeded:
             before(number, frame)
             return
-        with suppress(OSError):  # not by print, which may be what was interrupted
-            os.write(2, b"bayesvm: stopping with the last complete update; Ctrl-C again stops at once\n")
+        with suppress(OSError):  # not print, which the signal may have interrupted
+            os.write(2, b"bayesvm: stopping after the last complete update; press Ctrl-C again to stop immediately\n")
         stop.make()
 
     token = RUNNING.set(running)

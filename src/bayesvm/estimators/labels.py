@@ -1,4 +1,4 @@
-"""Estimators: labels of any type as the numbers of their classes, and how many rows each class has."""
+"""Estimators: labels of any type encoded as class indices, and counts of the labels."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Codes = npt.NDArray[np.int8] | npt.NDArray[np.int32]
 
 
 def codes_of(classes: Targets, y: Targets) -> Codes:
-    """The number of each label among the sorted classes, in few bytes; that of a neighbour if it is none of them."""
+    """The index of each label among the sorted classes, in few bytes; unknown labels get a neighbouring index."""
     few = len(classes) <= np.iinfo(np.int8).max
     codes: Codes = np.empty(len(y), np.int8) if few else np.empty(len(y), np.int32)
     for part in slices(len(y)):
@@ -49,20 +49,20 @@ def written_sets(sets: npt.NDArray[np.bool_], names: list[str]) -> npt.NDArray[n
 
 @dataclass(frozen=True)
 class ClassEncoder:
-    """The classes, and the weight that every row of a class is given, if any; a ``TargetEncoder``."""
+    """The classes and, optionally, a weight factor per class; a ``TargetEncoder``."""
 
     classes: Targets
     factors: Array | None = None
 
     def __call__(self, y: Targets, weight: Array | None) -> tuple[Codes, Array | None]:
-        """Codes and weights of some rows."""
+        """Encode the labels and weights of some rows."""
         codes = codes_of(self.classes, y)
         for part in slices(len(y)):
             strange = np.flatnonzero(self.classes[codes[part]] != y[part])
             if len(strange):
                 raise ValueError(
-                    f"the label {y[part][strange[:1]].tolist()[0]!r} was not there when the labels were read first; "
-                    "the data have changed since"
+                    f"the label {y[part][strange[:1]].tolist()[0]!r} was not in the data when the labels were first "
+                    "read; the data have changed since: fit again"
                 )
         if self.factors is None:
             return codes, weight
@@ -71,7 +71,7 @@ class ClassEncoder:
 
 @dataclass
 class LabelCounts:
-    """Which labels there are, how many rows each has, and how much these weigh; adds up."""
+    """The distinct labels, with the number and the total weight of their rows; can be added."""
 
     labels: Targets
     counts: Array
@@ -79,7 +79,7 @@ class LabelCounts:
 
     @classmethod
     def of(cls, y: Targets, weight: Array | None, labels: Targets | None = None) -> LabelCounts:
-        """Those of some rows; ``labels`` names all that there may be, sorted, if that is known."""
+        """The counts of some rows; ``labels``, if given, are all possible labels, sorted."""
         if labels is None:
             try:
                 labels = np.unique(y)
@@ -95,11 +95,11 @@ class LabelCounts:
 
     @property
     def n_rows(self) -> int:
-        """All of them."""
+        """Number of rows."""
         return int(self.counts.sum())
 
     def __iadd__(self, other: Self) -> Self:
-        both = [part.labels for part in (self, other) if len(part.labels)]  # no rows, no type of labels
+        both = [part.labels for part in (self, other) if len(part.labels)]  # without rows, labels have no type
         labels = np.unique(np.concatenate(both)) if both else self.labels
         counts, weights = np.zeros(len(labels)), np.zeros(len(labels))
         for part in (self, other):

@@ -18,33 +18,129 @@ from bayesvm.inference.linear_model import LinearModel
 
 
 class BayesianLinearSVC(BaseBayesianSVC):
-    """Bayesian support vector machine with ``f(x) = xᵀβ + b``, for two classes or more, in primal space.
-
-    Parameters and attributes that are not listed are those of ``BayesianSVC``; "auto" and "loo" tune alike, and
-    ``scale="auto"`` is "standard".
+    """Bayesian support vector machine with ``f(x) = xᵀβ + b``, for two or more classes, in primal space.
 
     Parameters
     ----------
-    prior_variance : number, vector of length D or D×D matrix
-        Prior covariance of β on the scaled inputs: the paper's Σ. Tuning (up to 500 columns, from five rows a
-        column on) starts there and learns one variance or one for every feature, as given; a matrix stays.
-    fit_intercept : bool
-        Whether there is a b, with prior N(0, 100).
-    covariance : "full" or "diagonal"
-        "full" keeps a D×D posterior covariance, up to 5,000 columns; "diagonal" any number of columns,
-        with batch inference only, no ``partial_fit``, and two-fold predictions in the place of leave-one-out.
+    prior_variance : float, array of shape (n_features,) or array of shape (n_features, n_features), default=1.0
+        Prior covariance of β on the scaled inputs: Σ of the paper. Tuning (up to 500 columns, from five rows per column
+        on) starts there and learns one variance or one per feature, as given; a matrix is kept.
+    fit_intercept : bool, default=True
+        Whether to fit b, with prior N(0, 100).
+    covariance : {"full", "diagonal"}, default="full"
+        "full" keeps a D×D posterior covariance, for up to 5,000 columns. "diagonal" takes any number of columns, but
+        only batch inference and no ``partial_fit``; two-fold predictions replace the leave-one-out ones.
+    bound : {"exact", "augmented"}, default="exact"
+        "exact" uses the expected hinge loss itself, "augmented" the looser bound of the paper.
+    inference : {"auto", "batch", "stochastic"}, default="auto"
+        "batch": updates over all rows. "stochastic": minibatches (algorithm 1 of the paper), then at least one pass
+        over all rows. "auto": batch; with many rows, growing random subsets first.
+    tune : {"auto", "loo", "elbo"} or None, default="auto"
+        "auto" and "loo" learn the prior variance by the gradient of the leave-one-out loss. "elbo": the method of the
+        paper, which alternates ``tune_interval`` variational updates with one gradient step of the ELBO. None keeps
+        the prior variance fixed.
+    tune_interval : int, default=10
+        Number of variational updates between two steps of ``tune="elbo"``.
+    scale : {"auto", "standard", "common"} or None, default="auto"
+        "standard" scales each column to mean 0 and standard deviation 1. "common" divides all columns by the same
+        number, for pixels and spectra. "auto" is "standard".
+    link : {"calibrated", "probit", "hinge", "paper"}, default="calibrated"
+        How f becomes a probability. "calibrated": the mean of two probits, fitted to leave-one-out marginals; with more
+        than two classes, a softmax with a scale and a bias per class. "probit": P(f + unit noise > 0). "hinge": the
+        normalised pseudo-likelihood. "paper": the printed formula, to reproduce it. With more than two classes, all but
+        "calibrated" divide by the sum over the classes.
+    noise : float or "auto", default="auto"
+        Variance of the noise that is added to f of every row before the hinge loss. With 0, the hinge loss of the
+        paper, many rows pull f to ±1, which separates the classes but gives poor probabilities (D22). "auto" is 1 with
+        ``tune="auto"`` or "loo", otherwise 0.
+    batch_size : int or "auto", default="auto"
+        Number of rows of a minibatch; "auto" is 4096.
+    learning_rate : {"adaptive", "robbins_monro"} or float, default="adaptive"
+        Step size of stochastic inference; a number in (0, 1] is a constant step size.
+    max_iter : int, default=100
+        Budget in passes over the data, including rejected steps.
+    tol : float, default=5e-5
+        Stop when the estimated gain in ELBO of further updates is below this many nats per row; with the default, a
+        tuned model also stops when it is below .01 nats in total. 0 uses the whole budget.
+    time_limit : float or None, default=None
+        Budget in seconds. The current update is completed.
+    warm_start : bool, default=False
+        Whether another call of ``fit`` keeps the scaling and the prior and starts from the current posterior.
+    class_weight : dict, "balanced" or None, default=None
+        Weights of the classes, multiplied by the sample weights. The probabilities are then those of the reweighted
+        population.
+    precision : {"auto", "single", "double"}, default="auto"
+        Precision of the arithmetic inside blocks during ``fit``. Sums and predictions always use double precision.
+        "auto" is single when rows × columns reaches one million.
+    n_jobs : int or None, default=None
+        Number of threads; None uses all cores. Results are bit-identical for any number.
+    random_state : int, RandomState or None, default=None
+        Controls the randomness. With an int, results are bit-identical on one machine with one set of library versions.
+    verbose : int, default=0
+        1 shows the progress.
 
     Attributes
     ----------
-    coef_ : array of shape (1, D), or (K, D) for K > 2 classes
-        In the units of X.
-    intercept_ : array of shape (1,) or (K,)
-        The b.
-    prior_variance_ : as ``prior_variance``
-        As it was learned.
-    coef_covariance_ : array of shape (D, D)
-        Posterior covariance of ``coef_``; for a diagonal one, the D variances; for K > 2 classes one after the other
-        along a first axis.
+    classes_ : array of shape (n_classes,)
+        The class labels, sorted. Of two classes, the second is the positive class.
+    loo_proba_ : array of shape (n_left_out, n_classes)
+        Leave-one-out probabilities of the rows ``loo_indices_``, from this one fit.
+    loo_log_loss_ : float
+        Leave-one-out estimate of the log loss.
+    loo_error_ : float
+        Leave-one-out estimate of the error rate.
+    loo_indices_ : array of shape (n_left_out,)
+        Indices of the rows of X behind the leave-one-out estimates: all rows up to 20,000, a random choice beyond.
+    calibration_scale_ : array
+        Scales of the calibrated link: of each of the two probits for two classes, of each class for more.
+    calibration_bias_ : array
+        Biases of the calibrated link, in the same order.
+    calibration_share_ : float
+        Weight of the second probit of the calibrated link; two classes only.
+    noise_ : float
+        Variance of the noise that was used.
+    scale_ : str or None
+        The scaling that was used.
+    coef_ : array of shape (1, n_features), or (n_classes, n_features) for more than two classes
+        Posterior means of the coefficients, in the units of X.
+    intercept_ : array of shape (1,) or (n_classes,)
+        Posterior means of the intercepts.
+    prior_variance_ : float or array of shape (n_features,)
+        Prior variance of the coefficients on the scaled inputs, as learned: one number if ``prior_variance`` is one,
+        else one per feature.
+    coef_covariance_ : array of shape (n_features, n_features)
+        Posterior covariance of ``coef_``; with ``covariance="diagonal"``, the variances only. With more than two
+        classes, a first axis runs over the classes.
+    n_samples_ : int
+        Number of rows with non-zero weight that the model was fitted to; in a stream, of all parts. Missing for models
+        loaded from files of version 1.
+    elbo_ : float
+        Evidence lower bound after the last update, in nats.
+    elbo_trace_ : array of shape (n_iter_,)
+        Evidence lower bound after each update.
+    n_iter_ : int
+        Number of updates.
+    n_passes_ : float
+        Number of passes over the data: rows read divided by rows given.
+    converged_ : bool
+        Whether the fit reached ``tol``.
+    interrupted_ : bool
+        Whether Ctrl-C ended the fit early.
+    n_features_in_ : int
+        Number of columns of X.
+    feature_names_in_ : array of str
+        Names of the columns of X; only if X was a data frame or a table.
+    recipe_ : Recipe or None
+        How the columns of a data frame or table (text, categories, dates, missing values) become numeric features; None
+        if X has only numbers.
+    completion_ : Completion or None
+        Completes missing values of X from the other values of their row, with a Gaussian copula learned from the
+        training rows (D33). None for sparse X, and for more than 2,000 columns without a missing value.
+
+    See Also
+    --------
+    BayesianSVC : The same with a kernel, for nonlinear functions.
+    load : Read a model that ``save`` wrote.
 
     Examples
     --------

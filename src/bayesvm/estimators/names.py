@@ -1,4 +1,4 @@
-"""Estimators: names of parameters in ``set_params`` and grid searches, with errors that say what to set instead."""
+"""Estimators: parameter names in ``set_params`` and grid searches, with errors that say what to set instead."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import Any
 from bayesvm.core.kernels import NAMED
 from bayesvm.suggest import did_you_mean
 
-# Names that other support vector machines and Gaussian processes have.
+# Parameter names of other support vector machines and Gaussian processes.
 ELSEWHERE = {
-    "C": "the kernel's variance takes its place, and tune='auto' learns it",
-    "gamma": "the kernel's length_scale takes its place (1 / sqrt(2 * gamma)), and tune='auto' learns it",
-    "probability": "predict_proba is always there",
-    "length_scale": "it belongs to the kernel: set kernel=RBF() of bayesvm.kernels, and then kernel__length_scale",
+    "C": "use the variance of the kernel instead, which tune='auto' learns",
+    "gamma": "use the length_scale of the kernel instead, 1 / sqrt(2 * gamma), which tune='auto' learns",
+    "probability": "predict_proba is always available",
+    "length_scale": "it is a parameter of the kernel: set kernel=RBF() of bayesvm.kernels, then kernel__length_scale",
 }
 
 
@@ -32,10 +32,10 @@ def check_names(estimator: Any, params: Mapping[str, Any]) -> None:
 
 
 def _kernel_instead(name: str, value: Any) -> str:
-    """Which kernel to give instead of its name."""
+    """The kernel object to set instead of a name."""
     kernel = NAMED[value if isinstance(value, str) and value in NAMED else "auto"](1)
     made = f"{type(kernel).__name__}({f'nu={kernel.nu}' if hasattr(kernel, 'nu') else ''})"
     return (
-        f"Set kernel={made} of bayesvm.kernels, and then {name}. With kernel='auto' or another name and tune='auto', "
+        f"Set kernel={made} of bayesvm.kernels, then {name}. With kernel='auto' or another name and tune='auto', "
         "the fit learns the kernel's parameters, and no search is needed."
     )

@@ -1,4 +1,4 @@
-"""Estimators: the headline of a fitted model, which notebooks show above scikit-learn's tables of parameters."""
+"""Estimators: the headline of a fitted model, which notebooks show above the parameter table of scikit-learn."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from bayesvm.inference.fitted import Fitted
 
 
 def headline(estimator: Any) -> list[tuple[str, str]]:
-    """Names and values of what one wants to know first; empty before ``fit``."""
+    """Names and values of the main facts about a fitted model; empty before ``fit``."""
     fitted: Fitted | None = getattr(estimator, "fitted_", None)
     if fitted is None:
         return []
@@ -17,7 +17,7 @@ def headline(estimator: Any) -> list[tuple[str, str]]:
     size = [] if n_samples is None else [f"{n_samples:,} rows"]
     size.append(f"{estimator.n_features_in_:,} columns")
     judged = [f"log loss {estimator.loo_log_loss_:.4f}"]
-    if hasattr(estimator, "classes_"):  # a regression has none
+    if hasattr(estimator, "classes_"):  # a regressor has none
         size.append(f"{len(estimator.classes_)} classes")
         judged.append(f"error {estimator.loo_error_:.2%}")
     lines = [
@@ -42,7 +42,7 @@ def headline_html(estimator: Any) -> str:
 
 
 def _kernels(fitted: Fitted) -> str:
-    """Names of the kernels of all members, each once; a tuned kernel is a sum whose other part is broad."""
+    """Distinct names of the kernels of all members; a tuned kernel is a sum with a broad component."""
     kernels = [getattr(member.features, "kernel", None) for member in fitted.members]
     parts = [part for kernel in kernels for part in getattr(kernel, "kernels", [kernel])]
     names = ["linear" if part is None else type(part).__name__ for part in parts]

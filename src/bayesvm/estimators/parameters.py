@@ -1,4 +1,4 @@
-"""Estimators: checks of constructor parameters, with errors that say what is allowed, and what some stand for."""
+"""Estimators: checks of constructor parameters, with errors that say what is allowed."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def one_of(*choices: Any) -> Check:
 
 
 def whole(least: int, *also: Any) -> Check:
-    """A whole number from ``least``, or one of the other values."""
+    """An integer of at least ``least``, or one of the other values."""
     other, text = one_of(*also)
 
     def check(value: Any) -> bool:
@@ -70,7 +70,7 @@ CLASSIFIER: dict[str, Check] = {
 
 
 def check_parameters(estimator: Any, checks: Mapping[str, Check]) -> None:
-    """Raise ``ValueError`` for the first parameter that does not fit."""
+    """Raise ``ValueError`` for the first invalid parameter."""
     for name, (fits, words) in checks.items():
         value = getattr(estimator, name)
         if not fits(value):
@@ -78,7 +78,7 @@ def check_parameters(estimator: Any, checks: Mapping[str, Check]) -> None:
 
 
 def learning_rate(rate: Any) -> LearningRate:
-    """The rule that a name or a number stands for."""
+    """The learning rate for a name or a number."""
     if rate == "adaptive":
         return AdaptiveRate()
     return RobbinsMonro() if rate == "robbins_monro" else FixedRate(float(rate))

@@ -1,4 +1,4 @@
-"""Estimators: what regressors share, whatever their features are: numbers, densities, intervals."""
+"""Estimators: the base class of regressors: numbers, densities, intervals."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from bayesvm.estimators.base import BaseBayesianModel
 from bayesvm.estimators.parameters import check_parameters
 from bayesvm.inference.fitted import Fitted
 
-FIRST_LIKELIHOOD = EpsilonInsensitive(0.25, 0.5)  # in spreads of y; a fit finds its own
+FIRST_LIKELIHOOD = EpsilonInsensitive(0.25, 0.5)  # in spreads of y; a fit learns its own
 
 
 def number_head(fitted: Fitted) -> Regression:
@@ -69,7 +69,7 @@ def _checks(head: Regression, parts: Parts, y: np.ndarray) -> dict[str, np.ndarr
 
 
 class BaseBayesianSVR(RegressorMixin, BaseBayesianModel):
-    """A regressor; subclasses say what its features are."""
+    """A regressor; subclasses define its features."""
 
     link = "calibrated"  # the only one; not a parameter
 
@@ -85,20 +85,20 @@ class BaseBayesianSVR(RegressorMixin, BaseBayesianModel):
     calibration_factor_ = FittedAttribute(lambda fitted: fitted.link.factor)
 
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
-        """Learn from one more part of a stream.
+        """Update the model with one part of a stream.
 
-        The first call (if there was no ``fit``) sets the units of y, scaling, kernel, inducing points and the noise,
-        which stay as they are. Each part's sites are added to the posterior so far, for good; the density of y is
-        fitted again to leave-one-out marginals remembered from all parts (at most 20,000).
+        The first call, unless ``fit`` was called before, sets the units of y, scaling, kernel, inducing points and the
+        noise, which then stay fixed. Each call adds the sites of its rows permanently to the current posterior and
+        refits the density of y to leave-one-out marginals kept from all parts (at most 20,000).
 
         Parameters
         ----------
         X : array-like of shape (n_rows, n_features)
             The rows of this part.
         y : array-like of shape (n_rows,)
-            Their numbers.
+            Their targets.
         sample_weight : array-like of shape (n_rows,), optional
-            Their weights.
+            Weights of the rows.
 
         Returns
         -------
@@ -128,25 +128,25 @@ class BaseBayesianSVR(RegressorMixin, BaseBayesianModel):
         return NumberEncoder(head.centre, head.spread)
 
     def _head(self) -> Regression:
-        """What turns moments of f into numbers."""
+        """The head, which maps moments of f to numbers."""
         check_is_fitted(self)
         return number_head(self.fitted_)
 
     @lazy_on_dask
     def predict(self, X: Any, return_std: bool = False) -> Any:
-        """The mean of y at each row and, with ``return_std``, the standard deviation of a new y there.
+        """Predict the mean of y and, with ``return_std``, the standard deviation of a new y.
 
         Parameters
         ----------
         X : array-like of shape (n_rows, n_features), Dask collection or table
             Rows with the columns of ``fit``.
-        return_std : bool
-            Whether the deviations are returned, too: that of f and that of the noise together.
+        return_std : bool, default=False
+            Whether to also return standard deviations, which combine the uncertainty of f and the noise.
 
         Returns
         -------
-        array of shape (n_rows,), or two of them
-            The means, and the deviations if they were asked for.
+        array of shape (n_rows,), or a tuple of two arrays
+            The means; with ``return_std``, the means and the standard deviations.
         """
         head = self._head()
         if not return_std:
@@ -157,19 +157,19 @@ class BaseBayesianSVR(RegressorMixin, BaseBayesianModel):
 
     @lazy_on_dask
     def predict_quantiles(self, X: Any, quantiles: Sequence[float] = (0.05, 0.5, 0.95)) -> np.ndarray:
-        """Quantiles of a new y at each row, of shape (n_rows, n_quantiles).
+        """Predict quantiles of a new y.
 
         Parameters
         ----------
         X : array-like of shape (n_rows, n_features), Dask collection or table
             Rows with the columns of ``fit``.
         quantiles : sequence of numbers between 0 and 1
-            The probabilities with which y is below each of them.
+            Probabilities of the quantiles.
 
         Returns
         -------
         array of shape (n_rows, n_quantiles)
-            In the order of ``quantiles``.
+            The quantiles, with columns in the order of ``quantiles``.
         """
         shares = np.atleast_1d(np.asarray(quantiles, np.float64))
         if shares.ndim != 1 or not ((shares > 0) & (shares < 1)).all():
@@ -178,19 +178,21 @@ class BaseBayesianSVR(RegressorMixin, BaseBayesianModel):
 
     @lazy_on_dask
     def predict_interval(self, X: Any, coverage: float = 0.9) -> tuple[np.ndarray, np.ndarray]:
-        """Lower and upper ends of an interval that contains a new y with this probability; both sides miss equally.
+        """Predict a central interval that contains a new y with a given probability.
 
         Parameters
         ----------
         X : array-like of shape (n_rows, n_features), Dask collection or table
             Rows with the columns of ``fit``.
-        coverage : number between 0 and 1
-            The probability of the interval.
+        coverage : float, default=0.9
+            Probability of the interval, above 0 and below 1; y is below and above it with equal probability.
 
         Returns
         -------
-        two arrays of shape (n_rows,)
-            The lower and the upper ends.
+        lower : array of shape (n_rows,)
+            Lower ends.
+        upper : array of shape (n_rows,)
+            Upper ends.
         """
         require_coverage(coverage)
         found = self.predict_quantiles(X, [0.5 - 0.5 * coverage, 0.5 + 0.5 * coverage])
@@ -198,7 +200,7 @@ class BaseBayesianSVR(RegressorMixin, BaseBayesianModel):
 
     @lazy_on_dask
     def predict_uncertainty(self, X: Any) -> dict[str, np.ndarray]:
-        """How uncertain each prediction is, and why.
+        """Predict the uncertainty of each prediction, split into its aleatoric and epistemic parts.
 
         Parameters
         ----------
@@ -208,9 +210,9 @@ class BaseBayesianSVR(RegressorMixin, BaseBayesianModel):
         Returns
         -------
         dict of arrays of shape (n_rows,)
-            ``total``: variance of a new y. ``aleatoric``: that of the noise; more data would not remove it.
-            ``epistemic``: that of f, and of a committee the spread between its members' means; more data would.
-            ``lower`` and ``upper``: a 90 % interval for a new y.
+            ``total``: variance of a new y. ``aleatoric``: variance of the noise, which more data would not reduce.
+            ``epistemic``: variance of f, which more data would reduce; it includes the spread of the members' means of
+            a committee. ``lower`` and ``upper``: a 90 % interval for a new y.
         """
         return self._in_columns(X, self._uncertainty)
 
@@ -225,23 +227,23 @@ class BaseBayesianSVR(RegressorMixin, BaseBayesianModel):
 
     @lazy_on_dask
     def sample_y(self, X: Any, n: int = 1, random_state: Any = None) -> np.ndarray:
-        """Joint posterior samples of new y at some rows, of shape (n, n_rows): f is drawn jointly, noise row by row.
+        """Draw posterior samples of new y: f is drawn jointly for all rows, the noise independently for each row.
 
-        Of a committee, each draw takes one member.
+        Each draw of a committee takes one member.
 
         Parameters
         ----------
         X : array-like of shape (n_rows, n_features)
-            At most 5,000 rows.
-        n : int
+            At most 5,000 rows, because their joint covariance is factored.
+        n : int, default=1
             Number of draws.
-        random_state : int, RandomState or None
+        random_state : int, RandomState or None, default=None
             Controls the randomness; pass an int for reproducible results.
 
         Returns
         -------
         array of shape (n, n_rows)
-            A draw in each row.
+            One draw per row.
         """
         head, rng = self._head(), np.random.default_rng(check_random_state(random_state).randint(2**31))
         f, members = self._samples(X, n, int(rng.integers(2**31)))
@@ -254,9 +256,9 @@ class BaseBayesianSVR(RegressorMixin, BaseBayesianModel):
 
     @lazy_on_dask
     def latent_mean_and_variance(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
-        """Posterior mean and variance of the latent function at each row, in the units of y, without noise.
+        """Predict the posterior mean and variance of the latent function, in the units of y, without noise.
 
-        Of a committee, those of the mixture: the variance includes how far the members' means are apart.
+        A committee returns the moments of the mixture: the variance includes the spread of the members' means.
 
         Parameters
         ----------
@@ -265,8 +267,10 @@ class BaseBayesianSVR(RegressorMixin, BaseBayesianModel):
 
         Returns
         -------
-        two arrays of shape (n_rows,)
-            Means and variances.
+        mean : array of shape (n_rows,)
+            Posterior means.
+        variance : array of shape (n_rows,)
+            Posterior variances.
         """
         head = self._head()
         m, v = super().latent_mean_and_variance(X)
@@ -274,44 +278,44 @@ class BaseBayesianSVR(RegressorMixin, BaseBayesianModel):
 
     @lazy_on_dask
     def sample_latent(self, X: Any, n: int = 1, random_state: Any = None) -> np.ndarray:
-        """Joint posterior samples of the latent function at some rows, in the units of y, of shape (n, n_rows).
+        """Draw joint posterior samples of the latent function, in the units of y.
 
-        Of a committee, each draw takes one member.
+        Each draw of a committee takes one member.
 
         Parameters
         ----------
         X : array-like of shape (n_rows, n_features)
-            At most 5,000 rows, since their joint covariance is factored.
-        n : int
+            At most 5,000 rows, because their joint covariance is factored.
+        n : int, default=1
             Number of draws.
-        random_state : int, RandomState or None
+        random_state : int, RandomState or None, default=None
             Controls the randomness; pass an int for reproducible results.
 
         Returns
         -------
         array of shape (n, n_rows)
-            A draw in each row.
+            One draw per row.
         """
         head = self._head()
         found: np.ndarray = head.centre + head.spread * super().sample_latent(X, n, random_state)
         return found
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
-        """The coefficient of determination R².
+        """Return the coefficient of determination R².
 
         Parameters
         ----------
         X : array-like of shape (n_rows, n_features), Dask collection or table
             Rows with the columns of ``fit``.
         y : array-like of shape (n_rows,), optional
-            The numbers; a table has them in it.
+            True targets; a table contains them.
         sample_weight : array-like of shape (n_rows,), optional
-            Weights of the rows.
+            Weights of the rows; a table contains them.
 
         Returns
         -------
         float
-            One for perfect predictions, zero for the mean of y.
+            1 for perfect predictions, 0 for a constant prediction of the mean of y.
         """
         y, predicted, sample_weight = self._judged(X, y, sample_weight)
         return float(r2_score(y, predicted, sample_weight=sample_weight))
@@ -360,7 +364,7 @@ class BaseBayesianSVR(RegressorMixin, BaseBayesianModel):
         Yields
         ------
         dict of arrays
-            The columns for some rows.
+            The columns for a chunk of rows.
         """
         head = self._head()
         if coverage is not None:

@@ -1,4 +1,4 @@
-"""Estimators: tables in files, as rows to learn from and as rows to predict."""
+"""Estimators: tables in files, as training rows and as rows to predict."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ from bayesvm.preparation.mixed import numbers_of_table
 
 @dataclass(frozen=True)
 class TableRows:
-    """Rows in files, whose labels were read once."""
+    """Training rows in files; their labels have been read once."""
 
     table: Table
     encoder: Any  # of the targets
-    totals: np.ndarray  # weights of the rows, of every class if there are classes
-    kept: RowNumbers | None = None  # rows whose weight is not zero, unless that is all of them
+    totals: np.ndarray  # total weight of the rows, or of the rows of each class
+    kept: RowNumbers | None = None  # indices of the rows used; None if all are
     groups: RowNumbers | None = None
     missing: MissingValues | None = None
 
@@ -53,7 +53,7 @@ class TableRows:
         return self.table.n_features
 
     def source(self, workers: Workers, rows_per_block: int, rng: np.random.Generator) -> BlockSource:
-        """A table that can be held is read once, for good; a larger one in every pass."""
+        """A table that fits into memory is read once; a larger table is streamed in every pass."""
         encoder = self.encoder if self.missing is None else CompletingEncoder(self.encoder, self.missing.completion)
         table = self.table if self.kept is None else self.table.subset(self.kept)
         numbers = rows_to_hold(self.n_rows, self.n_features, rng)
@@ -84,12 +84,12 @@ class TableRows:
 
 
 def table_rows(estimator: Any, table: Table, kind: TargetKind) -> TableRows:
-    """A table to learn from, after a look at all labels."""
+    """The training rows of a table, after a check of all labels."""
     if not table.has_target:
-        raise ValueError(f"{table} has no labels; name their column: open_table(…, target=…)")
+        raise ValueError(f"{table} has no labels; name their column with open_table(…, target=…)")
     try:
         labelled, (found, zeros) = None, target_summary(table, kind)
-    except MissingTargetError:  # seldom: so it is not worth a look before
+    except MissingTargetError:  # rare, so not checked before
         labelled = table.rows_with_target()
         found, zeros = target_summary(table if labelled is None else table.subset(labelled), kind)
     encoder, totals = kind.encoder(estimator, found)
@@ -101,7 +101,7 @@ def table_rows(estimator: Any, table: Table, kind: TargetKind) -> TableRows:
 
 
 def target_summary(table: Table, kind: TargetKind) -> tuple[Any, RowNumbers]:
-    """What a table is to predict, checked, and the numbers of its rows of weight zero."""
+    """The summary of the checked targets of a table, and the indices of its rows of weight zero."""
     target = "the label" if table.target is None else f"the target {table.target!r}"
     found, zeros = kind.of(np.empty(0), None), [np.zeros(0, np.intp)]
     for y, weight in table.targets():
@@ -115,7 +115,7 @@ def target_summary(table: Table, kind: TargetKind) -> tuple[Any, RowNumbers]:
 
 
 def label_counts(table: Table) -> tuple[LabelCounts, RowNumbers]:
-    """Which labels a table has, all of them classes, and the numbers of its rows of weight zero."""
+    """The checked labels of a table, and the indices of its rows of weight zero."""
     found, zeros = target_summary(table, CLASSES)
     return found, zeros
 
@@ -143,7 +143,7 @@ def _where(table: Table, before: int, row: int) -> str:
 
 
 def _features_to_learn(estimator: Any, labelled: Table, table: Table) -> Table:
-    """The features of a table; the estimator gets the recipe that makes them, from rows with a target, if needed."""
+    """The features of a table; sets the recipe of the estimator, learned from rows with a target if needed."""
     if isinstance(table.prepared_by, Recipe):
         recipe = table.prepared_by
     elif estimator.warm_start and recipe_of(estimator) is not None:
@@ -161,7 +161,7 @@ def _features_to_learn(estimator: Any, labelled: Table, table: Table) -> Table:
 
 
 def table_to_predict(estimator: Any, table: Table) -> Table:
-    """The features that the estimator was fitted to, wherever they are in the table."""
+    """The features that the estimator was fitted to, in any order in the table."""
     recipe = recipe_of(estimator)
     if recipe is not None:
         return encoded_table(table, recipe)
@@ -171,7 +171,7 @@ def table_to_predict(estimator: Any, table: Table) -> Table:
     if names is not None and table.names is not None:
         return table.with_features(names)
     if table.n_features != estimator.n_features_in_:
-        remedy = "give open_table n_features" if table.sparse else "choose them with columns=[…]"
+        remedy = "set n_features in open_table" if table.sparse else "select them with columns=[…]"
         raise ValueError(
             f"{table} has {table.n_features} features, but {type(estimator).__name__} was fitted to "
             f"{estimator.n_features_in_}; {remedy}"

@@ -22,7 +22,7 @@ _FLOATS = {"dtype": (np.float64, np.float32), "ensure_all_finite": False, "order
 def training_data(estimator: Any, X: Any, y: Any, *, first: bool = True) -> tuple[Any, np.ndarray]:
     """``X`` as floats and ``y`` as a vector of labels; ``first`` is false for later parts of a stream.
 
-    Of a data frame with anything but numbers the estimator learns a recipe, and ``X`` are the features that it makes.
+    For a data frame with other columns than numbers, the estimator learns a recipe, and ``X`` holds its features.
     """
     _require_rows(X)
     require_whole_labels(y)
@@ -60,19 +60,19 @@ def training_rows_without_target(estimator: Any, X: Any) -> np.ndarray:
 
 
 def require_whole_labels(y: Any, name: str = "y") -> None:
-    """Labels that stay what they are when they become an array."""
+    """Require labels that an array stores without loss."""
     if y is not None and getattr(getattr(y, "dtype", None), "kind", "O") == "O":
         require_whole_text(np.asarray(y, object), None, lambda row: f"{name}, row {row}")
 
 
 def new_data(estimator: Any, X: Any) -> Any:
-    """``X`` for prediction, of the width seen in ``fit``."""
+    """``X`` for prediction, checked against the columns of ``fit``."""
     check_is_fitted(estimator)
     return prediction_rows(estimator, X)
 
 
 def prediction_rows(estimator: Any, X: Any) -> Any:
-    """``X`` of the width that the estimator has seen, fitted or in the middle of it."""
+    """The same, also for an estimator during its fit."""
     _require_rows(X)
     if recipe_of(estimator) is not None:
         X = check_array(encoded(estimator, X), estimator=estimator, input_name="X", **_FLOATS)
@@ -84,11 +84,11 @@ def prediction_rows(estimator: Any, X: Any) -> Any:
 
 
 def _require_rows(X: Any) -> None:
-    """Not the name of a file, and no table where rows are needed in memory."""
+    """Require rows in memory: not a path and not a table."""
     if isinstance(X, str | os.PathLike):
-        raise TypeError(f"X is a path, {os.fspath(X)!r}: open the file with bayesvm.open_table, and give the table")
+        raise TypeError(f"X is a path, {os.fspath(X)!r}: open the file with bayesvm.open_table and pass the table")
     if isinstance(X, Table):
-        raise TypeError("rows in memory are needed here; a table is read by fit, predict_to and the predict methods")
+        raise TypeError("this method needs rows in memory; only fit, predict_to and the predict methods take tables")
 
 
 def row_weights(sample_weight: Any, X: Any) -> np.ndarray | None:
@@ -100,7 +100,7 @@ def row_weights(sample_weight: Any, X: Any) -> np.ndarray | None:
 
 @contextmanager
 def _naming_text_columns(X: Any) -> Iterator[None]:
-    """Say which column holds the text that could not be read as a number."""
+    """Name the row and column of text that is not a number."""
     try:
         yield
     except ValueError as error:
@@ -112,19 +112,19 @@ def _naming_text_columns(X: Any) -> Iterator[None]:
                 if isinstance(value, str) and not is_number(value):
                     raise ValueError(
                         f"{error}: X has text at row {row}, column {name!r}. "
-                        "Give a data frame, whose columns may hold text, or encode the column first."
+                        "Pass a data frame, whose columns may hold text, or encode the column first."
                     ) from error
         raise
 
 
 def column_name(estimator: Any, column: int) -> str:
-    """What a column of X is called in messages."""
+    """The name of a column of X in messages."""
     names = feature_names(estimator)
     return str(column) if names is None else repr(names[column])
 
 
 def _require_in_range(estimator: Any, X: Any) -> None:
-    """Values may be missing, unless the rows are sparse or the model was made before it could complete them."""
+    """Require values in range; they may be missing, except in sparse rows and for models without a completion."""
     missing = not hasattr(X, "tocsr") and getattr(estimator, "completion_", True) is not None
     if not is_in_range(X, missing=missing):
         row, column, affected, what, remedy = first_out_of_range(X, missing=missing)
@@ -137,13 +137,13 @@ def _require_in_range(estimator: Any, X: Any) -> None:
 
 
 def columns_of(estimator: Any) -> tuple[Any, ...] | int | None:
-    """What the columns of the last fit are called, or how many there were."""
+    """Names of the columns of the last fit, or their number."""
     names = getattr(estimator, "feature_names_in_", None)
     return getattr(estimator, "n_features_in_", None) if names is None else tuple(names)
 
 
 def require_same_columns(before: Any, estimator: Any) -> None:
-    """A fit that continues an earlier one has its columns."""
+    """Require the columns of the earlier fit that this fit continues."""
     now = columns_of(estimator)
     if before != now:
         was, is_now = (

@@ -1,4 +1,4 @@
-"""Evaluation: do things happen as often as their stated probabilities say?"""
+"""Evaluation: calibration, the agreement of predicted probabilities and observed frequencies."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from scipy.special import ndtr, ndtri
 from bayesvm.evaluation.predictions import Flags, Numbers, Predictions
 from bayesvm.evaluation.rows import Floats
 
-N_GROUPS = 15  # of the calibration error, at most
-LEAST_ROWS = 50  # of a group: the share in which something happens is not known well from fewer
-LEAST_GROUPS = 3  # however few rows there are: stated too much here and too little there must not even out
+N_GROUPS = 15  # at most, for the calibration error
+LEAST_ROWS = 50  # per group: fewer rows do not estimate a frequency well
+LEAST_GROUPS = 3  # for any number of rows, so that over- and underestimation do not cancel out
 Z = float(ndtri(0.975))  # of a 95 % interval
 
 
 class Claims(NamedTuple):
-    """Stated probabilities of something, and whether it happened.
+    """Predicted probabilities of an event, and whether it happened.
 
-    Of two classes, that the second is true; of more, that the most probable one is.
+    The event: for two classes, the second class is true; for more, the most probable class is true.
     """
 
     stated: Floats
@@ -28,7 +28,7 @@ class Claims(NamedTuple):
 
     @classmethod
     def of(cls, predictions: Predictions) -> Claims:
-        """The claims of some predictions."""
+        """The events of some predictions."""
         if len(predictions.classes) == 2:
             return cls(predictions.positive, predictions.y == 1)
         return cls(predictions.proba.max(axis=1), predictions.correct)
@@ -36,23 +36,23 @@ class Claims(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Reliability:
-    """Groups of rows by their stated probability, in rising order; groups without rows are left out.
+    """A reliability curve: groups of rows in the order of their predicted probability, without empty groups.
 
     Parameters
     ----------
     stated : array of shape (n_groups,)
-        Mean stated probability of each group.
+        Mean predicted probability of each group.
     observed : array of shape (n_groups,)
-        Share in which it came true.
+        Observed frequency in each group.
     low, high : array of shape (n_groups,)
-        The 95 % interval of that share.
+        95 % interval of the frequency.
     count : array of shape (n_groups,)
         Number of rows.
 
     See Also
     --------
-    reliability : Makes it of predictions.
-    bayesvm.inspection.ReliabilityDisplay : Draws it.
+    reliability : Compute the curve from predictions.
+    bayesvm.inspection.ReliabilityDisplay : Plot the curve.
 
     Examples
     --------
@@ -70,17 +70,18 @@ class Reliability:
 
 
 def reliability(predictions: Predictions, n_bins: int = N_GROUPS) -> Reliability:
-    """Stated probabilities against observed shares, in at most ``n_bins`` groups of equal numbers of rows (or weight).
+    """Compare predicted probabilities with observed frequencies, in groups of equally many rows (or equal weight).
 
-    Of two classes, the probability of the second; of more, that of the most probable class. Equal probabilities stay in
-    one group. The intervals are Wilson's, with ``(Σ w)² / Σ w²`` rows where rows have weights.
+    For two classes, this is the probability of the second class; for more, that of the most probable class. Equal
+    probabilities stay in one group. The intervals are Wilson intervals, for ``(Σ w)² / Σ w²`` rows if rows have
+    weights.
 
     Parameters
     ----------
     predictions : Predictions
-        Stated probabilities, and what was true.
-    n_bins : int
-        Groups, at most.
+        Predicted probabilities and true classes.
+    n_bins : int, default=15
+        Maximal number of groups.
 
     Returns
     -------
@@ -94,15 +95,15 @@ def reliability(predictions: Predictions, n_bins: int = N_GROUPS) -> Reliability
 
     See Also
     --------
-    metrics : Its ``calibration_error`` is one number for all groups.
-    bayesvm.inspection.ReliabilityDisplay : Draws the groups.
+    metrics : Compute the ``calibration_error``, one number for all groups.
+    bayesvm.inspection.ReliabilityDisplay : Plot the groups.
 
     Examples
     --------
     >>> import numpy as np
     >>> from bayesvm.evaluation import Predictions, reliability
     >>> p = np.random.default_rng(0).random(10_000)
-    >>> y = np.random.default_rng(1).random(10_000) < p  # comes true as often as stated
+    >>> y = np.random.default_rng(1).random(10_000) < p  # calibrated
     >>> found = reliability(Predictions.of([False, True], y, np.column_stack([1 - p, p])))
     >>> bool(np.abs(found.stated - found.observed).max() < 0.05)
     True
@@ -123,18 +124,18 @@ def reliability(predictions: Predictions, n_bins: int = N_GROUPS) -> Reliability
 
 
 def wilson(share: Floats, n: Floats) -> tuple[Floats, Floats]:
-    """The 95 % interval of a share of n rows: ``(share + z²/2n ± z √(share(1-share)/n + z²/4n²)) / (1 + z²/n)``."""
+    """The 95 % Wilson interval of a share: ``(share + z²/2n ± z √(share(1-share)/n + z²/4n²)) / (1 + z²/n)``."""
     middle = share + Z**2 / (2 * n)
     half = Z * np.sqrt(share * (1 - share) / n + (Z / (2 * n)) ** 2)
     low, high = (middle - half) / (1 + Z**2 / n), (middle + half) / (1 + Z**2 / n)
-    return np.clip(low, 0.0, share), np.clip(high, share, 1.0)  # at shares of 0 and 1, rounding goes past them
+    return np.clip(low, 0.0, share), np.clip(high, share, 1.0)  # rounding may exceed shares of 0 and 1
 
 
 def grouped(stated: Floats, weight: Floats, n_groups: int) -> Numbers:
-    """The number of each row's group: equal weight in each, and equal values together.
+    """The index of the group of each row: groups have equal weight, and equal values are in the same group.
 
-    A value goes where the middle of its weight lies. Rows that state the same must not be told apart, or the order of
-    the rows would decide which of them seem off.
+    The middle of its weight decides the group of a value. If equal values were split, the order of the rows would
+    change the result.
     """
     order = np.argsort(stated)
     ranked = stated[order]
@@ -148,18 +149,19 @@ def grouped(stated: Floats, weight: Floats, n_groups: int) -> Numbers:
 
 
 class CalibrationError:
-    """Mean difference between stated and observed share, in groups of rows that state nearly the same, less chance.
+    """Mean difference between predicted probability and observed frequency over groups of rows, corrected for chance.
 
-    If a group is off by δ, then the difference d of its stated and observed share is δ and chance, of deviation σ, and
-    |d| is on average above |δ|. So the mean of |d| over the groups, the usual estimate, is above zero however well
-    calibrated the probabilities are (Kumar, Liang, Ma 2019; Roelofs et al. 2022). Here one half of a group's rows says
-    in which direction it is off, and the other half how far; the mean over all halvings is, for normal d,
+    If a group has the calibration error δ, the difference d between its mean prediction and its frequency is δ plus
+    noise of standard deviation σ, and the mean of |d| is larger than |δ|. So the usual estimate, the mean of |d| over
+    the groups, is above zero even for perfectly calibrated probabilities (Kumar, Liang, Ma 2019; Roelofs et al. 2022).
+    Here one half of the rows of a group estimates the sign of the error, and the other half its size; the mean over all
+    splits is, for normal d,
 
         |d| (2Φ(|d|/σ) - 1) - 2σ φ(d/σ),
 
-    with the deviation that the stated probabilities p imply, ``σ² = Σ w² p(1-p) / (Σ w)²``. On average this is zero
-    where δ is, |δ| where σ is small, and rather too small than too large in between. There are up to 15 groups of equal
-    numbers of rows, made once. The mean over them is at least zero.
+    with the standard deviation that the predicted probabilities p imply, ``σ² = Σ w² p(1-p) / (Σ w)²``. In expectation,
+    this is zero if δ is zero, |δ| if σ is small, and in between too small rather than too large. There are up to 15
+    groups of equal numbers of rows, computed once. The mean over the groups is at least zero.
     """
 
     def __init__(self, predictions: Predictions) -> None:
@@ -170,15 +172,15 @@ class CalibrationError:
         self._noise = stated * (1 - stated)
 
     def __call__(self, weight: Floats, squared: Floats) -> float:
-        """Of rows that weigh so much; ``squared`` stands for w² in σ²."""
-        # Both times the weight of the group, so that a group of which no row was drawn does no harm.
+        """The error for given weights of the rows; ``squared`` stands for w² in σ²."""
+        # Both are multiplied by the weight of the group, so that a group without drawn rows contributes nothing.
         off = np.abs(self._sums(weight * self._gap))
         sigma = np.sqrt(self._sums(squared * self._noise))
-        # Beyond 40 deviations nothing is chance; with probabilities of 0 and 1 there is none at all.
+        # Beyond 40 deviations, chance is negligible; with probabilities of 0 and 1, there is none.
         away = off / np.maximum(sigma, off / 40 + np.finfo(np.float64).tiny)
         each = off * (2 * ndtr(away) - 1) - 2 * sigma * np.exp(-0.5 * away**2) / np.sqrt(2 * np.pi)
         return max(0.0, float(each.sum() / weight.sum()))
 
     def _sums(self, values: Floats) -> Floats:
-        """Over the rows of each group."""
+        """Sums over the rows of each group."""
         return np.bincount(self._group, values, self._n_groups).astype(np.float64)

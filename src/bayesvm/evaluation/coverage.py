@@ -1,4 +1,4 @@
-"""Evaluation: what is gained by leaving the most doubtful rows to somebody else."""
+"""Evaluation: error rate against coverage, if a model abstains from the most doubtful rows."""
 
 from __future__ import annotations
 
@@ -9,30 +9,30 @@ import numpy as np
 from bayesvm.evaluation.predictions import Predictions
 from bayesvm.evaluation.rows import Floats
 
-COVERAGES = (1.0, 0.95, 0.9, 0.8, 0.7, 0.5)  # that tables tell of
-POINTS_SHOWN = 500  # of a curve: more than a plot shows
-N_BINS = 2**16  # a power of two, so that a doubt falls into its bin without rounding
+COVERAGES = (1.0, 0.95, 0.9, 0.8, 0.7, 0.5)  # rows of tables
+POINTS_SHOWN = 500  # of a curve: more than a plot can show
+N_BINS = 2**16  # a power of two, so that finding the bin of a doubt involves no rounding
 SUM_ROUNDING = 1e-9  # of sums of many doubts, relative
 
 
 class RiskCoverage(NamedTuple):
-    """If only the least doubtful rows are answered: their share, the error among them, and the error that was stated.
+    """The risk-coverage curve: the error rate if a model predicts only the least doubtful rows.
 
     Parameters
     ----------
     coverage : array of shape (n_points,)
-        Share of the rows that are answered, rising to 1; at most 500 points.
+        Share of the rows that are predicted, increasing to 1; at most 500 points.
     risk : array of shape (n_points,)
-        The error among them.
+        Observed error rate of these rows.
     stated : array of shape (n_points,)
-        The mean of their doubts, which is the error that the probabilities state.
+        Mean doubt of these rows: the error rate that the probabilities predict.
     area : float
-        The mean risk over all coverages: the area under the whole curve.
+        Mean risk over all coverages: the area under the curve.
 
     See Also
     --------
-    risk_coverage : Makes it of predictions.
-    bayesvm.inspection.RiskCoverageDisplay : Draws it.
+    risk_coverage : Compute the curve from predictions.
+    bayesvm.inspection.RiskCoverageDisplay : Plot the curve.
 
     Examples
     --------
@@ -48,35 +48,35 @@ class RiskCoverage(NamedTuple):
     area: float
 
     def at(self, share: float) -> tuple[float, float, float]:
-        """Coverage, risk and stated risk where at least that share of the rows is answered.
+        """Return coverage, risk and stated risk at a minimum coverage.
 
-        Rows of equal doubt are answered together, so the coverage may be larger.
+        Rows of equal doubt stay together, so the coverage may be larger.
 
         Parameters
         ----------
         share : float
-            From 0 to 1.
+            Minimum coverage, from 0 to 1.
 
         Returns
         -------
         coverage, risk, stated : float
-            Of the nearest point that answers enough rows.
+            The point of the curve with the smallest sufficient coverage.
         """
         if not 0 <= share <= 1:
-            raise ValueError(f"a share is between 0 and 1; got {share!r}")
+            raise ValueError(f"share must be between 0 and 1; got {share!r}")
         point = np.searchsorted(self.coverage, share)
         return float(self.coverage[point]), float(self.risk[point]), float(self.stated[point])
 
 
 def risk_coverage(predictions: Predictions) -> RiskCoverage:
-    """The error among the rows that are kept if the most doubtful ones are left out, for every number of kept rows.
+    """Compute the error rate of the least doubtful rows, for every number of rows.
 
-    Rows of equal doubt are kept or left out together. Shares are of the weight, if rows have weights.
+    Rows of equal doubt are kept or left out together. If rows have weights, shares are shares of the total weight.
 
     Parameters
     ----------
     predictions : Predictions
-        Stated probabilities, and what was true.
+        Predicted probabilities and true classes.
 
     Returns
     -------
@@ -85,15 +85,15 @@ def risk_coverage(predictions: Predictions) -> RiskCoverage:
 
     See Also
     --------
-    DoubtHistogram : The doubt up to which to answer, for a wanted error and unknown classes.
-    bayesvm.inspection.RiskCoverageDisplay : Draws the curve.
+    DoubtHistogram : Find the largest doubt to accept for a target error rate, without true classes.
+    bayesvm.inspection.RiskCoverageDisplay : Plot the curve.
 
     Examples
     --------
     >>> from bayesvm.evaluation import Predictions, risk_coverage
     >>> said = Predictions.of([0, 1], [0, 1, 1, 0], [[0.9, 0.1], [0.2, 0.8], [0.3, 0.7], [0.4, 0.6]])
     >>> coverage, risk, stated = risk_coverage(said).at(0.75)
-    >>> print(coverage, risk, round(stated, 3))  # without the most doubtful row, no error
+    >>> print(coverage, risk, round(stated, 3))  # no error without the most doubtful row
     0.75 0.0 0.2
     """
     predictions = predictions.counted()
@@ -110,20 +110,20 @@ def risk_coverage(predictions: Predictions) -> RiskCoverage:
 
 
 class DoubtHistogram:
-    """How many rows have which doubt, in the memory of 65,536 bins, whatever the number of rows.
+    """A histogram of doubts, with 65,536 bins for any number of rows.
 
-    Of calibrated probabilities, it finds the greatest doubt to accept if a share of the answers may be wrong.
+    For calibrated probabilities, it finds the largest doubt to accept for a target error rate.
 
     See Also
     --------
-    risk_coverage : For rows whose classes are known.
+    risk_coverage : For rows with known classes.
 
     Examples
     --------
     >>> from bayesvm.evaluation import DoubtHistogram
     >>> histogram = DoubtHistogram()
     >>> histogram.add([0.01, 0.02, 0.4])  # 1 - predict_proba(X).max(axis=1), block by block
-    >>> 0.02 < histogram.threshold(0.05) < 0.4  # answer where the doubt is at most that
+    >>> 0.02 < histogram.threshold(0.05) < 0.4  # predict where the doubt is at most this threshold
     True
     """
 
@@ -132,38 +132,38 @@ class DoubtHistogram:
         self._sums = np.zeros(N_BINS)
 
     def add(self, doubt: Any, weight: Any = None) -> None:
-        """Count some rows.
+        """Add rows to the histogram.
 
         Parameters
         ----------
         doubt : array-like of shape (n_rows,)
-            Numbers between 0 and 1.
-        weight : array-like of shape (n_rows,) or None
-            Of the rows; None for ones.
+            Doubts, between 0 and 1.
+        weight : array-like of shape (n_rows,), optional
+            Weights of the rows.
         """
         doubt = np.asarray(doubt, np.float64)
-        if not ((doubt >= 0) & (doubt <= 1)).all():  # a NaN is not
+        if not ((doubt >= 0) & (doubt <= 1)).all():  # also false for NaN
             row = int(np.argmin((doubt >= 0) & (doubt <= 1)))
-            raise ValueError(f"a doubt is a number between 0 and 1; row {row} has {doubt[row]:g}")
+            raise ValueError(f"doubt must be between 0 and 1; row {row} has {doubt[row]:g}")
         weight = np.ones(len(doubt)) if weight is None else np.asarray(weight, np.float64)
         bins = np.minimum((doubt * N_BINS).astype(np.intp), N_BINS - 1)
         self._weights += np.bincount(bins, weight, N_BINS)
         self._sums += np.bincount(bins, weight * doubt, N_BINS)
 
     def threshold(self, rate: float) -> float:
-        """The greatest t for which the mean doubt of the rows with doubt <= t is at most ``rate``.
+        """Return the largest t such that the mean doubt of the rows with doubt <= t is at most ``rate``.
 
-        The rows of a bin, which is 1/65,536 wide, are kept or left out together.
+        Rows of the same bin, of width 1/65,536, are kept or left out together.
 
         Parameters
         ----------
         rate : float
-            Of errors among the rows that are answered.
+            Target error rate of the rows that are kept.
 
         Returns
         -------
         float
-            The t; -1 if no row may be kept, or there is none, and 1 if all may be.
+            The threshold t; -1 if no row can be kept, 1 if all rows can.
         """
         too_much = np.cumsum(self._sums) > rate * np.cumsum(self._weights) * (1 + SUM_ROUNDING)
         occupied = np.flatnonzero(self._weights)

@@ -1,4 +1,4 @@
-"""Evaluation: numbers, names and lists as plots, reports and the command line show them to people."""
+"""Evaluation: format numbers, names and lists for plots, reports and the command line."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def percent(share: float) -> str:
 
 
 def rough_percent(share: float) -> str:
-    """A whole number, with a decimal where that matters, or a dash for NaN.
+    """A whole percentage, with a decimal if it is small, or a dash for NaN.
 
     >>> rough_percent(0.314), rough_percent(0.012), rough_percent(0.0)
     ('31 %', '1.2 %', '0 %')
@@ -79,7 +79,7 @@ def rough_percent(share: float) -> str:
 
 
 def probability(value: float) -> str:
-    """Three decimals; what is not certain does not look so.
+    """Three decimals; a probability other than 0 and 1 is never rounded to them.
 
     >>> probability(0.5), probability(0.99996), probability(1e-9), probability(1.0)
     ('0.500', '> 0.999', '< 0.001', '1.000')
@@ -90,7 +90,7 @@ def probability(value: float) -> str:
 
 
 def points(share: float) -> str:
-    """Percentage points, with a decimal where that matters.
+    """Percentage points, with a decimal if they are small.
 
     >>> points(0.0432), points(0.123), points(0.0)
     ('4.3', '12', '0')
@@ -109,7 +109,7 @@ def signed_points(share: float) -> str:
 
 
 def at_most(most: float) -> str:
-    """A metric whose interval reaches down to zero: only its upper end says something.
+    """A metric whose interval includes zero: only its upper end.
 
     >>> at_most(0.04302)
     'at most 0.043'
@@ -118,7 +118,7 @@ def at_most(most: float) -> str:
 
 
 def column_label(name: Any) -> str:
-    """The name of a column, or words where it has none, as the index that pandas writes.
+    """The name of a column, or a placeholder for an empty name, as pandas writes for its index.
 
     >>> column_label("age"), column_label(" ")
     ('age', '(unnamed column)')
@@ -137,7 +137,7 @@ def counted(n: int, noun: str) -> str:
 
 
 def duration(seconds: float) -> str:
-    """Of a fit.
+    """The duration of a fit.
 
     >>> duration(4.72), duration(754), duration(9000)
     ('4.7 s', '12 min 34 s', '2 h 30 min')
@@ -162,7 +162,7 @@ def cell(value: Any) -> str:
 
 
 def shortened(text: Any, most: int = 28) -> str:
-    """At most so many letters.
+    """A text, cut to a maximal number of characters.
 
     >>> shortened("a" * 30, 5)
     'aaaa…'
@@ -172,7 +172,7 @@ def shortened(text: Any, most: int = 28) -> str:
 
 
 def listed(names: Sequence[Any], most: int) -> str:
-    """The first names of a list that may be long.
+    """The first names of a list, and how many more there are.
 
     >>> listed(["a", "b", "c"], 2), listed(["a"], 2)
     ('a, b and 1 more', 'a')
@@ -181,7 +181,7 @@ def listed(names: Sequence[Any], most: int) -> str:
 
 
 def metric_rows(metrics: Mapping[str, Metric]) -> list[list[str]]:
-    """Name, value and interval of each; of a calibration error that cannot be told from zero, only how large it may be.
+    """Name, value and interval of each metric; for a calibration error that may be zero, only the upper end.
 
     >>> metric_rows({"error": Metric(0.1, 0.08, 0.12), "calibration_error": Metric(0.01, 0.0, 0.043)})
     [['error', '0.100', '0.080 to 0.120'], ['calibration error', '', 'at most 0.043']]
@@ -202,7 +202,7 @@ def metric_rows(metrics: Mapping[str, Metric]) -> list[list[str]]:
 
 
 def metric_cell(name: str, metric: Metric) -> str:
-    """Its value in a few letters; of a calibration error that cannot be told from zero, how large it may be.
+    """The value of a metric; for a calibration error that may be zero, the upper end of its interval.
 
     >>> metric_cell("error", Metric(0.1, 0.08, 0.12)), metric_cell("calibration_error", Metric(0.01, 0.0, 0.043))
     ('0.1000', '≤ 0.043')

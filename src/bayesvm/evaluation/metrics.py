@@ -1,4 +1,4 @@
-"""Evaluation: the metrics of predictions, with intervals that say how far to trust them."""
+"""Evaluation: metrics of predictions, with bootstrap intervals."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from bayesvm.evaluation.number_predictions import INTERVAL, NumberPredictions
 from bayesvm.evaluation.predictions import Flags, Predictions
 from bayesvm.evaluation.rows import Floats
 
-LEAST_PROBABILITY = np.finfo(np.float64).eps  # what a probability of zero counts as in the log loss, as in scikit-learn
-# With 1,000 resamples another seed moves the ends of an interval by little; of very many rows fewer must do.
+LEAST_PROBABILITY = np.finfo(np.float64).eps  # replaces a probability of zero in the log loss, as in scikit-learn
+# With 1,000 resamples, the ends of an interval hardly depend on the seed; many rows allow only fewer.
 RESAMPLES, FEWER_RESAMPLES = 1_000, 200
 MOST_CELLS = 50_000  # rows times probabilities of each, to be resampled so often in about two seconds
 LARGER_IS_BETTER = {"auc", "r2", "log_density"}
@@ -22,18 +22,18 @@ Intervals = dict[str, tuple[float, float]]
 
 
 class Metric(NamedTuple):
-    """A metric with its 95 % bootstrap interval: what other rows might have shown.
+    """A metric with its 95 % bootstrap interval, which shows the variation over samples of rows.
 
     Parameters
     ----------
     value : float
-        Of the rows that were given.
+        The metric of the given rows.
     low, high : float
         The ends of the interval.
 
     See Also
     --------
-    metrics : Makes them of predictions.
+    metrics : Compute metrics of predictions.
 
     Examples
     --------
@@ -49,7 +49,7 @@ class Metric(NamedTuple):
 
     @property
     def may_be_zero(self) -> bool:
-        """Whether the interval reaches down to zero, as it often does for a calibration error."""
+        """Whether the interval includes zero, as is common for a calibration error."""
         return self.low <= 0 < self.high
 
 
@@ -59,7 +59,7 @@ def metrics(
     n_bootstrap: int | None = None,
     random_state: int | np.random.Generator | None = 0,
 ) -> dict[str, Metric]:
-    """How good the predictions are; smaller is better, except for the area under the curve.
+    """Compute metrics of predictions; smaller is better, except for the area under the curve.
 
     Of predicted classes:
 
@@ -68,10 +68,10 @@ def metrics(
       classes, the sum over all of them.
     - ``log_loss``: mean of ``-log`` of the probability of the true class, in nats; a probability of zero counts as
       2.2e-16, as in scikit-learn.
-    - ``auc``: how often a row of the second class has a larger probability of it than a row of the first; of more than
-      two classes, the mean over those that are there, each against the rest. NaN if there is only one.
-    - ``calibration_error``: mean difference between stated and observed share, less what chance makes of it; see
-      ``bayesvm.evaluation.calibration.CalibrationError``.
+    - ``auc``: area under the ROC curve; for more than two classes, the mean over the classes that occur, each against
+      the rest. NaN if there is only one class.
+    - ``calibration_error``: mean difference between predicted probability and observed frequency, corrected for chance;
+      see ``bayesvm.evaluation.calibration.CalibrationError``.
 
     Of predicted numbers:
 
@@ -97,7 +97,7 @@ def metrics(
     Returns
     -------
     dict of Metric
-        By name, in the order above.
+        The metrics by name, in the order above.
 
     Raises
     ------
@@ -107,7 +107,7 @@ def metrics(
     See Also
     --------
     reliability : The groups behind the calibration error.
-    risk_coverage : The error if doubtful rows are left out.
+    risk_coverage : The error rate without doubtful rows.
 
     Examples
     --------
@@ -140,16 +140,40 @@ def paired_difference(
 
     Of classes, error and log loss; of numbers, the mean absolute error.
 
-    The interval is that of the mean difference d of a row, ``d ± 1.96 √(Σ w² (d_i - d)²) / Σ w``. It is narrower than
-    the intervals of both metrics suggest, since rows are hard for both.
+    The interval is that of the mean difference d per row, ``d ± 1.96 √(Σ w² (d_i - d)²) / Σ w``. It is narrower than
+    the intervals of the two metrics suggest, because the same rows are hard for both.
+
+    Parameters
+    ----------
+    theirs : Predictions
+        Predictions of another model.
+    ours : Predictions
+        Predictions to compare with.
+
+    Returns
+    -------
+    dict of Metric
+        ``error`` and ``log_loss`` of ``theirs`` minus those of ``ours``; positive if ``theirs`` is worse.
 
     Raises
     ------
     ValueError
-        If the rows are not the same ones.
+        If the rows are not the same.
+
+    See Also
+    --------
+    metrics : Metrics of one set of predictions.
+
+    Examples
+    --------
+    >>> from bayesvm.evaluation import Predictions, paired_difference
+    >>> ours = Predictions.of([0, 1], [0, 1], [[0.9, 0.1], [0.2, 0.8]])
+    >>> theirs = Predictions.of([0, 1], [0, 1], [[0.4, 0.6], [0.2, 0.8]])
+    >>> paired_difference(theirs, ours)["error"].value
+    0.5
     """
     if not (np.array_equal(theirs.y, ours.y) and np.array_equal(theirs.weight_or_ones, ours.weight_or_ones)):
-        raise ValueError("only predictions for the same rows have paired differences; labels or weights differ")
+        raise ValueError("paired differences need predictions for the same rows, but labels or weights differ")
     weight = ours.weight_or_ones / ours.weight_or_ones.sum()
     found = {}
     before = _compared_losses(ours)
@@ -170,7 +194,7 @@ def _compared_losses(predictions: Predictions | NumberPredictions) -> dict[str, 
 
 
 class _Judge:
-    """The metrics of predictions whose rows are drawn so many times each; what can be prepared, is."""
+    """The metrics of bootstrap samples, given how often each row is drawn; the common parts are computed once."""
 
     def __init__(self, predictions: Predictions) -> None:
         self.n_rows = predictions.n_rows
@@ -183,15 +207,16 @@ class _Judge:
         self._agree = bool(predictions.correct.all() or not predictions.correct.any())
 
     def __call__(self, times: Floats) -> dict[str, float]:
-        """The calibration error comes in two kinds, which differ where rows are drawn more than once.
+        """The metrics of one bootstrap sample, with two kinds of calibration error.
 
-        A resample has the chance of the rows in it, and its own. The first kind takes off both, since a row that is
-        drawn twice is no more evidence than once, and what is left is surely there. The second takes off as much as
-        of real rows, and is an upper bound. From 2.5 % of the one to 97.5 % of the other is an interval that holds the
-        true error in 92 to 100 of 100 cases, for 60 to 10,000 rows of calibrated and uncalibrated probabilities.
+        A bootstrap sample contains the noise of its rows and that of the resampling. The first kind of calibration
+        error subtracts both, since a row that is drawn twice is no more evidence than one that is drawn once: a lower
+        bound. The second kind subtracts only the noise of real rows: an upper bound. The interval from the 2.5 %
+        quantile of the first to the 97.5 % quantile of the second covers the true error in 92 to 100 of 100 cases, for
+        60 to 10,000 rows of calibrated and uncalibrated probabilities.
         """
         weight = times * self._weight
-        # Not by BLAS, whose threads take longer to wake than this takes, in every resample.
+        # Not with BLAS: in each sample, starting its threads would take longer than this sum.
         error, brier, log_loss = (np.einsum("ij,j->i", self._losses, weight) / weight.sum()).tolist()
         aucs = [area for ranked in self._ranked if not np.isnan(area := ranked.auc(weight))]
         return {
@@ -249,7 +274,7 @@ def _wilson(share: float, weight: Floats) -> tuple[float, float]:
 
 
 def _losses(predictions: Predictions) -> Floats:
-    """Of each row: whether it is wrong, its squared distance, its -log probability."""
+    """Error, squared difference and -log probability of each row."""
     P, rows = predictions.proba, np.arange(predictions.n_rows)
     distances = P.copy()
     distances[rows, predictions.y] -= 1
@@ -259,7 +284,7 @@ def _losses(predictions: Predictions) -> Floats:
 
 
 class _Ranked:
-    """Where the positive rows stand among the negative ones, in the order of the scores, which is found once."""
+    """The ranks of the positive rows among the negative rows, by score, computed once."""
 
     def __init__(self, score: Floats, is_positive: Flags) -> None:
         negatives = np.flatnonzero(~is_positive)
@@ -269,7 +294,7 @@ class _Ranked:
         self._below, self._up_to = (np.searchsorted(ranked, scores, side) for side in ("left", "right"))
 
     def auc(self, weight: Floats) -> float:
-        """Share of the pairs of a positive and a negative row with the larger score at the positive one; ties half."""
+        """Share of pairs of a positive and a negative row in which the positive row scores higher; ties count half."""
         passed = np.concatenate(([0.0], np.cumsum(weight[self._negatives])))
         positive = weight[self._positives]
         pairs = positive.sum() * passed[-1]
@@ -278,7 +303,7 @@ class _Ranked:
 
 
 def _quantiles(values: list[float]) -> tuple[float, float]:
-    """Those of 2.5 and 97.5 %, of the resamples that have the metric."""
+    """The 2.5 % and 97.5 % quantiles over the samples in which the metric exists."""
     finite = [value for value in values if not np.isnan(value)]
     if not finite:
         return np.nan, np.nan

@@ -1,4 +1,4 @@
-"""Evaluation: what one would otherwise use, on the same rows. Not part of the room's public names: it loads much."""
+"""Evaluation: other classifiers on the same rows. The package does not import it, because it loads much."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from sklearn.svm import SVC
 
 from bayesvm.evaluation.predictions import Numbers, Predictions
 
-N_FOLDS = 5  # of the cross-validation by which an SVC is calibrated; a class needs as many rows
-ENOUGH_TO_STOP_EARLY = 10_000  # rows, as in scikit-learn: below, the tenth that is held out is missed
+N_FOLDS = 5  # of the cross-validation that calibrates an SVC; a class needs at least as many rows
+ENOUGH_TO_STOP_EARLY = 10_000  # rows, as in scikit-learn: with fewer, holding out a tenth costs accuracy
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class Peer:
     Parameters
     ----------
     name : str
-        What tables call it.
+        Name in tables.
     factory : callable
         ``factory(n_features, n_points, seed, n_rows=…)`` makes an unfitted pipeline whose last step is "classifier",
         or "regressor".
@@ -39,7 +39,7 @@ class Peer:
 
     See Also
     --------
-    compete : Trains it.
+    compete : Train and evaluate a peer.
 
     Examples
     --------
@@ -55,20 +55,20 @@ class Peer:
 
 
 class Outcome(NamedTuple):
-    """How a peer did.
+    """The result of a peer.
 
     Parameters
     ----------
     predictions : Predictions or NumberPredictions
         What it said of the test rows.
     seconds : float
-        Of its training.
+        Duration of the training.
     n_rows : int
-        That it was trained with.
+        Number of training rows.
 
     See Also
     --------
-    compete : Returns it.
+    compete : Train and evaluate a peer.
 
     Examples
     --------
@@ -95,16 +95,16 @@ def compete(
     weight: Any = None,
     weight_test: Any = None,
 ) -> Outcome:
-    """Train a peer, with as many points as our model has inducing ones, and let it predict the test rows.
+    """Train a peer and predict the test rows.
 
-    If there are more than ``most_rows`` rows, it is given a random choice of them with as large a share of each class.
-    A class of fewer than five rows is left out of the training, because it cannot be cross-validated; its stated
-    probability is then its share of the rows. ``PEERS`` has the peers by their names.
+    If there are more than ``most_rows`` rows, the peer is trained on a stratified random choice of them. A class of
+    fewer than five rows is left out of the training, because it cannot be cross-validated; its predicted probability is
+    its share of the rows. ``PEERS`` is a dict of the peers by name.
 
     Parameters
     ----------
     peer : Peer
-        Whom to train.
+        The peer to train.
     X : array-like of shape (n_rows, n_features)
         Training rows.
     y : array-like of shape (n_rows,)
@@ -114,27 +114,27 @@ def compete(
     y_test : array-like of shape (n_test,)
         Their labels.
     n_points : int
-        Features of Nystroem's approximation.
+        Number of features of the Nystroem approximation, usually the number of inducing points.
     seed : int
-        Controls the choice of rows and the peer.
-    weight : array-like of shape (n_rows,) or None
-        Of training rows.
-    weight_test : array-like of shape (n_test,) or None
-        Of test rows.
+        Controls the choice of rows and the randomness of the peer.
+    weight : array-like of shape (n_rows,), optional
+        Weights of the training rows.
+    weight_test : array-like of shape (n_test,), optional
+        Weights of the test rows.
 
     Returns
     -------
     Outcome
-        Its predictions, and what they took.
+        The predictions, and the cost of training.
 
     Raises
     ------
     ValueError
-        If there are not two classes of at least five rows.
+        If fewer than two classes have at least five rows.
 
     See Also
     --------
-    bayesvm.evaluation.metrics : How good the predictions are.
+    bayesvm.evaluation.metrics : Compute metrics of the predictions.
 
     Examples
     --------
@@ -168,7 +168,7 @@ def compete(
 
 
 def chosen_rows(codes: Numbers, most: int | None, seed: int) -> Numbers:
-    """At most so many rows with codes from 0 on, of each code its share, but at least as many as there are folds."""
+    """A stratified choice of rows with codes from 0 on, with at least as many rows of each code as there are folds."""
     available = np.flatnonzero(codes >= 0)
     if most is None or len(available) <= most:
         return available
@@ -189,7 +189,7 @@ def _svc(n_features: int, n_points: int, seed: int, n_rows: int | None = None) -
 def _nystroem(n_features: int, n_points: int, seed: int, n_rows: int | None = None) -> Pipeline:
     n_components = n_points if n_rows is None else min(n_points, n_rows)
     features = Nystroem(gamma=1 / n_features, n_components=n_components, random_state=seed)
-    # Features of length one need weights larger than C = 1 allows: the log loss on digits is 0.18 and not 0.44.
+    # Features of length one need larger weights than C = 1 allows: the log loss on digits is 0.18 instead of 0.44.
     regression = LogisticRegression(C=10, max_iter=1000)
     return Pipeline([("scale", StandardScaler()), ("features", features), ("classifier", regression)])
 
@@ -217,10 +217,10 @@ def _boosting(n_features: int, n_points: int, seed: int, n_rows: int | None = No
 PEERS = {
     peer.name: peer
     for peer in (
-        Peer("SVC + Platt", _svc, most_rows=10_000),  # its time grows with the square of the rows, or faster
+        Peer("SVC + Platt", _svc, most_rows=10_000),  # its time grows at least with the square of the number of rows
         Peer("Nystroem + logistic regression", _nystroem),
         Peer("gradient boosting", _boosting),
     )
 }
-# What everybody has at hand, and what is quickly trained: a report sets the model beside these.
+# Common and fast to train: a report compares the model with these.
 BASELINES = (Peer("logistic regression", _logistic_regression), PEERS["gradient boosting"])

@@ -1,4 +1,4 @@
-"""Evaluation: what was predicted, and what was true."""
+"""Evaluation: predicted probabilities and true classes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from bayesvm.evaluation.rows import Floats, RowPredictions, checked_columns
 Numbers = npt.NDArray[np.intp]
 Flags = npt.NDArray[np.bool_]
 
-SUM_TOLERANCE = 1e-3  # by which probabilities may miss a sum of one: some come from files with few digits
+SUM_TOLERANCE = 1e-3  # of the sum of probabilities, which may come from files with few digits
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,18 +25,18 @@ class Predictions(RowPredictions):
     classes : array of shape (n_classes,)
         Labels, sorted.
     y : array of shape (n_rows,)
-        Number of each row's true class among the classes.
+        Index of the true class of each row.
     proba : array of shape (n_rows, n_classes)
-        Stated probabilities.
-    weight : array of shape (n_rows,) or None
-        A row of weight zero does not count.
-    aleatoric, epistemic : array of shape (n_rows,) or None
-        In nats, as ``predict_uncertainty`` gives them.
+        Predicted probabilities.
+    weight : array of shape (n_rows,), optional
+        Weights of the rows; rows of weight zero are ignored.
+    aleatoric, epistemic : array of shape (n_rows,), optional
+        Parts of the uncertainty in nats, from ``predict_uncertainty``.
 
     See Also
     --------
-    metrics : How good they are.
-    reliability : Whether things happen as often as stated.
+    metrics : Compute metrics of predictions.
+    reliability : Compare predicted probabilities with observed frequencies.
 
     Examples
     --------
@@ -66,30 +66,30 @@ class Predictions(RowPredictions):
         aleatoric: Any = None,
         epistemic: Any = None,
     ) -> Self:
-        """Predictions for rows with these labels, checked.
+        """Create predictions from labels, and check them.
 
         Parameters
         ----------
         classes : array-like of shape (n_classes,)
             Labels, sorted, as ``classes_`` of a classifier.
         labels : array-like of shape (n_rows,)
-            The true ones.
+            True labels.
         proba : array-like of shape (n_rows, n_classes)
-            A column for each class, in their order, as ``predict_proba`` gives them.
-        weight : array-like of shape (n_rows,) or None
-            Of the rows; None for ones.
-        aleatoric, epistemic : array-like of shape (n_rows,) or None
-            In nats, as ``predict_uncertainty`` gives them.
+            Probabilities from ``predict_proba``, a column per class in the order of ``classes``.
+        weight : array-like of shape (n_rows,), optional
+            Weights of the rows.
+        aleatoric, epistemic : array-like of shape (n_rows,), optional
+            Parts of the uncertainty in nats, from ``predict_uncertainty``.
 
         Returns
         -------
         Predictions
-            With numbers in the place of labels.
+            The checked predictions, with labels encoded as indices.
 
         Raises
         ------
         ValueError
-            If there are no rows, lengths differ, a label is none of the classes, or a number cannot be what it claims.
+            If there are no rows, lengths differ, a label is not among the classes, or a number is out of range.
         """
         classes, labels, proba = np.asarray(classes), np.asarray(labels), np.asarray(proba, np.float64)
         _require_classes(classes)
@@ -106,26 +106,26 @@ class Predictions(RowPredictions):
 
     @property
     def positive(self) -> Floats:
-        """The probability of the second class, of two."""
+        """The probability of the second of two classes."""
         if len(self.classes) != 2:
-            raise ValueError(f"only of two classes one is the positive one; there are {len(self.classes)}")
+            raise ValueError(f"a positive class needs two classes; there are {len(self.classes)}")
         return self.proba[:, 1]
 
     @property
     def predicted(self) -> Numbers:
-        """The number of the most probable class; of equally probable ones, the first."""
+        """The index of the most probable class, the first one if several are equally probable."""
         number: Numbers = self.proba.argmax(axis=1)
         return number
 
     @property
     def correct(self) -> Flags:
-        """Whether the most probable class is the true one."""
+        """Whether the most probable class is the true class."""
         is_true: Flags = self.predicted == self.y
         return is_true
 
     @property
     def doubt(self) -> Floats:
-        """The stated probability that the most probable class is not the true one."""
+        """The predicted probability that the most probable class is not the true class."""
         doubt: Floats = 1 - self.proba.max(axis=1)
         return doubt
 
@@ -135,12 +135,12 @@ def _require_classes(classes: npt.NDArray[Any]) -> None:
         raise ValueError(f"at least two classes are needed; got {classes.tolist()!r}")
     if not np.all(classes[:-1] < classes[1:]):
         raise ValueError(
-            f"classes must be sorted and differ, as classes_ of a classifier are; got {classes.tolist()!r}"
+            f"classes must be sorted and distinct, like classes_ of a classifier; got {classes.tolist()!r}"
         )
 
 
 def class_numbers(classes: npt.NDArray[Any], labels: Any) -> Numbers:
-    """The number of each label among the classes."""
+    """The index of each label among the classes."""
     labels = np.asarray(labels)
     number = {label: k for k, label in enumerate(classes.tolist())}
     numbers = np.fromiter((number.get(label, -1) for label in labels.tolist()), np.intp, len(labels))
@@ -149,14 +149,14 @@ def class_numbers(classes: npt.NDArray[Any], labels: Any) -> Numbers:
         names = list(dict.fromkeys(map(repr, labels[strange].tolist())))
         shown = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
         raise ValueError(
-            f"{len(strange)} rows, the first of them row {strange[0]}, have labels that are not among the classes "
+            f"{len(strange)} rows (first: row {strange[0]}) have labels that are not among the classes "
             f"{classes.tolist()!r}: {shown}"
         )
     return numbers
 
 
 def _probabilities(proba: Floats) -> Floats:
-    # A NaN is not within anything.
+    # NaN fails all comparisons.
     broken = ~(
         ((proba >= -SUM_TOLERANCE) & (proba <= 1 + SUM_TOLERANCE)).all(axis=1)
         & (abs(proba.sum(axis=1) - 1) <= SUM_TOLERANCE)
@@ -164,7 +164,7 @@ def _probabilities(proba: Floats) -> Floats:
     if broken.any():
         row = int(np.argmax(broken))
         raise ValueError(
-            f"{broken.sum()} rows of proba are no probabilities that add up to one; the first is row {row}: "
-            f"{proba[row].tolist()}"
+            f"{broken.sum()} rows of proba are not probabilities that add up to one (first: row {row}, "
+            f"{proba[row].tolist()})"
         )
     return np.clip(proba, 0.0, 1.0)

@@ -94,7 +94,7 @@ def per_row(name: str, values: Any, n_rows: int) -> Floats:
     if bad.any():
         row = int(np.argmax(bad))
         what = "finite and not negative" if name == "weight" else "finite"
-        raise ValueError(f"{name} must be {what}; {bad.sum()} rows are not, the first is row {row}: {numbers[row]:g}")
+        raise ValueError(f"{name} must be {what}; {bad.sum()} rows are not (first: row {row}, {numbers[row]:g})")
     return numbers
 
 

@@ -1,4 +1,4 @@
-"""Export: fitted models for places where there is no bayesvm."""
+"""Export: fitted models for use without bayesvm."""
 
 from bayesvm.export.onnx import to_onnx
 

@@ -1,7 +1,7 @@
 """Export: kernels (D2), feature maps (D3) and the moments of f (D4).
 
-Kernels are computed in double precision, since distances cancel; the products with M×M matrices, which are nearly all
-the work, in the type of the graph.
+Kernels are computed in double precision, because distances cancel. Products with M×M matrices, which are most of the
+work, use the type of the graph.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from bayesvm.inference.fitted import Fitted
 
 
 class MemberNodes(NamedTuple):
-    """Mean and variance of f at scaled rows in double precision, a column for each function, as a member sees them."""
+    """Mean and variance of f of a member at scaled rows, in double precision, with one column per function."""
 
     mean: Value
     variance: Value
@@ -66,7 +66,7 @@ def _linear(features: Any, view: Any, rows: Value, dtype: np.dtype[Any]) -> tupl
 
 
 def _inducing(features: InducingFeatures, view: Any, rows: Value, dtype: np.dtype[Any]) -> tuple[Value, Value]:
-    """``L⁻¹ k(Z, x)`` in the view's basis, and ``k(x, x)``."""
+    """``L⁻¹ k(Z, x)`` in the basis of the view, and ``k(x, x)``."""
     prepared = view.features
     matrix, diagonal = _kernel_nodes(features, rows)
     if prepared.shared is not None:
@@ -80,20 +80,20 @@ def _inducing(features: InducingFeatures, view: Any, rows: Value, dtype: np.dtyp
 
 
 def _kernel_nodes(features: InducingFeatures, rows: Value) -> tuple[Value, Value]:
-    """``k(Z, x)`` and ``k(x, x)`` of the points' own kernel."""
+    """``k(Z, x)`` and ``k(x, x)`` of the kernel of the points."""
     exported = exported_kernel(features.kernel)
     return exported.matrix(features.kernel, features.inducing_points, rows), exported.diagonal(features.kernel, rows)
 
 
 class ExportedKernel(NamedTuple):
-    """A kernel as nodes: ``k(x, Z)`` of every row, and ``k(x, x)`` of every row or one for all."""
+    """A kernel as nodes: ``k(x, Z)`` of each row, and ``k(x, x)`` of each row or a common one."""
 
     matrix: Callable[[Any, Array, Value], Value]
     diagonal: Callable[[Any, Value], Value]
 
 
 def exported_kernel(kernel: Kernel) -> ExportedKernel:
-    """How kernels of this kind are written."""
+    """The exported form of a kernel."""
     for kind, exported in KERNELS.items():
         if isinstance(kernel, kind):
             return exported
@@ -110,7 +110,7 @@ def _affine(distances: AffineDistances, rows: Value) -> Value:
     if np.square(points).sum(axis=1).max() < REMOTE_FROM[np.dtype(np.float64)]:
         extended = concatenated([scaled, (scaled * scaled).sum(1)])
         value = extended.apply("Gemm", distances.table[:-1], distances.table[-1])
-    else:  # by differences, as for far rows there; column by column, for a table of all would have N·M·D entries
+    else:  # by differences, as for remote rows there; by column, because all differences would take N·M·D entries
         differences = [scaled.columns([j]) - points[:, j] for j in range(points.shape[1])]
         squares = [difference * difference for difference in differences]
         value = sum(squares[1:], squares[0]) * distances.slope + distances.intercept
@@ -121,18 +121,22 @@ def _stationary(kernel: Stationary, points: Array, rows: Value) -> Value:
     against: Any = kernel.against(points)
     for call in against.formula.calls:
         if call.function not in UFUNCS:
-            name = call.function.__name__ if isinstance(call.function, np.ufunc) else "a branch or what is no ufunc"
+            name = (
+                call.function.__name__
+                if isinstance(call.function, np.ufunc)
+                else "a branch or a function that is not a ufunc"
+            )
             usual = ", ".join(sorted(ufunc.__name__ for ufunc in UFUNCS))
             raise TypeError(
                 f"{type(kernel).__name__}.profile uses {name}, which has no ONNX form; write it with operators and "
-                f"with these functions of NumPy: {usual}"
+                f"these functions of NumPy: {usual}"
             )
     value: Value = against.formula.of(_affine(against.distances, rows))
     return value
 
 
 def _laplacian(kernel: Laplacian, points: Array, rows: Value) -> Value:
-    """Column by column, for a table of all differences would have N·M·D entries."""
+    """Computed by column, because all differences would take N·M·D entries."""
     inverse = kernel.inverse_scale(points.shape[1])
     scaled, targets = (clip(rows * inverse, -FARTHEST, FARTHEST), np.clip(points * inverse, -FARTHEST, FARTHEST))
     differences = [absolute(scaled.columns([j]) - targets[:, j]) for j in range(points.shape[1])]
@@ -153,7 +157,7 @@ def _dot_diagonal(kernel: Linear, rows: Value) -> Value:
 
 
 def _constant(kernel: Constant, points: Array, rows: Value) -> Value:
-    # A row for every row, which effects are written beside.
+    # One row per input row, to concatenate effects with.
     return rows.columns([0]) * 0.0 + np.full((1, len(points)), float(kernel.variance))
 
 

@@ -1,6 +1,6 @@
-"""Export: an ONNX graph under construction, whose values are written like arrays.
+"""Export: an ONNX graph under construction, whose values behave like arrays.
 
-Only operators that onnxruntime has in double precision are used. It lacks Erf, Softplus, Acos and OneHot there.
+It uses only operators that onnxruntime has in double precision, which excludes Erf, Softplus, Acos and OneHot.
 """
 
 from __future__ import annotations
@@ -14,23 +14,23 @@ import numpy.typing as npt
 
 from bayesvm.extras import optional
 
-OPSET, ML_OPSET, IR_VERSION = 17, 3, 8  # of 2022, so that runtimes of some years read it
-LARGEST = 2**31 - 2**20  # bytes of constants; a message of protobuf ends at 2 GB
+OPSET, ML_OPSET, IR_VERSION = 17, 3, 8  # of 2022, for compatibility with older runtimes
+LARGEST = 2**31 - 2**20  # bytes of constants; protobuf messages are limited to 2 GB
 
 Number = float | npt.NDArray[Any]
 
 
 @dataclass(frozen=True)
 class Value:
-    """What a node of the graph computes; NumPy numbers and arrays beside it become constants of its type."""
+    """The result of a node; NumPy numbers and arrays in expressions with it become constants of its type."""
 
     graph: Graph
     name: str
     dtype: np.dtype[Any]
-    rank: int  # how many axes it has
+    rank: int  # number of axes
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Value | Number, **options: Any) -> Value:
-        """The nodes that do what a ufunc does."""
+        """The nodes for a ufunc."""
         if ufunc not in UFUNCS or method != "__call__" or options:
             raise TypeError(f"{ufunc.__name__} has no ONNX form; use {', '.join(f.__name__ for f in UFUNCS)}")
         first, *others = [x if isinstance(x, Value) else self.graph.constant(x, self.dtype) for x in inputs]
@@ -42,35 +42,35 @@ class Value:
         return self.graph.node(op, [self, *inputs], self.dtype if dtype is None else np.dtype(dtype), **attributes)
 
     def cast(self, dtype: npt.DTypeLike) -> Value:
-        """In another type; itself, if that is its own."""
+        """Convert to another type."""
         kind = np.dtype(dtype)
         return self if kind == self.dtype else self.apply("Cast", dtype=kind, to=self.graph.code(kind))
 
     def sum(self, axis: int) -> Value:
-        """Over one axis, which stays with the length one."""
+        """Sum over one axis, which remains with length one."""
         return self.graph.node("ReduceSum", [self, self.graph.constant([axis], np.int64)], self.dtype, keepdims=1)
 
     def dot(self, vector: npt.NDArray[Any]) -> Value:
-        """``Σ_k x_k c_k`` over the last axis, which goes."""
-        # Not the axis -1: if there are no rows, onnxruntime's ReduceSum leaves that one as it is.
+        """``Σ_k x_k c_k`` over the last axis, which is removed."""
+        # Not axis -1: without rows, ReduceSum of onnxruntime ignores it.
         terms, last = self * vector, self.graph.constant([self.rank - 1], np.int64)
         return self.graph.node("ReduceSum", [terms, last], self.dtype, rank=self.rank - 1, keepdims=0)
 
     def expanded(self, axis: int) -> Value:
-        """With a new axis of the length one."""
+        """Add an axis of length one."""
         place = self.graph.constant([axis], np.int64)
         return self.graph.node("Unsqueeze", [self, place], self.dtype, rank=self.rank + 1)
 
     def flat(self) -> Value:
-        """A vector."""
+        """Flatten to a vector."""
         return self.graph.node("Reshape", [self, self.graph.constant([-1], np.int64)], self.dtype, rank=1)
 
     def at(self, numbers: Value) -> Value:
-        """The entries, or rows, with these numbers."""
+        """Entries or rows by index."""
         return self.graph.node("Gather", [self, numbers], self.dtype, rank=self.rank + numbers.rank - 1, axis=0)
 
     def columns(self, numbers: Sequence[int] | npt.NDArray[np.integer]) -> Value:
-        """Some columns of a table, in this order."""
+        """Columns of a table by index, in this order."""
         return self.graph.node("Gather", [self, self.graph.constant(numbers, np.int64)], self.dtype, axis=1)
 
     def __add__(self, other: Value | Number) -> Value:
@@ -88,8 +88,8 @@ class Value:
     def __matmul__(self, other: npt.NDArray[Any]) -> Value:
         """A table times a matrix.
 
-        With MatMul, onnxruntime would take a number that either side is multiplied with into an attribute, and round it
-        to single precision; with Gemm it does not.
+        With MatMul, onnxruntime would move a scalar factor of either side into an attribute and round it to single
+        precision. With Gemm, it does not.
         """
         return self.apply("Gemm", other)
 
@@ -107,7 +107,7 @@ class Value:
 
 @dataclass
 class Graph:
-    """Nodes, constants, inputs and outputs, as they are added. What is inside is named after ``prefix``."""
+    """Nodes, constants, inputs and outputs in the order of their creation. Internal names start with ``prefix``."""
 
     prefix: str = "/"
     onnx: Any = field(default_factory=lambda: optional("onnx", "onnx"))
@@ -118,32 +118,32 @@ class Graph:
     n_bytes: int = 0
 
     def code(self, dtype: np.dtype[Any]) -> int:
-        """ONNX's number of a type; text has the type of objects."""
+        """The ONNX code of a type; text has the type object."""
         if dtype.kind in "OU":
             return int(self.onnx.TensorProto.STRING)
         return int(self.onnx.helper.np_dtype_to_tensor_dtype(dtype))
 
     def input(self, name: str, dtype: npt.DTypeLike, width: int) -> Value:
-        """A table of any number of rows."""
+        """Add an input with any number of rows."""
         kind = np.dtype(dtype)
         self.inputs.append(self.onnx.helper.make_tensor_value_info(name, self.code(kind), ["N", width]))
         return Value(self, name, kind, 2)
 
     def output(self, name: str, value: Value, *shape: int) -> None:
-        """A result for every row, of this shape."""
+        """Add an output with this shape for each row."""
         self.nodes.append(self.onnx.helper.make_node("Identity", [value.name], [name]))
         info = self.onnx.helper.make_tensor_value_info(name, self.code(value.dtype), ["N", *shape])
         self.outputs.append(info)
 
     def constant(self, value: npt.ArrayLike, dtype: npt.DTypeLike) -> Value:
-        """An array that is part of the model."""
+        """Add a constant array."""
         array = np.ascontiguousarray(value, dtype) if np.ndim(value) else np.asarray(value, dtype)
         name = f"{self.prefix}constant_{len(self.constants)}"
         self.n_bytes += array.nbytes
         if self.n_bytes > LARGEST:
             raise ValueError(
-                "an ONNX file ends at 2 GB, and this model is larger: fit it with fewer inducing points (it holds a "
-                "square matrix of them for every class), or give dtype='single'"
+                "the model is larger than 2 GB, the limit of ONNX files: fit it with fewer inducing points (it has a "
+                "square matrix of them per class), or pass dtype='single'"
             )
         self.constants.append(self.onnx.numpy_helper.from_array(array, name))
         return Value(self, name, array.dtype, array.ndim)
@@ -151,13 +151,13 @@ class Graph:
     def node(
         self, op: str, inputs: Sequence[Value], dtype: np.dtype[Any], rank: int | None = None, **attributes: Any
     ) -> Value:
-        """An operator on values of the graph; its result has as many axes as they have, if no rank is given."""
+        """Add an operator; by default its result has the largest rank of the inputs."""
         name = f"{self.prefix}{op}_{len(self.nodes)}"
         self.nodes.append(self.onnx.helper.make_node(op, [value.name for value in inputs], [name], **attributes))
         return Value(self, name, dtype, max(value.rank for value in inputs) if rank is None else rank)
 
     def model(self, metadata: Mapping[str, str]) -> Any:
-        """The whole as an ``onnx.ModelProto``, checked."""
+        """The graph as a checked ``onnx.ModelProto``."""
         helper = self.onnx.helper
         graph = helper.make_graph(self.nodes, "bayesvm", self.inputs, self.outputs, self.constants)
         domains = {node.domain for node in self.nodes}
@@ -175,7 +175,7 @@ def _node(op: str) -> Callable[..., Value]:
 
 exp, log, sqrt, absolute, maximum, minimum = map(_node, ("Exp", "Log", "Sqrt", "Abs", "Max", "Min"))
 
-# What a formula of NumPy may use.
+# Functions that formulas may use.
 UFUNCS: dict[Callable[..., Any], Callable[..., Value]] = {
     np.add: _node("Add"),
     np.subtract: _node("Sub"),
@@ -199,16 +199,16 @@ UFUNCS: dict[Callable[..., Any], Callable[..., Value]] = {
 
 
 def clip(x: Value, low: float, high: float) -> Value:
-    """Between two numbers."""
+    """Clip to a range."""
     return x.apply("Clip", low, high)
 
 
 def where(condition: Value, x: Value, y: Value) -> Value:
-    """``x`` where the condition holds, ``y`` elsewhere."""
+    """``x`` where the condition is true, ``y`` elsewhere."""
     return x.graph.node("Where", [condition, x, y], x.dtype)
 
 
 def concatenated(values: Sequence[Value], axis: int = 1) -> Value:
-    """One after the other along an axis; itself, if there is but one."""
+    """Concatenate along an axis."""
     first = values[0]
     return first if len(values) == 1 else first.graph.node("Concat", values, first.dtype, axis=axis)

@@ -1,7 +1,7 @@
 """Export: links, from the moments of f to probabilities (D11), all in double precision.
 
-A binary link gives the logarithms of both probabilities, elementwise for m and v of any shape; a link for many classes
-gives logits along the last axis.
+A binary link returns the logarithms of both probabilities, elementwise for m and v of any shape; a link for more than
+two classes returns logits along the last axis.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from bayesvm.export.graph import Value, absolute, concatenated, exp, log, maximu
 Both = tuple[Value, Value]  # log P(first class), log P(second class)
 LEAST = 1e-300  # a probability, as in core.links
 
-# log(erfcx(x)/t) with t = 2/(2+x) is smooth in t on [0, 1]: a polynomial in 2t-1 of degree 31 has it to 3e-15.
+# log(erfcx(x)/t) with t = 2/(2+x) is smooth in t on [0, 1]: a polynomial in 2t-1 of degree 31 is accurate to 3e-15.
 _POWERS = 32
 
 
@@ -35,7 +35,7 @@ _TAIL = Chebyshev.interpolate(_scaled_tail, _POWERS - 1).convert(kind=Polynomial
 def log_probits(z: Value) -> Both:
     """``log Φ(-z)`` and ``log Φ(z)``, both to full relative accuracy.
 
-    onnxruntime has no Erf in double precision, and with one nothing would be left of a probability below 1e-16.
+    onnxruntime has no Erf in double precision, and Erf would round probabilities below 1e-16 to zero.
     """
     x = absolute(z) * np.sqrt(0.5)
     t = 2 / (2 + x)
@@ -46,7 +46,7 @@ def log_probits(z: Value) -> Both:
 
 
 def _polynomial(s: Value, coefficients: np.ndarray) -> Value:
-    """``Σ c_k sᵏ``: each turn has twice as many powers along a new last axis."""
+    """``Σ c_k sᵏ``: each iteration doubles the number of powers along a new last axis."""
     power = s.expanded(-1)
     powers = concatenated([power * 0.0 + 1.0, power], axis=-1)
     for _ in range(int(np.log2(len(coefficients))) - 1):
@@ -74,7 +74,7 @@ def _paper(_: Paper, m: Value, v: Value) -> Both:
 def _hinge(_: Hinge, m: Value, v: Value) -> Both:
     f = m.expanded(-1) + sqrt(v).expanded(-1) * HINGE_NODES
     odds = (maximum(f + 1.0, 0.0) - maximum(1.0 - f, 0.0)) * 2.0
-    # Not the operator Sigmoid: of a number below 1e-16, onnxruntime's leaves nothing.
+    # Not the operator Sigmoid: that of onnxruntime rounds numbers below 1e-16 to zero.
     larger = 1 / (1.0 + exp(-absolute(odds)))
     sides = (exp(minimum(side, 0.0)) * larger for side in (-odds, odds))
     first, second = (log(maximum(side.dot(HINGE_WEIGHTS), LEAST)) for side in sides)
@@ -99,7 +99,7 @@ MANY_CLASSES: dict[type, Callable[[Any, Value, Value], Value]] = {Softmax: _soft
 
 
 def log_probabilities(link: Any, m: Value, v: Value) -> Value:
-    """Of all classes along the last axis; m and v have one column for two classes, else one for each."""
+    """Log probabilities along the last axis; m and v have one column for two classes, otherwise one per class."""
     if type(link) in BINARY:
         return concatenated(BINARY[type(link)](link, m, v))
     return MANY_CLASSES[type(link)](link, m, v).apply("LogSoftmax", axis=-1)

@@ -1,4 +1,4 @@
-"""Export: what the members of a model say together (D25); for one member, what it says."""
+"""Export: predictions of a committee (D25), or of a single member."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from bayesvm.inference.fitted import Fitted
 
 
 class Parts(NamedTuple):
-    """The members, the share of each in what is said, and their links."""
+    """The members with their shares and links."""
 
     members: Sequence[MemberNodes]
     shares: Sequence[float]
@@ -26,11 +26,11 @@ class Parts(NamedTuple):
 
     @classmethod
     def of(cls, fitted: Fitted, views: MemberViews, rows: Value, dtype: npt.DTypeLike) -> Parts:
-        """Those of a model at scaled rows."""
+        """The parts of a model at scaled rows."""
         return cls(members_of(fitted, views, rows, dtype), views.shares, views.links)
 
     def mixed(self, of: Callable[[MemberNodes, Any], Value]) -> Value:
-        """The average of something that each member says."""
+        """The weighted average of a value over the members."""
         each = [of(member, link) for member, link in zip(self.members, self.links, strict=True)]
         if self.alone:
             return each[0]
@@ -52,7 +52,7 @@ def mixed_logs(parts: Parts) -> Value:
 
 
 def mixed_moments(parts: Parts) -> tuple[Value, Value]:
-    """Mean and variance of f, with the spread between members."""
+    """Mean and variance of f, including the spread of the members."""
     mean = parts.mixed(lambda member, _: member.mean)
     if parts.alone:
         return mean, parts.members[0].variance

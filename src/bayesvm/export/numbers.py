@@ -12,7 +12,7 @@ from bayesvm.export.mixtures import Parts
 
 
 def mean_and_deviation(parts: Parts, head: Regression) -> tuple[Value, Value]:
-    """In the units of y."""
+    """Mean and standard deviation in the units of y."""
     mean = parts.mixed(lambda member, _: member.mean)
 
     def square(member: MemberNodes, link: AnyTube) -> Value:
@@ -24,7 +24,7 @@ def mean_and_deviation(parts: Parts, head: Regression) -> tuple[Value, Value]:
 
 
 def _noise(link: AnyTube, m: Value, v: Value) -> Any:
-    """Its variance; ε grows in proportion to s, so that the variance grows with the square."""
+    """The variance of the noise; ε is proportional to s, so the variance grows with its square."""
     usual: Any = noise_variance(link.epsilon, link.scale)
     if not isinstance(link, VaryingTube):
         return usual

@@ -1,4 +1,4 @@
-"""Export: ``to_onnx``, a fitted model as a graph of standard operators, for runtimes that know nothing of bayesvm."""
+"""Export: ``to_onnx`` converts a fitted model to a graph of standard operators, which runs without bayesvm."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from bayesvm.inference.fitted import Fitted
 from bayesvm.warn import warn_user
 
 DTYPES: dict[str, np.dtype[Any]] = {"double": np.dtype(np.float64), "single": np.dtype(np.float32)}
-MOST_MOVED = 0.01  # probability, by rounding rows to single precision
+MOST_MOVED = 0.01  # largest change of a probability by rounding to single precision
 LABEL_TYPES = {"b": np.bool_, "i": np.int64, "u": np.int64, "f": np.float64, "U": np.object_, "O": np.object_}
 
 
@@ -37,21 +37,31 @@ def to_onnx(
     dtype: Literal["double", "single"] = "double",
     uncertainty: bool = False,
 ) -> Any:
-    """A fitted model as an ``onnx.ModelProto`` (opset 17), for onnxruntime and others; needs ``bayesvm[onnx]``.
+    """Convert a fitted model to ONNX (opset 17), for onnxruntime and other runtimes. Needs ``bayesvm[onnx]``.
 
-    The input is ``X``, N×D. A model with a recipe of its columns (``recipe_``) has an input for every column, by its
-    name and N×1: numbers, NaN if missing; text, ``"(missing)"`` if missing; of dates, their parts. The outputs are
-    ``label`` and ``probabilities``, whose columns are in the order of ``classes_``; the model's metadata tell them
-    too. Those of a BayesianSVR are ``mean`` and ``std``, in double precision. All members of a committee are in one
-    graph.
+    The input is ``X``, N×D. A model with a recipe (``recipe_``) has one N×1 input per column, with the name of the
+    column: numbers, NaN if missing; text, ``"(missing)"`` if missing; for dates, their parts. The outputs of a
+    classifier are ``label`` and ``probabilities``, with columns in the order of ``classes_``, which are also in the
+    metadata. The outputs of a BayesianSVR are ``mean`` and ``std``, in double precision. One graph contains all members
+    of a committee.
 
     Parameters
     ----------
     model : BayesianSVC, BayesianLinearSVC or BayesianSVR
-    dtype : "double" or "single"
-        The type of numbers that go in and come out, and of the large matrix products.
-    uncertainty : bool
-        Whether to add the columns of ``predict_uncertainty`` and ``latent_mean`` and ``latent_variance``.
+        A fitted model without local models.
+    dtype : {"double", "single"}, default="double"
+        Type of the inputs and outputs, and of the large matrix products.
+    uncertainty : bool, default=False
+        Whether to add the outputs of ``predict_uncertainty``, ``latent_mean`` and ``latent_variance``.
+
+    Returns
+    -------
+    onnx.ModelProto
+        The graph; ``onnx.save`` writes it to a file.
+
+    See Also
+    --------
+    BayesianSVC.save : Write a model in the format of bayesvm.
 
     Examples
     --------
@@ -101,8 +111,8 @@ def to_onnx(
 def _number_graph(model: Any, estimator: BayesianSVR, dtype: str, *, uncertainty: bool) -> Any:
     if dtype != "double" or uncertainty:
         raise ValueError(
-            "the graph of a BayesianSVR has the mean and the standard deviation in double precision; dtype='single' "
-            "and uncertainty=True are for classifiers"
+            "the graph of a BayesianSVR has the mean and the standard deviation in double precision only; "
+            "dtype='single' and uncertainty=True are for classifiers"
         )
     graph, kind, fitted = Graph(_prefix(model)), DTYPES[dtype], estimator.fitted_
     rows = _rows(graph, model, kind).cast(np.float64)
@@ -115,11 +125,11 @@ def _number_graph(model: Any, estimator: BayesianSVR, dtype: str, *, uncertainty
 
 def _require_exportable(estimator: Any, dtype: str) -> None:
     if dtype not in DTYPES:
-        raise ValueError(f"dtype is 'double' or 'single', got {dtype!r}")
+        raise ValueError(f"dtype must be 'double' or 'single'; got {dtype!r}")
     if type(estimator) not in (BayesianSVC, BayesianLinearSVC, BayesianSVR):
         raise TypeError(
-            f"to_onnx takes a BayesianSVC, BayesianLinearSVC or BayesianSVR, not a {type(estimator).__name__}; of a "
-            "pipeline give the last step, and do the others where the rows come from"
+            f"to_onnx takes a BayesianSVC, BayesianLinearSVC or BayesianSVR, not a {type(estimator).__name__}; for a "
+            "pipeline, pass the last step and apply the others to the rows yourself"
         )
     if not hasattr(estimator, "fitted_"):
         raise ValueError(f"this {type(estimator).__name__} is not fitted; call fit before to_onnx")
@@ -142,7 +152,7 @@ def _require_exportable(estimator: Any, dtype: str) -> None:
 
 
 def _require_resolved(estimator: Any, views: MemberViews) -> None:
-    """Single precision must not move probabilities, at rows that are usual in the scaling of any member."""
+    """Require that single precision does not change probabilities, at typical rows of each member."""
     fitted: Fitted = estimator.fitted_
     corners = np.random.default_rng(0).choice([-1.0, 1.0], (64, n_features(estimator)))
     scalers = [member.scaler or fitted.scaler for member in fitted.members]
@@ -158,39 +168,39 @@ def _require_resolved(estimator: Any, views: MemberViews) -> None:
     if moved > MOST_MOVED:
         name = column_name(estimator, int(np.argmax(lost.max(axis=0))))
         raise ValueError(
-            f"dtype='single' rounds the values of column {name} so coarsely that probabilities move by {moved:.1g}; "
-            "use dtype='double', or fit to columns of smaller numbers: subtract what all rows have in common"
+            f"dtype='single' rounds the values of column {name} so coarsely that probabilities change by {moved:.1g}; "
+            "use dtype='double', or subtract a constant from the column before the fit"
         )
     block = Block(fitted.scaler(rounded), np.zeros(len(rounded)), None)
     single = estimator.fitted_.head.probabilities(views.moments([block], Workspace()))
     moved = np.abs(single - estimator.predict_proba(rounded)).max()
     if moved > MOST_MOVED:
         raise ValueError(
-            f"dtype='single' loses so many digits in the matrix products of this model that probabilities move by "
+            f"dtype='single' loses so many digits in the matrix products of this model that probabilities change by "
             f"{moved:.1g}; use dtype='double'"
         )
 
 
 def _usual_rows(member: Member, scaler: Scaler, corners: Array) -> Array:
-    """Rows about a standard deviation from the middle, and the member's inducing points, in the units of X."""
+    """Rows about one standard deviation from the mean, and the inducing points of the member, in the units of X."""
     some = [corners, member.features.inducing_points] if isinstance(member.features, InducingFeatures) else [corners]
     return np.vstack([scaler.inverse(rows) for rows in some])
 
 
 def _prefix(model: Any) -> str:
-    """What names of nodes begin with, and no column's name does."""
+    """A prefix for the names of nodes that is not the start of the name of a column."""
     recipe = recipe_of(model)
     names = [] if recipe is None else recipe.needed
     if "" in names:
         raise ValueError(
-            f"column {names.index('') + 1} of the model has no name, and an input of an ONNX graph needs one; name it "
-            "in the table and fit again"
+            f"column {names.index('') + 1} of the model has no name, but inputs of an ONNX graph need one; name it in "
+            "the table and fit again"
         )
     return "/" * (1 + max((len(name) - len(name.lstrip("/")) for name in names), default=0))
 
 
 def _rows(graph: Graph, model: Any, dtype: np.dtype[Any]) -> Value:
-    """The inputs, as features."""
+    """The features, from the inputs."""
     recipe = recipe_of(model)
     if recipe is not None:
         return features_of(recipe, graph, dtype)
@@ -200,6 +210,4 @@ def _rows(graph: Graph, model: Any, dtype: np.dtype[Any]) -> Value:
 def _require_distinct(graph: Graph) -> None:
     clash = {put.name for put in graph.inputs} & {put.name for put in graph.outputs}
     if clash:
-        raise ValueError(
-            f"a column is called {clash.pop()!r}, like an output of the graph; give it another name and fit again"
-        )
+        raise ValueError(f"a column has the name {clash.pop()!r} of an output of the graph; rename it and fit again")

@@ -13,7 +13,7 @@ from bayesvm.preparation.encoding import CategoryColumn, NumberColumn
 
 
 def features_of(recipe: Recipe, graph: Graph, dtype: np.dtype[Any]) -> Value:
-    """An input for every column, and the features that they become; missing numbers stay missing."""
+    """One input per column, and its features; missing numbers stay missing."""
     return concatenated([COLUMNS[type(column)](column, graph, dtype) for column in recipe.columns])
 
 
@@ -27,10 +27,10 @@ def _number(column: NumberColumn, graph: Graph, dtype: np.dtype[Any]) -> Value:
 
 
 def _category(column: CategoryColumn, graph: Graph, dtype: np.dtype[Any]) -> Value:
-    """Text looked up in a table of features: a row for each category, and a last one for all other text."""
+    """Look up text in a table of features, with one row per category and a last row for all other text."""
     given = graph.input(column.name, np.object_, 1)
     n_categories = len(column.categories)
-    rows = np.eye(n_categories + 1)[:, : n_categories + column.rare]  # others are a category of their own, or none
+    rows = np.eye(n_categories + 1)[:, : n_categories + column.rare]  # other text is a category of its own, or none
     if rows.shape[1] == 2:
         rows = rows[:, 1:]
     number = given.apply(
@@ -45,7 +45,7 @@ def _category(column: CategoryColumn, graph: Graph, dtype: np.dtype[Any]) -> Val
 
 
 def _date(column: DateColumn, graph: Graph, dtype: np.dtype[Any]) -> Value:
-    """A graph knows no dates: an input for each part, by its name."""
+    """A graph has no dates: one input per part, with its name."""
     return concatenated([graph.input(name, dtype, 1) for name in column.names])
 
 

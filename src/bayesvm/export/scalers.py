@@ -14,7 +14,7 @@ from bayesvm.export.graph import Value, clip, concatenated, where
 
 
 def scaled(scaler: Any, rows: Value) -> Value:
-    """The scaled rows, within the same reach."""
+    """The scaled rows, clipped to the same range."""
     value = SCALERS[type(scaler)](scaler, rows)
     return clip(value, -LARGEST_SCALED, LARGEST_SCALED) if scaler.steep else value
 
@@ -26,16 +26,16 @@ def _columns(scaler: ColumnScaler, rows: Value) -> Value:
 
 
 def _quantiles(scaler: QuantileScaler, rows: Value) -> Value:
-    """Straight lines between knots; columns with few of them, which need fewer steps, apart from those with many."""
+    """Linear interpolation between knots; columns are grouped by their number of bisection steps."""
     n_knots = np.diff(scaler.starts)
-    bits = np.array([int(n).bit_length() for n in n_knots])  # 0 … n knots may lie below a value
+    bits = np.array([int(n).bit_length() for n in n_knots])  # 0 … n knots may be below a value
     groups = [np.flatnonzero(bits == steps) for steps in np.unique(bits)]
     order = np.argsort(np.concatenate(groups))
     return concatenated([_broken_lines(scaler, columns, rows.columns(columns)) for columns in groups]).columns(order)
 
 
 def _broken_lines(scaler: QuantileScaler, columns: npt.NDArray[np.intp], x: Value) -> Value:
-    """Which knots a value has passed is found by bisection, in all these columns at once."""
+    """Find the knots below each value by bisection, for all these columns at once."""
     bits = int(np.diff(scaler.starts)[columns].max()).bit_length()
     width = 2**bits
     knots = np.full((len(columns), width), np.inf)
@@ -45,7 +45,7 @@ def _broken_lines(scaler: QuantileScaler, columns: npt.NDArray[np.intp], x: Valu
         own_knots, scores, (lower_slope, upper_slope) = scaler.knots[own], scaler.scores[own], scaler.outer[column]
         n = len(own_knots)
         knots[j, :n] = own_knots
-        # The line of a piece goes through its left knot; that of the first, which has none, through its right one.
+        # The line of a piece passes through its left knot; the first piece has none, and uses its right knot.
         anchors[j, : n + 1], heights[j, : n + 1] = np.append(own_knots[0], own_knots), np.append(scores[0], scores)
         slopes[j, : n + 1] = np.concatenate([[lower_slope], np.diff(scores) / np.diff(own_knots), [upper_slope]])
     knot, anchor, height, slope = (x.graph.constant(t.ravel(), np.float64) for t in (knots, anchors, heights, slopes))

@@ -1,4 +1,4 @@
-"""Export: why a prediction is uncertain (D11), as ``predict_uncertainty`` says it."""
+"""Export: the uncertainty of predictions (D11), as in ``predict_uncertainty``."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from bayesvm.export.links import BINARY, LEAST, log_probabilities
 
 def uncertainty_of(link: Any, m: Value, v: Value, logs: Value, n_classes: int) -> dict[str, Value]:
     """The columns of ``predict_uncertainty``; ``logs`` are the logarithms of the predicted probabilities."""
-    no_variance = m.graph.constant(0.0, np.float64)  # the variance of an f that is known
+    no_variance = m.graph.constant(0.0, np.float64)  # the variance of a known f
     if n_classes == 2:
         return _two_classes(link, m, sqrt(v), no_variance, logs)
     return _many_classes(link, m, sqrt(v), no_variance, logs, normal_draws(n_classes))
@@ -27,7 +27,7 @@ def _two_classes(link: Any, m: Value, s: Value, no_variance: Value, logs: Value)
     first, second = binary(link, m + s * NODES, no_variance)
     aleatoric = -(exp(first) * first + exp(second) * second) @ WEIGHTS[:, None]
     stated = exp(logs).columns([1])
-    if isinstance(link, Paper | Hinge):  # no average over f, or one by another rule: the average itself, then
+    if isinstance(link, Paper | Hinge):  # the link does not average over f, or by another rule: average here
         logs = concatenated([log(maximum(exp(side) @ WEIGHTS[:, None], LEAST)) for side in (first, second)])
     lower, upper = (exp(binary(link, m + s * reach, no_variance)[1]) for reach in (-REACH, REACH))
     total = entropy(logs, 1)
@@ -39,7 +39,7 @@ def _two_classes(link: Any, m: Value, s: Value, no_variance: Value, logs: Value)
 def _many_classes(
     link: Any, m: Value, s: Value, no_variance: Value, logs: Value, draws: np.ndarray
 ) -> dict[str, Value]:
-    """The entropy of what is stated, divided as it is at the points; where nothing is uncertain there, all known."""
+    """The entropy of the predicted probabilities, split in the ratio at the draws; if that is 0, all aleatoric."""
     at_draws = log_probabilities(link, m.expanded(1) + s.expanded(1) * draws, no_variance)
     mean = exp(at_draws).sum(1) / DRAWS
     one = m.graph.constant(1.0, np.float64)

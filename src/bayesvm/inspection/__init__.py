@@ -1,4 +1,4 @@
-"""Plots of fitted models and their predictions, in the manner of scikit-learn's displays: ``bayesvm[plots]``."""
+"""Plots of fitted models and their predictions, in the style of the displays of scikit-learn: ``bayesvm[plots]``."""
 
 from bayesvm.inspection.decision_boundary import DecisionBoundaryDisplay
 from bayesvm.inspection.effects import EffectDisplay

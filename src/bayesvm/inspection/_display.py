@@ -1,4 +1,4 @@
-"""Inspection: what all displays share: axes to draw on, made when none are given, and a choice where rows are many."""
+"""Inspection: the base class of displays, which creates axes if needed, and helpers for legends and many rows."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from bayesvm.extras import optional
 __all__ = ["MOST_POINTS", "Array", "Display", "Floats", "legend_on_top", "some_of", "without_math"]
 
 Array = npt.NDArray[Any]
-MOST_POINTS = 2_000  # of a scatter plot: more make a plot slow and its file large, and are no longer seen
+MOST_POINTS = 2_000  # of a scatter plot; more make it slow and its file large, and cannot be told apart
 
 
 class Display:
-    """A plot that keeps its numbers: ``plot`` draws them, and leaves ``ax_`` and ``figure_``.
+    """A plot that keeps its data: ``plot`` draws it and sets ``ax_`` and ``figure_``.
 
-    Displays are dataclasses. What their fields call ``Floats`` or ``Array`` may be given as any sequence.
+    Displays are dataclasses. Fields of type ``Floats`` and ``Array`` accept any sequence.
     """
 
     ax_: Any
@@ -34,7 +34,7 @@ class Display:
                 setattr(self, each.name, np.asarray(value, np.float64 if kind == "Floats" else None))
 
     def _begin(self, ax: Any) -> Any:
-        """Axes to draw on: those given, or new ones."""
+        """The given axes, or new ones."""
         pyplot = optional("matplotlib.pyplot", "plots")
         if ax is None:
             _, ax = pyplot.subplots(layout="constrained")
@@ -43,14 +43,14 @@ class Display:
 
 
 def some_of(n_rows: int, most: int, random_state: int = 0) -> npt.NDArray[np.intp]:
-    """Row numbers in order: all, or a random choice of ``most``."""
+    """Sorted row indices: all, or a random choice of ``most``."""
     if n_rows <= most:
         return np.arange(n_rows)
     return np.sort(np.random.default_rng(random_state).choice(n_rows, most, replace=False))
 
 
 def legend_on_top(ax: Any, handles: Sequence[Any], labels: Sequence[str], notes: Sequence[str] = ()) -> None:
-    """A legend on top of the axes, where it hides nothing, in as many columns as have room there."""
+    """Draw a legend above the axes, where it hides no data, in as many columns as fit."""
     font = optional("matplotlib.font_manager", "plots").FontProperties(size="small")
     size = font.get_size_in_points()
     wide = [size * (4.5 + 0.55 * len(label)) for label in labels]  # mark, gaps, and letters
@@ -65,6 +65,6 @@ def legend_on_top(ax: Any, handles: Sequence[Any], labels: Sequence[str], notes:
 
 
 def without_math(*texts: Any) -> None:
-    """Names of columns and classes are no formulas, though there be two dollars in them."""
+    """Turn off math text: names of columns and classes may contain dollar signs."""
     for text in texts:
         text.set_parse_math(False)

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 
 def rows_of(X: Any, which: npt.NDArray[np.intp]) -> Any:
-    """Some rows, in the form that X has; of a sparse matrix as an array."""
+    """Some rows, with the type of X; rows of a sparse matrix become an array."""
     if hasattr(X, "iloc"):
         return X.iloc[which]
     if hasattr(X, "toarray"):
@@ -26,7 +26,7 @@ def column_of(X: Any, number: int) -> npt.NDArray[Any]:
 
 
 def with_columns(X: Any, numbers: Sequence[int], values: Sequence[Any]) -> Any:
-    """A copy in which some columns have other values: one for all rows, or one for each."""
+    """A copy with other values in some columns: one value for all rows, or one per row."""
     columns = {
         number: np.full(X.shape[0], value) if np.ndim(value) == 0 else np.asarray(value)
         for number, value in zip(numbers, values, strict=True)
@@ -49,7 +49,7 @@ def with_columns(X: Any, numbers: Sequence[int], values: Sequence[Any]) -> Any:
 
 
 def typical(X: Any, number: int) -> Any:
-    """The median of a column of numbers, else the most frequent value."""
+    """The median of a numeric column, otherwise the most frequent value."""
     column = column_of(X, number)
     if holds_numbers(column):
         return float(np.nanmedian(column.astype(float)))
@@ -58,14 +58,14 @@ def typical(X: Any, number: int) -> Any:
 
 
 def holds_numbers(column: npt.NDArray[Any]) -> bool:
-    """Whether values are numbers, also those that a data frame holds as objects."""
+    """Whether the values are numbers, including numbers with dtype object."""
     if column.dtype == object:
         return all(isinstance(value, int | float | np.number) for value in column.flat)
     return column.dtype.kind in "iufb"
 
 
 def as_rows(X: Any) -> Any:
-    """X itself where it has columns, else as an array; an error if it is no table."""
+    """X itself, or as an array; an error unless it has rows and columns."""
     X = X if hasattr(X, "shape") else np.asarray(X)
     if len(X.shape) != 2 or 0 in X.shape:
         raise ValueError(f"X must have rows and columns, got shape {tuple(X.shape)}")

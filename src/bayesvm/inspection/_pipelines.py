@@ -1,4 +1,4 @@
-"""Inspection: fitted estimators of bayesvm, alone or at the end of a pipeline, and the columns they were given."""
+"""Inspection: fitted estimators of bayesvm, alone or at the end of a pipeline, and their columns."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 @dataclass(frozen=True)
 class ModelInPipeline:
-    """``estimator`` as it was given, the bayesvm ``model`` at its end, and the steps ``before`` it, if any."""
+    """The given ``estimator``, the bayesvm ``model`` at its end, and the steps ``before`` it, if any."""
 
     estimator: Any
     model: Any
@@ -21,21 +21,21 @@ class ModelInPipeline:
 
     @classmethod
     def of(cls, estimator: Any, *, classifier: bool = True) -> ModelInPipeline:
-        """Checked: it is fitted, and a model of bayesvm, or a classifier of it, or a pipeline that ends in one."""
+        """Check that an estimator is a fitted model (or classifier) of bayesvm, or a pipeline that ends with one."""
         steps = getattr(estimator, "steps", None)
         model = estimator if steps is None else steps[-1][1]
         if not hasattr(model, "sample_proba") and (classifier or not hasattr(model, "sample_y")):
             wanted = "a BayesianSVC, a BayesianLinearSVC" + ("" if classifier else ", a BayesianSVR")
-            raise TypeError(f"{wanted} or a pipeline that ends in one is needed here, got {type(model).__name__}")
+            raise TypeError(f"this plot needs {wanted} or a pipeline that ends with one; got {type(model).__name__}")
         check_is_fitted(model)
         return cls(estimator, model, estimator[:-1] if steps is not None and len(steps) > 1 else None)
 
     def prepared(self, X: Any) -> Any:
-        """Rows as the model sees them."""
+        """Rows after the steps before the model."""
         return X if self.before is None else self.before.transform(X)
 
     def class_number(self, label: Any, called: str = "target") -> int:
-        """Of a label; ``None`` is the second class of two."""
+        """The index of a label; ``None`` is the second of two classes."""
         classes = self.model.classes_
         if label is None and len(classes) == 2:
             return 1
@@ -46,47 +46,47 @@ class ModelInPipeline:
         return found[0]
 
     def names(self, X: Any, given: Sequence[str] | None) -> list[str]:
-        """Of the columns of X: those given, those of the fit or of the data frame, or numbers."""
+        """Names of the columns of X: given, from the fit, from the data frame, or numbered."""
         own_names = getattr(self.estimator, "feature_names_in_", None)
         if own_names is None:
             own_names = getattr(X, "columns", None)
         return checked_names(given, own_names, X.shape[1])
 
     def inner_features(self, X: Any) -> Any:
-        """Rows as the features of the model, after the steps before it and the recipe of its columns."""
+        """The features of the model, after the steps before it and its recipe."""
         rows = self.prepared(X)
         return rows if getattr(self.model, "recipe_", None) is None else self.model.features_of(rows)
 
     def feature_names(self, given: Sequence[str] | None) -> list[str]:
-        """Of these features: those that the recipe makes, if the model has one."""
+        """Names of these features."""
         recipe = getattr(self.model, "recipe_", None)
         return self.inner_names(given) if recipe is None else checked_names(given, recipe.names, len(recipe.names))
 
     def inner_names(self, given: Sequence[str] | None) -> list[str]:
-        """Of the columns that the model sees, after the steps before it."""
+        """Names of the columns of the model, after the steps before it."""
         own_names = getattr(self.model, "feature_names_in_", None)
         if own_names is None and self.before is not None:
             try:
                 own_names = self.before.get_feature_names_out()
-            except (AttributeError, ValueError):  # a step that has no names to tell, or not without those of the input
+            except (AttributeError, ValueError):  # a step without output names, or one that needs input names
                 own_names = None
         return checked_names(given, own_names, self.model.n_features_in_)
 
 
 def checked_names(given: Sequence[str] | None, own_names: Any, n_columns: int) -> list[str]:
-    """One name for each column.
+    """One name per column.
 
     >>> checked_names(None, None, 2), checked_names(None, ["age", "height"], 2)
     (['column 0', 'column 1'], ['age', 'height'])
     """
     if given is not None and len(given) != n_columns:
-        raise ValueError(f"feature_names has {len(given)} names, but there are {n_columns} columns")
+        raise ValueError(f"feature_names has {len(given)} names for {n_columns} columns")
     names = own_names if given is None else given
     return [f"column {i}" for i in range(n_columns)] if names is None else [str(name) for name in names]
 
 
 def column_number(feature: Any, names: Sequence[str]) -> int:
-    """Of a column given by its name or number.
+    """The index of a column, given by name or index.
 
     >>> column_number("height", ["age", "height"]), column_number(-1, ["age", "height"])
     (1, 1)
@@ -94,10 +94,10 @@ def column_number(feature: Any, names: Sequence[str]) -> int:
     if isinstance(feature, str):
         if feature not in names:
             close = get_close_matches(feature, names, n=3) or list(names[:10])
-            raise ValueError(f"there is no column {feature!r}; did you mean one of {close}?")
+            raise ValueError(f"X has no column {feature!r}; did you mean one of {close}?")
         return names.index(feature)
     if not isinstance(feature, int | np.integer) or isinstance(feature, bool):
-        raise TypeError(f"a column is given by its name or number, got {feature!r}")
+        raise TypeError(f"a column must be a name or an integer; got {feature!r}")
     if not -len(names) <= feature < len(names):
-        raise ValueError(f"there is no column {feature}: there are {len(names)}, counted from 0")
+        raise ValueError(f"X has no column {feature}: it has {len(names)}, counted from 0")
     return int(feature) % len(names)

@@ -1,4 +1,4 @@
-"""Inspection: displays of predictions for rows whose classes are known, whatever made the predictions."""
+"""Inspection: displays of predictions for rows with known classes, from any classifier."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from bayesvm.inspection._pipelines import ModelInPipeline
 
 
 class PredictionDisplay(Display, ABC):
-    """A plot of predictions: from a model and rows, from probabilities, or from ``evaluation.Predictions``."""
+    """A plot of predictions from an estimator, from probabilities, or from ``evaluation.Predictions``."""
 
-    _of_uncertainty: ClassVar[bool] = False  # whether ``predict_uncertainty`` is needed
+    _of_uncertainty: ClassVar[bool] = False  # whether the plot needs ``predict_uncertainty``
 
     @classmethod
     @abstractmethod
@@ -28,27 +28,27 @@ class PredictionDisplay(Display, ABC):
     def from_estimator(
         cls, estimator: Any, X: Any, y: Any, *, sample_weight: Any = None, ax: Any = None, **kwargs: Any
     ) -> Self:
-        """Draw what a fitted classifier says of rows whose labels are known.
+        """Draw the predictions of a fitted classifier for rows with known labels.
 
         Parameters
         ----------
         estimator : fitted classifier or pipeline
-            With ``predict_proba``.
+            A classifier with ``predict_proba``.
         X : array, data frame or sparse matrix
             Rows.
         y : array-like of shape (n_rows,)
-            Their labels.
+            True labels.
         sample_weight : array-like of shape (n_rows,) or None
-            Their weights.
-        ax : matplotlib axes or None
-            Where to draw; None for a new figure.
+            Weights of the rows.
+        ax : matplotlib axes, optional
+            Axes to draw on; by default a new figure.
         **kwargs : dict
             Passed to ``of``.
 
         Returns
         -------
         display
-            What was drawn, with its numbers: an object of the class.
+            The display, with the plotted data.
         """
         check_is_fitted(estimator)
         split = {}
@@ -72,29 +72,29 @@ class PredictionDisplay(Display, ABC):
         ax: Any = None,
         **kwargs: Any,
     ) -> Self:
-        """Draw probabilities, whatever they come from, and true labels.
+        """Draw given probabilities and true labels.
 
         Parameters
         ----------
         y_true : array-like of shape (n_rows,)
-            Labels.
+            True labels.
         proba : array-like of shape (n_rows, n_classes) or (n_rows,)
-            Probabilities of all classes, or of the second of two.
+            Probabilities of all classes, or of the second of two classes.
         classes : array-like of shape (n_classes,) or None
-            The labels of the columns, sorted; by default those that occur.
+            Labels of the columns, sorted; by default the distinct values of ``y_true``.
         sample_weight : array-like of shape (n_rows,) or None
             Weights of the rows.
         aleatoric, epistemic : array-like of shape (n_rows,) or None
-            Those of ``predict_uncertainty``, where a plot shows them.
-        ax : matplotlib axes or None
-            Where to draw; None for a new figure.
+            Parts of the uncertainty from ``predict_uncertainty``, for plots that show them.
+        ax : matplotlib axes, optional
+            Axes to draw on; by default a new figure.
         **kwargs : dict
             Passed to ``of``.
 
         Returns
         -------
         display
-            What was drawn, with its numbers: an object of the class.
+            The display, with the plotted data.
         """
         split = {"aleatoric": aleatoric, "epistemic": epistemic}
         predictions = Predictions.of(*labelled(y_true, proba, classes), weight=sample_weight, **split)
@@ -102,20 +102,20 @@ class PredictionDisplay(Display, ABC):
 
 
 def labelled(y_true: Any, proba: Any, classes: Any) -> tuple[Any, Any, Any]:
-    """Classes, labels, and a column of probabilities for each class."""
+    """Classes, labels, and probabilities with one column per class."""
     labels, proba = np.asarray(y_true), np.asarray(proba, np.float64)
     columns = np.column_stack([1 - proba, proba]) if proba.ndim == 1 else proba
     names = np.unique(labels) if classes is None else np.asarray(classes)
     if classes is None and columns.ndim == 2 and columns.shape[1] != len(names):
         raise ValueError(
-            f"proba is of {columns.shape[1]} classes, but in y_true there are {len(names)}: {names.tolist()}; give the "
-            "labels of all columns in classes"
+            f"proba has {columns.shape[1]} classes, but y_true has {len(names)}: {names.tolist()}; pass the labels of "
+            "all columns as classes"
         )
     return names, labels, columns
 
 
 def against_the_rest(predictions: Predictions, pos_label: Any) -> Predictions:
-    """One class, by its label, against all others, as two classes: False and True."""
+    """One class against the rest, as the two classes False and True."""
     labels = predictions.classes.tolist()
     if pos_label not in labels:
         raise ValueError(f"pos_label {pos_label!r} is not a class; the classes are {labels}")

@@ -1,5 +1,5 @@
-"""Inspection: colours. Text, lines and series come from matplotlib's settings, so that a style or a dark page changes
-them; what is faint is the same colour, more transparent. Classes have colours that colour-blind readers tell apart.
+"""Inspection: colours. Text, lines and series use the settings of matplotlib, so they follow its style and work on dark
+backgrounds; faint elements are transparent. Colour-blind readers can distinguish the colours of the classes.
 """
 
 from __future__ import annotations
@@ -10,27 +10,27 @@ from bayesvm.extras import optional
 
 # Okabe and Ito's palette without black and yellow: each is visible on white and on black.
 CLASSES = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
-MARKERS = "os^Dv*P"  # one more than colours, so that both together tell many classes apart
-MIDDLE = "#A89C94"  # between two classes: neither, yet not the background, which means "not known"
+MARKERS = "os^Dv*P"  # one more than colours, so that their combinations distinguish many classes
+MIDDLE = "#A89C94"  # between two classes; differs from the background, which means "uncertain"
 FAINT = 0.45
 
 
 def ink() -> Any:
-    """The colour of text, for lines that explain and do not show data."""
+    """The colour of text, for lines that show no data."""
     return optional("matplotlib", "plots").rcParams["text.color"]
 
 
 def series(number: int) -> Any:
-    """Of a line or bar: the style's, in turn."""
+    """The colour of a line or bar, from the cycle of the style."""
     cycle = optional("matplotlib", "plots").rcParams["axes.prop_cycle"].by_key().get("color", list(CLASSES))
     return cycle[number % len(cycle)]
 
 
 def of_class(number: int) -> str:
-    """Of the class of that number."""
+    """The colour of a class, by its index."""
     return CLASSES[number % len(CLASSES)]
 
 
 def marker(number: int) -> str:
-    """The same by shape, for print without colours."""
+    """The marker of a class, for print without colours."""
     return MARKERS[number % len(MARKERS)]

@@ -1,4 +1,4 @@
-"""Inspection: what a model says over the plane of two features, and where it does not know."""
+"""Inspection: predictions over the plane of two features, with their epistemic uncertainty."""
 
 from __future__ import annotations
 
@@ -17,55 +17,56 @@ from bayesvm.inspection._display import MOST_POINTS, Array, Display, Floats, leg
 from bayesvm.inspection._frames import as_rows, column_of, rows_of, typical, with_columns
 from bayesvm.inspection._pipelines import ModelInPipeline, column_number
 
-PAD = 0.08  # of the range of the data, on all sides
-STRONGEST = 0.6  # opacity where the model knows
-WEAKEST = 0.06  # and where it does not
-UNKNOWN = 0.5  # share of the greatest entropy at which an epistemic part is as good as not knowing at all
+PAD = 0.08  # on all sides, relative to the range of the data
+STRONGEST = 0.6  # opacity without epistemic uncertainty
+WEAKEST = 0.06  # opacity with full epistemic uncertainty
+UNKNOWN = 0.5  # epistemic uncertainty that counts as full, relative to the maximal entropy
 
 
 @dataclass(eq=False, repr=False)
 class DecisionBoundaryDisplay(Display):
-    """Class probabilities over two features, shaded, and fading where more data would change them.
+    """Class probabilities over two features as shades, which fade with the epistemic uncertainty.
 
-    Two classes: the colour goes with the probability, and fades with the epistemic uncertainty of
-    ``predict_uncertainty``. The line is where both classes are equally probable; dashed, the margin, where the mean of
-    f is -1 and +1. More classes: the colour is that of the most probable class, and fades with its probability, too.
+    For two classes, the colour shows the probability and fades with the epistemic uncertainty of
+    ``predict_uncertainty``. The line shows where both classes are equally probable; the dashed lines show the margin,
+    where the mean of f is -1 and +1. For more classes, the colour shows the most probable class and also fades with
+    lower probability.
 
     Parameters
     ----------
     x, y : arrays of shape (g,) and (h,)
         Values of the two features.
     proba : array of shape (h, g, n_classes)
-        Class probabilities at their pairs.
+        Class probabilities on the grid.
     epistemic : array of shape (h, g)
-        In nats.
+        Epistemic uncertainty on the grid, in nats.
     classes : array of shape (n_classes,)
-        Labels.
-    latent : array of shape (h, g) or None
-        Mean of f, of two classes.
-    points, codes : arrays of shape (n, 2) and (n,), or None
-        Rows to draw, and the number of each one's class.
-    inducing : array of shape (m, 2) or None
-        Inducing points; with more than two features, their two coordinates.
+        Class labels.
+    latent : array of shape (h, g), optional
+        Mean of f on the grid; two classes only.
+    points, codes : arrays of shape (n, 2) and (n,), optional
+        Rows to draw, and the indices of their classes.
+    inducing : array of shape (m, 2), optional
+        Inducing points, in the coordinates of the two features.
     feature_names : sequence of two str
-        For the axes.
+        Labels of the axes.
     n_held : int
-        How many other columns were held; for the legend.
-    n_rows : int or None
-        Of how many rows the points are a choice; for the legend.
+        Number of other columns that are fixed, for the legend.
+    n_rows : int, optional
+        Number of rows that the points were chosen from, for the legend.
 
     Attributes
     ----------
     ax_ : matplotlib axes
-        Where ``plot`` drew.
+        Axes of the plot.
     figure_ : matplotlib figure
-        That of the axes.
+        Figure of the plot.
     image_ : matplotlib image
         The shading.
     boundary_ : list of matplotlib contours or None
-        Where two classes are equally probable.
+        Decision boundaries, where two classes are equally probable.
     margin_ : list of matplotlib contours or None
-        Where the mean of f is -1 and +1.
+        Margins, where the mean of f is -1 and +1.
     points_ : list of matplotlib collections or None
         The rows, class by class.
     inducing_ : matplotlib line or None
@@ -73,7 +74,7 @@ class DecisionBoundaryDisplay(Display):
 
     See Also
     --------
-    UncertaintyDisplay : Both parts of the uncertainty, row by row.
+    UncertaintyDisplay : Both parts of the uncertainty for each row.
     PartialDependenceDisplay : One feature, with a credible band.
 
     Examples
@@ -114,47 +115,47 @@ class DecisionBoundaryDisplay(Display):
         ax: Any = None,
         **kwargs: Any,
     ) -> DecisionBoundaryDisplay:
-        """Ask a fitted model, or a pipeline that ends in one, all over the plane that the rows X span.
+        """Draw the predictions of a fitted model over the range of the rows X.
 
         Parameters
         ----------
         estimator : fitted model or pipeline
-            A classifier of this library, or a pipeline that ends in one.
+            A classifier of bayesvm, or a pipeline that ends with one.
         X : array or data frame
-            Rows; they set the range, and are drawn if their labels are given (2,000 of them at most).
+            Rows, which set the range; at most 2,000 of them are drawn if y is given.
         y : array-like of shape (n_rows,) or None
             Labels of the rows.
         features : two names or numbers of columns, or None
-            Needed if X has more than two; the others are held at their median (text: at the most frequent value).
+            Required if X has more than two columns. The others are fixed at their median, or most frequent value.
         feature_names : sequence of str or None
-            Of the columns of X; by default those of the fit.
+            Names of the columns of X; by default those of the fit.
         grid_resolution : int
-            Steps along either feature.
-        ax : matplotlib axes or None
-            Where to draw; None for a new figure.
+            Number of grid values of each feature.
+        ax : matplotlib axes, optional
+            Axes to draw on; by default a new figure.
         **kwargs : dict
             Passed to ``plot``.
 
         Returns
         -------
         DecisionBoundaryDisplay
-            What was drawn, with its numbers.
+            The display, with the plotted data.
 
         Raises
         ------
         ValueError
-            If X has more than two columns and ``features`` does not say which two.
+            If X has more than two columns and ``features`` is not given.
         """
         fitted, X = ModelInPipeline.of(estimator), as_rows(X)
         names = fitted.names(X, feature_names)
         if features is None and X.shape[1] != 2:
             raise ValueError(
-                f"a boundary is drawn over two columns, and X has {X.shape[1]}: say which two in features=(i, j); the "
-                "others are then held at their median"
+                f"X has {X.shape[1]} columns, but a decision boundary has two: select them with features=(i, j); the "
+                "others are fixed at their median"
             )
         columns = [column_number(feature, names) for feature in ((0, 1) if features is None else features)]
         if len(set(columns)) != 2 or len(columns) != 2:
-            raise ValueError(f"features must be two different columns, got {features!r}")
+            raise ValueError(f"features must be two different columns; got {features!r}")
         codes = None if y is None else class_numbers(fitted.model.classes_, y)
         if codes is not None and len(codes) != X.shape[0]:
             raise ValueError(f"y has {len(codes)} labels for {X.shape[0]} rows")
@@ -188,14 +189,14 @@ class DecisionBoundaryDisplay(Display):
         key: bool = True,
         **kwargs: Any,
     ) -> DecisionBoundaryDisplay:
-        """Draw it.
+        """Draw the plot.
 
         Parameters
         ----------
-        ax : matplotlib axes or None
-            Where to draw; None for a new figure.
+        ax : matplotlib axes, optional
+            Axes to draw on; by default a new figure.
         inducing : bool
-            Whether to draw inducing points.
+            Whether to draw the inducing points.
         margin : bool
             Whether to draw the margin.
         key : bool
@@ -206,7 +207,7 @@ class DecisionBoundaryDisplay(Display):
         Returns
         -------
         DecisionBoundaryDisplay
-            Itself.
+            The display itself.
         """
         ax = self._begin(ax)
         edges = (*_outer(self.x), *_outer(self.y))
@@ -234,7 +235,7 @@ class DecisionBoundaryDisplay(Display):
         return self
 
     def _shades(self) -> npt.NDArray[np.float64]:
-        """Colour and opacity of every cell: the paper, light or dark, is what shines through where nothing is known."""
+        """Colours and opacities of the cells; the background shows through where the model is uncertain."""
         certainty = 1 - np.clip(self.epistemic / (UNKNOWN * np.log(len(self.classes))), 0, 1)
         if len(self.classes) == 2:
             shades = np.array(_between_two()(self.proba[:, :, 1]))
@@ -248,13 +249,13 @@ class DecisionBoundaryDisplay(Display):
         return shades
 
     def _advantage(self) -> list[npt.NDArray[np.float64]]:
-        """Of a class over the best other one, for every class whose border has to be drawn."""
+        """Probability of a class minus that of the best other class, for each class whose boundary is drawn."""
         count = len(self.classes)
         others = [np.delete(self.proba, k, axis=2).max(axis=2) for k in range(count)]
         return [self.proba[:, :, k] - others[k] for k in range(1 if count == 2 else 0, count)]
 
     def _contour(self, ax: Any, fields: list[npt.NDArray[np.float64]], values: list[float], **style: Any) -> Any:
-        """Lines of those levels that occur; None if none does."""
+        """Contour lines for the values that occur; None if no value does."""
         drawn = []
         for field in fields:
             inside = [value for value in values if field.min() < value < field.max()]
@@ -292,12 +293,12 @@ class DecisionBoundaryDisplay(Display):
             scale = optional("matplotlib.cm", "plots").ScalarMappable(cmap=_between_two())
             bar = self.figure_.colorbar(scale, ax=ax)
             bar.solids.set_alpha(STRONGEST)
-            bar.set_label(f"P(y = {self.classes[1]}); paler: less known")
+            bar.set_label(f"P(y = {self.classes[1]}); paler: less certain")
             without_math(bar.ax.yaxis.label)
 
 
 def _between_two() -> Any:
-    """Colours from the first class over a neutral one to the second."""
+    """A colour map from the first class through a neutral colour to the second."""
     made = optional("matplotlib.colors", "plots").LinearSegmentedColormap.from_list
     return made("two classes", [colours.of_class(0), colours.MIDDLE, colours.of_class(1)])
 
@@ -309,13 +310,13 @@ def _steps(values: npt.NDArray[np.float64], count: int) -> npt.NDArray[np.float6
 
 
 def _outer(steps: npt.NDArray[np.float64]) -> tuple[float, float]:
-    """Outer edges of the cells around even steps."""
+    """Outer edges of the cells around equidistant steps."""
     half = (steps[1] - steps[0]) / 2
     return float(steps[0] - half), float(steps[-1] + half)
 
 
 def _plane(X: Any, columns: Sequence[int], across: npt.NDArray[np.float64], along: npt.NDArray[np.float64]) -> Any:
-    """A row for every pair of values, the other columns as they typically are."""
+    """One row per pair of values, with typical values in the other columns."""
     pairs = [part.ravel() for part in np.meshgrid(across, along)]
     rest = [column for column in range(X.shape[1]) if column not in columns]
     row = rows_of(X, np.zeros(len(pairs[0]), np.intp))
@@ -323,7 +324,7 @@ def _plane(X: Any, columns: Sequence[int], across: npt.NDArray[np.float64], alon
 
 
 def _inducing_points(fitted: ModelInPipeline, columns: Sequence[int]) -> npt.NDArray[np.float64] | None:
-    """Their coordinates; after steps that cannot be undone, none."""
+    """Coordinates of the inducing points; None after steps without an inverse."""
     points = getattr(fitted.model, "inducing_points_", None)
     if points is None or (fitted.before is not None and not hasattr(fitted.before, "inverse_transform")):
         return None

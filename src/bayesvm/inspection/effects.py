@@ -1,4 +1,4 @@
-"""Inspection: an effect of one column, or of a pair of columns, that a model has admitted."""
+"""Inspection: plots of effects of single columns and pairs of columns (D26)."""
 
 from __future__ import annotations
 
@@ -16,60 +16,60 @@ from bayesvm.inspection._frames import as_rows, column_of
 from bayesvm.inspection._pipelines import ModelInPipeline, checked_names
 
 NORMAL_95 = 1.959964
-FEW_DOTS = 40  # distinct points of a column that are shown one by one: so few are its only values
+FEW_DOTS = 40  # a column with at most this many distinct points has no other values, so each is drawn
 BETWEEN = 4  # steps between two points of a curve
-FEW_CELLS = 24  # a column of a pair with no more distinct values is shown at each of them
-GRID = 24  # values of each column of a pair, if it has many
+FEW_CELLS = 24  # a column of a pair with at most this many distinct values is drawn at each of them
+GRID = 24  # values of a column of a pair with more distinct values
 MOST_MARKED = 1_000  # cells
 SAME = 1e-9  # relative
-LONG = 30  # letters of all labels together, from which on they are turned
-LONGEST = 20  # letters of one of them
-MANY = 12  # labels that leave no room between them
+LONG = 30  # characters of all labels together beyond which they are rotated
+LONGEST = 20  # characters of one label
+MANY = 12  # labels beyond which there is no space between them
 
 
 @dataclass(eq=False, repr=False)
 class EffectDisplay(Display):
-    """What an effect of one column adds to f, as a curve with its 95 % band; that of a pair, as a heat map.
+    """An effect of one column as a curve with a 95 % band, or an effect of a pair as a heat map.
 
-    The scale is that of f, where contributions add up and the margins are ±1: above zero, the class is more probable
-    than on average. ``PartialDependenceDisplay`` shows probabilities, of all that a column does.
+    The scale is that of f, where contributions add up and the margins are ±1. Above zero, the class is more probable
+    than on average. ``PartialDependenceDisplay`` shows probabilities and the full influence of a column.
 
     Parameters
     ----------
     values : sequence of one or two arrays
-        Of each column, where it was evaluated; of a categorical column in one-hot form, numbers of its categories.
+        Values of each column; for a one-hot encoded categorical column, indices of the categories.
     mean, lower, upper : arrays of shape (g,), or (g, h) for a pair
-        Posterior mean of what is added to f, relative to its mean over rows, and the band.
+        Posterior mean of the contribution to f, relative to its mean over the rows, and the 95 % band.
     labels : sequence of one or two, each a sequence of str or None
-        Names of the categories, where a column has them.
+        Names of the categories of a categorical column.
     names : sequence of one or two str
-        Of the columns.
-    points : array of shape (p, 1) or (p, 2), or None
-        Where the function has points; it is interpolated between them.
+        Names of the columns.
+    points : array of shape (p, 1) or (p, 2), optional
+        Inducing points of the effect; it is interpolated between them.
     target : label
         The class.
 
     Attributes
     ----------
     ax_ : matplotlib axes
-        Where ``plot`` drew.
+        Axes of the plot.
     figure_ : matplotlib figure
-        That of the axes.
+        Figure of the plot.
     line_ : matplotlib line or None
-        The mean, of one column.
+        The mean; effects of one column only.
     band_ : matplotlib collection or None
-        The 95 % band, of one column.
+        The 95 % band; effects of one column only.
     points_ : matplotlib artist or None
-        Where the function has points; on a heat map, dots on cells whose band includes zero.
+        The inducing points; on a heat map, dots on cells whose band includes zero.
     mesh_ : matplotlib mesh or None
-        The heat map, of a pair.
+        The heat map; effects of pairs only.
     colorbar_ : matplotlib colour bar or None
-        That of the heat map.
+        Colour bar of the heat map.
 
     See Also
     --------
-    PartialDependenceDisplay : The probability, by all that a column does.
-    RelevanceDisplay : How much every column does.
+    PartialDependenceDisplay : The probability, with the full influence of a column.
+    RelevanceDisplay : The share of each column in the variation of f.
 
     Examples
     --------
@@ -114,26 +114,26 @@ class EffectDisplay(Display):
         Parameters
         ----------
         estimator : fitted model or pipeline
-            A ``BayesianSVC`` with ``effects_``, or a pipeline that ends in one.
+            A ``BayesianSVC`` with ``effects_``, or a pipeline that ends with one.
         effect : int or ColumnEffect
-            Its number in ``effects_``, or the effect itself.
+            Index in ``effects_``, or the effect itself.
         X : array or data frame, or None
-            Rows over whose mean the effect is zero; by default the inducing points.
+            Reference rows, over which the mean of the effect is zero; by default the inducing points.
         target : label or None
-            The class; ``None`` is the second of two.
+            The class; by default the second of two classes.
         feature_names : sequence of str or None
-            Of the columns that the model sees; by default those of the fit.
+            Names of the columns of the model; by default those of the fit.
         factor_names : sequence of one or two str, or None
-            For the axes; by default the columns' names.
-        ax : matplotlib axes or None
-            Where to draw; None for a new figure.
+            Labels of the axes; by default the names of the columns.
+        ax : matplotlib axes, optional
+            Axes to draw on; by default a new figure.
         **kwargs : dict
             Passed to ``plot``.
 
         Returns
         -------
         EffectDisplay
-            What was drawn, with its numbers.
+            The display, with the plotted data.
         """
         fitted = ModelInPipeline.of(estimator)
         found = _chosen(fitted.model, effect)
@@ -144,7 +144,7 @@ class EffectDisplay(Display):
             rows = as_rows(fitted.inner_features(X))
             reference = np.column_stack([column_of(rows, k).astype(float) for k in found.columns])
         mean, variance = found.mean_and_variance(_combined(axes, found), reference)
-        if mean.ndim == 2:  # a function for each class
+        if mean.ndim == 2:  # one function per class
             mean, variance = mean[:, number], variance[:, number]
         elif number == 0:
             mean = -mean
@@ -162,19 +162,19 @@ class EffectDisplay(Display):
         ).plot(ax=ax, **kwargs)
 
     def plot(self, ax: Any = None, **kwargs: Any) -> EffectDisplay:
-        """Draw it.
+        """Draw the plot.
 
         Parameters
         ----------
-        ax : matplotlib axes or None
-            Where to draw; None for a new figure.
+        ax : matplotlib axes, optional
+            Axes to draw on; by default a new figure.
         **kwargs : dict
             Passed to ``ax.plot`` of the line, or to ``ax.pcolormesh`` of the heat map.
 
         Returns
         -------
         EffectDisplay
-            Itself.
+            The display itself.
         """
         ax = self._begin(ax)
         for name in ("line_", "band_", "points_", "mesh_", "colorbar_"):
@@ -230,13 +230,13 @@ class EffectDisplay(Display):
 
 @dataclass(frozen=True)
 class _Axis:
-    """A column of an effect, or the one-hot columns of a category: what it is set to, and where that is drawn."""
+    """A column of an effect, or the columns of a one-hot encoded one: its values, and their positions in the plot."""
 
     name: str
     settings: Array  # (settings, columns)
-    values: Floats  # of the settings, on the axis
+    values: Floats  # positions of the settings on the axis
     labels: list[str] | None  # of categories
-    points: Floats  # of the effect, on the axis
+    points: Floats  # positions of the inducing points on the axis
 
 
 def _axes(effect: Any, names: Sequence[str]) -> list[_Axis]:
@@ -259,7 +259,7 @@ def _axes(effect: Any, names: Sequence[str]) -> list[_Axis]:
 
 
 def _values(points: Floats, *, pair: bool) -> Floats:
-    """Where a column of numbers is evaluated: at all its points if they are few."""
+    """The values at which a numeric column is evaluated: all its points if there are few."""
     distinct = _distinct(points)
     if len(distinct) <= (FEW_CELLS if pair else FEW_DOTS):
         return distinct
@@ -270,14 +270,14 @@ def _values(points: Floats, *, pair: bool) -> Floats:
 
 
 def _distinct(points: Floats) -> Floats:
-    """In order; numbers that differ by rounding are the same."""
+    """The distinct values, sorted; numbers that differ only by rounding count as equal."""
     ordered = np.unique(points)
     apart = np.diff(ordered, prepend=-np.inf) > SAME * max(float(np.ptp(ordered)), float(np.abs(ordered).max()))
     return np.asarray(ordered[apart])
 
 
 def _combined(axes: Sequence[_Axis], effect: Any) -> Array:
-    """Every setting of the first column with every one of the second, in the order of the effect's columns."""
+    """All combinations of settings of both columns, in the order of the columns of the effect."""
     numbers = np.meshgrid(*(np.arange(len(axis.settings)) for axis in axes), indexing="ij")
     parts = [axis.settings[number.reshape(-1)] for axis, number in zip(axes, numbers, strict=True)]
     order = [column for factor in effect.factors for column in factor]
@@ -304,7 +304,7 @@ def _label_axis(axis: Any, values: Array, labels: Sequence[str] | None, name: st
 
 
 def _diverging() -> Any:
-    """From the colour of the first class to that of the second; near zero transparent, for light and dark pages."""
+    """A colour map from the first class to the second; transparent near zero, for light and dark backgrounds."""
     colors = optional("matplotlib.colors", "plots")
     low, high = (colors.to_rgb(colours.of_class(k)) for k in (0, 1))
     stops = [(0.0, (*low, 1.0)), (0.5, (*low, 0.0)), (0.5, (*high, 0.0)), (1.0, (*high, 1.0))]
@@ -316,10 +316,10 @@ def _chosen(model: Any, effect: Any) -> Any:
     if not effects:
         raise ValueError(
             f"this {type(model).__name__} has no effects of single columns or pairs (effects_ is empty); "
-            "PartialDependenceDisplay shows what a column does"
+            "use PartialDependenceDisplay to show the influence of a column"
         )
     if not isinstance(effect, int | np.integer):
         return effect
     if not 0 <= effect < len(effects):
-        raise ValueError(f"there is no effect {effect}: effects_ has {len(effects)}, counted from 0")
+        raise ValueError(f"effect {effect} does not exist: effects_ has {len(effects)}, counted from 0")
     return effects[effect]

@@ -1,4 +1,4 @@
-"""Inspection: how the evidence lower bound rose during the fit."""
+"""Inspection: the evidence lower bound during the fit."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ class ElboTraceDisplay(Display):
     Parameters
     ----------
     elbo : array of shape (n_updates,)
-        Of all rows and classes together.
-    n_rows : int or None
-        By which it is divided, if given.
+        The bound, summed over rows and classes.
+    n_rows : float, optional
+        Number of rows to divide the bound by.
 
     Attributes
     ----------
     ax_ : matplotlib axes
-        Where ``plot`` drew.
+        Axes of the plot.
     figure_ : matplotlib figure
-        That of the axes.
+        Figure of the plot.
     line_ : matplotlib line
         The bound.
 
     See Also
     --------
-    TuningPathDisplay : What came before training.
+    TuningPathDisplay : The trials of tuning, before training.
 
     Examples
     --------
@@ -55,42 +55,42 @@ class ElboTraceDisplay(Display):
     def from_estimator(
         cls, estimator: Any, *, n_rows: float | None = None, ax: Any = None, **kwargs: Any
     ) -> ElboTraceDisplay:
-        """Draw ``elbo_trace_`` of a fitted model or a pipeline that ends in one.
+        """Draw ``elbo_trace_`` of a fitted model or a pipeline that ends with one.
 
         Parameters
         ----------
         estimator : fitted model or pipeline
-            A classifier of this library, or a pipeline that ends in one.
+            A classifier of bayesvm, or a pipeline that ends with one.
         n_rows : float or None
-            Rows of the fit (their weight), for the bound of one row; by default ``n_samples_``.
-        ax : matplotlib axes or None
-            Where to draw; None for a new figure.
+            Number (or weight) of the training rows, to show the bound per row; by default ``n_samples_``.
+        ax : matplotlib axes, optional
+            Axes to draw on; by default a new figure.
         **kwargs : dict
             Passed to ``ax.plot``.
 
         Returns
         -------
         ElboTraceDisplay
-            What was drawn, with its numbers.
+            The display, with the plotted data.
         """
         model = ModelInPipeline.of(estimator, classifier=False).model
         n_rows = getattr(model, "n_samples_", None) if n_rows is None else n_rows
         return cls(model.elbo_trace_, n_rows=n_rows).plot(ax=ax, **kwargs)
 
     def plot(self, ax: Any = None, **kwargs: Any) -> ElboTraceDisplay:
-        """Draw it.
+        """Draw the plot.
 
         Parameters
         ----------
-        ax : matplotlib axes or None
-            Where to draw; None for a new figure.
+        ax : matplotlib axes, optional
+            Axes to draw on; by default a new figure.
         **kwargs : dict
             Passed to ``ax.plot``.
 
         Returns
         -------
         ElboTraceDisplay
-            Itself.
+            The display itself.
         """
         ax = self._begin(ax)
         updates = np.arange(1, len(self.elbo) + 1)

@@ -1,4 +1,4 @@
-"""Inspection: how the probability of a class moves with a feature, and how sure the model is of that."""
+"""Inspection: partial dependence of class probabilities on a feature, with credible bands."""
 
 from __future__ import annotations
 
@@ -14,51 +14,51 @@ from bayesvm.inspection._display import Array, Display, Floats, some_of, without
 from bayesvm.inspection._frames import as_rows, column_of, holds_numbers, rows_of, with_columns
 from bayesvm.inspection._pipelines import ModelInPipeline, column_number
 
-FEW_VALUES = 12  # a column with no more distinct values is asked for each of them
+FEW_VALUES = 12  # a column with at most this many distinct values is evaluated at each of them
 MOST_SETTINGS = 20
-OUTER = (1, 99)  # percentiles between which a number is moved
+OUTER = (1, 99)  # percentiles that limit the grid of a numeric column
 BAND = (0.025, 0.975)
 
 
 @dataclass(eq=False, repr=False)
 class PartialDependenceDisplay(Display):
-    """Mean probability of a class over some rows while a feature of all of them is moved, with a 95 % credible band.
+    """Mean probability of a class over some rows as a function of a feature, with a 95 % credible band.
 
-    The band is what uncertainty about f means for that mean: quantiles over posterior draws (``sample_proba``).
+    The band shows the uncertainty of the mean due to f: quantiles over posterior draws (``sample_proba``).
 
     Parameters
     ----------
     values : array of shape (g,) or (g, k)
-        Settings of the feature, or of columns that move together.
+        Values of the feature, or of columns that change together.
     mean, lower, upper : arrays of shape (g,)
-        Of the probability.
-    labels : sequence of str or None
-        Names of the settings; points with error bars are then drawn in the place of a line with a band.
-    deciles : array or None
-        Of the feature in the data, as a rug.
+        Mean probability, and the 95 % band.
+    labels : sequence of str, optional
+        Names of the values; the plot then shows points with error bars instead of a line with a band.
+    deciles : array, optional
+        Deciles of the feature in the data, drawn as a rug.
     feature_name : str
-        What is moved.
+        Label of the axis.
     target : label
         The class.
-    n_rows : int or None
-        Rows that the mean was taken over.
+    n_rows : int, optional
+        Number of rows behind the mean.
 
     Attributes
     ----------
     ax_ : matplotlib axes
-        Where ``plot`` drew.
+        Axes of the plot.
     figure_ : matplotlib figure
-        That of the axes.
+        Figure of the plot.
     line_ : matplotlib line
         The mean.
     band_ : matplotlib collection
-        The 95 % band; error bars where there are labels.
+        The 95 % band; error bars if there are labels.
     rug_ : matplotlib artist or None
         The deciles.
 
     See Also
     --------
-    EffectDisplay : What an effect adds to f.
+    EffectDisplay : The contribution of an effect to f.
     sklearn.inspection.PartialDependenceDisplay : For any estimator, without a credible band.
 
     Examples
@@ -103,43 +103,44 @@ class PartialDependenceDisplay(Display):
         ax: Any = None,
         **kwargs: Any,
     ) -> PartialDependenceDisplay:
-        """Move a feature of the rows X of a fitted model, or of a pipeline that ends in one.
+        """Draw the partial dependence of a fitted model on a feature.
 
         Parameters
         ----------
         estimator : fitted model or pipeline
-            A classifier of this library, or a pipeline that ends in one.
+            A classifier of bayesvm, or a pipeline that ends with one.
         X : array or data frame
-            Rows whose other features stay as they are.
+            Rows; their other features are unchanged.
         feature : str, int or list of them
-            A column by its name or number, or several that move together, such as the one-hot columns of a category.
-        values : array of shape (g,), or (g, k) for k columns that move together
-            Settings; by default all distinct ones if they are few, else numbers between the percentiles 1 and 99.
+            Name or index of a column, or of several that change together, such as one-hot encoded columns.
+        values : array of shape (g,), or (g, k) for k columns that change together
+            Values of the feature; by default all distinct values if there are few, otherwise a grid between the 1st and
+            the 99th percentile.
         labels : sequence of str or None
-            Names of the settings.
+            Names of the values.
         target : label or None
-            The class; ``None`` is the second of two.
+            The class; by default the second of two classes.
         feature_names : sequence of str or None
-            Of the columns of X; by default those of the fit.
+            Names of the columns of X; by default those of the fit.
         feature_name : str or None
-            For the axis, by default the column's name.
+            Label of the axis; by default the name of the column.
         n_values : int
-            How many settings, unless ``values`` says which.
+            Number of grid values, unless ``values`` is given.
         max_rows : int
-            So many rows of X are taken, a random choice if there are more.
+            Maximal number of rows; a random choice is used if X has more.
         n_draws : int
-            From the posterior, for the band.
+            Number of posterior draws for the band.
         random_state : int
-            Controls that choice and the draws.
-        ax : matplotlib axes or None
-            Where to draw; None for a new figure.
+            Controls the choice of rows and the draws.
+        ax : matplotlib axes, optional
+            Axes to draw on; by default a new figure.
         **kwargs : dict
             Passed to ``ax.plot``.
 
         Returns
         -------
         PartialDependenceDisplay
-            What was drawn, with its numbers.
+            The display, with the plotted data.
         """
         fitted, X = ModelInPipeline.of(estimator), as_rows(X)
         names = fitted.names(X, feature_names)
@@ -147,7 +148,7 @@ class PartialDependenceDisplay(Display):
         several = isinstance(feature, list | tuple | np.ndarray | range)
         columns = [column_number(part, names) for part in (feature if several else [feature])]
         if not columns:
-            raise ValueError("feature is empty: give the name or number of a column, or several")
+            raise ValueError("feature is empty: pass the name or index of a column, or several")
         settings, labels = _settings(X, columns, names, values, labels, n_values)
         rows = rows_of(X, some_of(X.shape[0], max_rows, random_state))
         found = mean_and_band(
@@ -169,19 +170,19 @@ class PartialDependenceDisplay(Display):
         ).plot(ax=ax, **kwargs)
 
     def plot(self, ax: Any = None, **kwargs: Any) -> PartialDependenceDisplay:
-        """Draw it.
+        """Draw the plot.
 
         Parameters
         ----------
-        ax : matplotlib axes or None
-            Where to draw; None for a new figure.
+        ax : matplotlib axes, optional
+            Axes to draw on; by default a new figure.
         **kwargs : dict
             Passed to ``ax.plot`` of the line or points.
 
         Returns
         -------
         PartialDependenceDisplay
-            Itself.
+            The display itself.
         """
         ax = self._begin(ax)
         style = {"color": colours.series(0)} | kwargs
@@ -214,9 +215,9 @@ class PartialDependenceDisplay(Display):
 def mean_and_band(
     proba: Callable[[Any], Floats], draws: Callable[[Any], Floats], X: Any, columns: Sequence[int], settings: Array
 ) -> tuple[Floats, Floats, Floats]:
-    """Mean probabilities over the rows X at each setting of some columns, and their band, of shape (settings, classes).
+    """Mean probabilities over the rows X for each setting of some columns, and bands, of shape (settings, classes).
 
-    ``proba`` gives probabilities of rows, ``draws`` joint posterior draws of them, of shape (draws, rows, classes).
+    ``proba`` returns probabilities, ``draws`` joint posterior draws of them, of shape (draws, rows, classes).
     """
     means, bands = [], []
     for setting in settings:
@@ -231,7 +232,7 @@ def mean_and_band(
 def _settings(
     X: Any, columns: Sequence[int], names: Sequence[str], values: Any, labels: Sequence[str] | None, n_values: int
 ) -> tuple[Array, list[str] | None]:
-    """What the columns are set to, a row each, and the names of these settings where they are no numbers."""
+    """The settings of the columns, one per row, and their names unless they are numbers."""
     if values is None:
         settings, named = _found(X, columns, names, n_values)
         labels = named if labels is None else labels
@@ -251,7 +252,7 @@ def _settings(
 
 
 def _found(X: Any, columns: Sequence[int], names: Sequence[str], n_values: int) -> tuple[Array, list[str] | None]:
-    """Settings that occur in X; of a number with many values, an even grid."""
+    """The settings that occur in X; for a number with many values, an equidistant grid."""
     if len(columns) == 1:
         column = column_of(X, columns[0])
         if column.dtype.kind == "M":
@@ -270,14 +271,14 @@ def _found(X: Any, columns: Sequence[int], names: Sequence[str], n_values: int) 
         settings = np.unique(np.column_stack([column_of(X, column) for column in columns]), axis=0)[::-1]
     if len(settings) > MOST_SETTINGS:
         raise ValueError(
-            f"{', '.join(names[column] for column in columns[:3])}: {len(settings)} distinct settings occur in X, more "
-            f"than {MOST_SETTINGS}; say which ones in values"
+            f"{', '.join(names[column] for column in columns[:3])}: X has {len(settings)} distinct settings, more than "
+            f"{MOST_SETTINGS}; select some with values"
         )
     return settings, [_named(setting, columns, names) for setting in settings]
 
 
 def _named(setting: Array, columns: Sequence[int], names: Sequence[str]) -> str:
-    """A setting in words: of columns of zeros and ones, those that are one."""
+    """The name of a setting; for columns of zeros and ones, the names of those that are one."""
     if len(columns) == 1:
         return str(setting[0])
     if np.isin(setting, (0, 1)).all():

@@ -1,4 +1,4 @@
-"""Inspection: which probabilities the rows of each class are given."""
+"""Inspection: histograms of predicted probabilities."""
 
 from __future__ import annotations
 
@@ -16,38 +16,39 @@ from bayesvm.inspection._predicted import PredictionDisplay, against_the_rest
 
 @dataclass(eq=False, repr=False)
 class ProbabilityHistogramDisplay(PredictionDisplay):
-    """How often which probability is stated: of two classes that of the second, for the rows of either class.
+    """Histograms of predicted probabilities: for two classes, of the second class, for the rows of each class.
 
-    Of more classes, that of the most probable one, where it is the true one and where it is not; or with ``pos_label``
-    that of one class, for its rows and for the others. Each histogram adds up to one, so that a rare class is seen.
+    For more than two classes, the plot shows the probability of the most probable class, for correct and for wrong
+    predictions, or with ``pos_label`` the probability of one class, for its rows and for all others. Each histogram
+    adds up to one, so that rare classes are visible.
 
     Parameters
     ----------
     shares : array of shape (n_groups, n_bins)
-        Of the rows (or weight) of each group.
+        Shares of the rows (or weight) of each group.
     edges : array of shape (n_bins + 1,)
-        Of the bins.
+        Edges of the bins.
     labels : sequence of str
-        Of the groups.
+        Names of the groups.
     counts : sequence of int
-        Rows of the groups.
+        Number of rows of each group.
     what : str
-        Whose probability it is.
+        The event of the probability, for the axis label.
     grouped_by : {"truth", "prediction"}
-        By their class, or by whether it was predicted.
+        Whether the groups are true classes, or correct and wrong predictions.
 
     Attributes
     ----------
     ax_ : matplotlib axes
-        Where ``plot`` drew.
+        Axes of the plot.
     figure_ : matplotlib figure
-        That of the axes.
+        Figure of the plot.
     steps_ : list of matplotlib patches
         The outlines of the histograms.
 
     See Also
     --------
-    ReliabilityDisplay : Whether things happen as often as stated.
+    ReliabilityDisplay : Predicted probabilities against observed frequencies.
 
     Examples
     --------
@@ -77,20 +78,20 @@ class ProbabilityHistogramDisplay(PredictionDisplay):
         Parameters
         ----------
         predictions : Predictions
-            Stated probabilities, and what was true.
+            Predicted probabilities and true classes.
         n_bins : int
-            Even ones.
+            Number of bins of equal width.
         pos_label : label or None
-            A class, to draw its probability; None for the second of two classes, or else the most probable one.
-        ax : matplotlib axes or None
-            Where to draw; None for a new figure.
+            The class whose probability to draw; by default the second of two classes, or the most probable class.
+        ax : matplotlib axes, optional
+            Axes to draw on; by default a new figure.
         **kwargs : dict
             Passed to ``ax.stairs``.
 
         Returns
         -------
         ProbabilityHistogramDisplay
-            What was drawn, with its numbers.
+            The display, with the plotted data.
         """
         labels = list(map(str, predictions.classes))
         what, grouped_by = f"y = {labels[-1]}", "truth"
@@ -100,7 +101,7 @@ class ProbabilityHistogramDisplay(PredictionDisplay):
         if len(predictions.classes) == 2:
             group, stated = predictions.y, predictions.positive
         else:
-            labels, what, grouped_by = ["right", "wrong"], "the most probable class", "prediction"
+            labels, what, grouped_by = ["correct", "wrong"], "the most probable class", "prediction"
             group, stated = (~predictions.correct).astype(np.intp), predictions.proba.max(axis=1)
         edges = np.linspace(0, 1, n_bins + 1)
         weight = predictions.weight_or_ones
@@ -110,19 +111,19 @@ class ProbabilityHistogramDisplay(PredictionDisplay):
         return cls(shares, edges, labels, counts, what=what, grouped_by=grouped_by).plot(ax=ax, **kwargs)
 
     def plot(self, ax: Any = None, **kwargs: Any) -> Self:
-        """Draw it.
+        """Draw the plot.
 
         Parameters
         ----------
-        ax : matplotlib axes or None
-            Where to draw; None for a new figure.
+        ax : matplotlib axes, optional
+            Axes to draw on; by default a new figure.
         **kwargs : dict
             Passed to ``ax.stairs``.
 
         Returns
         -------
         ProbabilityHistogramDisplay
-            Itself.
+            The display itself.
         """
         ax = self._begin(ax)
         self.steps_ = []
@@ -131,7 +132,7 @@ class ProbabilityHistogramDisplay(PredictionDisplay):
             ax.stairs(share, self.edges, **({"fill": True, "color": colour, "alpha": 0.3} | kwargs))
             named = f"{label} ({count:,})"
             self.steps_.append(ax.stairs(share, self.edges, color=colour, linewidth=1.4, label=named))
-        ax.set(xlim=(0, 1), xlabel=f"stated probability of {self.what}", ylabel="share of the rows")
+        ax.set(xlim=(0, 1), xlabel=f"predicted probability of {self.what}", ylabel="share of the rows")
         without_math(ax.xaxis.label)
         ax.set_ylim(bottom=0)
         without_math(*ax.legend(title=f"{self.grouped_by} (rows)", fontsize="small", loc="best").get_texts())

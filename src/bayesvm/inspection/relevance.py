@@ -1,4 +1,4 @@
-"""Inspection: which features a model looks at."""
+"""Inspection: relevance of the features."""
 
 from __future__ import annotations
 
@@ -16,31 +16,31 @@ from bayesvm.inspection._pipelines import ModelInPipeline
 
 @dataclass(eq=False, repr=False)
 class RelevanceDisplay(Display):
-    """Share of every feature in the variation of f, as bars, the largest on top.
+    """Share of each feature in the variation of f, as bars, largest first.
 
     Parameters
     ----------
     relevance : array of shape (n_features,)
         Shares, adding up to one.
     names : sequence of str
-        Of the features.
+        Names of the features.
     learned : bool
-        Whether there is a length-scale for every feature, or an effect of some. With one for all, the shares tell of
-        spread only, and the plot says so.
+        Whether the model has a length-scale per feature, or effects. With a common length-scale, the shares only
+        reflect the spread of the features, and the plot says so.
 
     Attributes
     ----------
     ax_ : matplotlib axes
-        Where ``plot`` drew.
+        Axes of the plot.
     figure_ : matplotlib figure
-        That of the axes.
+        Figure of the plot.
     bars_ : matplotlib bars
         The shares.
 
     See Also
     --------
-    EffectDisplay : What a column does, not only how much.
-    sklearn.inspection.permutation_importance : What a column is worth to the predictions.
+    EffectDisplay : The contribution of a column to f.
+    sklearn.inspection.permutation_importance : The value of a column for the predictions.
 
     Examples
     --------
@@ -73,28 +73,28 @@ class RelevanceDisplay(Display):
         ax: Any = None,
         **kwargs: Any,
     ) -> RelevanceDisplay:
-        """Draw ``relevance_`` of a fitted ``BayesianSVC`` or a pipeline that ends in one.
+        """Draw ``relevance_`` of a fitted ``BayesianSVC`` or a pipeline that ends with one.
 
         Parameters
         ----------
         estimator : fitted model or pipeline
-            A ``BayesianSVC``, or a pipeline that ends in one.
+            A ``BayesianSVC``, or a pipeline that ends with one.
         feature_names : sequence of str or None
-            Of the columns that the model sees; by default those of the fit.
+            Names of the columns of the model; by default those of the fit.
         groups : dict from name to column numbers, or None
-            Columns that belong together, such as those of a categorical feature; their shares are added up. A column
-            of no group keeps a bar of its own.
+            Columns that belong together, such as those of a categorical feature; their shares are added. Columns
+            without a group have their own bars.
         top : int
-            Bars; the other features get one together.
-        ax : matplotlib axes or None
-            Where to draw; None for a new figure.
+            Number of bars; the other features share one more.
+        ax : matplotlib axes, optional
+            Axes to draw on; by default a new figure.
         **kwargs : dict
             Passed to ``ax.barh``.
 
         Returns
         -------
         RelevanceDisplay
-            What was drawn, with its numbers.
+            The display, with the plotted data.
 
         Raises
         ------
@@ -105,8 +105,8 @@ class RelevanceDisplay(Display):
         relevance = getattr(fitted.model, "relevance_", None)
         if relevance is None:
             raise ValueError(
-                f"this {type(fitted.model).__name__} has no length-scales, and so no relevance_: BayesianSVC has them "
-                "with the RBF and Matern kernels; of BayesianLinearSVC, coef_ tells how much a feature does"
+                f"this {type(fitted.model).__name__} has no length-scales, and so no relevance_: use a BayesianSVC "
+                "with the RBF or Matern kernel, or coef_ of a BayesianLinearSVC"
             )
         names = fitted.inner_names(feature_names)
         if groups:
@@ -115,21 +115,21 @@ class RelevanceDisplay(Display):
         return cls(relevance, names, learned=learned).plot(ax=ax, top=top, **kwargs)
 
     def plot(self, ax: Any = None, *, top: int = 20, **kwargs: Any) -> RelevanceDisplay:
-        """Draw it.
+        """Draw the plot.
 
         Parameters
         ----------
-        ax : matplotlib axes or None
-            Where to draw; None for a new figure.
+        ax : matplotlib axes, optional
+            Axes to draw on; by default a new figure.
         top : int
-            Bars; the other features get one together.
+            Number of bars; the other features share one more.
         **kwargs : dict
             Passed to ``ax.barh``.
 
         Returns
         -------
         RelevanceDisplay
-            Itself.
+            The display itself.
         """
         ax = self._begin(ax)
         order = np.argsort(-self.relevance, kind="stable")
@@ -151,7 +151,7 @@ class RelevanceDisplay(Display):
 
 
 def added_up(relevance: Array, names: Sequence[str], groups: Mapping[str, Sequence[int]]) -> tuple[Array, list[str]]:
-    """Shares of groups of columns, each in the place of its first column.
+    """Sum the shares of groups of columns, in the positions of their first columns.
 
     >>> added_up(np.array([0.5, 0.2, 0.3]), ["age", "red", "blue"], {"colour": [1, 2]})
     (array([0.5, 0.5]), ['age', 'colour'])
@@ -160,7 +160,7 @@ def added_up(relevance: Array, names: Sequence[str], groups: Mapping[str, Sequen
     for name, columns in groups.items():
         for column in columns:
             if not 0 <= column < len(names):
-                raise ValueError(f"group {name!r} has column {column}, but there are {len(names)}, counted from 0")
+                raise ValueError(f"group {name!r} has column {column}, but the model has {len(names)}, counted from 0")
             if column in group_of:
                 raise ValueError(f"column {column} is in two groups, {group_of[column]!r} and {name!r}")
             group_of[int(column)] = name

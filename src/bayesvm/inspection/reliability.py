@@ -1,4 +1,4 @@
-"""Inspection: do things happen as often as is stated?"""
+"""Inspection: reliability diagrams."""
 
 from __future__ import annotations
 
@@ -14,43 +14,44 @@ from bayesvm.inspection._display import Array, Floats, without_math
 from bayesvm.inspection._predicted import PredictionDisplay, against_the_rest
 
 BARS = 25  # of the strip of counts
-STRIP = (-0.24, -0.05)  # where it lies, below the share of zero
+STRIP = (-0.24, -0.05)  # its position, below a frequency of zero
 PERFECT = "perfect"
 
 
 @dataclass(eq=False, repr=False)
 class ReliabilityDisplay(PredictionDisplay):
-    """Stated probabilities against the share that came true, in groups of equal numbers of rows, with 95 % intervals.
+    """A reliability diagram: predicted probabilities against observed frequencies, with 95 % intervals.
 
-    The strip below shows how many rows state which probability. Of two classes it is the probability of the second; of
-    more, that of the most probable class, or of ``pos_label``.
+    Groups have equal numbers of rows. The strip below shows the distribution of the predicted probabilities. For two
+    classes, the plot shows the probability of the second class; for more, that of the most probable class, or of
+    ``pos_label``.
 
     Parameters
     ----------
     stated, observed, low, high : arrays of shape (n_groups,)
-        Mean stated probability, observed share, and its interval.
-    counts : array or None
-        Rows, by stated probability in even bins from 0 to 1.
+        Mean predicted probability, observed frequency, and its interval.
+    counts : array, optional
+        Numbers of rows, by predicted probability in bins of equal width from 0 to 1.
     what : str
-        Whose probability it is.
+        The event of the probability, for the axis label.
 
     Attributes
     ----------
     ax_ : matplotlib axes
-        Where ``plot`` drew.
+        Axes of the plot.
     figure_ : matplotlib figure
-        That of the axes.
+        Figure of the plot.
     line_ : matplotlib line
-        Observed shares.
+        Observed frequencies.
     intervals_ : matplotlib collection
-        Their 95 % intervals.
+        95 % intervals of the frequencies.
     strip_ : matplotlib bars or None
-        The counts.
+        Strip of counts.
 
     See Also
     --------
-    bayesvm.evaluation.reliability : The numbers.
-    ProbabilityHistogramDisplay : How often which probability is stated.
+    bayesvm.evaluation.reliability : Compute the data of the plot.
+    ProbabilityHistogramDisplay : Histograms of predicted probabilities.
     sklearn.calibration.CalibrationDisplay : Groups of equal width, without intervals.
 
     Examples
@@ -58,7 +59,7 @@ class ReliabilityDisplay(PredictionDisplay):
     >>> import numpy as np
     >>> from bayesvm.inspection import ReliabilityDisplay
     >>> p = np.random.default_rng(0).random(1000)
-    >>> y = np.random.default_rng(1).random(1000) < p  # comes true as often as stated
+    >>> y = np.random.default_rng(1).random(1000) < p  # calibrated
     >>> display = ReliabilityDisplay.from_predictions(y, p, n_bins=10)
     >>> bool(((display.low < display.stated) & (display.stated < display.high)).mean() > 0.8)
     True
@@ -81,20 +82,20 @@ class ReliabilityDisplay(PredictionDisplay):
         Parameters
         ----------
         predictions : Predictions
-            Stated probabilities, and what was true.
+            Predicted probabilities and true classes.
         n_bins : int
-            Groups, at most.
+            Maximal number of groups.
         pos_label : label or None
-            A class, to draw its probability; None for the second of two classes, or else the most probable one.
-        ax : matplotlib axes or None
-            Where to draw; None for a new figure.
+            The class whose probability to draw; by default the second of two classes, or the most probable class.
+        ax : matplotlib axes, optional
+            Axes to draw on; by default a new figure.
         **kwargs : dict
             Passed to ``plot``.
 
         Returns
         -------
         ReliabilityDisplay
-            What was drawn, with its numbers.
+            The display, with the plotted data.
         """
         what = "the most probable class" if len(predictions.classes) > 2 else f"y = {predictions.classes[1]}"
         if pos_label is not None:
@@ -106,35 +107,35 @@ class ReliabilityDisplay(PredictionDisplay):
         return shown.plot(ax=ax, **kwargs)
 
     def plot(self, ax: Any = None, *, name: str | None = None, strip: bool = True, **kwargs: Any) -> Self:
-        """Draw it.
+        """Draw the plot.
 
         Parameters
         ----------
-        ax : matplotlib axes or None
-            Where to draw; None for a new figure.
+        ax : matplotlib axes, optional
+            Axes to draw on; by default a new figure.
         name : str or None
-            For the legend.
+            Name in the legend.
         strip : bool
-            Whether to draw the counts; False for a second model on the same axes.
+            Whether to draw the strip of counts; set it to False for a second model on the same axes.
         **kwargs : dict
             Passed to ``ax.plot`` of the points.
 
         Returns
         -------
         ReliabilityDisplay
-            Itself.
+            The display itself.
         """
         ax = self._begin(ax)
         if PERFECT not in ax.get_legend_handles_labels()[1]:
             ax.plot([0, 1], [0, 1], color=colours.ink(), alpha=colours.FAINT, linewidth=1, zorder=1, label=PERFECT)
-        number = len(ax.get_legend_handles_labels()[1]) - 1  # of this curve on these axes
+        number = len(ax.get_legend_handles_labels()[1]) - 1  # index of this curve on the axes
         look = {"marker": "o", "markersize": 4.5, "linewidth": 1, "zorder": 3}
         style = {"color": colours.series(number)} | look | kwargs
         self.intervals_ = ax.vlines(
             self.stated, self.low, self.high, colors=style["color"], alpha=0.55, linewidth=2, zorder=2
         )
         (self.line_,) = ax.plot(self.stated, self.observed, label=name or "observed, 95 % interval", **style)
-        ax.set(xlim=(-0.02, 1.02), xlabel=f"stated probability of {self.what}", ylabel="observed share")
+        ax.set(xlim=(-0.02, 1.02), xlabel=f"predicted probability of {self.what}", ylabel="observed frequency")
         without_math(ax.xaxis.label)
         ax.set_yticks(np.arange(0, 1.01, 0.2))
         self.strip_ = None

@@ -1,4 +1,4 @@
-"""Inspection: what is gained by leaving the most doubtful rows to somebody else."""
+"""Inspection: risk-coverage curves."""
 
 from __future__ import annotations
 
@@ -13,34 +13,34 @@ from bayesvm.inspection._predicted import PredictionDisplay
 
 @dataclass(eq=False, repr=False)
 class RiskCoverageDisplay(PredictionDisplay):
-    """The error among the rows that are answered, if the most doubtful ones are not; and the error that was stated.
+    """The observed and the predicted error rate if a model abstains from the most doubtful rows.
 
-    Where the stated line follows the observed one, a wanted error rate can be kept by it.
+    If the predicted curve follows the observed one, use it to choose a coverage for a target error rate.
 
     Parameters
     ----------
     coverage : array of shape (n,)
-        Share of the rows that are answered.
+        Share of the rows that are predicted.
     risk, stated : arrays of shape (n,)
-        Observed error among them, and the mean of their doubts.
+        Observed error rate of these rows, and their mean doubt.
     area : float
-        Under the observed curve.
+        Area under the observed curve.
 
     Attributes
     ----------
     ax_ : matplotlib axes
-        Where ``plot`` drew.
+        Axes of the plot.
     figure_ : matplotlib figure
-        That of the axes.
+        Figure of the plot.
     line_ : matplotlib line
-        The observed error.
+        Observed error rate.
     stated_line_ : matplotlib line
-        The stated error.
+        Predicted error rate.
 
     See Also
     --------
-    bayesvm.evaluation.risk_coverage : The numbers.
-    UncertaintyDisplay : Why rows are doubtful.
+    bayesvm.evaluation.risk_coverage : Compute the data of the plot.
+    UncertaintyDisplay : Aleatoric and epistemic uncertainty of each row.
 
     Examples
     --------
@@ -49,7 +49,7 @@ class RiskCoverageDisplay(PredictionDisplay):
     >>> p = np.random.default_rng(0).random(1000)
     >>> y = np.random.default_rng(1).random(1000) < p
     >>> display = RiskCoverageDisplay.from_predictions(y, p)
-    >>> print(display.risk[-1].round(2), display.stated[-1].round(2))  # of all rows
+    >>> print(display.risk[-1].round(2), display.stated[-1].round(2))  # for all rows
     0.25 0.25
     """
 
@@ -65,44 +65,44 @@ class RiskCoverageDisplay(PredictionDisplay):
         Parameters
         ----------
         predictions : Predictions
-            Stated probabilities, and what was true.
-        ax : matplotlib axes or None
-            Where to draw; None for a new figure.
+            Predicted probabilities and true classes.
+        ax : matplotlib axes, optional
+            Axes to draw on; by default a new figure.
         **kwargs : dict
             Passed to ``plot``.
 
         Returns
         -------
         RiskCoverageDisplay
-            What was drawn, with its numbers.
+            The display, with the plotted data.
         """
         return cls(*risk_coverage(predictions)).plot(ax=ax, **kwargs)
 
     def plot(self, ax: Any = None, *, name: str | None = None, **kwargs: Any) -> Self:
-        """Draw it.
+        """Draw the plot.
 
         Parameters
         ----------
-        ax : matplotlib axes or None
-            Where to draw; None for a new figure.
+        ax : matplotlib axes, optional
+            Axes to draw on; by default a new figure.
         name : str or None
-            For the legend.
+            Name in the legend.
         **kwargs : dict
             Passed to ``ax.plot`` of the observed error.
 
         Returns
         -------
         RiskCoverageDisplay
-            Itself.
+            The display itself.
         """
         ax = self._begin(ax)
         style = {"color": colours.series(len(ax.get_lines()) // 2)} | kwargs
         whose = "" if name is None else f"{name}, "
         (self.line_,) = ax.plot(self.coverage, self.risk, label=f"{whose}observed (area {self.area:.3g})", **style)
         (self.stated_line_,) = ax.plot(
-            self.coverage, self.stated, label=f"{whose}stated", color=style["color"], linestyle="dashed", alpha=0.8
+            self.coverage, self.stated, label=f"{whose}predicted", color=style["color"], linestyle="dashed", alpha=0.8
         )
-        ax.set(xlim=(0, 1.01), xlabel="share of rows answered, least doubtful first", ylabel="error among them")
+        ax.set(xlim=(0, 1.01), xlabel="coverage (share of rows, least doubtful first)", ylabel="error rate")
         ax.set_ylim(bottom=0)
         ax.legend(loc="best", fontsize="small")
         return self

@@ -1,4 +1,4 @@
-"""Inspection: what a model tried while it tuned itself, and how good each trial was."""
+"""Inspection: the trials of tuning and their losses."""
 
 from __future__ import annotations
 
@@ -17,32 +17,32 @@ from bayesvm.inspection._pipelines import ModelInPipeline
 
 @dataclass(eq=False, repr=False)
 class TuningPathDisplay(Display):
-    """Leave-one-out log loss of the trials of tuning, in order: coloured by kernel, shaped by scaling.
+    """Leave-one-out log loss of the trials of tuning in order, with a colour per kernel and a marker per scaling.
 
-    Rings mark the trials of the scaling and kernel that were chosen, a star the fit that was kept; of a committee, its
-    heaviest member. Losses compare within a stage; other stages have other rows.
+    Rings mark the trials with the selected scaling and kernel; a star marks the final fit, for a committee that of the
+    heaviest member. Losses are comparable within a stage only, because stages use different rows.
 
     Parameters
     ----------
     trials : sequence of trials
-        As in ``tuning_report_.trials``.
-    kept : int or None
-        Number of the trial that is the fit itself.
+        The trials, from ``tuning_report_.trials``.
+    kept : int, optional
+        Index of the trial that is the final fit.
 
     Attributes
     ----------
     ax_ : matplotlib axes
-        Where ``plot`` drew.
+        Axes of the plot.
     figure_ : matplotlib figure
-        That of the axes.
+        Figure of the plot.
     points_ : list of matplotlib lines
         Markers of the trials.
     rings_ : matplotlib line or None
-        Markers of the trials that were chosen.
+        Markers of the selected trials.
 
     See Also
     --------
-    ElboTraceDisplay : What came after tuning.
+    ElboTraceDisplay : The evidence lower bound during training.
 
     Examples
     --------
@@ -61,21 +61,21 @@ class TuningPathDisplay(Display):
 
     @classmethod
     def from_estimator(cls, estimator: Any, *, ax: Any = None, **kwargs: Any) -> TuningPathDisplay:
-        """Draw ``tuning_report_`` of a fitted ``BayesianSVC`` or a pipeline that ends in one.
+        """Draw ``tuning_report_`` of a fitted ``BayesianSVC`` or a pipeline that ends with one.
 
         Parameters
         ----------
         estimator : fitted model or pipeline
-            A tuned ``BayesianSVC``, or a pipeline that ends in one.
-        ax : matplotlib axes or None
-            Where to draw; None for a new figure.
+            A tuned ``BayesianSVC``, or a pipeline that ends with one.
+        ax : matplotlib axes, optional
+            Axes to draw on; by default a new figure.
         **kwargs : dict
             Passed to ``ax.plot`` of the markers.
 
         Returns
         -------
         TuningPathDisplay
-            What was drawn, with its trials.
+            The display, with the plotted data.
 
         Raises
         ------
@@ -86,33 +86,32 @@ class TuningPathDisplay(Display):
         report = getattr(model, "tuning_report_", None)
         if report is None or not report.trials:
             raise ValueError(
-                f"this {type(model).__name__} has no tuning report: a BayesianSVC has one unless tune=None, "
-                "and a BayesianLinearSVC learns its prior variance without one"
+                f"this {type(model).__name__} has no tuning report: only a BayesianSVC has one, unless tune=None"
             )
         return cls(report.trials, kept=report.kept).plot(ax=ax, **kwargs)
 
     @property
     def chosen(self) -> list[int]:
-        """Numbers of the trials that had the scaling and kernel of the fit that was kept."""
+        """Indices of the trials with the scaling and kernel of the final fit."""
         if self.kept is None:
             return []
         kept = self.trials[self.kept]
         return [i for i, t in enumerate(self.trials) if (t.scale, t.kernel) == (kept.scale, kept.kernel)]
 
     def plot(self, ax: Any = None, **kwargs: Any) -> TuningPathDisplay:
-        """Draw it.
+        """Draw the plot.
 
         Parameters
         ----------
-        ax : matplotlib axes or None
-            Where to draw; None for a new figure.
+        ax : matplotlib axes, optional
+            Axes to draw on; by default a new figure.
         **kwargs : dict
             Passed to ``ax.plot`` of the markers.
 
         Returns
         -------
         TuningPathDisplay
-            Itself.
+            The display itself.
         """
         ax = self._begin(ax)
         kernels = list(dict.fromkeys(trial.kernel for trial in self.trials))
@@ -139,10 +138,10 @@ class TuningPathDisplay(Display):
         return self
 
     def _name_stages(self, ax: Any, number: Any) -> None:
-        """Trials of one stage share a label below the axis."""
+        """Label each stage below the axis."""
         ticks, labels = [], []
         for (what, rows), group in groupby(
-            # Members of a committee are fits with their weights behind a comma: one label, or they would overlap.
+            # Labels of members of a committee differ after the comma; they share one label, to avoid overlaps.
             zip(number, self.trials, strict=True),
             key=lambda pair: (pair[1].what.partition(",")[0], pair[1].n_rows),
         ):
@@ -166,6 +165,8 @@ class TuningPathDisplay(Display):
             handles.append(line([], [], marker=colours.marker(k), color=colours.ink(), alpha=0.6, label=label, **shape))
         if self.chosen:
             ring = {"markerfacecolor": "none", "markeredgecolor": colours.ink(), "linestyle": "", "markersize": 11}
-            handles.append(line([], [], marker="o", label="what was chosen", **ring))
-            handles.append(line([], [], marker="*", color=colours.ink(), label="the fit", linestyle="", markersize=10))
+            handles.append(line([], [], marker="o", label="selected", **ring))
+            handles.append(
+                line([], [], marker="*", color=colours.ink(), label="final fit", linestyle="", markersize=10)
+            )
         ax.legend(handles=handles, fontsize="small", loc="upper left", bbox_to_anchor=(1.0, 1.0))

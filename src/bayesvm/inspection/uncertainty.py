@@ -1,4 +1,4 @@
-"""Inspection: what is uncertain because the classes overlap, and what because data are few."""
+"""Inspection: aleatoric and epistemic uncertainty of predictions."""
 
 from __future__ import annotations
 
@@ -14,32 +14,32 @@ from bayesvm.inspection._predicted import PredictionDisplay
 
 @dataclass(eq=False, repr=False)
 class UncertaintyDisplay(PredictionDisplay):
-    """The epistemic part of every row's uncertainty, which more data would remove, against the aleatoric one.
+    """Epistemic against aleatoric uncertainty of each row, with different markers for correct and wrong predictions.
 
-    Rows whose class was predicted and others have different marks.
+    More data would reduce the epistemic uncertainty, but not the aleatoric uncertainty.
 
     Parameters
     ----------
     aleatoric, epistemic : arrays of shape (n,)
-        In nats, as ``predict_uncertainty`` gives them.
+        Parts of the uncertainty in nats, from ``predict_uncertainty``.
     correct : array of bool of shape (n,)
         Whether the most probable class is the true one.
 
     Attributes
     ----------
     ax_ : matplotlib axes
-        Where ``plot`` drew.
+        Axes of the plot.
     figure_ : matplotlib figure
-        That of the axes.
+        Figure of the plot.
     right_ : matplotlib collection
-        Rows whose class was predicted.
+        Correct predictions.
     wrong_ : matplotlib collection
-        The other rows.
+        Wrong predictions.
 
     See Also
     --------
-    DecisionBoundaryDisplay : Where, in the plane of two features.
-    RiskCoverageDisplay : What is gained by leaving doubtful rows open.
+    DecisionBoundaryDisplay : Uncertainty over the plane of two features.
+    RiskCoverageDisplay : The error rate without doubtful rows.
 
     Examples
     --------
@@ -62,62 +62,62 @@ class UncertaintyDisplay(PredictionDisplay):
 
     @classmethod
     def of(cls, predictions: Predictions, *, ax: Any = None, **kwargs: Any) -> Self:
-        """Draw predictions that have an aleatoric and an epistemic part.
+        """Draw predictions with aleatoric and epistemic uncertainty.
 
         Parameters
         ----------
         predictions : Predictions
-            Stated probabilities, and what was true.
-        ax : matplotlib axes or None
-            Where to draw; None for a new figure.
+            Predicted probabilities and true classes.
+        ax : matplotlib axes, optional
+            Axes to draw on; by default a new figure.
         **kwargs : dict
             Passed to ``plot``.
 
         Returns
         -------
         UncertaintyDisplay
-            What was drawn, with its numbers.
+            The display, with the plotted data.
 
         Raises
         ------
         ValueError
-            If the predictions do not have these parts.
+            If the predictions have no such parts.
         """
         if predictions.aleatoric is None or predictions.epistemic is None:
             raise ValueError(
-                "these predictions have no aleatoric and epistemic part: give both, as predict_uncertainty tells them"
+                "the predictions have no aleatoric and epistemic parts: pass both, from predict_uncertainty"
             )
         return cls(predictions.aleatoric, predictions.epistemic, predictions.correct).plot(ax=ax, **kwargs)
 
     def plot(self, ax: Any = None, *, max_points: int = MOST_POINTS, **kwargs: Any) -> Self:
-        """Draw it.
+        """Draw the plot.
 
         Parameters
         ----------
-        ax : matplotlib axes or None
-            Where to draw; None for a new figure.
+        ax : matplotlib axes, optional
+            Axes to draw on; by default a new figure.
         max_points : int
-            Rows; of more, a random choice is drawn.
+            Maximal number of rows; a random choice is drawn if there are more.
         **kwargs : dict
             Passed to ``ax.scatter``.
 
         Returns
         -------
         UncertaintyDisplay
-            Itself.
+            The display itself.
         """
         ax = self._begin(ax)
         shown = some_of(len(self.correct), max_points)
         parts = []
         for right, name, look in (
-            (True, "right", {"marker": "o", "s": 12, "alpha": 0.45, "linewidths": 0, "color": colours.series(0)}),
+            (True, "correct", {"marker": "o", "s": 12, "alpha": 0.45, "linewidths": 0, "color": colours.series(0)}),
             (False, "wrong", {"marker": "x", "s": 22, "alpha": 0.9, "linewidths": 1.1, "color": colours.series(1)}),
         ):
             rows = shown[self.correct[shown] == right]
             label = f"{name} ({(self.correct == right).sum():,})"
             parts.append(ax.scatter(self.aleatoric[rows], self.epistemic[rows], **(look | kwargs), label=label))
         self.right_, self.wrong_ = parts
-        ax.set(xlabel="aleatoric: the classes overlap (nats)", ylabel="epistemic: more data would tell (nats)")
+        ax.set(xlabel="aleatoric: classes overlap (nats)", ylabel="epistemic: more data would help (nats)")
         ax.set_xlim(left=0)
         ax.set_ylim(bottom=0)
         all_rows = counted(len(self.correct), "row")

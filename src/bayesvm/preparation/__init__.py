@@ -1,4 +1,4 @@
-"""Preparation: columns of any kind become numbers, by a recipe that is learned once and kept with the model."""
+"""Preparation: turn columns of any kind into numbers, with a recipe that is learned once and kept with the model."""
 
 from bayesvm.preparation.frames import Frame
 from bayesvm.preparation.learning import learn, learn_frame

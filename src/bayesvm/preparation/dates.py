@@ -1,4 +1,4 @@
-"""Preparation: a column of dates or times becomes its parts, each a number."""
+"""Preparation: encode a column of dates or times as numeric parts."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Array = npt.NDArray[Any]
 
 
 def _units(times: Array, unit: str) -> Array:
-    """Whole units since the beginning of 1970."""
+    """Whole units since the start of 1970."""
     return times.astype(f"datetime64[{unit}]").astype(np.int64)
 
 
@@ -29,7 +29,7 @@ DAYS = "days"  # since the first day of training, with a fraction
 
 @dataclass(frozen=True)
 class DateColumn:
-    """Dates or times: those parts that vary in training, and the days since the first day of training.
+    """Dates or times, encoded as the parts that vary in training and the days since the first day of training.
 
     >>> import numpy as np
     >>> column = DateColumn.learned("when", np.array(["2024-01-31", "2024-02-05"], "datetime64[us]"))
@@ -44,18 +44,18 @@ class DateColumn:
 
     @classmethod
     def learned(cls, name: str, times: Array) -> Self:
-        """From some times, of which two or more differ."""
+        """Learn the parts from some times, at least two of them different."""
         held = times[~np.isnat(times)]
         varying = tuple(part for part, number in PARTS.items() if np.ptp(number(held)))
         return cls(name, str(held.min().astype("datetime64[D]")), (*varying, DAYS))
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Of the features that it becomes."""
+        """Names of the features."""
         return tuple(f"{self.name} ({part})" for part in self.parts)
 
     def encode(self, times: Array, out: Array) -> bool:
-        """Fill the features; a missing time is NaN in all of them."""
+        """Fill in the features; all of them are NaN for a missing time."""
         missing = np.isnat(times)
         times = np.where(missing, np.datetime64(self.first, "us"), times)
         for number, part in enumerate(self.parts):
@@ -64,14 +64,14 @@ class DateColumn:
         return False
 
     def on_days(self, days: Array) -> tuple[Array, list[str]]:
-        """The features of some days, counted from the first, and these days as text."""
+        """The features of some days, counted from the first day, and these days as text."""
         times = (np.datetime64(self.first, "D") + days.astype(np.int64)).astype(MICROSECONDS)
         features = np.empty((len(times), len(self.parts)))
         self.encode(times, features)
         return features, [_written(time) for time in times]
 
     def decoded(self, X: Array) -> list[Any]:
-        """The dates, with their time if they have one; None if missing."""
+        """The dates, with a time unless it is midnight; None if missing."""
         days = np.asarray(X[:, self.parts.index(DAYS)], np.float64)
         missing = np.isnan(days)
         microseconds = np.round(np.where(missing, 0, days) * (DAY / np.timedelta64(1, "us"))).astype("timedelta64[us]")
@@ -80,7 +80,7 @@ class DateColumn:
 
 
 def _written(time: np.datetime64) -> str:
-    """As ISO text, without a time that is midnight."""
+    """A time as ISO text, without midnight."""
     day = time.astype("datetime64[D]")
     return str(
         day if day == time else time.astype("datetime64[s]" if time == time.astype("datetime64[s]") else MICROSECONDS)

@@ -1,4 +1,4 @@
-"""Preparation: how the values of one column become numbers."""
+"""Preparation: encode the values of one column as numbers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from bayesvm.schema import each, either, flag, nothing, one_of, real, record, sa
 
 MISSING = "(missing)"
 RARE = "(rare)"
-# In files. Earlier ones call categories "levels", and fill missing numbers, or say NaN if they do not.
+# In files. Earlier versions call categories "levels", and fill in missing numbers unless ``fill`` is NaN.
 NAMES = satisfying(each(text), "distinct names, at least one", lambda found, _: len(set(found)) == len(found) > 0)
 COLUMN = either(
     record({"name": text, "fill": either(nothing, real), "indicator": flag, "kind": one_of("number")}),
@@ -44,9 +44,9 @@ def _is_day(found: str) -> bool:
 
 @dataclass(frozen=True)
 class NumberColumn:
-    """Numbers, booleans among them. A missing one is NaN.
+    """Numbers and booleans. A missing value is NaN.
 
-    Recipes of earlier versions have a ``fill`` for it, and with ``indicator`` a second feature that says so.
+    Recipes of earlier versions replace it by ``fill`` and, with ``indicator``, mark it in a second feature.
     """
 
     name: str
@@ -56,11 +56,11 @@ class NumberColumn:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Of the features that it becomes."""
+        """Names of the features."""
         return (self.name, f"{self.name} {MISSING}")[: 1 + self.indicator]
 
     def encode(self, numbers: npt.NDArray[Any], out: npt.NDArray[Any]) -> bool:
-        """Fill the features; True if missing values are filled and none were in training."""
+        """Fill in the features; True if missing values are replaced although training had none."""
         if self.fill is None:
             out[:, 0] = numbers
             return False
@@ -71,15 +71,15 @@ class NumberColumn:
         return bool(missing.any()) and not self.indicator
 
     def decoded(self, X: npt.NDArray[Any]) -> list[Any]:
-        """The values that features stand for."""
+        """The values, from features."""
         return [None if np.isnan(row[0]) or (self.indicator and row[1]) else float(row[0]) for row in X]
 
 
 @dataclass(frozen=True)
 class CategoryColumn:
-    """Text: a feature for each category, the most frequent first; of two categories, for the second only.
+    """Text, one-hot encoded: one feature per category, most frequent first; for two categories, only the second.
 
-    With ``rare``, all other categories share one. A missing value is a category like others.
+    With ``rare``, all other categories share one feature. A missing value is a category, too.
     """
 
     name: str
@@ -89,24 +89,24 @@ class CategoryColumn:
 
     @property
     def shown(self) -> tuple[str, ...]:
-        """The categories, the rare ones as one of them."""
+        """The categories, with one for all rare ones."""
         return (*self.categories, RARE) if self.rare else self.categories
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Of the features that it becomes."""
+        """Names of the features."""
         return tuple(f"{self.name}={category}" for category in self.shown[1 if len(self.shown) == 2 else 0 :])
 
     @property
     def unknown(self) -> str:
-        """What a category counts as that was not seen in training."""
+        """How categories not seen in training are encoded."""
         if self.rare:
             return "rare"
-        return self.categories[0] if len(self.categories) == 2 else "none of the known ones"
+        return self.categories[0] if len(self.categories) == 2 else "none of the known categories"
 
     @cached_property
     def features(self) -> npt.NDArray[np.float32]:
-        """A row for each category, and a last one for all other text."""
+        """Features of each category, one row per category, with a last row for all other text."""
         rows = np.eye(len(self.categories) + 1, len(self.shown), dtype=np.float32)
         return rows[:, 1:] if len(self.shown) == 2 else rows
 
@@ -116,21 +116,21 @@ class CategoryColumn:
         return numbers | {None: numbers.get(MISSING, len(numbers))}
 
     def encode(self, texts: npt.NDArray[Any], out: npt.NDArray[Any]) -> bool:
-        """Fill the features from text, None if missing; True if a category is new and has no feature."""
+        """Fill in the features from text (None if missing); True if a new category has no feature."""
         other, numbers = len(self.categories), self._numbers
         found = np.fromiter((numbers.get(text, other) for text in texts.tolist()), np.intp, len(texts))
         out[:] = self.features[found]
         return not self.rare and bool((found == other).any())
 
     def decoded(self, X: npt.NDArray[Any]) -> list[Any]:
-        """The categories that features stand for; None if none of them."""
+        """The categories, from features; None if no feature is set."""
         if len(self.shown) == 2:
             return [self.shown[int(row[0] > 0.5)] for row in X]
         return [self.shown[int(row.argmax())] if row.any() else None for row in X]
 
 
 Column = NumberColumn | CategoryColumn | DateColumn
-VALUES = {NumberColumn: "number", CategoryColumn: "text", DateColumn: "time"}  # the kind that each encodes
+VALUES = {NumberColumn: "number", CategoryColumn: "text", DateColumn: "time"}  # the kind of values that each encodes
 
 
 def column_state(column: Column) -> dict[str, Any]:
@@ -139,7 +139,7 @@ def column_state(column: Column) -> dict[str, Any]:
 
 
 def column_from(state: dict[str, Any]) -> Column:
-    """The column whose state this is."""
+    """The column for a state."""
     if state["kind"] == "number":
         fill = state["fill"]
         return NumberColumn(**state | {"fill": None if fill is None or np.isnan(fill) else float(fill)})

@@ -1,6 +1,6 @@
 """Preparation: data frames of pandas, polars and Arrow, read column by column through their own methods.
 
-None of these libraries is imported: a frame brings its own. Only Arrow tables need pyarrow.
+None of these libraries is imported, because a frame has its own methods. Only Arrow tables need pyarrow.
 """
 
 from __future__ import annotations
@@ -31,23 +31,23 @@ Array = npt.NDArray[Any]
 
 @dataclass(frozen=True)
 class Frame:
-    """Columns in memory. ``named`` is false if the frame calls them by numbers only; they are then x0, x1, …"""
+    """Columns in memory. ``named`` is false if all names are numbers; they are then x0, x1, …"""
 
     names: tuple[str, ...]
     n_rows: int
     column: Callable[[int], Values]
-    take: Callable[[Any], Any]  # the rows with these numbers, as a frame of the same library
+    take: Callable[[Any], Any]  # the rows with given indices, as a frame of the same library
     named: bool = True
 
     @classmethod
     def of(cls, X: Any) -> Self | None:
         """The columns of a data frame; None for anything else."""
-        if hasattr(X, "iloc") and hasattr(X, "columns"):  # pandas, and what is like it
+        if hasattr(X, "iloc") and hasattr(X, "columns"):  # pandas and compatible libraries
             return cls._of(list(X.columns), len(X), lambda i: _pandas(X.iloc[:, i]), lambda rows: X.iloc[rows])
         if hasattr(X, "get_columns") and hasattr(X, "schema"):
             return cls._of(list(X.columns), X.height, lambda i: _polars(X.to_series(i)), lambda rows: X[rows])
         if hasattr(X, "collect_schema"):
-            raise TypeError("this is a lazy frame of polars: give it as X.collect()")
+            raise TypeError("X is a lazy frame of polars: pass X.collect()")
         if hasattr(X, "column_names") and hasattr(X, "schema"):
             return cls._of(list(X.column_names), X.num_rows, lambda i: of_arrow(X.column(i)), X.take)
         return None
@@ -58,7 +58,7 @@ class Frame:
         strange = next((label for label in labels if not isinstance(label, str)), None) if named else None
         if strange is not None:
             raise TypeError(
-                f"X has columns whose names are text, and one that is called {strange!r}: make all names text, "
+                f"X has column names that are text, and the name {strange!r}: convert all names to text with "
                 "X.columns = X.columns.astype(str)"
             )
         names = tuple(labels) if named else tuple(f"x{number}" for number in range(len(labels)))
@@ -66,7 +66,7 @@ class Frame:
         return cls(names, n_rows, column, take, named)
 
     def values(self, name: str) -> Values:
-        """One column; refused values are errors that name it."""
+        """The values of a column; an error names the column."""
         try:
             return self.column(self.names.index(name))
         except RefusedError as error:
@@ -74,13 +74,13 @@ class Frame:
 
 
 def require_each_once(names: Sequence[str]) -> None:
-    """No two columns have the same name."""
+    """Require distinct names of columns."""
     seen: dict[str, int] = {}
     for number, name in enumerate(names):
         before = seen.setdefault(name, number)
         if before != number:
             raise ValueError(
-                f"columns {before} and {number} of X, counted from 0, are both called {name!r}; rename one of them"
+                f"columns {before} and {number} of X (counted from 0) are both named {name!r}; rename one of them"
             )
 
 
@@ -103,7 +103,7 @@ def _pandas(series: Any) -> Values:
     if kind == "m":
         return Values("number", series.to_numpy("timedelta64[us]") / SECOND)
     if kind == "c":
-        raise RefusedError("complex numbers", "give their real and imaginary parts as columns")
+        raise RefusedError("complex numbers", "use columns of their real and imaginary parts")
     objects = series.to_numpy(object)
     return of_objects(objects, series.isna().to_numpy(bool))
 

@@ -1,4 +1,4 @@
-"""Preparation: a recipe learned from some rows: what kind a column is, which categories count, what is left out."""
+"""Preparation: learn a recipe from some rows: the kind of each column, its categories, and columns to leave out."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from bayesvm.preparation.recipe import Recipe
 from bayesvm.preparation.values import Row, Values, are_dates, as_kind, joined, of_arrow, refusal_of, times_of
 from bayesvm.warn import warn_user
 
-SAMPLE = 200_000  # rows that a recipe is learned from
-MOST_CATEGORIES = 50  # of a column; the others are rare
-RARE_SHARE, RARE_ROWS = 500, 5  # a category is rare if it has fewer rows than one in 500, or than 5
-MISTAKES = 0.2  # share of the distinct texts, below which they seem to be mistakes in a column of numbers
-FEW_TEXTS = 50  # distinct ones, with which text is never taken for an identifier
-LEAST_INDEXED = 20  # rows, from which on whole numbers in order are taken for an index
-SOME_DATES = 0.5  # share of the distinct texts, from which on text is taken for dates
+SAMPLE = 200_000  # rows to learn a recipe from
+MOST_CATEGORIES = 50  # per column; the others are rare
+RARE_SHARE, RARE_ROWS = 500, 5  # a category with fewer than one row in 500, or fewer than 5, is rare
+MISTAKES = 0.2  # share of the distinct values below which text in a column of numbers looks like mistakes
+FEW_TEXTS = 50  # text with at most this many distinct values is never treated as an identifier
+LEAST_INDEXED = 20  # rows from which sorted integers are treated as an index
+SOME_DATES = 0.5  # share of dates among the distinct texts from which a column is treated as dates
 
 
 def learn(
@@ -42,10 +42,10 @@ def learn(
     keep: Collection[str] = (),
     random_state: int = 0,
 ) -> Recipe:
-    """The recipe for all columns of files but the ``special`` ones (target and weight).
+    """Learn a recipe for all columns of files except the ``special`` ones (target and weight).
 
-    ``columns`` names those to use, ``drop`` those to leave out, ``categories`` those whose numbers are names, and
-    ``keep`` those that are used although they look like an index or an identifier.
+    ``columns`` names the columns to use, ``drop`` those to leave out, ``categories`` those whose numbers are
+    categories, and ``keep`` those to use although they look like an index or an identifier.
     """
     file, schema = opened.schemas[0]
     opened.require_columns([*special, *(columns or ()), *drop, *categories, *keep])
@@ -63,7 +63,7 @@ def learn(
     )
     left_out = dict.fromkeys(drop, "as asked for") | left_out
     if not found:
-        raise ValueError(f"no column of {file} is left to learn from ({_reasons(left_out)})")
+        raise ValueError(f"{file} has no columns left to learn from ({_reasons(left_out)})")
     numbers = [column.name for column in found if isinstance(column, NumberColumn)]
     for name in numbers:
         for chunk in sample:
@@ -74,7 +74,7 @@ def learn(
 
 
 def learn_frame(frame: Frame, *, random_state: int = 0) -> Recipe:
-    """The recipe for all columns of a data frame."""
+    """Learn a recipe for all columns of a data frame."""
     chosen: Any = slice(None)
     if frame.n_rows > SAMPLE:
         chosen = random_rows(frame.n_rows, SAMPLE, np.random.default_rng(random_state))
@@ -86,7 +86,7 @@ def learn_frame(frame: Frame, *, random_state: int = 0) -> Recipe:
 
     found, medians, left_out = _learned(frame.names, some, row=lambda number: str(numbers[number]))
     if not found:
-        raise ValueError(f"no column of X is left to learn from ({_reasons(left_out)})")
+        raise ValueError(f"X has no columns left to learn from ({_reasons(left_out)})")
     return Recipe(found, left_out, medians=medians, seen=frame.names, named=frame.named)
 
 
@@ -95,13 +95,14 @@ def _reasons(left_out: Mapping[str, str]) -> str:
 
 
 def require_one_kind(opened: Opened, name: str) -> None:
-    """It holds numbers, categories or dates, the same in all files."""
+    """Require that a column holds numbers, categories or dates, the same in all files."""
     kinds = [(file, _kind_of(file, schema.field(name))) for file, schema in opened.schemas]
     (one, first), *_ = found = [(file, kind) for file, kind in kinds if kind != "nothing"] or kinds
     for other, second in found:
         if second != first:
             raise TypeError(
-                f"column {name!r} holds {first} in {one}, but {second} in {other}; make it of one kind, or leave it out"
+                f"column {name!r} holds {first} in {one}, but {second} in {other}; convert it to one kind, or leave it "
+                "out"
             )
 
 
@@ -128,7 +129,7 @@ def _kind_of(file: SourceFile, field: Any) -> str:
 
 
 def _sample(opened: Opened, names: Sequence[str], random_state: int) -> list[Any]:
-    """Some rows, in record batches, whose types may differ as those of the files do."""
+    """Some rows as record batches, whose types may differ between files."""
     rows = opened.rows
     if rows.n_rows > SAMPLE:
         rows = rows.subset(random_rows(rows.n_rows, SAMPLE, np.random.default_rng(random_state)))
@@ -142,7 +143,7 @@ def _learned(
     keep: Collection[str] = (),
     row: Row | None = None,
 ) -> tuple[tuple[Column, ...], tuple[float, ...], dict[str, str]]:
-    """The columns, medians of their features, and why others are left out; ``row`` tells the place of a row."""
+    """The columns, medians of their features, and reasons to leave out others; ``row`` names a row in messages."""
     found: list[Column] = []
     medians: list[float] = []
     left_out: dict[str, str] = {}
@@ -160,7 +161,7 @@ def _learned(
 
 
 def _column(name: str, values: Values, *, asked: bool, kept: bool, row: Row | None) -> Column | str:
-    """The column, or why it is left out."""
+    """The column, or the reason to leave it out."""
     if values.kind == "nothing":
         return "no value in any row"
     if values.kind == "text" and not asked and _dates_in(name, values.array, row):
@@ -172,7 +173,7 @@ def _column(name: str, values: Values, *, asked: bool, kept: bool, row: Row | No
 
 
 def _scale(name: str, values: Values, *, certain: bool) -> Column | str:
-    """A column of numbers or times, or why it is left out."""
+    """A column of numbers or times, or the reason to leave it out."""
     missing = np.isnat(values.array) if values.kind == "time" else np.isnan(values.array)
     held = values.array[~missing]
     if not len(held):
@@ -184,12 +185,12 @@ def _scale(name: str, values: Values, *, certain: bool) -> Column | str:
     if values.kind == "time":
         return DateColumn.learned(name, values.array)
     if not certain and not missing.any() and _is_index(held):
-        return "whole numbers in order, each once: an index?"
+        return "distinct whole numbers in order: an index?"
     return NumberColumn(name)
 
 
 def _is_index(numbers: npt.NDArray[Any]) -> bool:
-    """Whether whole numbers rise or fall from row to row, or are a permutation of a range with few gaps."""
+    """Whether integers increase or decrease from row to row, or are a permutation of a range with few gaps."""
     numbers = numbers.astype(np.float64)
     if len(numbers) < LEAST_INDEXED or not np.isfinite(numbers).all() or (numbers % 1).any():
         return False
@@ -200,7 +201,7 @@ def _is_index(numbers: npt.NDArray[Any]) -> bool:
 
 
 def _dates_in(name: str, texts: npt.NDArray[Any], row: Row | None) -> bool:
-    """Whether text is made of ISO dates; only some of them is an error."""
+    """Whether text consists of ISO dates; a mixture with other text is an error."""
     distinct = list(dict.fromkeys(text for text in texts.tolist() if text is not None))
     dates = are_dates(distinct)
     if dates.mean() < SOME_DATES:
@@ -216,7 +217,7 @@ def _dates_in(name: str, texts: npt.NDArray[Any], row: Row | None) -> bool:
 
 
 def _category(name: str, texts: npt.NDArray[Any], *, certain: bool, asked: bool) -> Column | str:
-    """The column, or why it is left out."""
+    """A categorical column, or the reason to leave it out."""
     found = Counter(MISSING if text is None else text for text in texts.tolist())
     distinct = np.array(sorted(found), object)
     counts = np.array([found[text] for text in distinct])
@@ -224,9 +225,9 @@ def _category(name: str, texts: npt.NDArray[Any], *, certain: bool, asked: bool)
     if len(distinct) == 1:
         return f"the same value in all rows ({distinct[0]})"
     if len(distinct) > max(FEW_TEXTS, len(texts) // 2) and not certain:
-        return f"nearly every row has its own text ({len(distinct):,} in {len(texts):,} rows): an identifier?{doubt}"
+        return f"nearly all texts are distinct ({len(distinct):,} in {len(texts):,} rows): an identifier?{doubt}"
     if doubt:
-        warn_user(f"column {name!r} is taken for categories{doubt}")
+        warn_user(f"column {name!r} is treated as categorical{doubt}")
     few = int(np.clip(len(texts) // RARE_SHARE, min(RARE_ROWS, counts.max()), counts.max()))
     frequent = counts >= few
     if frequent.sum() > MOST_CATEGORIES:
@@ -237,10 +238,10 @@ def _category(name: str, texts: npt.NDArray[Any], *, certain: bool, asked: bool)
 
 
 def _doubt_about_numbers(distinct: Any) -> str:
-    """That most of the texts are numbers, if they are: then the others are mistakes, or stand for a missing value."""
+    """A note if most of the texts are numbers: the others may be mistakes, or mean a missing value."""
     others = [text for text in distinct if text != MISSING and not is_number(text)]
     if not others or len(others) > MISTAKES * len(distinct):
         return ""
     return (
-        f": nearly all of it are numbers, but not {', '.join(map(repr, others[:3]))} (an empty cell is a missing value)"
+        f": nearly all values are numbers, except {', '.join(map(repr, others[:3]))} (an empty cell is a missing value)"
     )

@@ -1,4 +1,4 @@
-"""Preparation: tables in files whose columns hold anything: a fit learns a recipe from some of their rows."""
+"""Preparation: tables in files with columns of any kind, for which a fit learns a recipe from some rows."""
 
 from __future__ import annotations
 
@@ -24,30 +24,30 @@ from bayesvm.preparation.recipe import Recipe
 
 
 class MixedTable(Table):
-    """A table with columns that are no numbers. A fit learns a recipe from some of its rows, which makes the features.
+    """A table with columns that are not numbers; a fit learns a recipe from some of its rows.
 
-    ``names`` and ``n_features`` are those of the columns. It is read through ``encoded_table``.
+    ``names`` and ``n_features`` describe the columns. ``encoded_table`` reads the features.
     """
 
     _columns: MixedColumns
 
     @property
     def opened(self) -> Opened:
-        """Its rows and columns."""
+        """The rows and columns."""
         return Opened(*self.source)
 
     @property
     def quiet(self) -> bool:
-        """Whether nobody need be told which columns a recipe leaves out."""
+        """Whether to suppress the warning about columns that a recipe leaves out."""
         return self._columns.quiet
 
     @property
     def has_text_labels(self) -> bool:
-        """Whether numbers among the labels are names."""
+        """Whether numeric labels are read as text."""
         return self.target in self._columns.choice["categories"]
 
     def learned(self) -> Recipe:
-        """A recipe, from a sample of the rows."""
+        """Learn a recipe from a sample of the rows."""
         choice = self._columns.choice
         used: dict[str, Any] = {
             name: [column for column in choice[name] if column in (self.names or ())] for name in ("categories", "keep")
@@ -75,38 +75,62 @@ def open_table(
     copy_to: str | PathLike[str] | None = None,
     verbose: int = 0,
 ) -> Table:
-    """A table in one or more files: Parquet, Arrow (Feather), CSV or LIBSVM, told apart by their names.
+    """Open a table in one or more files: Parquet, Arrow (Feather), CSV or LIBSVM, according to the file names.
 
-    Columns may hold numbers, booleans, text, categories, dates and missing values. Where all of them hold numbers or
-    booleans, these are the features. Otherwise ``fit`` learns from a sample of the rows what becomes of each column,
-    as it does for a data frame: ``recipe_``.
+    Columns may hold numbers, booleans, text, categories, dates and missing values. If all of them hold numbers or
+    booleans, they are the features. Otherwise ``fit`` learns from a sample of the rows how each column becomes
+    features, as for a data frame: ``recipe_``.
 
     Parameters
     ----------
-    source : a file, a folder, a pattern such as ``"part-*.parquet"``, or a list of files
-        Files of a folder or pattern come in the order of their names.
-    target : name of the column of labels
-        None for rows to predict, and for LIBSVM, whose files hold the label.
-    columns : names of the columns to learn from
-        Default: all columns but target, weight, and an unnamed index that pandas saved; as the first file has them.
-    weight : name of a column of row weights
-    drop : names of columns that are left out
-    categories : names of columns whose numbers are names, such as postal codes; also of the target
-    keep : names of columns that are used although they look like an index or an identifier
-    n_features : number of features of LIBSVM files
-        Default: as many as the largest index says. Rows to predict may lack the last features, so give it there.
-    zero_based : whether indices of LIBSVM files count from 0
-        Default: from 1, unless there is an index 0. Rows to predict may lack the first feature: then say it.
-    sep : separator of CSV files: a character such as ``";"``, or ``" "`` for runs of spaces
-    decimal : decimal mark of CSV files, ``"."`` or ``","``
-    encoding : encoding of CSV files, such as ``"cp1252"``
-        Default of these three: detected in each file, and reported if it is not the usual.
-    missing : texts of CSV files that are missing values, beside empty cells, ``?``, ``NA``, ``-`` and the like
-    header : whether the first row of CSV files has the names of the columns; if not, they are c1, c2, …
-    copy_to : a folder for the working copy
-        CSV and LIBSVM are parsed once, into a temporary copy that is fast to read. It takes about 8 bytes a value, and
-        is removed when the table is closed or the program ends. Default: the system's folder of temporary files.
-    verbose : 1 says on stderr when a copy of 10 MB or more is made
+    source : path, or list of paths
+        A file, a folder, a pattern such as ``"part-*.parquet"``, or a list of files. The files of a folder or pattern
+        are sorted by name.
+    target : str, optional
+        Name of the target column. None for rows to predict, and for LIBSVM files, which contain the label.
+    columns : sequence of str, optional
+        Names of the columns to learn from; by default all columns of the first file except target, weight and an
+        unnamed index saved by pandas.
+    weight : str, optional
+        Name of a column of sample weights.
+    drop : collection of str, optional
+        Names of columns to leave out.
+    categories : collection of str, optional
+        Names of columns whose numbers are categories, such as postal codes; may include the target.
+    keep : collection of str, optional
+        Names of columns to use although they look like an index or an identifier.
+    n_features : int, optional
+        Number of features of LIBSVM files; by default the largest index. Set it for rows to predict, which may lack the
+        last features.
+    zero_based : bool, optional
+        Whether indices of LIBSVM files count from 0; by default they count from 1 unless there is an index 0. Set it
+        for rows to predict, which may lack the first feature.
+    sep : str, optional
+        Separator of CSV files: a character such as ``";"``, or ``" "`` for runs of spaces. By default, ``sep``,
+        ``decimal`` and ``encoding`` are detected in each file, and unusual ones are reported.
+    decimal : str, optional
+        Decimal mark of CSV files, ``"."`` or ``","``.
+    encoding : str, optional
+        Encoding of CSV files, such as ``"cp1252"``.
+    missing : collection of str, optional
+        Texts in CSV files that mean missing values, in addition to empty cells, ``?``, ``NA``, ``-`` and similar ones.
+    header : bool, default=True
+        Whether the first row of CSV files contains the names of the columns; if not, they are c1, c2, ….
+    copy_to : path, optional
+        Folder for the working copy; by default the temporary folder of the system. CSV and LIBSVM files are parsed once
+        into a temporary copy that is fast to read. It takes about 8 bytes per value, and is removed when the table is
+        closed or the program ends.
+    verbose : int, default=0
+        1 reports on stderr when a copy of 10 MB or more is made.
+
+    Returns
+    -------
+    Table
+        The table, to pass to ``fit`` and the predict methods.
+
+    See Also
+    --------
+    BayesianSVC.fit : Fit a model to a table.
 
     Examples
     --------
@@ -120,7 +144,7 @@ def open_table(
     chosen = bool(drop or categories or keep)
     kind, files = find_files(source)
     if kind == "LIBSVM" and chosen:
-        raise ValueError(f"{files[0]} is a LIBSVM file, whose features have no names: give no drop, categories or keep")
+        raise ValueError(f"{files[0]} is a LIBSVM file, whose features have no names: remove drop, categories and keep")
     special = {target, weight}
     if (
         kind == "LIBSVM"
@@ -149,10 +173,10 @@ def mixed_table(
     verbose: int = 0,
     **csv: Unpack[CsvOptions],
 ) -> MixedTable:
-    """A table in files, not LIBSVM, for which a fit learns a recipe, whatever its columns hold.
+    """Open a table in files other than LIBSVM, for which a fit learns a recipe.
 
-    Columns ``beside`` the target are read, too, but not learned from. The other parameters are those of ``open_table``;
-    ``quiet`` tables do not tell which columns are left out.
+    Columns in ``beside`` can be read like the target, but are not features. ``quiet`` suppresses the warning about
+    columns that are left out. The other parameters are those of ``open_table``.
     """
     exact = [*([] if target is None else [target]), *beside]
     opened = open_files(
@@ -193,7 +217,7 @@ def mixed_table(
 
 
 def encoded_table(table: Table, recipe: Recipe) -> Table:
-    """A table as the features that a recipe makes of it."""
+    """A table encoded with a recipe."""
     if table.prepared_by == recipe:
         return table
     text_labels = isinstance(table, MixedTable) and table.has_text_labels
@@ -201,7 +225,7 @@ def encoded_table(table: Table, recipe: Recipe) -> Table:
 
 
 def numbers_of_table(table: MixedTable, names: Sequence[str]) -> Table:
-    """Some columns of a table, which must be numbers, as its features."""
+    """A table with some numeric columns as its features."""
     rows, schemas = table.source
     return Table(rows, choose_columns(schemas, table.target, names, table.weight))
 
@@ -213,7 +237,7 @@ def _schemas(kind: str, files: list[SourceFile], csv: CsvOptions) -> Schemas:
 
 
 def _is_mixed(schemas: Schemas, columns: Sequence[str] | None, special: Collection[str | None]) -> bool:
-    """Whether a column that may be learned from holds anything but numbers."""
+    """Whether a possible feature column holds anything other than numbers."""
     return any(
         not is_number(field.type)
         for _, schema in schemas
@@ -226,12 +250,12 @@ def _is_mixed(schemas: Schemas, columns: Sequence[str] | None, special: Collecti
 
 @dataclass(frozen=True, kw_only=True)
 class MixedColumns(ArrowColumns):
-    """Columns of any kind, before a recipe is learned: targets and weights can be read, features cannot."""
+    """Columns of any kind, before a recipe is learned: only targets and weights can be read."""
 
     choice: dict[str, Any]
     quiet: bool = False
 
     def features(self, chunks: Sequence[Any], locate: Locate) -> Any:
         raise TypeError(
-            f"{self.names} are columns of any kind; give the table to fit, or to a model that was fitted to such a one"
+            f"the columns {self.names} are not features yet; pass the table to fit, or to a model fitted to one like it"
         )

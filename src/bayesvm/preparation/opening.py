@@ -1,4 +1,4 @@
-"""Preparation: tables with columns of any kind, opened, and seen through a recipe as tables of numbers."""
+"""Preparation: open tables with columns of any kind, and encode them as numbers with a recipe."""
 
 from __future__ import annotations
 
@@ -39,36 +39,36 @@ from bayesvm.warn import warn_user
 
 @dataclass(frozen=True)
 class Opened:
-    """Rows in files, and the columns that each file has."""
+    """Rows in files, and the columns of each file."""
 
     rows: FileRows
     schemas: Schemas
 
     def require_same_columns(self, used: Collection[str]) -> None:
-        """All files have those that are used."""
+        """Require that all files have the used columns."""
         file, schema = self.schemas[0]
-        require_distinct(schema.names, f"{file} has several columns of the name")
+        require_distinct(schema.names, f"{file} has several columns with the name")
         for other, other_schema in self.schemas[1:]:
             require_same_names(file, schema, other, other_schema, set(used))
 
     def require_columns(self, wanted: Sequence[str]) -> None:
-        """The first file has them."""
+        """Require columns in the first file."""
         file, schema = self.schemas[0]
         if unknown := [name for name in wanted if name not in schema.names]:
             raise ValueError(no_column(file, schema, unknown))
 
     def if_there(self, weight: str | None) -> str | None:
-        """The name of the weights, unless there are none, which is reported."""
+        """The name of the weights, or None with a warning if the file has none."""
         file, schema = self.schemas[0]
         if weight is None or weight in schema.names:
             return weight
-        warn_user(f"{file} has no weights {weight!r}: all of its rows count alike")
+        warn_user(f"{file} has no column {weight!r} of weights: all of its rows have equal weight")
         return None
 
     def table(
         self, recipe: Recipe, target: str | None = None, weight: str | None = None, *, text_labels: bool = False
     ) -> Table:
-        """The rows as numbers; with ``text_labels``, numbers among the labels are names."""
+        """The rows as numbers; with ``text_labels``, numeric labels are read as text."""
         file, schema = self.schemas[0]
         special = [name for name in (target, weight) if name is not None]
         missing = [name for name in [*recipe.needed, *special] if name not in schema.names]
@@ -76,15 +76,15 @@ class Opened:
             expected = {*recipe.needed, *special, *recipe.left_out}
             extra = [name for name in schema.names if name not in expected]
             raise ValueError(
-                f"{file} does not have the columns of the model: missing {some_names(missing)}"
+                f"{file} lacks columns of the model: {some_names(missing)}"
                 + nearest(missing[0], schema.names)
-                + (f"; not known to the model: {some_names(extra)}" if extra else "")
+                + (f"; unknown to the model: {some_names(extra)}" if extra else "")
             )
         self.require_same_columns([*recipe.needed, *special])
         numbers = [column.name for column in recipe.columns if isinstance(column, NumberColumn)]
         for each, columns in self.schemas:
             for name in [*numbers, *([weight] if weight else [])]:
-                require_no_text(each, columns.field(name), "weights" if name == weight else "the model's column")
+                require_no_text(each, columns.field(name), "weights" if name == weight else "the column")
                 if name == weight or not _is_time_span(columns.field(name).type):
                     require_numbers(each, columns.field(name))
         dtype = None
@@ -96,7 +96,7 @@ class Opened:
 
 
 def nearest(name: str, names: Sequence[str]) -> str:
-    """A hint, for messages, to the name that is most like a missing one.
+    """A hint with the name that is most similar to a missing one.
 
     >>> nearest("hours", ["age", "Hours"])
     " (did you mean 'Hours'?)"
@@ -123,12 +123,12 @@ def open_files(
     verbose: int = 0,
     **csv: Unpack[CsvOptions],
 ) -> Opened:
-    """Parquet, Arrow or CSV files with columns of any kind.
+    """Open Parquet, Arrow or CSV files with columns of any kind.
 
-    Of CSV files, columns in ``exact`` (labels) keep the type that they seem to have, and those in ``texts`` are text,
-    of which ``verbatim`` are for people and stay as they are.
-    Only ``columns`` without those in ``drop`` can be read later, and always ``exact`` and ``weight``: whatever stands
-    in the others, it makes no trouble. ``csv`` are the options of ``open_table`` for CSV files.
+    In CSV files, columns in ``exact`` (labels) keep their detected type, and columns in ``texts`` are read as text;
+    those in ``verbatim`` are text for display and stay unchanged. Only ``columns`` without ``drop``, and always
+    ``exact`` and ``weight``, can be read later; invalid values in other columns do no harm. ``csv`` are the options of
+    ``open_table`` for CSV files.
     """
     kind, files = find_files(source)
     if kind == "LIBSVM":
@@ -198,18 +198,16 @@ def prepared(
 
 
 def require_no_text(file: SourceFile, field: Any, what: str) -> None:
-    """Numbers are needed in a column; ``what`` says for what."""
+    """Require numbers in a column; ``what`` describes the column in the message."""
     if is_text(field.type):
         example = (field.metadata or {}).get(TEXT_EXAMPLE)
         such_as = f" ({example.decode()})" if example else ""
-        raise TypeError(
-            f"{what} {field.name!r} must hold numbers, but in {file} it holds text{such_as}; correct it there"
-        )
+        raise TypeError(f"{what} {field.name!r} must hold numbers, but holds text in {file}{such_as}; correct it there")
 
 
 @dataclass(frozen=True, kw_only=True)
 class EncodedColumns(ArrowColumns):
-    """Columns of any kind: every row that is read goes through the recipe, whose features are the names."""
+    """Columns of any kind, encoded by a recipe when they are read; ``names`` are its features."""
 
     recipe: Recipe
 
@@ -226,7 +224,7 @@ class EncodedColumns(ArrowColumns):
         return X
 
     def with_features(self, names: tuple[str, ...]) -> Self:
-        """A recipe makes all features or none."""
+        """Require all features of the recipe."""
         if names != self.names:
-            raise ValueError("these rows are prepared for another model: open them with its own recipe")
+            raise ValueError("the table is prepared for another model: open it with the recipe of this model")
         return self

@@ -1,4 +1,4 @@
-"""Preparation: the recipe, which knows every column of a table and the features that it becomes."""
+"""Preparation: the recipe, which describes how the columns of a table become features."""
 
 from __future__ import annotations
 
@@ -33,18 +33,18 @@ RECIPE = record(
 
 @dataclass(frozen=True)
 class Recipe:
-    """Columns in the order of the features that they become; ``left_out`` says why others are not used.
+    """The columns in the order of their features; ``left_out`` holds the reasons why other columns are not used.
 
-    ``numbered``: the features of LIBSVM files, which have numbers for names and are sparse; ``zero_based``: whether
-    these count from 0, which other rows may not tell; None: unknown. ``medians`` are those of the features; a missing
-    number stays missing. ``seen`` are the names of all columns that it was learned
-    from, in their order (None in earlier files); if not ``named``, these are made up: x0, x1, ….
+    ``numbered`` is the number of features of LIBSVM files, which are sparse and have indices instead of names;
+    ``zero_based`` is whether these count from 0, or None if unknown. ``medians`` are the medians of the features; a
+    missing number stays missing. ``seen`` are the names of all columns that the recipe was learned from, in order (None
+    in files of earlier versions); unless ``named``, they are generated: x0, x1, ….
     """
 
     columns: tuple[Column, ...]
     left_out: dict[str, str] = field(default_factory=dict)
     numbered: int | None = None
-    single: bool = False  # whether single precision loses nothing
+    single: bool = False  # whether single precision is lossless
     zero_based: bool | None = None
     medians: tuple[float, ...] | None = None
     seen: tuple[str, ...] | None = None
@@ -52,19 +52,19 @@ class Recipe:
 
     @classmethod
     def plain(cls, names: Sequence[str]) -> Recipe:
-        """Numbers as they are, none missing."""
+        """A recipe for numbers without missing values, which stay unchanged."""
         return cls(tuple(NumberColumn(str(name)) for name in names))
 
     @cached_property
     def names(self) -> tuple[str, ...]:
-        """Of the features."""
+        """Names of the features."""
         if self.numbered is not None:
             return tuple(f"x{number}" for number in range(1, self.numbered + 1))
         return tuple(name for column in self.columns for name in column.names)
 
     @cached_property
     def groups(self) -> dict[str, list[int]]:
-        """Which features every column becomes, by their numbers."""
+        """Indices of the features of each column."""
         if self.numbered is not None:
             return {name: [number] for number, name in enumerate(self.names)}
         return {column.name: list(range(span.start, span.stop)) for column, span in self._spans}
@@ -76,12 +76,12 @@ class Recipe:
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """Of the features."""
+        """Data type of the features."""
         return np.dtype(np.float32 if self.single else np.float64)
 
     @property
     def inputs(self) -> tuple[str, ...]:
-        """All columns that it was learned from, also those that are left out."""
+        """All columns that the recipe was learned from, including those that are left out."""
         if self.numbered is not None:
             return self.names
         return tuple(self.needed) if self.seen is None else self.seen
@@ -92,7 +92,7 @@ class Recipe:
         return [column.name for column in self.columns]
 
     def encoded(self, batches: Sequence[Any]) -> npt.NDArray[Any]:
-        """The features of record batches one after the other; values not seen in training are reported."""
+        """The features of consecutive record batches, with a warning about values not seen in training."""
         X = np.empty((sum(batch.num_rows for batch in batches), len(self.names)), self.dtype)
         first, unseen = 0, set[str]()
         for batch in batches:
@@ -103,13 +103,13 @@ class Recipe:
         return X
 
     def encoded_frame(self, frame: Frame) -> npt.NDArray[Any]:
-        """The features of a data frame, which has the columns; values not seen in training are reported."""
+        """The features of a data frame, with a warning about values not seen in training."""
         X = np.empty((frame.n_rows, len(self.names)), self.dtype)
         self._report(self._fill(X, frame.values))
         return X
 
     def _fill(self, X: npt.NDArray[Any], values_of: Callable[[str], Values], row: Row = str) -> set[str]:
-        """Fill the features of some rows; which columns have values that training had not."""
+        """Fill in the features of some rows; return the columns with values not seen in training."""
         unseen = set()
         for column, span in self._spans:
             try:
@@ -125,20 +125,20 @@ class Recipe:
         for column in self.columns:
             if column.name in unseen:
                 what = (
-                    f"missing values, and none were missing in training; they count as {column.fill:g}, the median"
+                    f"missing values, but had none in training; they count as {column.fill:g}, the median"
                     if isinstance(column, NumberColumn)
                     else f"categories not seen in training; they count as {getattr(column, 'unknown', '')}"
                 )
                 warn_user(f"column {column.name!r} has {what}")
 
     def decoded(self, X: npt.NDArray[Any]) -> dict[str, list[Any]]:
-        """Features back to the values of the columns; None where a value is missing."""
+        """The values of the columns, from features; None for missing values."""
         if self.numbered is not None:
             return {name: X[:, number].tolist() for number, name in enumerate(self.names)}
         return {column.name: column.decoded(X[:, span]) for column, span in self._spans}
 
     def state(self) -> dict[str, Any]:
-        """As plain values, for files."""
+        """The recipe as plain values, for files."""
         return {
             "columns": list(map(column_state, self.columns)),
             "left_out": dict(self.left_out),
@@ -152,12 +152,12 @@ class Recipe:
 
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> Recipe:
-        """The recipe whose state this is."""
+        """The recipe for a state."""
         lists = {"medians", "seen"} & state.keys()
         plain = {name: None if state[name] is None else tuple(state[name]) for name in lists}
         recipe = cls(**(state | plain | {"columns": tuple(map(column_from, state["columns"]))}))
         if unknown := set(recipe.needed) - set(recipe.inputs):
-            raise ValueError(f"the recipe needs the column {min(unknown)!r}, which it was not learned from")
+            raise ValueError(f"the recipe needs the column {min(unknown)!r}, but was not learned from it")
         return recipe
 
 

@@ -1,7 +1,7 @@
-"""Preparation: one column as plain NumPy values, wherever it comes from: numbers, text, or times.
+"""Preparation: one column as plain NumPy values, from any source: numbers, text, or times.
 
-Whatever holds a table (a data frame, record batches of a file) is converted to these values once, here and in
-``frames``; all that follows knows nothing of pandas, polars or Arrow.
+This module and ``frames`` convert data frames and record batches to these values once; all other code is independent of
+pandas, polars and Arrow.
 """
 
 from __future__ import annotations
@@ -24,24 +24,24 @@ from bayesvm.extras import optional
 MICROSECONDS = "datetime64[us]"
 DAY, HOUR, SECOND = np.timedelta64(1, "D"), np.timedelta64(1, "h"), np.timedelta64(1, "s")
 ISO_DATE = re.compile(r"\s*\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d([.,]\d{1,9})?)?)?\s*(Z|[+-]\d\d:?\d\d)?\s*")
-EXACT = 2.0**53  # whole numbers up to here are exact floats
-# What refused values are, and what to do about them.
-NESTED = "several values in each row", "make one column of each of them"
+EXACT = 2.0**53  # integers up to this are exact floats
+# Descriptions of unsupported values, and remedies.
+NESTED = "several values in each row", "split them into columns"
 BYTES = "bytes, not text", "decode them as UTF-8"
 
-Row = Callable[[int], str]  # what messages call a row
+Row = Callable[[int], str]  # the name of a row in messages
 
 
 class Values(NamedTuple):
     """A column: numbers with NaN, objects that are text or None, or times (without time zone) with NaT."""
 
-    kind: str  # "number", "text", "time", or "nothing" if no value is known
+    kind: str  # "number", "text", "time", or "nothing" if all values are missing
     array: npt.NDArray[Any]
-    certain: bool = False  # whether the type says that this is no identifier: categories, floats of a data frame
+    certain: bool = False  # whether the type excludes an identifier: categories, floats of a data frame
 
 
 class RefusedError(TypeError):
-    """Values that no model learns from; ``what`` they are and the ``remedy``."""
+    """Unsupported values; ``what`` describes them, ``remedy`` says what to do."""
 
     def __init__(self, what: str, remedy: str) -> None:
         super().__init__(f"{what}: {remedy}")
@@ -49,7 +49,7 @@ class RefusedError(TypeError):
 
 
 def of_arrow(column: Any) -> Values:
-    """Of an Arrow array, chunked or not."""
+    """The values of an Arrow array, chunked or not."""
     types = optional("pyarrow.types", "tables")
     column = column.combine_chunks() if hasattr(column, "combine_chunks") else column
     kind = column.type
@@ -70,7 +70,7 @@ def of_arrow(column: Any) -> Values:
 
 
 def refusal_of(kind: Any) -> RefusedError:
-    """Why an Arrow type is refused."""
+    """The error for an unsupported Arrow type."""
     types = optional("pyarrow.types", "tables")
     if types.is_nested(kind):
         what, remedy = NESTED
@@ -81,7 +81,7 @@ def refusal_of(kind: Any) -> RefusedError:
 
 
 def _arrow_texts(column: Any) -> npt.NDArray[Any]:
-    """Text as objects, made once for each distinct one."""
+    """Text as objects, created once per distinct text."""
     encoded = column if hasattr(column, "dictionary") else column.dictionary_encode()
     found = np.array([*encoded.dictionary.cast("string").to_pylist(), None], object)
     texts: npt.NDArray[Any] = found[encoded.indices.fill_null(len(found) - 1).to_numpy(zero_copy_only=False)]
@@ -97,7 +97,7 @@ def _arrow_times(column: Any) -> npt.NDArray[Any]:
 
 
 def of_objects(objects: npt.NDArray[Any], missing: npt.NDArray[Any] | None = None) -> Values:
-    """Of Python objects; ``missing`` says which are missing values: by default None and NaN."""
+    """The values of Python objects; ``missing`` marks missing values, by default None and NaN."""
     if missing is None:
         missing = are_missing(objects)
     held = objects[~missing]
@@ -145,7 +145,7 @@ def _length(value: time | timedelta) -> float:
 
 
 def _plain_time(value: Any) -> np.datetime64:
-    """On the clock of its own time zone."""
+    """A time without its time zone, on the local clock of that zone."""
     plain = value.replace(tzinfo=None) if isinstance(value, datetime) else value
     return np.datetime64(plain, "us")
 
@@ -156,7 +156,7 @@ def nothing(n_rows: int) -> Values:
 
 
 def name_of(value: Any) -> str:
-    """A value as the name of a category: whole numbers without a decimal point, as in files.
+    """A value as the name of a category; integers have no decimal point, as in files.
 
     >>> name_of(10115.0), name_of(1.5), name_of(True), name_of("x")
     ('10115', '1.5', 'true', 'x')
@@ -170,14 +170,14 @@ def name_of(value: Any) -> str:
 
 
 def joined(parts: Sequence[Values]) -> Values:
-    """The values of parts one after the other; parts without any value fit all others."""
+    """The concatenated values of parts; parts without any value match all others."""
     kinds = {part.kind for part in parts} - {"nothing"}
     kind = min(kinds, default="nothing")
     return Values(kind, np.concatenate([as_kind(part, kind) for part in parts]))
 
 
 def as_kind(values: Values, kind: str, row: Row = str) -> npt.NDArray[Any]:
-    """The array of values of another kind, if they can be that: numbers as names, text as times."""
+    """The values converted to another kind, if possible: numbers to names, text to times."""
     if kind in {values.kind, "nothing"}:
         return values.array
     n_rows = len(values.array)
@@ -193,7 +193,7 @@ def as_kind(values: Values, kind: str, row: Row = str) -> npt.NDArray[Any]:
 
 
 def _names(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Numbers or times as names, None where they are missing."""
+    """Numbers or times as names, None if missing."""
     distinct, codes = np.unique(array, return_inverse=True)
     missing = _missing(distinct)
     values = [None if gone else name_of(value) for gone, value in zip(missing, distinct.tolist(), strict=True)]
@@ -207,23 +207,23 @@ def _missing(array: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
 
 
 def are_dates(texts: Sequence[str]) -> npt.NDArray[np.bool_]:
-    """Which texts are written as ISO dates, perhaps with a time."""
+    """Which texts are ISO dates, optionally with a time."""
     return np.array([ISO_DATE.fullmatch(text) is not None for text in texts], bool)
 
 
 def times_of(texts: npt.NDArray[Any], row: Row = str) -> npt.NDArray[Any]:
-    """ISO dates as times, on their own clocks: a time zone is left out."""
+    """ISO dates as local times; time zones are ignored."""
     parsed: dict[Any, Any] = {None: np.datetime64("NaT")}
     for number, text in enumerate(texts.tolist()):
         if text not in parsed:
             parsed[text] = _parsed(text)
             if np.isnat(parsed[text]):
-                raise ValueError(f"holds {text!r} (row {row(number)}), which is no date like 2024-04-03")
+                raise ValueError(f"holds {text!r} (row {row(number)}), which is not a date like 2024-04-03")
     return np.array([parsed[text] for text in texts.tolist()], MICROSECONDS)
 
 
 def _parsed(text: str) -> np.datetime64:
-    """An ISO date; NaT if it is none."""
+    """An ISO date as a time; NaT for other text."""
     if ISO_DATE.fullmatch(text):
         with suppress(ValueError):
             return np.datetime64(datetime.fromisoformat(text.strip()).replace(tzinfo=None), "us")

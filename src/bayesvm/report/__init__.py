@@ -1,4 +1,4 @@
-"""Report: one HTML file that says what a model is, how good it is and what it has learned: ``bayesvm[cli]``."""
+"""Report: one HTML file about a model, its metrics and what it has learned: ``bayesvm[cli]``."""
 
 from bayesvm.report.document import write_report
 from bayesvm.report.sections import n_rows_shown

@@ -1,4 +1,4 @@
-"""Report: the conclusion: in two sentences, what is predicted, how well, and what it depends on."""
+"""Report: the conclusion, two sentences about the target, the quality and the important columns."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from bayesvm.evaluation.formatting import column_label, counted, points, shorten
 from bayesvm.workflow import Judged, TableModel
 from bayesvm.workflow.importance import Importance
 
-TRUSTED = 0.05  # mean distance of stated and observed shares, up to which probabilities may be taken as they are
+TRUSTED = 0.05  # calibration error up to which the probabilities are trusted
 NO_BREAK = "\N{NO-BREAK SPACE}%"
 MOST_NAMED = 3  # columns
-LEAST_PART = 0.25  # of the importance of the first column, below which another one is not named
-LEAST_CHANGE = 0.005  # of the probabilities, below which no column matters
+LEAST_PART = 0.25  # relative to the importance of the first column, below which a column is not named
+LEAST_CHANGE = 0.005  # of the probabilities, below which a column does not matter
 
 
 def conclusion(
     model: TableModel, judged: str, quality: dict[str, Any], important: Importance | None
 ) -> tuple[str, str]:
-    """Two sentences; ``judged`` says on which rows, ``quality`` is what ``sections.quality`` gives."""
+    """Two sentences; ``judged`` names the rows, ``quality`` is the result of ``sections.quality``."""
     error: Metric = quality["metrics"]["error"]
     right = accuracy(error.value)
     interval = f"{100 * (1 - error.high):.1f} to {accuracy(error.low)}"

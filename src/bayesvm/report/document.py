@@ -1,4 +1,4 @@
-"""Report: the document: sections and plots put together, and written."""
+"""Report: combine sections and plots, and write the document."""
 
 from __future__ import annotations
 
@@ -22,24 +22,36 @@ from bayesvm.workflow.importance import importance
 from bayesvm.workflow.probing import some_rows, usual_rows
 
 MOST_DEPENDENCES = 6
-BACKGROUND = 50  # rows whose other columns stay as they are while one is moved
+BACKGROUND = 50  # rows whose other columns are unchanged while one column varies
 
 
 def write_report(
     model: TableModel, out: str | PathLike[str], test: Judged | None = None, *, show_rows: bool = True
 ) -> Path:
-    """Write what a model is, how good it is and what it has learned, as one HTML file that needs no network.
+    """Write a report about a model, its metrics and what it has learned, as one self-contained HTML file.
 
-    It is judged by ``test``, as ``model.judged`` gives it, else by the rows that were held out of training, else by
-    the leave-one-out predictions of the training rows. The same input gives the same bytes.
+    The metrics are those on ``test`` if given, otherwise those on the rows held out of training, otherwise
+    leave-one-out estimates. The same input gives the same bytes.
 
     Parameters
     ----------
     model : TableModel
-    out : path of the HTML file
-    test : Judged or None
-    show_rows : bool
-        Whether single rows of the table are shown; False for a page that others may see.
+        The model to report on.
+    out : path
+        The HTML file to write.
+    test : Judged, optional
+        Predictions for a test table, from ``model.judged``.
+    show_rows : bool, default=True
+        Whether to show single rows of the table; set it to False if you share the report.
+
+    Returns
+    -------
+    Path
+        The file.
+
+    See Also
+    --------
+    bayesvm.workflow.TableModel : The model, its recipe and its card.
 
     Examples
     --------
@@ -48,9 +60,9 @@ def write_report(
     >>> model = TableModel.load("income.bayesvm")  # doctest: +SKIP
     >>> write_report(model, "income.html", model.judged("test.csv"))  # doctest: +SKIP
     """
-    target = Path(os.path.realpath(out))  # through a symbolic link, as open() would write
+    target = Path(os.path.realpath(out))  # follow symbolic links, like open()
     if not target.parent.is_dir():
-        raise FileNotFoundError(f"the folder {target.parent} does not exist; make it first, or write somewhere else")
+        raise FileNotFoundError(f"the folder {target.parent} does not exist; create it first, or choose another file")
     judged = test or model.judged_by_default
     page = _rendered(_content(model, judged, given=test is not None, show_rows=show_rows))
     write_whole(out, page.encode())

@@ -34,7 +34,7 @@ ROOM = 0.16  # share of it for a legend
 
 @dataclass(frozen=True)
 class Setting:
-    """What the features of a column are set to, and the names of these settings on the axis, if they are no numbers."""
+    """The settings of the features of a column, and their names on the axis unless they are numbers."""
 
     features: list[int]
     values: npt.NDArray[Any]  # (settings, features)
@@ -43,7 +43,7 @@ class Setting:
 
 
 def bars(name: str, label: str, axis: str, found: tuple[Sequence[str], npt.NDArray[Any]]) -> str:
-    """Columns and how much they matter, the largest on top."""
+    """Importance of the columns as bars, largest first."""
     names, amounts = found
 
     def draw(ax: Any) -> None:
@@ -59,7 +59,7 @@ def bars(name: str, label: str, axis: str, found: tuple[Sequence[str], npt.NDArr
 
 
 def setting(recipe: Recipe, name: str, X: npt.NDArray[Any]) -> Setting:
-    """What a column may be set to: categories, or numbers that occur among some rows."""
+    """The settings of a column: categories, or numbers that occur in some rows."""
     features = recipe.groups[name]
     column = next((column for column in recipe.columns if column.name == name), None)
     if isinstance(column, CategoryColumn):
@@ -84,7 +84,7 @@ def setting(recipe: Recipe, name: str, X: npt.NDArray[Any]) -> Setting:
     values[:, 0] = distinct
     if len(distinct) > 2:
         return Setting(features, values, None, missing if is_missing.any() else None)
-    # Between two values, such as no and yes as 0 and 1, there is nothing that a line could stand for.
+    # A line between two values, such as no and yes as 0 and 1, would have no meaning.
     labels = [formatting.cell(float(value)) for value in distinct]
     if is_missing.any():
         values, labels = np.vstack([values, missing]), [*labels, MISSING]
@@ -167,13 +167,13 @@ def _draw(
 
 
 def _beyond(at: Setting) -> float:
-    """Where on the axis of numbers a missing one is drawn."""
+    """Position of a missing value on a numeric axis."""
     low, high = float(at.values[0, 0]), float(at.values[-1, 0])
     return high + 0.12 * (high - low)
 
 
 def _draw_missing(ax: Any, at: Setting, band: Sequence[float], rank: float, colour: str) -> None:
-    """A point with its interval, right of the curve."""
+    """Draw a point with its interval, to the right of the curve."""
     mean, low, high = band
     x = _beyond(at) + 0.02 * rank * float(np.ptp(at.values[:, 0]))
     ax.vlines([x], low, high, colors=colour, alpha=0.6, linewidth=2)
@@ -189,7 +189,7 @@ def effect_plots(model: TableModel, judged: Judged) -> list[tuple[str, str]]:
         names = effect_columns(effect, model.recipe)
         axes = [shortened(column_label(name), 24) for name in names]
         complete = ~np.isnan(judged.X[:, effect.columns]).any(axis=1)
-        # Of many classes, the one that the effect does most for.
+        # For many classes, the one that the effect changes most.
         means = np.atleast_2d(effect.mean_and_variance(effect.points)[0].T)
         target = int(np.ptp(means, axis=1).argmax()) if len(means) > 1 else 1
 

@@ -1,4 +1,4 @@
-"""Report: pairs of columns that move the probability together in another way than each of them alone: D40."""
+"""Report: interactions, the non-additive influence of pairs of columns on the probability (D40)."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from bayesvm.report.svg import drawn
 from bayesvm.workflow import TableModel
 from bayesvm.workflow.probing import joint_draws, replaced, responses, some_rows
 
-MOST_COLUMNS = 4  # the most important ones, of which all pairs are tried
+MOST_COLUMNS = 4  # the most important ones, whose pairs are all evaluated
 MOST_SHOWN = 2  # pairs
 MOST_SETTINGS = 8  # of a column
 N_ROWS = 16  # over which the mean is taken; all cells of them are drawn jointly
 LEAST = 0.3  # of log odds, below which an interaction is not worth a plot
 LEAST_SURE = 0.25  # of the cells
-LEAST_PROBABILITY = 0.001  # beyond which log odds are cut: what is nearly certain must not outweigh all else
+LEAST_PROBABILITY = 0.001  # at which log odds are clipped, so that nearly certain rows do not dominate
 BAND = (0.025, 0.975)
 
 
@@ -53,7 +53,7 @@ class Grid:
 
 @dataclass(frozen=True)
 class Interaction:
-    """What two columns do to the log odds of a class beyond what each does, with its 95 % credible interval."""
+    """The non-additive influence of two columns on the log odds of a class, with a 95 % credible interval."""
 
     grid: Grid
     target: int
@@ -87,7 +87,7 @@ def grid_of(model: TableModel, names: tuple[str, str], X: npt.NDArray[Any], valu
 def interactions(
     model: TableModel, ranked: Sequence[str], X: npt.NDArray[Any], values: npt.NDArray[Any]
 ) -> list[Interaction]:
-    """The largest ones among the most important columns; none if there are none that are surely there."""
+    """The largest interactions among the most important columns; empty if none is certain."""
     grids = [grid_of(model, pair, X, values) for pair in combinations(ranked[:MOST_COLUMNS], 2)]
     means = [grid.beyond_additive(responses(model, grid.rows)) for grid in grids]
     largest = sorted(range(len(grids)), key=lambda i: -float(np.abs(means[i]).max()))[:MOST_SHOWN]
@@ -119,7 +119,7 @@ def interaction_plots(model: TableModel, found: Sequence[Interaction]) -> list[t
 
 
 def _coarse(at: Setting) -> Setting:
-    """Few of its settings."""
+    """A few of the settings."""
     some = np.unique(np.linspace(0, len(at.values) - 1, MOST_SETTINGS).round().astype(int))
     if len(at.values) <= MOST_SETTINGS or at.labels is not None:
         some = np.arange(min(len(at.values), MOST_SETTINGS))

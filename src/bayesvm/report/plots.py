@@ -24,7 +24,7 @@ from bayesvm.report.svg import INK, drawn
 
 MOST_CURVES = 10
 POINTS_OF_CURVE = 200  # of a curve,
-MOST_DOTS = 600  # and of a scatter plot: more cannot be told apart, but make the file heavy
+MOST_DOTS = 600  # and of a scatter plot: more cannot be distinguished and make the file large
 LEAST_GAIN = 0.002  # of an axis of the ELBO, relative
 MANY_TIMES = 20  # between values that need an axis of logarithms
 LONGEST = 16  # letters of a label
@@ -33,10 +33,10 @@ FEW = 6  # curves that a legend inside the plot has room for
 
 
 def of_predictions(predictions: Predictions) -> dict[str, str]:
-    """Those that probabilities and true classes are enough for."""
+    """Plots that need only probabilities and true classes."""
     labels = np.array([shortened(label, LONGEST) for label in predictions.classes], object)
     predictions = replace(predictions.counted(), classes=labels)
-    title = "Reliability diagram: observed shares against stated probabilities, with the number of rows"
+    title = "Reliability diagram: observed frequencies against predicted probabilities, with the number of rows"
     found: dict[str, tuple[Any, ...]] = {
         "reliability": (title, lambda ax: _reliability(ax, predictions), (5.0, 4.2)),
         "histogram": ("Histogram of the stated probabilities by true class", lambda ax: _histogram(ax, predictions)),
@@ -64,7 +64,7 @@ def of_predictions(predictions: Predictions) -> dict[str, str]:
 
 
 def of_training(estimator: Any, n_rows: float | None) -> dict[str, str]:
-    """What was tried, and how the fit went."""
+    """Plots of tuning and training."""
     found: dict[str, tuple[Any, ...]] = {}
     report = getattr(estimator, "tuning_report_", None)
     if report is not None and report.trials:
@@ -100,7 +100,7 @@ class _Curve(NamedTuple):
 
 
 def _one_against_the_rest(predictions: Predictions) -> Iterator[_Curve]:
-    """Of two classes the second only; of more, the most frequent ones. Classes that are not there have no curve."""
+    """For two classes, the second; for more, the most frequent ones. Classes that do not occur have no curve."""
     count = np.bincount(predictions.y, minlength=len(predictions.classes))
     numbers = [1] if len(count) == 2 else sorted(np.argsort(-count, kind="stable")[:MOST_CURVES].tolist())
     there = [number for number in numbers if 0 < count[number] < predictions.n_rows]
@@ -151,7 +151,7 @@ def _thresholds(ax: Any, predictions: Predictions) -> None:
 def _lift(ax: Any, predictions: Predictions) -> None:
     found = thresholds(predictions)
     flagged, lift = found.flagged[1:], found.lift[1:]
-    enough = flagged >= LEAST_FLAGGED / predictions.n_rows  # of few rows it is chance
+    enough = flagged >= LEAST_FLAGGED / predictions.n_rows  # fewer rows are too noisy
     ax.plot(flagged[enough], lift[enough])
     ax.axhline(1, color=INK, alpha=0.45, linewidth=1)
     ax.set_ylim(0, 1.1 * max(1.0, float(lift[enough].max())))
@@ -168,7 +168,7 @@ def _explain(ax: Any, n_curves: int, place: str) -> None:
 
 
 def thinned(x: Any, y: Any) -> Any:
-    """Numbers of points that are about as far from each other along a curve."""
+    """Indices of points with about equal distances along a curve."""
     way = np.concatenate([[0.0], np.cumsum(np.hypot(np.diff(x), np.diff(y)))])
     return np.unique(np.searchsorted(way, np.linspace(0, way[-1], POINTS_OF_CURVE)).clip(max=len(way) - 1))
 
@@ -176,7 +176,7 @@ def thinned(x: Any, y: Any) -> Any:
 def _tuning(ax: Any, estimator: Any) -> None:
     TuningPathDisplay.from_estimator(estimator, ax=ax)
     ax.grid(visible=False, axis="x")
-    # A trial that is far off must not press the others together.
+    # An outlier must not compress the other trials.
     loss = np.array([trial.loo for trial in estimator.tuning_report_.trials])
     most = np.median(loss) + max(4 * (np.median(loss) - loss.min()), 0.01)
     if loss.max() > most:
@@ -193,12 +193,12 @@ def _elbo(ax: Any, estimator: Any, n_rows: float | None) -> None:
     ax.ticklabel_format(axis="y", useOffset=False)
     low, high = ax.get_ylim()
     least = LEAST_GAIN * max(1.0, abs(high))
-    if high - low < least:  # what is flat shall look so
+    if high - low < least:  # a flat curve should look flat
         ax.set_ylim((low + high - least) / 2, (low + high + least) / 2)
 
 
 def _climb(ax: Any, estimator: Any) -> None:
-    """At most six parameters, those that moved most."""
+    """At most six parameters, those that changed most."""
     path = np.array(estimator.tuning_report_.climb)[:, 1:]
     learned = estimator.kernel_.learned()
     names = [

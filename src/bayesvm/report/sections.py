@@ -1,4 +1,4 @@
-"""Report: what stands in the sections, as values that the templates format."""
+"""Report: the content of the sections, as values that the templates format."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ from bayesvm.workflow.profile import profile as profile_of
 
 MOST_LISTED = 5  # files or effects
 MOST_COLUMNS = 200  # that are listed
-VALUES_SHOWN = 5  # columns whose values a row is shown with
+VALUES_SHOWN = 5  # columns of a row whose values are shown
 MOST_CLASSES = 20  # of a confusion table
-MOST_PROBABILITIES = 3  # classes whose probabilities a row is shown with
+MOST_PROBABILITIES = 3  # classes of a row whose probabilities are shown
 LEAST_CONTRIBUTION = 0.0005  # to a probability
 MOST_SHARES = 4  # categories whose share is named
 NOT_DESCRIBED = {"kind": "", "missing": np.nan, "distinct": 0, "names": [], "counts": []}
@@ -43,15 +43,15 @@ LIFT_SHARES = (0.01, 0.05, 0.1, 0.2, 0.5)
 
 
 def data_card(model: TableModel) -> list[tuple[str, str]]:
-    """What the model learned from: names and sentences."""
+    """The training data, as names and sentences."""
     recipe, card = model.recipe, model.card
     rows: list[tuple[str, str]] = []
     if card.get("files"):
-        rows.append(("learned from", formatting.listed(card["files"], MOST_LISTED)))
+        rows.append(("training data", formatting.listed(card["files"], MOST_LISTED)))
     if card.get("n_rows"):
-        held = f"{card['n_train']:,} to learn from, {card['n_holdout']:,} held out" if card["n_holdout"] else "all used"
+        held = f"{card['n_train']:,} for training, {card['n_holdout']:,} held out" if card["n_holdout"] else "all used"
         if card.get("refitted"):
-            held = f"all used; {card['n_holdout']:,} judged a model that had not learned from them"
+            held = f"all used; {card['n_holdout']:,} of them evaluated an earlier model that was fitted without them"
         rows.append(("rows", f"{card['n_rows']:,} ({held})"))
     n_columns, n_features = len(recipe.groups), len(recipe.names)
     become = "" if n_columns == n_features else f", which become {n_features:,} features"
@@ -63,7 +63,7 @@ def data_card(model: TableModel) -> list[tuple[str, str]]:
 
 
 def model_card(model: TableModel) -> list[tuple[str, str]]:
-    """What the model is: names and sentences."""
+    """The model, as names and sentences."""
     card, rows = model.card, _model(model)
     if card.get("seconds"):
         rows.append(("training took", formatting.duration(card["seconds"])))
@@ -91,12 +91,12 @@ def _model(model: TableModel) -> list[tuple[str, str]]:
         rows.append(("effects", f"of {names}, added to the kernel of all columns"))
     rows.append(("scaling", of_the_first + SCALING_DESCRIPTIONS[estimator.scale_]))
     updates = formatting.counted(int(estimator.n_iter_), "update")
-    end = "until nothing more was to be gained" if estimator.converged_ else "then the budget was used up"
-    return [*rows, ("fit", f"{updates}, {'then it was interrupted' if estimator.interrupted_ else end}")]
+    end = "until convergence" if estimator.converged_ else "until the budget was used up"
+    return [*rows, ("fit", f"{updates}, {'until it was interrupted' if estimator.interrupted_ else end}")]
 
 
 def classes(predictions: Predictions) -> list[tuple[Any, int]]:
-    """The classes, and how many of the judged rows are of each."""
+    """The classes, and the number of evaluated rows of each."""
     count = np.bincount(predictions.y, minlength=len(predictions.classes))
     return list(zip(predictions.classes, count.tolist(), strict=True))
 
@@ -111,7 +111,7 @@ def _holds(column: Column) -> str:
 
 
 def profile(model: TableModel, judged: Judged) -> dict[str, Any]:
-    """What the columns hold, by training rows, or by rows kept with the predictions; and why others are left out."""
+    """A profile of the columns, from training rows or rows kept with the predictions, and columns left out."""
     facts, source = model.card.get("profile"), "training"
     if facts is None:
         facts, source = [], "judged"
@@ -138,12 +138,12 @@ def profile(model: TableModel, judged: Judged) -> dict[str, Any]:
 
 
 def _rounded(value: float | str) -> str:
-    """A number with four digits; a date as it is."""
+    """A number with four digits, or a date."""
     return value if isinstance(value, str) else formatting.cell(float(f"{value:.4g}"))
 
 
 def _summary(column: dict[str, Any]) -> str:
-    """What the values of a column are, in a few words."""
+    """A short summary of the values of a column."""
     if column["kind"] in {"number", "date"} and "quantiles" in column:
         low, _, median, _, high = map(_rounded, column["quantiles"])
         return f"median {median}, 98 % from {low} to {high}"
@@ -156,9 +156,9 @@ def _summary(column: dict[str, Any]) -> str:
 
 
 def quality(model: TableModel, predictions: Predictions, *, given: bool) -> dict[str, Any]:
-    """The metrics, and what knowing no columns at all, and simple classifiers on the same rows, would give.
+    """The metrics, and those of a constant prediction and of baseline classifiers on the same rows.
 
-    Those are known of the rows held out only, not of a table that is ``given``.
+    Baselines are available for the held-out rows only, not for a table that is ``given``.
     """
     used = predictions.counted()
     shares = np.bincount(used.y, used.weight_or_ones, len(used.classes)) / used.weight_or_ones.sum()
@@ -173,7 +173,7 @@ def quality(model: TableModel, predictions: Predictions, *, given: bool) -> dict
 
 
 def decisions(predictions: Predictions) -> dict[str, Any] | None:
-    """Of two classes: precision and recall by threshold, by costs, and lift; None if only one of them occurs."""
+    """Precision and recall by threshold and by costs, and lift, for two classes; None if only one class occurs."""
     if len(predictions.classes) != 2:
         return None
     found = thresholds(predictions)
@@ -202,12 +202,12 @@ def decisions(predictions: Predictions) -> dict[str, Any] | None:
 
 
 def coverage(predictions: Predictions) -> list[tuple[float, float, float]]:
-    """Share of the rows that are answered, error among them, and the error that was stated."""
+    """Coverage, observed error rate and predicted error rate."""
     return list(dict.fromkeys(map(risk_coverage(predictions).at, COVERAGES)))  # rows of equal doubt go together
 
 
 def confusion(predictions: Predictions) -> dict[str, Any] | None:
-    """Rows by true and predicted class; of very many classes none."""
+    """The confusion matrix; None for very many classes."""
     predictions = predictions.counted()
     n_classes = len(predictions.classes)
     if n_classes > MOST_CLASSES:
@@ -224,14 +224,35 @@ def confusion(predictions: Predictions) -> dict[str, Any] | None:
 
 
 def n_rows_shown(judged: Judged) -> int:
-    """How many single rows a report shows, unless it is told not to: as many of the most as of the least certain."""
+    """Return how many single rows a report shows: equal numbers of the most and of the least certain rows.
+
+    Parameters
+    ----------
+    judged : Judged
+        The predictions that the report is about.
+
+    Returns
+    -------
+    int
+        Number of rows, unless the report is written without single rows.
+
+    See Also
+    --------
+    write_report : Write the report.
+
+    Examples
+    --------
+    >>> from bayesvm.report import n_rows_shown
+    >>> n_rows_shown(model.judged("test.csv"))  # doctest: +SKIP
+    10
+    """
     if isinstance(judged.predictions, NumberPredictions):
         return 0
     return 2 * min(EXTREME, len(judged.sample) // 2)
 
 
 def rows(model: TableModel, judged: Judged, ranked: Sequence[str]) -> dict[str, Any] | None:
-    """The least and the most certain rows, with the values of the columns that matter most and what they contribute."""
+    """The least and the most certain rows, with the values and contributions of the most important columns."""
     n_rows = n_rows_shown(judged) // 2
     usual = usual_rows(model, judged)
     if n_rows == 0 or usual is None or isinstance(judged.predictions, NumberPredictions):
@@ -246,7 +267,7 @@ def rows(model: TableModel, judged: Judged, ranked: Sequence[str]) -> dict[str, 
 
     def table(which: Any) -> list[dict[str, Any]]:
         values = model.recipe.decoded(judged.X[which])
-        # Of two classes, towards the one whose probability is shown.
+        # For two classes, contributions to the class whose probability is shown.
         towards = [1] * len(which) if n_classes == 2 else said.predicted[which].tolist()
         parts = contributions(model, judged.X[which], names, references, towards)
         return [
@@ -282,7 +303,7 @@ def rows(model: TableModel, judged: Judged, ranked: Sequence[str]) -> dict[str, 
 
 
 def _contribution(value: float, low: float, high: float) -> dict[str, Any]:
-    """In percentage points; nothing where it is nothing."""
+    """A contribution in percentage points; None if it is negligible."""
     if max(abs(low), abs(high)) < LEAST_CONTRIBUTION:
         return {"contribution": None}
     value_text, low_text, high_text = map(formatting.signed_points, (value, low, high))
@@ -291,7 +312,7 @@ def _contribution(value: float, low: float, high: float) -> dict[str, Any]:
 
 
 def _decoded_references(recipe: Recipe, names: Sequence[str], references: Sequence[Any]) -> list[Any]:
-    """Reference values of some columns, as the table would hold them."""
+    """Reference values of some columns, as values of the table."""
     row = np.zeros((1, len(recipe.names)))
     for name, features in zip(names, references, strict=True):
         row[:, recipe.groups[name]] = features

@@ -1,4 +1,4 @@
-"""Report: a drawing of matplotlib as a piece of HTML: light, in the colours of the page, by day and by night."""
+"""Report: matplotlib plots as small inline SVG, in the colours of the page, for light and dark mode."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from bayesvm.extras import optional
 from bayesvm.inspection.colours import CLASSES
 
 TAG = re.compile(r"<[^>]+>")
-INK = "#010203"  # stands for the colour of text, which only the page knows
+INK = "#010203"  # placeholder for the text colour of the page
 SIZE = (5.0, 3.6)  # inches of 72 units: on a phone a unit is a pixel
 STYLE = {
-    "svg.fonttype": "none",  # text stays text: light, and in the page's font
+    "svg.fonttype": "none",  # keep text as text: small, and in the font of the page
     "svg.hashsalt": "bayesvm",  # the same names each time
     "text.parse_math": False,  # a column may be called $
     "font.family": "sans-serif",
@@ -45,7 +45,7 @@ def drawn(name: str, label: str, draw: Callable[[Any], Any], size: tuple[float, 
     """What ``draw`` does with the axes that it is given, as ``<svg>``; ``label`` is for those who cannot see it."""
     matplotlib, figure_module = optional("matplotlib", "cli"), optional("matplotlib.figure", "cli")
     with warnings.catch_warnings(), matplotlib.rc_context():
-        warnings.simplefilter("ignore", UserWarning)  # of letters that its fonts have not; browsers have
+        warnings.simplefilter("ignore", UserWarning)  # about characters that its fonts lack; browsers have them
         matplotlib.rcdefaults()
         matplotlib.rcParams.update(STYLE | {"axes.prop_cycle": matplotlib.cycler(color=list(CLASSES))})
         figure = figure_module.Figure(size, layout="constrained")
@@ -69,20 +69,20 @@ def small_bars(counts: Sequence[float]) -> str:
 
 
 def inlined(svg: str, name: str, label: str) -> str:
-    """A stand-alone SVG as part of a page, on which other plots have names as well."""
+    """Make a stand-alone SVG part of a page with other plots: names must be distinct."""
     box = re.search(r'viewBox="([^"]*)"', svg)
     content = svg[svg.index(">", svg.index("<svg")) + 1 :]
     content = re.sub(r"<!--.*?-->|<metadata>.*?</metadata>|<style.*?</style>", "", content, flags=re.DOTALL)
     tags = re.findall(TAG, content)
     used = set(re.findall(r'(?:url\(#|href="#)([^")]+)', "".join(tags)))
-    content = re.sub(TAG, lambda match: _tag(match[0], name, used), content)  # and not what stands between them
+    content = re.sub(TAG, lambda match: _tag(match[0], name, used), content)  # not the text between tags
     content = re.sub(r">\s+<", "><", content)
     opening = f'<svg viewBox="{box[1] if box else ""}" role="img" aria-label="{escape(label)}">'
     return opening + content.strip()
 
 
 def _tag(text: str, plot: str, used: set[str]) -> str:
-    """Names that are used, and by this plot only; the page's font and colours; no more digits than are seen."""
+    """Keep only used names, distinct for each plot; use the font and colours of the page; round coordinates."""
     text = re.sub(r' id="([^"]*)"', lambda m: f' id="{plot}-{m[1]}"' if m[1] in used else "", text)
     text = re.sub(r'(url\(#|href="#)', rf"\1{plot}-", text).replace("xlink:href", "href")
     text = re.sub(r"font: (?:[\w.]+ )*?([\d.]+)px [^;\"]*", r"font-size: \1px", text)
