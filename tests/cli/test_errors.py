@@ -224,7 +224,7 @@ def test_wrong_columns_list_missing_and_extra_ones(home, tmp_path):
         (["predict", "people.bayesvm", "new.csv", "--out", "nope/p.csv"], ["does not exist"]),
         (["predict", "people.bayesvm", "new.csv", "--out", "new.csv"], ["a file of the table itself"]),
         (["evaluate", "people.bayesvm", "new.csv", "--target", "sector"], ["not among the classes"]),
-        (["evaluate", "people.bayesvm", "new.csv", "--target", "nope"], ["missing 'nope'"]),
+        (["evaluate", "people.bayesvm", "new.csv", "--target", "nope"], ["columns of the model: 'nope'"]),
         (["compare", "people.csv", "-t", "income", "--holdout", "0"], ["needs rows to judge by"]),
         (["inspect", "nope.bayesvm"], ["nope.bayesvm", "No such file"]),
     ],

@@ -238,7 +238,7 @@ def test_frames_need_no_pyarrow(monkeypatch):
 
     for name in [name for name in sys.modules if name.partition(".")[0] == "pyarrow"]:
         monkeypatch.setitem(sys.modules, name, None)
-    with pytest.raises(ImportError, match="pyarrow is needed"):
+    with pytest.raises(ImportError, match="needs pyarrow"):
         bayesvm.extras.optional("pyarrow", "tables")
     made = {"x": COLUMNS["number"], "text": COLUMNS["text"], "day": COLUMNS["day"], "flag": COLUMNS["flag"]}
     objects = pd.DataFrame({name: pd.Series(values, dtype=object) for name, values in made.items()})
