@@ -65,5 +65,5 @@ def test_what_is_planted_is_found(method, wrong, message):
 
 
 def test_a_clear_error_is_a_refusal():
-    assert outcome(Problem(3, BayesianSVC(tune=None), X * np.nan, Y, None, X)) == "refused"
+    assert outcome(Problem(3, BayesianSVC(tune=None), X * np.inf, Y, None, X)) == "refused"
     assert outcome(Problem(3, BayesianSVC(tune=None), X, Y, None, X)) == "fitted"

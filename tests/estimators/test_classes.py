@@ -55,8 +55,9 @@ def test_a_price_is_refused(way, path):
         WAYS[way](PRICE, path)
 
 
-def test_a_price_is_refused_on_the_command_line(path, tmp_path):
-    done = bayesvm("fit", path.name, "--target", "price", "--out", "m.bayesvm", folder=tmp_path)
+def test_a_price_is_refused_on_the_command_line_where_classes_are_asked_for(path, tmp_path):
+    words = ["--target", "price", "--task", "classification", "--out", "m.bayesvm"]
+    done = bayesvm("fit", path.name, *words, folder=tmp_path)
     assert done.code == 1
     assert "808 different numbers in 4,040 rows, like a quantity" in " ".join(done.err.split())
     assert not (tmp_path / "m.bayesvm").exists()
@@ -155,7 +156,7 @@ def test_such_labels_on_a_cluster_are_refused():
     objects = dask.array.from_array(np.array(MERGED, object), 30)
     series = dask.dataframe.from_pandas(pd.DataFrame({"x": FEW[:, 0], "y": MERGED}), npartitions=2)
     for given in ((dask.array.from_array(FEW, (30, 3)), objects), (series[["x"]], series["y"])):
-        with pytest.raises(ValueError, match=r"partition 0, row 1 of it .*the label 'a\\x00' ends in a NUL"):
+        with pytest.raises(ValueError, match=r"partition 0, row 1 .*: the label 'a\\x00' ends in a NUL"):
             fast().fit(*given)
 
 

@@ -87,8 +87,8 @@ def test_numbers_have_groups_too():
     [
         (np.zeros(480), "all rows are in one group, 0.0"),
         (PATIENT[:100], "groups has 100 labels for 480 rows"),
-        (np.where(PATIENT == 3, np.nan, PATIENT), "no label for row 18 .6 in all"),
-        (np.column_stack([PATIENT, PATIENT]), "one label for each row"),
+        (np.where(PATIENT == 3, np.nan, PATIENT), "no label for row 18 .6 rows in total"),
+        (np.column_stack([PATIENT, PATIENT]), "one label per row"),
     ],
 )
 def test_groups_that_make_no_sense_are_refused(groups, words):

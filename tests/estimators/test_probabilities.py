@@ -15,7 +15,7 @@ from sklearn.model_selection import StratifiedKFold, cross_val_predict, train_te
 from bayesvm import BayesianLinearSVC, BayesianSVC
 from bayesvm.core.posterior import Gaussian
 from bayesvm.datasets import ringnorm, waveform
-from bayesvm.inference import fitting
+from bayesvm.inference import leaving_out
 from bayesvm.kernels import RBF, Linear, Matern
 
 X, y = load_breast_cancer(return_X_y=True)
@@ -36,7 +36,7 @@ def test_leave_one_out_agrees_with_cross_validation(make, rows, labels):
 
 
 def test_large_tables_leave_out_a_random_choice_of_rows(monkeypatch):
-    monkeypatch.setattr(fitting, "LOO_ROWS", 100)
+    monkeypatch.setattr(leaving_out, "LOO_ROWS", 100)
     weight = np.ones(len(y))
     weight[:50] = 0
     model = BayesianSVC(n_inducing=30, tune=None, random_state=0).fit(X, y, sample_weight=weight)

@@ -15,7 +15,7 @@ from bayesvm import BayesianLinearSVC, BayesianSVC, open_table, stop_on_interrup
 from bayesvm.data.memory import MemorySource
 from bayesvm.data.workers import Workers
 from bayesvm.datasets import waveform
-from bayesvm.inference import evidence, fitting, linear_model, training
+from bayesvm.inference import evidence, leaving_out, linear_model, training
 
 DATA = waveform(1_500, random_state=0)
 THREE = np.where(DATA.X[:, 3] > 1.5, 2, (DATA.y > 0).astype(int))
@@ -76,7 +76,7 @@ def reported(model):
 def test_ctrl_c_in_a_pass_leaves_a_model_and_a_checkpoint_to_resume_from(name, share, tmp_path, monkeypatch):
     monkeypatch.setattr("bayesvm.inference.fitting.block_rows", lambda *_: 100)
     monkeypatch.setattr(training, "SMALLEST_SUBSET", 300)
-    for module in (fitting, linear_model):
+    for module in (leaving_out, linear_model):
         monkeypatch.setattr(module, "FEW_LOO_ROWS", 500)
     make, y = FITS[name]
     with monkeypatch.context() as patch:
@@ -97,7 +97,7 @@ def test_ctrl_c_in_a_pass_leaves_a_model_and_a_checkpoint_to_resume_from(name, s
 def test_a_pass_is_abandoned_at_the_next_block(monkeypatch):
     monkeypatch.setattr("bayesvm.inference.fitting.block_rows", lambda *_: 10)
     monkeypatch.setattr(training, "SMALLEST_SUBSET", 50)
-    for module in (fitting, linear_model):
+    for module in (leaving_out, linear_model):
         monkeypatch.setattr(module, "FEW_LOO_ROWS", 50)
     make, y = FITS["batch"]
     model = make().set_params(n_jobs=1)

@@ -74,7 +74,7 @@ def test_paired_differences_of_the_absolute_error():
     [
         (([], [], []), "at least one row"),
         (([1.0], [1.0, 2.0], [1.0]), "mean must have one number for each of the 1 rows"),
-        (([1.0, np.nan], [1.0, 2.0], [1.0, 1.0]), "y must be finite; 1 rows are not, the first is row 1"),
+        (([1.0, np.nan], [1.0, 2.0], [1.0, 1.0]), "y must be finite; 1 rows are not .first: row 1"),
         (([1.0, 2.0], [1.0, 2.0], [1.0, 0.0]), "standard deviations must be positive; row 1 has 0"),
     ],
 )

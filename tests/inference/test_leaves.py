@@ -18,7 +18,7 @@ from bayesvm.core.workspace import Workspace
 from bayesvm.data.memory import MemorySource
 from bayesvm.data.scaling import ColumnScaler
 from bayesvm.datasets import waveform
-from bayesvm.inference import fitting, leaves, local
+from bayesvm.inference import fitting, leaves, leaving_out, local
 from bayesvm.inference.kernel_model import KernelModel
 from bayesvm.inference.learning_rates import AdaptiveRate
 from bayesvm.inference.leaves import SCALES, VARIANCES, Found, Probe, find_leaves, with_leaves
@@ -260,7 +260,7 @@ def test_kernels_that_cannot_be_factored_are_passed_over(monkeypatch, a_probe):
 @every_head
 def test_rows_left_out_are_in_the_order_of_the_member(monkeypatch, head):
     """Some of the rows only, in an order that is not that of the table."""
-    monkeypatch.setattr(fitting, "LOO_ROWS", 500)
+    monkeypatch.setattr(leaving_out, "LOO_ROWS", 500)
     rows = Rows(*a_board(1_300, head.n_classes), np.random.default_rng(0).uniform(0.5, 2, 1_300))
     with a_base(rows, head) as (base, source, session):
         found = find_leaves(base, source, session, 0)

@@ -203,7 +203,7 @@ def test_a_linear_model_without_rows_says_what_is_missing(folder, written, linea
     bare = TableModel(linear.estimator, linear.card)
     parsed = Page(written("bare", bare))
     assert "importance" not in parsed.plots
-    assert "none were kept with the model" in parsed.words
+    assert "there are no rows to try it on" in parsed.words
 
 
 @pytest.mark.slow
