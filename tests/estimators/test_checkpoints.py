@@ -139,9 +139,9 @@ import os, signal, sys, time
 import numpy as np
 from bayesvm import BayesianSVC
 from bayesvm.datasets import waveform
-path, seconds = sys.argv[1], float(sys.argv[2])
-data = waveform(30_000, random_state=0)
-model = BayesianSVC(n_inducing=80, tune=None, tol=1e-7, random_state=0, n_jobs=1)
+path, seconds, n_rows, settings = sys.argv[1], float(sys.argv[2]), int(sys.argv[3]), eval(sys.argv[4])
+data = waveform(n_rows, random_state=0)
+model = BayesianSVC(random_state=0, n_jobs=1, **settings)
 model.fit(data.X[:300], data.y[:300])  # imports what a fit needs before the first fork, once
 rng, kills, lives = np.random.default_rng(), 0, 0
 while kills < 5 or not os.path.exists(path):
@@ -161,14 +161,22 @@ while kills < 5 or not os.path.exists(path):
 
 @pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no kill -9 here")
-def test_kill_9_at_random_moments(tmp_path):
-    data = waveform(30_000, random_state=0)
-    model = BayesianSVC(n_inducing=80, tune=None, tol=1e-7, random_state=0, n_jobs=1)
+@pytest.mark.parametrize(
+    ("n_rows", "settings"),
+    [
+        (30_000, {"n_inducing": 80, "tune": None, "tol": 1e-7}),
+        (1_500, {"kernel": "rbf", "n_inducing": 30, "tune": "loo", "local": True}),
+    ],
+    ids=["updates", "leaves"],
+)
+def test_kill_9_at_random_moments(tmp_path, n_rows, settings):
+    data = waveform(n_rows, random_state=0)
+    model = BayesianSVC(random_state=0, n_jobs=1, **settings)
     began = time.monotonic()
     whole = model.fit(data.X, data.y).predict_proba(data.X[:500])
     seconds = time.monotonic() - began
     path = tmp_path / "checkpoint"
-    arguments = [sys.executable, "-W", "ignore", "-c", SCRIPT, path, str(seconds)]
+    arguments = [sys.executable, "-W", "ignore", "-c", SCRIPT, path, str(seconds), str(n_rows), repr(settings)]
     subprocess.run(arguments, check=True, timeout=300)  # noqa: S603
     model.fit(data.X, data.y, checkpoint=path)
     np.testing.assert_array_equal(model.predict_proba(data.X[:500]), whole)

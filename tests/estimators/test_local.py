@@ -15,7 +15,9 @@ from sklearn.metrics import log_loss
 
 import bayesvm
 from bayesvm import BayesianSVC, open_table
+from bayesvm.core.linalg import NotPositiveDefiniteError
 from bayesvm.core.workspace import Workspace
+from bayesvm.inference import fitting
 
 
 def checkerboard(n_rows, seed=0):
@@ -328,9 +330,21 @@ def test_many_rows_have_local_models_if_they_gain():
 
 
 def test_a_kernel_without_length_scales_has_no_local_models():
-    model = BayesianSVC("linear", local=True, random_state=0).fit(X, TWO)
+    with pytest.warns(UserWarning, match="local=True has no effect: the kernel has no length-scales"):
+        model = BayesianSVC("linear", local=True, random_state=0).fit(X, TWO)
     assert all(member.leaves is None for member in model.fitted_.members)
-    assert "Local models need a kernel with length-scales" in str(model.tuning_report_)
+    assert "Local models are not used: the kernel has no length-scales" in str(model.tuning_report_)
+
+
+def test_a_kernel_that_fails_in_leaves_is_used_without_them(monkeypatch):
+    def fail(*_):
+        raise NotPositiveDefiniteError("no")
+
+    monkeypatch.setattr(fitting, "find_leaves", fail)
+    with pytest.warns(UserWarning, match="local=True has no effect: no kernel matrix"):
+        model = BayesianSVC(local=True, **FEW).fit(X, TWO)
+    assert model.fitted_.member.leaves is None
+    np.testing.assert_array_equal(model.predict_proba(NEW), BayesianSVC(**FEW).fit(X, TWO).predict_proba(NEW))
 
 
 def test_rows_that_are_all_equal_have_one_leaf_and_few_rows_some(tmp_path):

@@ -1,19 +1,27 @@
 """Local models that learn more, are interrupted, or learn from rows that memory does not hold."""
 
+import logging
+import os
+import signal
+import warnings
+
 import dask.array as da
+import distributed
 import numpy as np
 import pyarrow as pa
 import pytest
 from pyarrow import parquet
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import log_loss
 
 from bayesvm import BayesianSVC, open_table
 from bayesvm.core.latent import Block
-from bayesvm.data import blocks, bucket_files
+from bayesvm.data import blocks, bucket_files, dask_rows
 from bayesvm.data.bucket_files import BucketFiles
 from bayesvm.data.scaling import ColumnScaler
 from bayesvm.data.workers import Workers
-from bayesvm.inference import leaves
+from bayesvm.inference import fitting, leaves
+from bayesvm.storage import checkpoints
 from tests.estimators.test_local import FEW, NEW, NEW_TWO, checkerboard
 
 X, TWO, THREE = checkerboard(1_600)
@@ -58,6 +66,32 @@ def test_leaves_that_are_finished_are_not_fitted_again(survived, tmp_path, monke
     assert sorted(number for group in calls for number in group) == list(range(n_leaves))
     monkeypatch.setattr(leaves, "fitted_leaves", fit_leaves)
     np.testing.assert_array_equal(probabilities(model), probabilities(fitted()))
+
+
+@pytest.mark.parametrize("stop", ["deadline", "request"])
+@pytest.mark.parametrize("where", ["trial", "leaves"])
+def test_a_fit_that_is_cut_short_in_its_local_models_has_none_and_says_so(stop, where, monkeypatch):
+    monkeypatch.setattr(leaves, "TOGETHER", 1)
+    name = "leaf_setup" if where == "trial" else "with_leaves"
+    module = leaves if where == "trial" else fitting
+    function = getattr(module, name)
+
+    def cut_short(candidate, *args, **known):
+        session = next(each for each in args if hasattr(each, "clock"))
+        if stop == "deadline":
+            session.clock.deadline = -np.inf
+        else:
+            session.clock.stop.make()
+        return function(candidate, *args, **known)
+
+    monkeypatch.setattr(module, name, cut_short)
+    with pytest.warns(ConvergenceWarning):
+        model = fitted(**({"time_limit": 1000} if stop == "deadline" else {}))
+    assert model.fitted_.member.leaves is None
+    report = str(model.tuning_report_)
+    assert ("Local models were not tried" if where == "trial" else "They were not fitted") in report
+    assert np.isfinite(model.predict_proba(NEW)).all()
+    assert model.loo_log_loss_ < 0.7
 
 
 # ---- streams ----
@@ -144,8 +178,12 @@ def test_a_table_that_memory_does_not_hold_has_the_bits_of_one_in_memory(tmp_pat
     columns = {f"x{j}": column for j, column in enumerate(X.T)}
     parquet.write_table(pa.table(columns | {"y": TWO}), tmp_path / "rows.parquet", row_group_size=300)
     in_memory = fitted()
-    with open_table(tmp_path / "rows.parquet", target="y") as table:
+    (tmp_path / "copies").mkdir()
+    folders, working_copy = [], bucket_files.WorkingCopy
+    monkeypatch.setattr(bucket_files, "WorkingCopy", lambda inside: folders.append(inside) or working_copy(inside))
+    with open_table(tmp_path / "rows.parquet", target="y", copy_to=tmp_path / "copies") as table:
         model = BayesianSVC(**HOW).fit(table)
+    assert folders == [tmp_path / "copies"]
     assert model.fitted_.member.leaves.tree.n_leaves == 4
     np.testing.assert_array_equal(
         model.latent_mean_and_variance(pa_frame(NEW)), in_memory.latent_mean_and_variance(NEW)
@@ -156,10 +194,75 @@ def pa_frame(rows):
     return pa.table({f"x{j}": column for j, column in enumerate(rows.T)}).to_pandas()
 
 
-def test_a_cluster_finds_the_same_leaves():
-    """Sums of the model below are added up in another order."""
-    model = BayesianSVC(**HOW).fit(da.from_array(X, chunks=(450, 2)), da.from_array(TWO, chunks=450))
-    alone = fitted()
-    assert model.fitted_.member.leaves.tree.n_leaves == alone.fitted_.member.leaves.tree.n_leaves
+@pytest.fixture
+def few_rows_held(monkeypatch):
+    """Tables of 1,600 rows do not fit into the memory of the client."""
+    monkeypatch.setattr(blocks, "HELD_ENTRIES", 1_200)
+    monkeypatch.setattr(blocks, "FEWEST_HELD", 600)
+
+
+def distributed_rows():
+    return da.from_array(X, chunks=(450, 2)), da.from_array(TWO, chunks=450)
+
+
+@pytest.mark.usefixtures("few_rows_held")
+def test_partitions_are_cut_up_by_leaf_and_each_leaf_is_fitted_where_its_rows_meet(monkeypatch):
+    """Sums of the model below are added up in another order than in memory."""
+    shuffled = []
+    cut_up = dask_rows.cut_up
+    monkeypatch.setattr(dask_rows, "cut_up", lambda *args: shuffled.append(1) or cut_up(*args))
+    model, alone = BayesianSVC(**HOW).fit(*distributed_rows()), fitted()
+    assert len(shuffled) == 4
+    assert model.fitted_.member.leaves.tree.n_leaves == alone.fitted_.member.leaves.tree.n_leaves == 4
     np.testing.assert_allclose(probabilities(model), probabilities(alone), atol=0.02)
     assert model.loo_log_loss_ == pytest.approx(alone.loo_log_loss_, abs=0.01)
+
+
+@pytest.mark.usefixtures("few_rows_held")
+def test_a_leaf_without_rows_on_a_cluster_keeps_its_model():
+    model = fitted(warm_start=True)
+    before = model.fitted_.member.leaves
+    corner = (X[:, 0] < 2) & (X[:, 1] < 2)
+    rows = da.from_array(np.tile(X[corner], (3, 1)), chunks=(300, 2))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # copies of rows
+        model.fit(rows, da.from_array(np.tile(TWO[corner], 3), chunks=300))
+    filled = np.unique(before.tree.leaf_of(model.fitted_.first_scaler(X[corner])))
+    assert len(filled) < before.tree.n_leaves
+    for number, (now, then) in enumerate(zip(model.fitted_.member.leaves.leaves, before.leaves, strict=True)):
+        same = np.array_equal(now.functions[0].posterior.mean, then.functions[0].posterior.mean)
+        assert same == (number not in filled)
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("few_rows_held")
+def test_leaves_survive_a_killed_worker_and_a_killed_client_fits_no_finished_leaf_again(tmp_path, monkeypatch):
+    """A worker is killed while leaves are fitted, later the client. Neither changes a bit."""
+    monkeypatch.setattr(leaves, "TOGETHER", 1)
+    keep = {"checkpoint": tmp_path / "kept", "checkpoint_every": 0}
+    kept = []
+    with (
+        distributed.LocalCluster(
+            processes=True, n_workers=2, threads_per_worker=1, dashboard_address=":0", silence_logs=logging.CRITICAL
+        ) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        rows = distributed_rows()
+        whole = probabilities(BayesianSVC(**HOW).fit(*rows))
+        keep_leaves = checkpoints.LeafMemory.keep
+
+        def killing(memory, finished, *, now=False):
+            keep_leaves(memory, finished, now=now)
+            kept.append(len(finished))
+            if len(kept) == 1:
+                os.kill(client.submit(os.getpid, pure=False).result(), signal.SIGKILL)
+            if len(kept) == 3:
+                raise KilledError
+
+        monkeypatch.setattr(checkpoints.LeafMemory, "keep", killing)
+        with pytest.raises(KilledError):
+            BayesianSVC(**HOW).fit(*rows, **keep)
+        model = BayesianSVC(**HOW).fit(*rows, **keep)
+    assert kept[:3] == [1, 2, 3]
+    assert kept[3] == 4
+    np.testing.assert_array_equal(probabilities(model), whole)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from os import PathLike
 from typing import Any, TypeVar
 
 import numpy as np
@@ -47,9 +48,10 @@ class BucketFiles:
         n_buckets: int,
         scaler: Scaler,
         workers: Workers,
+        folder: str | PathLike[str] | None = None,
     ) -> BucketFiles:
-        """Build the files from unscaled blocks in the order of the table."""
-        copy = WorkingCopy(None)
+        """Build the files from unscaled blocks in the order of the table, in a new folder inside ``folder``."""
+        copy = WorkingCopy(folder)
         starts, numbers, kinds = list[RowNumbers](), list[RowNumbers](), list[np.dtype[Any] | None]()
         written = n_features = 0
         try:

@@ -8,11 +8,13 @@ join or leave at any time.
 from __future__ import annotations
 
 import sys
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import reduce
 from operator import iadd
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import numpy as np
 
@@ -165,7 +167,10 @@ class DaskSource(RemoteSource):
 
 @dataclass(frozen=True)
 class DaskBuckets:
-    """Rows by bucket on a cluster: partitions are split, and the pieces of a bucket are collected by its batch."""
+    """Rows by bucket on a cluster: partitions are split, and the pieces of a bucket are collected by its batch.
+
+    A batch is an independent task; its result is available as soon as it is finished.
+    """
 
     source: DaskSource
     bucket_of: Callable[[Array], RowNumbers]
@@ -187,7 +192,7 @@ class DaskBuckets:
             _node(done_to)(work, wanted[batch], *(piece[batch] for piece in pieces)) for batch in range(n_batches)
         ]
         with self.source.sample.workers.stop.elsewhere():
-            for found in _computed(results):
+            for found in _computed_in_turn(results):
                 yield from found
 
 
@@ -288,8 +293,26 @@ def _node(value: Any) -> Any:
 
 def _computed(values: Sequence[Any]) -> Sequence[Any]:
     """Run one computation on the current Dask scheduler."""
-    dask = optional("dask", "dask")
-    # Until distributed is imported, nothing would warn, and its defaults do not exist yet.
-    with dask.config.set(QUIET if "distributed" in sys.modules else {}):
-        found: Sequence[Any] = dask.compute(*values)
+    with _quiet():
+        found: Sequence[Any] = optional("dask", "dask").compute(*values)
     return found
+
+
+def _computed_in_turn(values: Sequence[Any]) -> Iterator[Any]:
+    """Run one computation and yield its results in order; on a cluster, each as soon as it is there."""
+    client = getattr(optional("dask.base", "dask").get_scheduler(), "__self__", None)
+    if client is None or not hasattr(client, "compute"):
+        yield from _computed(values)
+        return
+    with _quiet():
+        futures = deque(client.compute(list(values)))
+    while futures:
+        yield futures.popleft().result()
+
+
+def _quiet() -> AbstractContextManager[Any]:
+    """Without Dask's warning about large graphs; before distributed is imported, nothing would warn."""
+    return cast(
+        "AbstractContextManager[Any]",
+        optional("dask", "dask").config.set(QUIET if "distributed" in sys.modules else {}),
+    )

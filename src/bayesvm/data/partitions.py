@@ -123,6 +123,7 @@ class BucketPass:
 
 
 Piece = dict[int, tuple[Block, RowNumbers]]  # scaled rows and their numbers, by bucket
+EMPTY = -1  # the number of a bucket without rows, which every piece has
 
 
 def cut_up(work: BucketPass, first: int, X: Any, y: Any, weight: Any) -> list[Piece]:
@@ -135,9 +136,9 @@ def cut_up(work: BucketPass, first: int, X: Any, y: Any, weight: Any) -> list[Pi
     block = Block(np.concatenate(scaled), rows.y, rows.weight)
     order = np.argsort(bucket, kind="stable")
     present, begin = np.unique(bucket[order], return_index=True)
-    mine = dict(zip(present.tolist(), np.split(order, begin[1:]), strict=True))
+    mine = dict(zip(present.tolist(), np.split(order, begin[1:]), strict=True)) | {EMPTY: order[:0]}
     return [
-        {b: (taken(block, mine[b]), first + mine[b]) for group in batch for b in group if b in mine}
+        {b: (taken(block, mine[b]), first + mine[b]) for group in [*batch, [EMPTY]] for b in group if b in mine}
         for batch in work.batches
     ]
 
@@ -146,9 +147,10 @@ def done_to(
     function: Callable[[list[BucketRows]], Result], groups: Sequence[Sequence[int]], *pieces: Piece
 ) -> list[Result]:
     """Apply the function to every group of buckets; their rows come from several partitions, in order."""
+    nothing = next(piece[EMPTY] for piece in pieces)
 
     def rows(bucket: int) -> BucketRows:
-        parts = [piece[bucket] for piece in pieces if bucket in piece]
+        parts = [piece[bucket] for piece in pieces if bucket in piece] or [nothing]
         blocks = [block for block, _ in parts]
         joined: Block = stacked(blocks, sum(len(block.y) for block in blocks))
         return BucketRows(bucket, joined, np.concatenate([numbers for _, numbers in parts]))

@@ -86,7 +86,7 @@ class StreamSource(RemoteSource):
         size, workers = stripe_rows(self.n_rows, self.sample.rows_per_block, self.n_features), self.sample.workers
         with closing(read_ahead(self.table.batches(size))) as batches:
             blocks = workers.watched((encoded(batch, self.encoder) for batch in batches), size, self.n_rows)
-            return BucketFiles.of(blocks, bucket_of, n_buckets, self.scaler, workers)
+            return BucketFiles.of(blocks, bucket_of, n_buckets, self.scaler, workers, self.table.copy_to)
 
     def fetch(self, numbers: RowNumbers) -> Block:
         return encoded(self.table.rows(numbers), self.encoder)

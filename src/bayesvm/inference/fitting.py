@@ -28,7 +28,7 @@ from bayesvm.data.stopping import Stopped
 from bayesvm.inference import leaving_out
 from bayesvm.inference.calibrating import Candidate, calibrated
 from bayesvm.inference.fitted import Fitted
-from bayesvm.inference.leaves import AVERAGED_UP_TO, FEWEST_ROWS, Found, base_rows, find_leaves, with_leaves
+from bayesvm.inference.leaves import AVERAGED_UP_TO, Found, base_rows, find_leaves, may_be_local, with_leaves
 from bayesvm.inference.leaving_out import widened
 from bayesvm.inference.local import Start
 from bayesvm.inference.noise import with_learned_noise
@@ -38,6 +38,7 @@ from bayesvm.inference.settings import Settings
 from bayesvm.inference.training import Plan, Trained, train
 from bayesvm.warn import warn_user
 
+OUT_OF_TIME = "the fit was stopped, or its time limit was reached"
 SOME_COPIES = 0.01  # share of rows above which a warning reports copies
 FEW_EFFECTIVE = 0.1  # effective rows per row below which a warning reports it
 
@@ -131,36 +132,52 @@ def update(
 def _trained_members(
     model: FeatureModel, raw: BlockSource, prepared: Prepared, session: Session, *, inference: str | None = None
 ) -> tuple[list[Candidate], Prepared]:
-    """One candidate per member of a committee, the best first; fewer if time runs out.
+    """One candidate per member of a committee, the best first; fewer if time runs out."""
+    if prepared.weight is None:
+        return _first_fit(model, raw, prepared, session, inference)
+    found = list[Candidate]()
+    for number, member in enumerate([prepared, *prepared.others]):  # of an earlier fit
+        source = raw.scaled(member.scaler)
+        if member.start is None:
+            found.append(trained_candidate(model, source, member, session, number, inference=inference))
+        else:
+            found.append(_continued_leaves(model, source, member, member.start, session, number))
+    return _on_common_rows(found), prepared
+
+
+def _first_fit(
+    model: FeatureModel, raw: BlockSource, prepared: Prepared, session: Session, inference: str | None
+) -> tuple[list[Candidate], Prepared]:
+    """Train members that have not been trained before, with local models or with more inducing points if these help.
 
     The first member decides whether members get local models. With many rows only the first member gets them, because
-    a second one takes as long and gains little. Without local models, members may get more inducing points.
+    a second one takes as long and gains little.
     """
     members = [prepared, *prepared.others]
-    leaves, found = None, list[Candidate]()
-    if _may_be_local(raw, prepared, session):
+    leaves, found, said, cut_short = None, list[Candidate](), "", False
+    if may_be_local(raw.n_rows, session) and prepared.report is not None and not session.clock.over():
         base = trained_base(model, raw.scaled(prepared.scaler), prepared, session, 0)
-        leaves, said = _local_models(base, raw.scaled(prepared.scaler), session)
-        prepared = replace(prepared, report=None if prepared.report is None else prepared.report.with_reason(said))
-        members = [replace(members[0], functions=base.trained.functions), *members[1:]]
+        leaves, said, cut_short = _local_models(base, raw.scaled(prepared.scaler), session)
+        members = [replace(prepared, functions=base.trained.functions), *members[1:]]
         if leaves is not None and raw.n_rows > AVERAGED_UP_TO:
             members = members[:1]
         if leaves is not None or base.whole:
             found = [base]
-    elif session.settings.local is False and prepared.weight is None and not session.clock.over():
+    elif not session.clock.over():
         members = model.enlarged(members, raw, session) or members
     for number, member in enumerate(members[len(found) :], len(found)):
-        if found and session.clock.over() and prepared.weight is None:
+        if found and session.clock.over():
             break
-        source = raw.scaled(member.scaler)
-        if member.start is not None:
-            found.append(_continued_leaves(model, source, member, member.start, session, number))
-        else:
-            train = trained_candidate if leaves is None else trained_base
-            found.append(train(model, source, member, session, number, inference=inference))
+        train = trained_candidate if leaves is None else trained_base
+        found.append(train(model, raw.scaled(member.scaler), member, session, number, inference=inference))
     if leaves is not None:
         found = [_with_leaves(candidate, leaves, raw, session, number) for number, candidate in enumerate(found)]
-    return _on_common_rows(found), prepared
+        if found[0].leaves is None:
+            said, cut_short = f"{said} They were not fitted: {OUT_OF_TIME}.", True
+    if cut_short:
+        found[0] = replace(found[0], trained=replace(found[0].trained, converged=False))
+    report = prepared.report.with_reason(said) if prepared.report is not None and said else prepared.report
+    return _on_common_rows(found), replace(prepared, report=report)
 
 
 def _continued_leaves(
@@ -180,23 +197,28 @@ def _continued_leaves(
     return with_leaves(candidate, Found(leaves.tree, leaves.kernel), source, session, number, start)
 
 
-def _may_be_local(raw: BlockSource, prepared: Prepared, session: Session) -> bool:
-    """Whether to try local models: they need a tuned kernel and enough rows."""
-    local = session.settings.local
-    enough = bool(local) if local != "auto" else raw.n_rows >= FEWEST_ROWS
-    enough = enough and session.groups is None
-    return enough and prepared.weight is None and prepared.report is not None and not session.clock.over()
+def _local_models(base: Candidate, source: BlockSource, session: Session) -> tuple[Found | None, str, bool]:
+    """The tree and kernel of local models on the first member, if they help (D30).
 
-
-def _local_models(base: Candidate, source: BlockSource, session: Session) -> tuple[Found | None, str]:
-    """The tree and kernel of local models on the first member, if they help (D30); and a sentence for the report."""
-    found = find_leaves(base, source, session, 0)
+    With a sentence for the report, and whether the time was over before that was known.
+    """
+    try:
+        found = find_leaves(base, source, session, 0)
+    except Stopped:
+        session.clock.stop.settle()
+        return None, f"Local models were not tried: {OUT_OF_TIME}.", True
+    except NotPositiveDefiniteError:
+        found, reason = None, "no kernel matrix of the leaves could be factored"
+    else:
+        reason = "the kernel has no length-scales"
     if found is None:
-        return None, "Local models need a kernel with length-scales; not used."
+        if session.settings.local is True:
+            warn_user(f"local=True has no effect: {reason}. Use another kernel, or local=False.")
+        return None, f"Local models are not used: {reason}.", False
     gain = f"{found.gained:.4f} ± {found.error:.4f}"
     if session.settings.local == "auto" and not found.worth_having:
-        return None, f"Local models would gain {gain}; not used."
-    return found, f"Local models in {found.tree.n_leaves:,} leaves gain {gain}."
+        return None, f"Local models would gain {gain}; not used.", False
+    return found, f"Local models in {found.tree.n_leaves:,} leaves gain {gain}.", False
 
 
 def _with_leaves(candidate: Candidate, of_first: Found, raw: BlockSource, session: Session, number: int) -> Candidate:

@@ -23,6 +23,7 @@ from bayesvm.inference import inducing
 from bayesvm.inference.entries import Candidates, Entry
 from bayesvm.inference.fitting import train_all
 from bayesvm.inference.hyperparameters import moved
+from bayesvm.inference.leaves import may_be_local
 from bayesvm.inference.leaving_out import leave_one_out
 from bayesvm.inference.problem import Problem
 from bayesvm.inference.scalings import fitted_scalers, worth_trying
@@ -199,7 +200,7 @@ class KernelModel:
             session.clock,
             self.size(raw.n_rows, np.inf),
             # If local models are possible, more points gained less than .0005 on five tables of 10,000 rows.
-            compares_points=session.settings.local is False,
+            compares_points=not may_be_local(raw.n_rows, session),
             groups=session.groups_of(part),
         )
 

@@ -26,6 +26,7 @@ from bayesvm.inference.calibrating import Candidate
 from bayesvm.inference.hyperparameters import trying
 from bayesvm.inference.local import FittedLeaves, LeafRows, LeafSetup, Start, TrainedLeaves, fitted_leaves
 from bayesvm.inference.session import Session
+from bayesvm.inference.training_state import Clock
 
 LEAF_ROWS = 400
 TOGETHER, PROBED_TOGETHER = 4, 3  # leaves that are fitted together
@@ -68,6 +69,7 @@ class Probe:
     rows: Sequence[Sequence[LeafRows]]  # in groups of leaves that are fitted together
     base: Kernel
     workers: Workers
+    clock: Clock
 
     def kernel(self, place: Place) -> Kernel:
         """The kernel of the member with other length-scales and another variance."""
@@ -81,6 +83,7 @@ class Probe:
 
     def trained(self, place: Place) -> list[TrainedLeaves]:
         """Train the leaves with the kernel at this place."""
+        self.clock.require_time()
         kernel = self.kernel(place)
         return list(self.workers.map(lambda rows, _: TrainedLeaves.of(rows, kernel), self.rows))
 
@@ -116,13 +119,13 @@ class Probe:
         """The gain of local models on rows not used to fit them, and its standard error."""
 
         def refitted(leaves: TrainedLeaves, _: Any) -> tuple[Cavities, Cavities]:
-            which, alone = list[RowNumbers](), list[Cavities]()
-            for rows in leaves.rows:
-                which.append(np.arange(len(rows.block.y)))
-                below, block = rows.below, rows.block
-                without = Cavities(below.mean_without, below.variance_without, block.y, block.weights)
-                alone.append(without.take(which[-1]))
-            return Cavities.joined(leaves.refitted(which)), Cavities.joined(alone)
+            self.clock.require_time()
+            alone = [
+                Cavities(mine.below.mean_without, mine.below.variance_without, mine.block.y, mine.block.weights)
+                for mine in leaves.rows
+            ]
+            every = [np.arange(len(mine.block.y)) for mine in leaves.rows]
+            return Cavities.joined(leaves.refitted(every)), Cavities.joined(alone)
 
         local, alone = map(Cavities.joined, zip(*self.workers.map(refitted, trained), strict=True))
         losses = []
@@ -145,12 +148,19 @@ class Probe:
         return place, gained, error
 
 
+def may_be_local(n_rows: int, session: Session) -> bool:
+    """Whether a tuned model of so many rows may get local models; groups would be torn apart by leaves."""
+    local = session.settings.local
+    enough = n_rows >= FEWEST_ROWS if local == "auto" else bool(local)
+    return enough and session.groups is None
+
+
 def find_leaves(
     candidate: Candidate, source: BlockSource, session: Session, number: int, first: Place = FIRST
 ) -> Found | None:
     """The tree and the kernel of local models on a member; None if its kernel has no length-scales.
 
-    ``first`` is the start of the search for the kernel.
+    ``first`` is the start of the search for the kernel. Raises ``Stopped`` if the time is over.
     """
     base = _distances(candidate)
     if base is None:
@@ -168,7 +178,8 @@ def find_leaves(
         buckets = held.bucketed(tree.leaf_of, tree.n_leaves)
         probed = rng.permutation(tree.n_leaves)[:PROBED].tolist()
         work = partial(_rows_of, setup=setup)
-        probe = Probe(list(buckets.map(work, batched(probed, PROBED_TOGETHER))), base, session.workers)
+        rows_of_leaves = list(buckets.map(work, batched(probed, PROBED_TOGETHER)))
+        probe = Probe(rows_of_leaves, base, session.workers, session.clock)
         place, gained, error = probe.decision(first)
         if held.n_rows == source.n_rows:
             return Found(tree, probe.kernel(place), gained, error, place, buckets)
@@ -201,7 +212,8 @@ def with_leaves(
 ) -> Candidate:
     """The member with a local model in every leaf, and with their left-out marginals.
 
-    A checkpoint stores finished leaves.
+    A checkpoint stores finished leaves. Raises ``Stopped`` if the time is over; the leaves of an earlier fit, which
+    ``start`` has, are always finished, because the member below them has changed.
     """
     session.display.phase("local models")
     began = time.monotonic()
@@ -245,6 +257,8 @@ def _fitted(
         for result in session.workers.watched(results, TOGETHER * LEAF_ROWS, len(missing) * TOGETHER * LEAF_ROWS):
             finished.append(result)
             memory.keep(finished)
+            if start is None and len(finished) < len(groups):
+                session.clock.require_time()
         memory.keep(finished, now=True)
     return finished
 

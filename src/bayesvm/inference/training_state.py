@@ -12,7 +12,7 @@ import numpy as np
 
 from bayesvm.core.latent import LatentFunction
 from bayesvm.core.statistics import Statistics
-from bayesvm.data.stopping import StopRequest
+from bayesvm.data.stopping import Stopped, StopRequest
 from bayesvm.inference.coordinate_ascent import AscentState
 from bayesvm.inference.stochastic import StochasticState
 
@@ -27,6 +27,11 @@ class Clock:
     def over(self) -> bool:
         """Whether the deadline has passed or a stop was requested."""
         return self.stop.made or time.monotonic() > self.deadline
+
+    def require_time(self) -> None:
+        """Abort the current step if the deadline has passed or a stop was requested."""
+        if self.over():
+            raise Stopped
 
 
 @dataclass(frozen=True)

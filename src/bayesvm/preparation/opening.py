@@ -143,11 +143,11 @@ def open_files(
             remedy = "; or name it in categories (--categories) when you fit, which reads it as text"
             looked = [look_at(file, csv) for file in files]
             copied, schemas = copy_csv(looked, copy, wanted, exact, [*texts, *verbatim], remedy, verbatim)
-            rows = FileRows(kind, files, copied, copy, reading=options_given(csv))
+            rows = FileRows(kind, files, copied, copy, reading=options_given(csv), copy_to=copy_to)
     else:
         require_csv(csv, f"{files[0]} is {kind}")
         parts = arrow_parts(kind, files)
-        rows, schemas = FileRows(kind, files, parts), [(part.file, part.schema) for part in parts]
+        rows, schemas = FileRows(kind, files, parts, copy_to=copy_to), [(part.file, part.schema) for part in parts]
     rows.require_some()
     return Opened(rows, schemas)
 

@@ -41,6 +41,7 @@ class FileRows:
     kept: RowNumbers | None = None
     held: Sequence[tuple[int, Any]] | None = None
     reading: Mapping[str, Any] = field(default_factory=dict)
+    copy_to: str | PathLike[str] | None = None  # a folder for working copies; None is the system's
 
     @cached_property
     def _starts(self) -> RowNumbers:

@@ -94,16 +94,16 @@ def open_table(
     if kind in {"Parquet", "Arrow"}:
         found = arrow_parts(kind, files)
         chosen = choose_columns([(part.file, part.schema) for part in found], target, columns, weight)
-        return Table(FileRows(kind, files, found), chosen)
+        return Table(FileRows(kind, files, found, copy_to=copy_to), chosen)
     with copying(kind, files, copy_to, verbose) as copy:
         if kind == "LIBSVM":
             parts, made = copy_libsvm(files, n_features, zero_based, copy)
-            return Table(FileRows(kind, files, parts, copy), made)
+            return Table(FileRows(kind, files, parts, copy, copy_to=copy_to), made)
         looked = [look_at(file, csv) for file in files]
         heads = [(each.file, each.schema) for each in looked]
         names = choose_columns(heads, target, columns, weight).needed(features=True, targets=True)
         copied, schemas = copy_csv(looked, copy, names.__contains__, [target])
-        rows = FileRows(kind, files, copied, copy, reading=options_given(csv))
+        rows = FileRows(kind, files, copied, copy, reading=options_given(csv), copy_to=copy_to)
         return Table(rows, choose_columns(schemas, target, columns, weight))
 
 
@@ -120,6 +120,7 @@ class Table:
     sparse : whether ``X`` of a batch is a CSR matrix, as for LIBSVM
     zero_based : whether indices of LIBSVM files start at 0; None for other formats
     prepared_by : the recipe that computes the features from the columns, if there is one
+    copy_to : the folder for working copies; None is the system's folder for temporary files
     """
 
     def __init__(self, rows: FileRows, columns: TableColumns) -> None:
@@ -128,6 +129,7 @@ class Table:
         self.names, self.dtype, self.sparse = columns.names, columns.dtype, columns.sparse
         self.target, self.weight, self.has_target = columns.target, columns.weight, columns.has_target
         self.prepared_by = columns.prepared_by
+        self.copy_to = rows.copy_to
         first = rows.parts[0]
         self.zero_based = first.shift == 0 if isinstance(first, LibsvmPart) else None
         rows.require_some()
