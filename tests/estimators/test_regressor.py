@@ -305,9 +305,10 @@ def test_dask(fixed):
         found = BayesianSVR(**FIXED).fit(rows, y)
         np.testing.assert_allclose(found.predict(X[TEST]), fixed.predict(X[TEST]), rtol=1e-6)
         lazy = fixed.predict_interval(rows)
-        np.testing.assert_array_equal(lazy[1].compute(), fixed.predict_interval(X[TRAIN])[1])
-        np.testing.assert_array_equal(
-            fixed.predict(rows, return_std=True)[1].compute(), fixed.predict(X[TRAIN], return_std=True)[1]
+        # Products of matrices of other sizes may differ in their last bits.
+        np.testing.assert_allclose(lazy[1].compute(), fixed.predict_interval(X[TRAIN])[1], rtol=1e-9)
+        np.testing.assert_allclose(
+            fixed.predict(rows, return_std=True)[1].compute(), fixed.predict(X[TRAIN], return_std=True)[1], rtol=1e-9
         )
         assert fixed.score(rows, y) == pytest.approx(fixed.score(X[TRAIN], Y[TRAIN]))
 
