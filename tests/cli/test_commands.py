@@ -14,7 +14,7 @@ import bayesvm as library
 from bayesvm.datasets import catalogue
 from bayesvm.datasets.catalogue import CATALOGUE
 from bayesvm.workflow import TableModel
-from tests.cli.conftest import read_csv, some_people
+from tests.cli.conftest import read_csv, some_people, write_csv
 from tests.cli.driver import bayesvm, process
 
 METRICS = ["error", "brier", "log_loss", "auc", "calibration_error"]
@@ -189,6 +189,15 @@ def test_inspect_reads_files_of_estimators(tmp_path, linear):
     done = bayesvm("inspect", "plain.bayesvm", folder=tmp_path)
     assert "an estimator alone, without a table; classes: 0, 1, 2" in done.out
     assert json.loads(bayesvm("inspect", "plain.bayesvm", "--json", folder=tmp_path).out)["card"] == {}
+
+
+def test_fit_without_local_models(tmp_path):
+    rng = np.random.default_rng(0)
+    write_csv(tmp_path / "t.csv", {"a": rng.normal(size=60), "y": rng.integers(0, 2, 60)})
+    for option, local in (("--local", "auto"), ("--no-local", False)):
+        done = bayesvm("fit", "t.csv", "-t", "y", option, "-o", "m.bayesvm", "-q", folder=tmp_path)
+        assert done.code == 0, done.err
+        assert library.load(tmp_path / "m.bayesvm").local == local
 
 
 def test_predict_takes_a_model_of_an_estimator(tmp_path):

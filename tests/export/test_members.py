@@ -1,4 +1,4 @@
-"""A model of several members says in onnxruntime what it says here: committees, links of their own; no local models."""
+"""A model of several members says in onnxruntime what it says here: committees, links of their own."""
 
 from copy import copy
 from dataclasses import replace
@@ -86,14 +86,8 @@ def test_no_rows(models):
     assert {len(values) for values in found.values()} == {0}
 
 
-@pytest.mark.parametrize("how", [{}, {"dtype": "single"}, {"uncertainty": True}], ids=str)
-def test_local_models_are_refused_with_the_remedy(models, how):
+def test_some_members_have_local_models(models):
     member = models[0].fitted_.member
     leaves = some_leaves(X.shape[1], len(member.functions))
-    local = made_of(models[0], [replace(member, leaves=leaves), models[1].fitted_.member])
-    with pytest.raises(ValueError, match="local models in 3 leaves.*fit with local=False"):
-        to_onnx(local, **how)
-    both = made_of(models[0], [replace(member, leaves=leaves)] * 2)
-    with pytest.raises(ValueError, match="local models in 6 leaves"):
-        to_onnx(both, **how)
-    require_the_same(made_of(models[0], [member, models[1].fitted_.member]))
+    require_the_same(made_of(models[0], [replace(member, leaves=leaves), models[1].fitted_.member]))
+    require_the_same(made_of(models[0], [replace(member, leaves=leaves)] * 2))

@@ -12,7 +12,7 @@ from bayesvm.report import write_report
 from bayesvm.workflow import TableModel
 from tests.effects import NAMES, categories, gains, given_effects, plain_model
 from tests.recipes import with_recipe
-from tests.storage.committees import committee
+from tests.storage.committees import committee, local_models
 
 from .conftest import NASTY, fit
 from .test_report import Page
@@ -76,3 +76,6 @@ def test_the_members_of_a_committee_are_listed(folder):
     assert "committee of 2 models, whose predictions are averaged" in page.words
     assert "25 % standard RBF, one length-scale 20 0." in page.words
     assert "75 % standard RBF, one length-scale 30 0." in page.words
+    assert "leaves with local models" not in page.words
+    local = TableModel(with_recipe(local_models(models), Recipe.plain(NAMES)))
+    assert "leaves with local models" in page_of(local, folder, "local").words

@@ -13,6 +13,7 @@ from bayesvm.preparation import Recipe
 from bayesvm.workflow import TableModel
 from bayesvm.workflow.describing import SCALING_DESCRIPTIONS, describe_kernel, described
 from tests.recipes import with_recipe
+from tests.storage.committees import local_models
 
 
 def a_model(kernel):
@@ -46,6 +47,14 @@ def test_kernels_in_words(kernel, expected):
     assert "; constant, variance 1" in both
     weighted = describe_kernel(a_model(kernel + 3 * kernels.Constant(0.5)))
     assert weighted.endswith("; constant, variance 1.5")
+
+
+def test_local_models_are_described():
+    X = np.random.default_rng(0).normal(size=(90, 2))
+    models = [BayesianSVC(n_inducing=9, tune=None, random_state=seed).fit(X, X[:, 0] * X[:, 1] > 0) for seed in (0, 1)]
+    local = TableModel(with_recipe(local_models(models), Recipe.plain(["a", "b"])))
+    assert "on top of it, local models in 3 leaves, 8 inducing points in all" in described(local)["kernel"]
+    assert [member["leaves"] for member in described(local)["members"]] == [3, 0]
 
 
 @pytest.mark.parametrize("made", [BayesianSVC(n_inducing=9, tune=None), BayesianLinearSVC()])

@@ -46,6 +46,9 @@ def fit(
         int | None,
         typer.Option(help="Number of inducing points; more are slower, mostly better.", show_default="auto"),
     ] = None,
+    local: Annotated[
+        bool, typer.Option("--local/--no-local", help="Whether large tables may get local models, if these help.")
+    ] = True,
     linear: Annotated[bool, typer.Option("--linear", metavar="", help="The linear model, for many columns.")] = False,
     time_limit: Annotated[
         float | None, typer.Option(help="Seconds for training, of each fit.", show_default="none")
@@ -87,7 +90,8 @@ def fit(
     if linear and task == "regression":
         raise typer.BadParameter("the linear model is for classes: leave out --linear or --task regression")
     shared: dict[str, Any] = {"random_state": seed, "n_jobs": jobs, "time_limit": time_limit}
-    given = shared if linear else shared | {"n_inducing": "auto" if inducing is None else inducing}
+    points = {"n_inducing": "auto" if inducing is None else inducing, "local": "auto" if local else False}
+    given = shared if linear else shared | points
     estimator = BayesianLinearSVC(**shared) if linear else None
     with options.source(tables, kind) as files:
         path = out or options.model_file(tables)

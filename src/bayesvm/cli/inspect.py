@@ -108,17 +108,20 @@ def _print_members(facts: dict[str, Any]) -> None:
     members = facts["members"]
     if not members:
         return
+    with_leaves = any(member["leaves"] for member in members)
     rows = [
         [
             f"{member['weight']:.1%}",
             member["scaling"] or "none",
             member["kernel"],
             f"{member['inducing_points']:,}",
+            *([f"{member['leaves'] or 0:,}"] if with_leaves else []),
             decimal(member["leave_one_out_log_loss"]),
         ]
         for member in members
     ]
-    header = ["weight", "scaling", "kernel", "points", "leave-one-out log loss"]
+    leaves = ["leaves"] if with_leaves else []
+    header = ["weight", "scaling", "kernel", "points", *leaves, "leave-one-out log loss"]
     title = f"A committee of {len(members)} members, whose predictions are averaged; below, the first of them"
     console.table(title, header, rows, words={"scaling", "kernel"})
     console.say()

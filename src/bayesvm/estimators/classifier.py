@@ -184,7 +184,7 @@ class BayesianSVC(KernelEstimator, BaseBayesianSVC):
 
     With local models (``local``), ``kernel_``, ``inducing_points_``, ``relevance_``, ``effects_`` and ``elbo_``
     describe the model below them, and ``loo_proba_`` comes from models that were fitted without the rows.
-    ``partial_fit`` updates the local models only; ``to_onnx`` does not write them.
+    ``partial_fit`` updates the local models only; ``to_onnx`` writes all of them.
 
     Examples
     --------

@@ -19,6 +19,7 @@ from bayesvm.core.latent import View
 from bayesvm.core.linalg import Array
 from bayesvm.core.members import MemberViews
 from bayesvm.export.graph import UFUNCS, Value, absolute, clip, concatenated, exp, maximum, minimum
+from bayesvm.export.leaves import with_leaves
 from bayesvm.export.scalers import scaled
 from bayesvm.inference.fitted import Fitted
 
@@ -35,11 +36,16 @@ def members_of(fitted: Fitted, views: MemberViews, rows: Value, dtype: npt.DType
     found: list[MemberNodes] = []
     for member, seen in zip(fitted.members, views.views, strict=True):
         own = rows if member.scaler is None else scaled(member.scaler, rows)
-        found.append(_member(member.features, seen.view, own, np.dtype(dtype)))
+        mean, explained, residual = _member(member.features, seen.view, own, np.dtype(dtype))
+        if member.leaves is not None:
+            found.append(MemberNodes(*with_leaves(member.leaves, own, mean, explained)))
+        else:
+            found.append(MemberNodes(mean, explained + residual))
     return found
 
 
-def _member(features: Any, view: View, rows: Value, dtype: np.dtype[Any]) -> MemberNodes:
+def _member(features: Any, view: View, rows: Value, dtype: np.dtype[Any]) -> tuple[Value, Value, Value | float]:
+    """``m``, ``t`` and ``r`` (D4)."""
     phi, prior_variance = (_inducing if isinstance(features, InducingFeatures) else _linear)(
         features, view, rows, dtype
     )
@@ -51,7 +57,7 @@ def _member(features: Any, view: View, rows: Value, dtype: np.dtype[Any]) -> Mem
         turned = phi if at.basis is None else phi @ at.basis
         means.append((turned @ at.mean[:, None]).cast(np.float64) + offset)
         variances.append((turned * turned @ at.spread[:, None]).cast(np.float64))
-    return MemberNodes(concatenated(means), concatenated(variances) + residual)
+    return concatenated(means), concatenated(variances), residual
 
 
 def _linear(features: Any, view: Any, rows: Value, dtype: np.dtype[Any]) -> tuple[Value, None]:

@@ -6,7 +6,7 @@ It uses only operators that onnxruntime has in double precision, which excludes 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -68,6 +68,10 @@ class Value:
     def at(self, numbers: Value) -> Value:
         """Entries or rows by index."""
         return self.graph.node("Gather", [self, numbers], self.dtype, rank=self.rank + numbers.rank - 1, axis=0)
+
+    def item(self, number: int) -> Value:
+        """One entry or row; the first axis is removed."""
+        return self.at(self.graph.constant(number, np.int64))
 
     def columns(self, numbers: Sequence[int] | npt.NDArray[np.integer]) -> Value:
         """Columns of a table by index, in this order."""
@@ -143,7 +147,7 @@ class Graph:
         if self.n_bytes > LARGEST:
             raise ValueError(
                 "the model is larger than 2 GB, the limit of ONNX files: fit it with fewer inducing points (it has a "
-                "square matrix of them per class), or pass dtype='single'"
+                "square matrix of them per class and leaf) or with local=False, or pass dtype='single'"
             )
         self.constants.append(self.onnx.numpy_helper.from_array(array, name))
         return Value(self, name, array.dtype, array.ndim)
@@ -155,6 +159,42 @@ class Graph:
         name = f"{self.prefix}{op}_{len(self.nodes)}"
         self.nodes.append(self.onnx.helper.make_node(op, [value.name for value in inputs], [name], **attributes))
         return Value(self, name, dtype, max(value.rank for value in inputs) if rank is None else rank)
+
+    def outer(self, value: Value) -> Value:
+        """A value of the graph around this one, which is the body of a loop."""
+        return replace(value, graph=self)
+
+    def loop(
+        self, items: Value, states: Sequence[Value], body: Callable[[Graph, Value, Sequence[Value]], Sequence[Value]]
+    ) -> list[Value]:
+        """The states after ``states = body(graph, item, states)`` for every item of a vector, in a graph of its own."""
+        helper = self.onnx.helper
+        inside = Graph(f"{self.prefix}loop_{len(self.nodes)}/", self.onnx, n_bytes=self.n_bytes)
+
+        def info(name: str, dtype: npt.DTypeLike, rank: int) -> Any:
+            return helper.make_tensor_value_info(name, self.code(np.dtype(dtype)), [None] * rank)
+
+        number, going_on = (
+            Value(inside, f"{inside.prefix}{name}", np.dtype(kind), 0)
+            for name, kind in (("number", np.int64), ("going_on", np.bool_))
+        )
+        before = [Value(inside, f"{inside.prefix}state_{i}", state.dtype, state.rank) for i, state in enumerate(states)]
+        after = body(inside, inside.outer(items).at(number), before)
+        still = going_on.apply("Identity")
+        nested = helper.make_graph(
+            inside.nodes,
+            inside.prefix,
+            [info(value.name, value.dtype, value.rank) for value in (number, going_on, *before)],
+            [info(value.name, value.dtype, value.rank) for value in (still, *after)],
+            inside.constants,
+        )
+        self.n_bytes = inside.n_bytes
+        names = [f"{inside.prefix}final_{i}" for i in range(len(states))]
+        n_items = items.apply("Size", dtype=np.int64)
+        begin = self.constant(True, np.bool_)
+        given = [n_items.name, begin.name, *(state.name for state in states)]
+        self.nodes.append(helper.make_node("Loop", given, names, body=nested))
+        return [Value(self, name, state.dtype, state.rank) for name, state in zip(names, states, strict=True)]
 
     def model(self, metadata: Mapping[str, str]) -> Any:
         """The graph as a checked ``onnx.ModelProto``."""

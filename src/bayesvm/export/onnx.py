@@ -48,7 +48,7 @@ def to_onnx(
     Parameters
     ----------
     model : BayesianSVC, BayesianLinearSVC or BayesianSVR
-        A fitted model without local models.
+        A fitted model. With local models, the graph contains all leaves and routes every row to its own.
     dtype : {"double", "single"}, default="double"
         Type of the inputs and outputs, and of the large matrix products.
     uncertainty : bool, default=False
@@ -133,12 +133,6 @@ def _require_exportable(estimator: Any, dtype: str) -> None:
         )
     if not hasattr(estimator, "fitted_"):
         raise ValueError(f"this {type(estimator).__name__} is not fitted; call fit before to_onnx")
-    leaves = [member.leaves.tree.n_leaves for member in estimator.fitted_.members if member.leaves is not None]
-    if leaves:
-        raise ValueError(
-            f"this model has local models in {sum(leaves):,} leaves, whose matrices an ONNX graph would have to copy "
-            "for every row; fit with local=False to export it, or serve it from its file with bayesvm.load"
-        )
     if isinstance(estimator, BayesianSVR):
         return
     classes = estimator.classes_
