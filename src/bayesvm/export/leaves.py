@@ -13,7 +13,6 @@ import numpy.typing as npt
 
 from bayesvm.core.kernels import Kernel, Laplacian, Stationary
 from bayesvm.core.leaves import Leaf, Leaves, Tree
-from bayesvm.core.linalg import Array
 from bayesvm.core.posterior import CompactGaussian
 from bayesvm.core.stacks import padded
 from bayesvm.export.graph import Graph, Value, absolute, concatenated, exp, maximum
