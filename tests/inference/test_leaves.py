@@ -199,7 +199,7 @@ def a_probe():
         setup = leaves.leaf_setup(base, kernel, session, 0)
         assert isinstance(setup, LeafSetup)
         groups = found.buckets.map(lambda rows: [LeafRows.of(mine, setup) for mine in rows], [[0], [1, 2]])
-        yield Probe(list(groups), kernel, session.workers)
+        yield Probe(list(groups), kernel, session.workers, session.clock)
 
 
 def test_kernels_are_those_of_the_member_with_other_length_scales_and_variances(a_probe):

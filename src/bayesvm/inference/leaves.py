@@ -111,35 +111,45 @@ class Probe:
         return here, tried[here][1]
 
     def _loss(self, trained: Sequence[TrainedLeaves]) -> float:
-        cavities = Cavities.joined(self.workers.map(lambda leaves, _: leaves.cavities(), trained))
+        cavities = self._at_fixed_sites(trained)
+        return float(np.average(self._losses(cavities), weights=cavities.weight))
+
+    def _at_fixed_sites(self, trained: Sequence[TrainedLeaves]) -> Cavities:
+        return Cavities.joined(self.workers.map(lambda leaves, _: leaves.cavities(), trained))
+
+    def _losses(self, cavities: Cavities) -> Array:
         link = self.head.fit_link(cavities)
-        return float(np.average(link.row_losses(cavities.mean, cavities.variance, cavities.y), weights=cavities.weight))
+        return np.asarray(link.row_losses(cavities.mean, cavities.variance, cavities.y))
 
     def gain(self, trained: Sequence[TrainedLeaves]) -> tuple[float, float]:
         """The gain of local models on rows not used to fit them, and its standard error."""
 
-        def refitted(leaves: TrainedLeaves, _: Any) -> tuple[Cavities, Cavities]:
+        def refitted(leaves: TrainedLeaves, _: Any) -> Cavities:
             self.clock.require_time()
-            alone = [
-                Cavities(mine.below.mean_without, mine.below.variance_without, mine.block.y, mine.block.weights)
-                for mine in leaves.rows
-            ]
-            every = [np.arange(len(mine.block.y)) for mine in leaves.rows]
-            return Cavities.joined(leaves.refitted(every)), Cavities.joined(alone)
+            return Cavities.joined(leaves.refitted([np.arange(len(mine.block.y)) for mine in leaves.rows]))
 
-        local, alone = map(Cavities.joined, zip(*self.workers.map(refitted, trained), strict=True))
-        losses = []
-        for cavities in (alone, local):
-            link = self.head.fit_link(cavities)
-            losses.append(link.row_losses(cavities.mean, cavities.variance, cavities.y))
-        share, gained = local.weight / local.weight.sum(), losses[0] - losses[1]
+        return self._gain_of(Cavities.joined(self.workers.map(refitted, trained)))
+
+    def _gain_of(self, local: Cavities) -> tuple[float, float]:
+        below = [
+            Cavities(mine.below.mean_without, mine.below.variance_without, mine.block.y, mine.block.weights)
+            for group in self.rows
+            for mine in group
+        ]
+        share, gained = local.weight / local.weight.sum(), self._losses(Cavities.joined(below)) - self._losses(local)
         mean = float(share @ gained)
         return mean, float(np.linalg.norm(share * (gained - mean)))
 
     def decision(self, first: Place) -> tuple[Place, float, float]:
-        """The kernel, its gain and the standard error; from the first leaves only if they are conclusive."""
+        """The kernel, its gain and the standard error; from the first leaves only if they are conclusive.
+
+        The gain at fixed sites is optimistic, so local models that lose by it need no refits.
+        """
         few = replace(self, rows=self.rows[: PROBED_FIRST // PROBED_TOGETHER])
         place, trained = few.best(first)
+        gained, error = few._gain_of(few._at_fixed_sites(trained))  # noqa: SLF001  (its own)
+        if gained < 0:
+            return place, gained, error
         gained, error = few.gain(trained)
         others = self.rows[len(few.rows) :]
         if others and abs(gained - WORTH_HAVING) < CERTAIN * error:
