@@ -1,7 +1,7 @@
 """How a probability moves with a feature
 ======================================
 
-The mean probability over rows in which one column is changed, with a band that holds 95 % of what the posterior allows.
+The mean probability over rows in which one column is changed, with a band that holds 95% of what the posterior allows.
 A pipeline is asked in the columns that it is given, text included.
 """
 

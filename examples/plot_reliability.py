@@ -1,7 +1,7 @@
 """Reliability beside an SVM with a sigmoid
 ========================================
 
-Of the rows that are given a probability of 70 %, do 70 % come true? Ours is one fit. An ``SVC`` needs a sigmoid on top,
+Of the rows that are given a probability of 70%, do 70% come true? Ours is one fit. An ``SVC`` needs a sigmoid on top,
 fitted by cross-validation, which is what ``SVC(probability=True)`` did.
 """
 
@@ -27,7 +27,7 @@ for name, model in models.items():
     ReliabilityDisplay.from_estimator(model, test.X, test.y, ax=ax, name=name, strip=name == "BayesianSVC")
 
 # %%
-# The same as metrics, with their 95 % intervals. Nobody can be better than the last line: these data were generated,
+# The same as metrics, with their 95% intervals. Nobody can be better than the last line: these data were generated,
 # and their true probabilities are known.
 said = {name: model.predict_proba(test.X)[:, 1] for name, model in models.items()} | {"true": test.probability}
 for name, p in said.items():

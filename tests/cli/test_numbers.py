@@ -40,7 +40,7 @@ def test_fit_says_what_it_does(home):
     assert "5-fold cross-validation of houses.csv (200 rows)" in out
     assert value_of(out, "RMSE") < 1_000
     assert value_of(out, "R²") > 0.95
-    assert 0.8 < value_of(out, "coverage of 90 % intervals") < 0.97
+    assert 0.8 < value_of(out, "coverage of 90% intervals") < 0.97
 
 
 def test_the_task_overrules(home):

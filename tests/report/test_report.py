@@ -257,16 +257,16 @@ def test_a_model_from_a_file_gives_the_same_bytes(binary, folder, written, page)
 def test_it_opens_with_the_conclusion(page, binary):
     lead = re.findall(r'<p class="lead">(.*?)</p>', page)
     assert len(lead) == 2
-    first, second = (text.replace("\N{NO-BREAK SPACE}", " ") for text in lead)
+    first, second = lead
     said, (regression, boosting) = binary.holdout.predictions, binary.card["baselines"]
     shares = np.bincount(said.y) / said.n_rows
     assert first.startswith("This model predicts buys (&lt;/title&gt; or not &amp; never) and is right for ")
-    assert f"right for {100 * said.correct.mean():.1f} % of the rows" in first
+    assert f"right for {100 * said.correct.mean():.1f}% of the rows" in first
     assert (
-        f"is right for {100 * shares.max():.1f} %, logistic regression for {100 * (1 - regression['error']):.1f} %"
+        f"is right for {100 * shares.max():.1f}%, logistic regression for {100 * (1 - regression['error']):.1f}%"
         in first
     )
-    assert first.endswith(f"gradient boosting for {100 * (1 - boosting['error']):.1f} % of the same rows.")
+    assert first.endswith(f"gradient boosting for {100 * (1 - boosting['error']):.1f}% of the same rows.")
     assert f"{100 * metrics(said)['calibration_error'].high:.1f}" in second or "percentage points" in second
     assert re.search(r"(age|member)", second)
 

@@ -8,7 +8,7 @@ from bayesvm.cli import console, options
 from bayesvm.evaluation import NumberPredictions, Predictions, interval_coverage, metrics, risk_coverage
 from bayesvm.evaluation.coverage import COVERAGES
 from bayesvm.evaluation.formatting import decimal as rounded
-from bayesvm.evaluation.formatting import metric_rows, percent
+from bayesvm.evaluation.formatting import exact_percent, metric_rows, percent
 from bayesvm.workflow.model import MOST_JUDGED
 
 MANY = 100_000  # rows that take long enough to say what is going on
@@ -60,7 +60,7 @@ def evaluate(
         console.as_json(sizes | {"metrics": found, name: points})
         return
     title = f"{judged.source}: {said.n_rows:,} rows"
-    console.table(title, ["", "value", "95 % interval"], metric_rows(found))
+    console.table(title, ["", "value", "95% interval"], metric_rows(found))
     console.say()
     console.table(*shown)
 
@@ -82,10 +82,15 @@ def _risks(said: Predictions) -> tuple[str, list[dict[str, float]], Shown]:
 
 
 def _intervals(said: NumberPredictions) -> tuple[str, list[dict[str, float]], Shown]:
-    """Whether intervals contain as many rows as they state, for JSON and for people."""
+    """Whether intervals contain as many rows as predicted, for JSON and for people."""
     found = interval_coverage(said)
     rows = [
-        [percent(each.stated), percent(each.observed), f"{percent(each.low)} to {percent(each.high)}"] for each in found
+        [
+            percent(each.stated),
+            exact_percent(each.observed),
+            f"{exact_percent(each.low)} to {exact_percent(each.high)}",
+        ]
+        for each in found
     ]
-    shown = ("Share of the rows inside central intervals", ["stated", "observed", "95 % interval"], rows)
+    shown = ("Share of the rows inside central intervals", ["predicted", "observed", "95% interval"], rows)
     return "interval_coverage", [each._asdict() for each in found], shown

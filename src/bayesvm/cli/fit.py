@@ -188,7 +188,7 @@ def _print_result(model: TableModel, path: Path) -> None:
         console.say(f"left out: {name} ({why})")
     console.say()
     rows = metric_rows(metrics(said))
-    console.table(judged.source, ["", "value", "95 % interval"], rows)
+    console.table(judged.source, ["", "value", "95% interval"], rows)
     if card["refitted"]:
         console.say(f"then fitted to all {card['n_train']:,} rows")
     console.next_commands(

@@ -36,7 +36,7 @@ def inspect(model: options.ModelFile, json: options.Json = False) -> None:
     _print_columns(facts)
     _print_model(facts)
     title = f"{facts['judged_on']}" + ("" if "rows)" in facts["judged_on"] else f" ({facts['judged_rows']:,} rows)")
-    console.table(title, ["", "value", "95 % interval"], metric_rows(facts["metrics"]))
+    console.table(title, ["", "value", "95% interval"], metric_rows(facts["metrics"]))
     _print_effects(facts)
     _print_importance(facts["importance"], numbers=facts["classes"] is None)
     _print_tuning(facts)

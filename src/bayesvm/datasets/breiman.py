@@ -63,7 +63,7 @@ def waveform(n_rows: int, random_state: int | None = None) -> Problem:
 
 
 def twonorm(n_rows: int, random_state: int | None = None) -> Problem:
-    """Generate twonorm: two unit normals in 20 dimensions with means ±(a, …, a), a = 2/√20; Bayes error 2.3 %.
+    """Generate twonorm: two unit normals in 20 dimensions with means ±(a, …, a), a = 2/√20; Bayes error 2.3%.
 
     Parameters
     ----------
@@ -97,7 +97,7 @@ def twonorm(n_rows: int, random_state: int | None = None) -> Problem:
 
 
 def ringnorm(n_rows: int, random_state: int | None = None) -> Problem:
-    """Generate ringnorm: N((a, …, a), I), class +1, and N(0, 4I) in 20 dimensions, a = 2/√20; Bayes error 1.2 %.
+    """Generate ringnorm: N((a, …, a), I), class +1, and N(0, 4I) in 20 dimensions, a = 2/√20; Bayes error 1.2%.
 
     Parameters
     ----------

@@ -124,7 +124,7 @@ NUMBERS = NumberKind()
 def centre_and_spread(y: np.ndarray, weight: np.ndarray) -> tuple[float, float]:
     """The median, and the standard deviation of a normal distribution with the same median absolute deviation.
 
-    If half of the numbers are close together, the 90 % quantile of the absolute deviations is used instead, up to a
+    If half of the numbers are close together, the 90% quantile of the absolute deviations is used instead, up to a
     limit that excludes outliers; if nine tenths are equal, the mean absolute deviation.
     """
     centre = _quantile(y, weight, 0.5)

@@ -243,7 +243,7 @@ class BaseBayesianSVC(ClassifierMixin, BaseBayesianModel):
         dict of arrays of shape (n_rows,)
             ``total``: entropy of the class probabilities, in nats. ``aleatoric``: expected entropy if f were known,
             which more data would not reduce. ``epistemic``: the difference, which more data would reduce; it includes
-            the disagreement between the members of a committee. For two classes also ``lower`` and ``upper``: a 95 %
+            the disagreement between the members of a committee. For two classes also ``lower`` and ``upper``: a 95%
             credible interval for the probability of the second class.
         """
         head = self._head()

@@ -212,7 +212,7 @@ class BaseBayesianSVR(RegressorMixin, BaseBayesianModel):
         dict of arrays of shape (n_rows,)
             ``total``: variance of a new y. ``aleatoric``: variance of the noise, which more data would not reduce.
             ``epistemic``: variance of f, which more data would reduce; it includes the spread of the members' means of
-            a committee. ``lower`` and ``upper``: a 90 % interval for a new y.
+            a committee. ``lower`` and ``upper``: a 90% interval for a new y.
         """
         return self._in_columns(X, self._uncertainty)
 
@@ -359,7 +359,7 @@ class BaseBayesianSVR(RegressorMixin, BaseBayesianModel):
         uncertainty : bool
             Whether deviations, parts of the variance and intervals are among them.
         coverage : number between 0 and 1, optional
-            Probability of the interval from ``lower`` to ``upper``, which is 90 % by default.
+            Probability of the interval from ``lower`` to ``upper``, which is 90% by default.
 
         Yields
         ------

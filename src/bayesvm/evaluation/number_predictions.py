@@ -137,7 +137,7 @@ class NumberPredictions(RowPredictions):
 
 
 class IntervalCoverage(NamedTuple):
-    """Which share of the numbers lies in intervals of a stated probability, with the 95 % interval of that share.
+    """Which share of the numbers lies in intervals of a stated probability, with the 95% interval of that share.
 
     Parameters
     ----------

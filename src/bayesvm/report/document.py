@@ -166,6 +166,7 @@ def _rendered(content: dict[str, Any]) -> str:
         "cell",
         "column_label",
         "decimal",
+        "exact_percent",
         "in_units",
         "percent",
         "points",

@@ -8,7 +8,7 @@ import numpy as np
 
 from bayesvm.evaluation import Metric, NumberPredictions, interval_coverage, metrics
 from bayesvm.evaluation.formatting import column_label, in_units
-from bayesvm.report.conclusion import NO_BREAK, joined_words, named_columns
+from bayesvm.report.conclusion import joined_words, named_columns
 from bayesvm.report.svg import INK, drawn
 from bayesvm.workflow import TableModel
 from bayesvm.workflow.importance import Importance
@@ -44,20 +44,20 @@ def conclusion(model: TableModel, judged: str, found: dict[str, Any], important:
     target = column_label(model.card["target"]) if model.card.get("target") else "a number"
     others = [f"always predicting the mean by {in_units(found['usual_mae'])}"]
     others += [f"{each['name']} by {in_units(each['mae'])}" for each in found["baselines"]]
-    share = "" if np.isnan(r2.value) else f" and explains {100 * r2.value:.1f} % of its variance"
+    share = "" if np.isnan(r2.value) else f" and explains {100 * r2.value:.1f}% of its variance"
     first = (
         f"This model predicts {target}, is off by {in_units(mae.value, half)} on average "
-        f"(95 %: {in_units(mae.low, half)} to {in_units(mae.high, half)}){share}, judged {judged}; "
+        f"(95%: {in_units(mae.low, half)} to {in_units(mae.high, half)}){share}, judged {judged}; "
         f"{joined_words(others)}{' on the same rows' if found['baselines'] else ''}."
     )
     least = LEAST_CHANGE * found["usual_rmse"]
     second = f"{_trust(coverage)}{named_columns(important, least, 'it')}."
-    return first.replace(" %", NO_BREAK), second.replace(" %", NO_BREAK)
+    return first, second
 
 
 def _trust(coverage: Metric) -> str:
     low, high = f"{100 * coverage.low:.1f}", f"{100 * coverage.high:.1f}"
-    return f"Its 90 % intervals contain {100 * coverage.value:.1f} % of the rows (95 %: {low} to {high})"
+    return f"Its 90% intervals contain {100 * coverage.value:.1f}% of the rows (95%: {low} to {high})"
 
 
 def plots(said: NumberPredictions) -> dict[str, str]:

@@ -146,7 +146,7 @@ def _summary(column: dict[str, Any]) -> str:
     """A short summary of the values of a column."""
     if column["kind"] in {"number", "date"} and "quantiles" in column:
         low, _, median, _, high = map(_rounded, column["quantiles"])
-        return f"median {median}, 98 % from {low} to {high}"
+        return f"median {median}, 98% from {low} to {high}"
     n_rows = sum(column["counts"])
     shares = [
         f"{shortened(name, 20)}: {formatting.rough_percent(count / n_rows)}"

@@ -57,7 +57,7 @@ def baselines(parts: Sequence[tuple[Batch, Batch]], ours: AnyPredictions, seed: 
 
     ``parts`` are pairs of rows to learn from and rows to predict: one for rows held out, or one for each fold. ``ours``
     are the model's predictions for the rows to predict, one part after the other. Differences are theirs less ours,
-    with 95 % intervals. None if there are too few rows, or too many values; Ctrl-C ends this only, since the model is
+    with 95% intervals. None if there are too few rows, or too many values; Ctrl-C ends this only, since the model is
     there already.
     """
     numbers = isinstance(ours, NumberPredictions)
