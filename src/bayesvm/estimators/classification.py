@@ -29,6 +29,7 @@ from bayesvm.estimators.validation import require_whole_labels
 from bayesvm.inference.fitted import Fitted
 from bayesvm.storage.models import Model
 
+CALIBRATED = "link='calibrated'"
 NOISE = 1.0  # variance; .3 and 3 are about as good; with many rows, all are far better than none
 
 
@@ -59,9 +60,11 @@ class BaseBayesianSVC(ClassifierMixin, BaseBayesianModel):
     loo_log_loss_ = FittedAttribute(lambda fitted: fitted.left_out_loss)
     noise_ = FittedAttribute(lambda fitted: fitted.likelihood.noise)
     loo_error_ = FittedAttribute(_error)
-    calibration_scale_ = FittedAttribute(lambda fitted: _parameter(fitted, "scale"))
-    calibration_bias_ = FittedAttribute(lambda fitted: _parameter(fitted, "bias"))
-    calibration_share_ = FittedAttribute(lambda fitted: getattr(fitted.link, "share", None))
+    calibration_scale_ = FittedAttribute(lambda fitted: _parameter(fitted, "scale"), needs=CALIBRATED)
+    calibration_bias_ = FittedAttribute(lambda fitted: _parameter(fitted, "bias"), needs=CALIBRATED)
+    calibration_share_ = FittedAttribute(
+        lambda fitted: getattr(fitted.link, "share", None), needs=f"{CALIBRATED} and two classes"
+    )
 
     @available_if(lambda self: getattr(self, "covariance", "full") == "full")
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Any:

@@ -205,8 +205,8 @@ class BayesianOneClassSVM(OutlierMixin, KernelEstimator):
         if np.isneginf(self.offset_):
             least = int(np.ceil(1 / self.contamination)) - 1
             warn_user(
-                f"{len(self.loo_scores_)} rows are too few to know a rate of false alarms of {self.contamination:g}: "
-                f"predict will take no row for an outlier. Give at least {least} rows, or a larger contamination"
+                f"{len(self.loo_scores_)} rows are too few for contamination={self.contamination:g}; predict will not "
+                f"flag any outliers. Give at least {least} rows, or a larger contamination"
             )
 
     def as_model(self) -> Model:

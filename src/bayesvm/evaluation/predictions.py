@@ -99,7 +99,7 @@ class Predictions(RowPredictions):
                 f"(rows, {len(classes)}); got {proba.shape}"
             )
         if not len(labels):
-            raise ValueError("there are no rows to judge predictions by")
+            raise ValueError("there are no rows to evaluate")
         given = {"weight": weight, "aleatoric": aleatoric, "epistemic": epistemic}
         checked = checked_columns(given, len(labels))
         return cls(classes, class_numbers(classes, labels), _probabilities(proba), **checked)

@@ -70,7 +70,7 @@ def baselines(parts: Sequence[tuple[Batch, Batch]], ours: AnyPredictions, seed: 
     try:
         return [_competed(peer, parts, ours, seed) for peer in (number_peers.BASELINES if numbers else BASELINES)]
     except KeyboardInterrupt:
-        warn_user("stopped before simple models and boosting were compared: the report says nothing about them")
+        warn_user("interrupted while comparing with simple models and boosting: the report omits the comparison")
         return None
 
 

@@ -100,7 +100,7 @@ def compare_on(
     if test is None:
         require_share(holdout)
         if holdout == 0:
-            raise ValueError("a comparison needs rows to judge by: give a share to hold out, or a test table")
+            raise ValueError("a comparison needs evaluation rows; set --holdout (holdout=) above 0, or --test (test=)")
     if rows < 10:
         raise ValueError(f"{rows} rows are too few to compare anything")
     task = task_of(estimator, task)

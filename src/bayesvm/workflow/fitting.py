@@ -176,7 +176,7 @@ def task_of(estimator: Any, task: str) -> str:
         return task
     own = REGRESSION if predicts_numbers(estimator) else CLASSIFICATION
     if task not in {"auto", own}:
-        raise ValueError(f"{type(estimator).__name__} is for {own}, not for {task}; give another estimator or task")
+        raise ValueError(f"{type(estimator).__name__} is for {own}, not for {task}; pass another estimator or task")
     return own
 
 
@@ -209,7 +209,7 @@ def _about(estimator: Any, table: Table, pairs: Pairs | None, seed: int) -> dict
 
 
 def _doubt(judged: Judged | None, estimator: Any) -> None:
-    """Say so if a model is too good to be true, and which column may be the reason."""
+    """Warn if the error is suspiciously low, and name the column that may be the reason."""
     if judged is None or estimator.recipe_ is None or judged.predictions.n_rows < LEAST_JUDGED:
         return
     if isinstance(judged.predictions, NumberPredictions):  # a law without noise may well be learned
@@ -220,8 +220,8 @@ def _doubt(judged: Judged | None, estimator: Any) -> None:
     sample = judged.predictions.y[judged.sample]
     if not len(judged.X) or not warn_of_giveaways(judged.X, sample, estimator.recipe_):
         warn_user(
-            f"only {wrong:.2%} of {judged.predictions.n_rows:,} rows are predicted wrongly, too good to be true "
-            "of most tables: look for columns that are known only when the target is, and for copies of rows"
+            f"only {wrong:.2%} of {judged.predictions.n_rows:,} rows are misclassified, which is suspiciously low; "
+            "check for target leakage and duplicate rows"
         )
 
 
@@ -247,7 +247,7 @@ def _refitted(estimator: Any, table: Table, groups: Codes | None, checkpoint: st
     recipe = estimator.recipe_
     again.fit(table if recipe is None else encoded_table(table, recipe), groups=groups, checkpoint=beside)
     if again.interrupted_:
-        warn_user("stopped while the model was fitted again to all rows: the model of the training rows is kept")
+        warn_user("interrupted while refitting on all rows: the model fitted to the training rows is kept")
         return estimator
     return again
 
@@ -263,7 +263,7 @@ def _judged(
         share = f"{held.n_rows / n_rows:.0%} of {_named(names)}"
         return Judged.of(estimator, held, f"held out: {share} ({held.n_rows:,} rows)", test)
     except KeyboardInterrupt:
-        warn_user("stopped before the held-out rows were judged: the model is kept without metrics")
+        warn_user("interrupted before the held-out rows were evaluated: the model is kept without metrics")
         return None
 
 
@@ -283,7 +283,7 @@ def _cross_validated(
     tests, tables = [], []
     for train, test in folds(classes, seed, groups):
         if len(np.unique(classes[train])) <= classes.max():
-            raise ValueError("all rows of a class are in the groups of one fold; give --holdout 0, or no groups")
+            raise ValueError("all rows of a class are in the groups of one fold; set --holdout 0, or use no groups")
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the fit to all rows has said it; a category of one fold is no news
             fold = clone(estimator).fit(table.subset(train), groups=None if groups is None else groups[train])
@@ -294,7 +294,7 @@ def _cross_validated(
         tests.append(test)
     else:
         return _together(estimator, table, found, tests, names), Pairs(tables, type(found[0]).joined(cast(Any, found)))
-    warn_user("stopped before the rows were judged: the model is kept without metrics")
+    warn_user("interrupted during cross-validation: the model is kept without metrics")
     return None, None
 
 

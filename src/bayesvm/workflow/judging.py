@@ -97,7 +97,7 @@ class Judged:
     def from_state(cls, state: dict[str, Any], classes: npt.NDArray[Any] | None) -> Judged:
         """What ``state`` gave; ``classes`` are those of the estimator, or None."""
         if (classes is None) == ("proba" in state):
-            raise ValueError("the predictions that judge the model are of another kind than its own")
+            raise ValueError("the stored predictions are for another task than the model")
         predictions: AnyPredictions
         if classes is None:
             predictions = NumberPredictions(**{name: state[name] for name in NumberPredictions.columns()})

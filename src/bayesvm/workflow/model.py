@@ -157,7 +157,7 @@ class TableModel:
         """What it says of a table whose targets are known, at most a million of its rows."""
         target = target or self.card.get("target")
         if target is None and self.recipe.numbered is None and not self._takes_numbers_of(source):
-            raise ValueError("the model does not know the name of its target; give it with --target")
+            raise ValueError("the model has no stored target name; set --target (target=)")
         table = self.table(source, target, **opening)
         numbers, name = None, name or "the test table"
         if table.n_rows > MOST_JUDGED:
