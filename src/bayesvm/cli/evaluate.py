@@ -1,4 +1,4 @@
-"""``bayesvm evaluate``: how good a model is on rows whose classes or numbers are known."""
+"""``bayesvm evaluate``: metrics of a model on a table with known targets."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ def evaluate(
     quiet: options.Quiet = False,
     json: options.Json = False,
 ) -> None:
-    """Judge a model on a table with the true classes or numbers.
+    """Evaluate a model on a table with the true classes or values.
 
-    Error, Brier score, log loss, AUC and calibration error with bootstrap intervals; and the error that is left when
-    the least certain rows are not predicted. Of numbers: RMSE, mean absolute error, R², mean log density, and the
-    coverage of intervals.
+    For classification: error, Brier score, log loss, AUC and calibration error with bootstrap intervals, and the error
+    that remains if the least certain rows are not predicted. For regression: RMSE, mean absolute error, R², mean log
+    density, and the coverage of intervals.
 
     Examples:
 
@@ -69,7 +69,7 @@ Shown = tuple[str, list[str], list[list[str]]]  # title, header and rows of a ta
 
 
 def _risks(said: Predictions) -> tuple[str, list[dict[str, float]], Shown]:
-    """The error that is left if doubtful rows are not predicted, for JSON and for people."""
+    """The error that remains if doubtful rows are not predicted, for JSON and for people."""
     curve = risk_coverage(said)
     kept = list(dict.fromkeys(map(curve.at, COVERAGES)))  # each once: rows of equal doubt go together
     points = [dict(zip(("coverage", "error", "stated_error"), row, strict=True)) for row in kept]
