@@ -23,23 +23,23 @@ def conclusion(
     error: Metric = quality["metrics"]["error"]
     right = accuracy(error.value)
     interval = f"{100 * (1 - error.high):.1f} to {accuracy(error.low)}"
-    others = [f"always guessing {shortened(quality['usual'])} is right for {accuracy(quality['usual_error'])}"]
-    others += [f"{each['name']} for {accuracy(each['error'])}" for each in quality["baselines"]]
+    others = [f"always guessing {shortened(quality['usual'])} has {accuracy(quality['usual_error'])}"]
+    others += [f"{each['name']} {accuracy(each['error'])}" for each in quality["baselines"]]
     first = (
-        f"This model predicts {_predicted(model)} and is right for {right} of the rows (95%: {interval}), "
-        f"judged {judged}; {joined_words(others)}{' of the same rows' if quality['baselines'] else ''}."
+        f"This model predicts {_predicted(model)} and has an accuracy of {right} (95%: {interval}), evaluated "
+        f"{judged}; {joined_words(others)}{' on the same rows' if quality['baselines'] else ''}."
     )
     second = f"{_trust(quality['metrics']['calibration_error'])}{named_columns(important)}."
     return first, second
 
 
 def judged_on(judged: Judged, *, given: bool) -> str:
-    """By which rows a model is judged, after "judged"; ``given``: they are those of a table of their own."""
+    """The rows that evaluate a model, after "evaluated"; ``given``: they are those of a separate table."""
     source = judged.source
     if given:
         return f"on {source} ({counted(judged.predictions.n_rows, 'row')})"
     if source.startswith("leave-one-out"):
-        return f"on its {counted(judged.predictions.n_rows, 'training row')}, each as if it had been left out"
+        return f"on its {counted(judged.predictions.n_rows, 'training row')}, each left out in turn"
     if source.startswith("held out: "):
         return f"on {source.removeprefix('held out: ')}, held out of training"
     return f"by {source}"
@@ -66,7 +66,7 @@ def _trust(calibration: Metric) -> str:
         return f"Its probabilities can be trusted to within {most} percentage points on average (95%)"
     if calibration.may_be_zero or calibration.high == 0:
         off = f"off by at most {most} percentage points on average (95%)"
-        return f"As far as these rows tell, its probabilities are {off}"
+        return f"On these rows, its probabilities are {off}"
     return (
         f"Its probabilities are off by {points(calibration.value)} percentage points on average "
         f"(95%: {points(calibration.low)} to {most})"

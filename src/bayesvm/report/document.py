@@ -80,7 +80,7 @@ def _content(model: TableModel, judged: Judged, *, given: bool, show_rows: bool)
         "profile": sections.profile(model, judged),
         "members": members(estimator),
         "judged": judged_on(judged, given=given),
-        "n_train": model.card.get("n_train"),
+        "trained_on": sections.trained_on(model),
         "left_out": not given and model.holdout is None,
         "estimator": estimator,
         "tuning": getattr(estimator, "tuning_report_", None),

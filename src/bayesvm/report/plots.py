@@ -39,7 +39,7 @@ def of_predictions(predictions: Predictions) -> dict[str, str]:
     title = "Reliability diagram: observed frequencies against predicted probabilities, with the number of rows"
     found: dict[str, tuple[Any, ...]] = {
         "reliability": (title, lambda ax: _reliability(ax, predictions), (5.0, 4.2)),
-        "histogram": ("Histogram of the stated probabilities by true class", lambda ax: _histogram(ax, predictions)),
+        "histogram": ("Histogram of the predicted probabilities by true class", lambda ax: _histogram(ax, predictions)),
         "coverage": (
             "Error among the rows that are answered, against their share",
             lambda ax: RiskCoverageDisplay.of(predictions, ax=ax),

@@ -31,6 +31,7 @@ from bayesvm.workflow.judging import AnyPredictions, Judged, predictions_of, pre
 from bayesvm.workflow.model import TableModel
 from bayesvm.workflow.splitting import (
     CLASSIFICATION,
+    CROSS_VALIDATION,
     FOLDS,
     REGRESSION,
     Codes,
@@ -307,7 +308,7 @@ def _together(
     numbers = numbers[order]
     said = type(found[0]).joined(cast(Any, found)).take(order)
     rows = table if len(numbers) == table.n_rows else table.subset(numbers)
-    source = f"{FOLDS}-fold cross-validation of {_named(names)} ({len(numbers):,} rows)"
+    source = f"{FOLDS}-{CROSS_VALIDATION} of {_named(names)} ({len(numbers):,} rows)"
     return Judged.with_rows(said, table_to_predict(estimator, rows), source, numbers)
 
 

@@ -21,6 +21,7 @@ from bayesvm.preparation.recipe import RECIPE
 from bayesvm.schema import anything, each, either, nothing, number, record, text, whole
 from bayesvm.storage.models import write_model
 from bayesvm.workflow.judging import JUDGED, Judged, predicts_numbers
+from bayesvm.workflow.splitting import CROSS_VALIDATION
 
 MOST_JUDGED = 1_000_000  # rows of a test table; of more, a random choice
 
@@ -79,6 +80,11 @@ class TableModel:
     def predicts_numbers(self) -> bool:
         """Whether its estimator is a regressor."""
         return predicts_numbers(self.estimator)
+
+    @property
+    def is_cross_validated(self) -> bool:
+        """Whether ``holdout`` has the predictions of cross-validation, each by a model of the other folds."""
+        return self.holdout is not None and CROSS_VALIDATION in self.holdout.source
 
     @property
     def classes_(self) -> np.ndarray:

@@ -20,6 +20,7 @@ from bayesvm.warn import ReadingNote, warn_user
 
 MOST_HELD_OUT = 50_000  # rows, enough for a log loss to ± .004
 FOLDS = 5
+CROSS_VALIDATION = "fold cross-validation"  # in the source of predictions
 
 CLASSIFICATION, REGRESSION = "classification", "regression"
 TASKS = ("auto", CLASSIFICATION, REGRESSION)
