@@ -250,6 +250,10 @@ class BaseBayesianModel(PredictingModel):
         ----------
         path : path
             The file to write.
+
+        See Also
+        --------
+        bayesvm.load : Read the file.
         """
         write_model(path, self.as_model())
 

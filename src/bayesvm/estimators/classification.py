@@ -192,6 +192,11 @@ class BaseBayesianSVC(ClassifierMixin, BaseBayesianModel):
         -------
         array of shape (n_rows, n_classes)
             Probabilities, with columns in the order of ``classes_``.
+
+        See Also
+        --------
+        predict_uncertainty : How uncertain each probability is.
+        predict_set : Sets of classes with a given coverage.
         """
         return np.concatenate(list(self._predicted(X, self._head().probabilities)))
 
@@ -248,6 +253,10 @@ class BaseBayesianSVC(ClassifierMixin, BaseBayesianModel):
             which more data would not reduce. ``epistemic``: the difference, which more data would reduce; it includes
             the disagreement between the members of a committee. For two classes also ``lower`` and ``upper``: a 95%
             credible interval for the probability of the second class.
+
+        See Also
+        --------
+        sample_proba : Joint draws of the probabilities, also for more than two classes.
         """
         head = self._head()
         parts = list(self._predicted(X, head.uncertainty_of(self.fitted_.links)))
@@ -255,20 +264,21 @@ class BaseBayesianSVC(ClassifierMixin, BaseBayesianModel):
 
     @lazy_on_dask
     def predict_set(self, X: Any, coverage: float = 0.9, *, per_class: bool = False) -> np.ndarray:
-        """Set of classes that contains the class of a new row with about the probability ``coverage``.
+        """Predict sets of classes that contain the class of a new row with about the probability ``coverage``.
 
         Thresholds come from the leave-one-out probabilities of the fit. They assume that new rows are exchangeable with
-        those of training, and carry no finite-sample guarantee. A set may be empty: the row is unlike all classes.
+        the training rows, and carry no finite-sample guarantee. A set is empty if no class reaches its threshold.
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n_rows, n_features), a table or a Dask collection
-            Rows to predict.
+        X : array-like or sparse matrix of shape (n_rows, n_features), Dask collection or table
+            Rows with the columns of ``fit``.
         coverage : float, default=0.9
-            Share of new rows whose set contains their class, strictly between 0 and 1. Where training has too few rows
-            to tell, every class is in the set.
+            Share of new rows whose set contains their class, strictly between 0 and 1. If there are too few training
+            rows, every class is in every set.
         per_class : bool, default=False
-            Whether the coverage holds for the rows of each class, with a threshold for each, and not only on average.
+            Whether the coverage holds for the rows of each class, with one threshold per class, and not only on
+            average.
 
         Returns
         -------
@@ -327,7 +337,7 @@ class BaseBayesianSVC(ClassifierMixin, BaseBayesianModel):
     def predictions(
         self, X: Any, *, uncertainty: bool = True, coverage: float | None = None
     ) -> Generator[dict[str, np.ndarray], None, None]:
-        """Yield the columns of ``predict_to``, a chunk of rows at a time.
+        """Yield the columns of ``predict_to``, one chunk of rows at a time.
 
         Parameters
         ----------
@@ -341,7 +351,7 @@ class BaseBayesianSVC(ClassifierMixin, BaseBayesianModel):
         Yields
         ------
         dict of arrays
-            The columns for a chunk of rows.
+            The columns for one chunk of rows.
         """
         head = self._head()
         uncertainty_of = head.uncertainty_of(self.fitted_.links) if uncertainty else None
@@ -376,6 +386,11 @@ class BaseBayesianSVC(ClassifierMixin, BaseBayesianModel):
         -------
         array of shape (n, n_rows, n_classes)
             Probabilities, with the last axis in the order of ``classes_``.
+
+        See Also
+        --------
+        sample_latent : Draws of the latent function.
+        predict_uncertainty : Summaries for each row.
         """
         f, members = self._samples(X, n, random_state)
         found = np.empty((*f.shape[:2], len(self.classes_)))

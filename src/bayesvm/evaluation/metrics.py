@@ -87,7 +87,7 @@ def metrics(
     Parameters
     ----------
     predictions : Predictions or NumberPredictions
-        Stated probabilities, or predicted distributions of numbers, and what was true.
+        Predicted probabilities or distributions, and the true targets.
     n_bootstrap : int or None
         Resamples; 0 for none, and intervals that are NaN. None means 1,000, or 200 of more than 50,000 rows (of more
         than two classes: rows times classes).

@@ -12,7 +12,7 @@ from bayesvm.evaluation.calibration import wilson
 from bayesvm.evaluation.predictions import Flags
 from bayesvm.evaluation.rows import Floats, RowPredictions, checked_columns, per_row
 
-INTERVAL = 0.9  # coverage of the intervals that metrics judge
+INTERVAL = 0.9  # coverage of the intervals in metrics
 COVERAGES = (0.5, 0.8, 0.9, 0.95, 0.99)  # that tables list
 LOG_NORMAL = 0.5 * np.log(2 * np.pi)
 
@@ -137,7 +137,7 @@ class NumberPredictions(RowPredictions):
 
 
 class IntervalCoverage(NamedTuple):
-    """Which share of the numbers lies in intervals of a stated probability, with the 95% interval of that share.
+    """The share of true values in intervals of a given probability, with the 95% interval of that share.
 
     Parameters
     ----------

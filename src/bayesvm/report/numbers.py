@@ -13,7 +13,7 @@ from bayesvm.report.svg import INK, drawn
 from bayesvm.workflow import TableModel
 from bayesvm.workflow.importance import Importance
 
-MOST_DOTS = 600  # of a scatter plot: more cannot be told apart, but make the file heavy
+MOST_DOTS = 600  # of a scatter plot: more cannot be distinguished, but make the file heavy
 LEAST_CHANGE = 0.005  # of a prediction, in deviations of the target, below which no column matters
 CURVE = np.linspace(0.02, 0.98, 49)  # coverages of a plot
 

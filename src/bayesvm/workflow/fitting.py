@@ -1,4 +1,4 @@
-"""Workflow: from a table in files to a judged model: rows held out or folds, a fit, and a fit to all rows."""
+"""Workflow: from a table in files to an evaluated model: held-out rows or folds, a fit, and a refit on all rows."""
 
 from __future__ import annotations
 
@@ -45,10 +45,10 @@ from bayesvm.workflow.splitting import (
     with_task,
 )
 
-FEW_ROWS = 2_000  # of a table; below, cross-validation judges instead of one small part that is held out
-TOO_GOOD = 0.002  # share of wrong predictions, below which something may be amiss,
-LEAST_JUDGED = 200  # if so many rows say so
-FEW_HELD_OUT = 2_000  # rows that judge a model if somebody is waiting for it
+FEW_ROWS = 2_000  # of a table; below, cross-validation instead of one small held-out part
+TOO_GOOD = 0.002  # error rate below which something may be wrong,
+LEAST_JUDGED = 200  # on at least so many rows
+FEW_HELD_OUT = 2_000  # rows that evaluate a model after Ctrl-C, when somebody is waiting for it
 
 
 def fit_table(
@@ -72,32 +72,73 @@ def fit_table(
     verbose: int = 0,
     **csv: Unpack[CsvOptions],
 ) -> TableModel:
-    """Learn from a table in files, Parquet, Arrow, CSV or LIBSVM, and judge what was learned by rows left out.
+    """Fit a model to a table in files, and evaluate it on held-out rows or by cross-validation; as ``bayesvm fit``.
 
     Parameters
     ----------
-    source : a file, a folder, a pattern or a list of files
-    target : name of the column of labels or numbers to predict; LIBSVM files hold them
-    weight : name of a column of row weights
-    group : name of a column; rows with the same value in it are judged together, and it is not learned from
-    columns, drop : names of the columns to learn from, or to leave out; default: all
-    categories : names of columns whose numbers are names, such as postal codes; also of the target
-    keep : names of columns that are used although they look like an index or an identifier
-    holdout : share of the rows, at most 50,000 of them, that are held out and judge the model; 0 for none. Tables of
-        less than 2,000 rows are judged by five-fold cross-validation instead
-    refit : whether the model, when it has been judged, is fitted again to all rows
-    task : "classification", "regression" or "auto"
-        "auto": regression if the target is numeric with fractions, or with more different whole numbers than are
-        taken for names of classes (200, and from 21 on five rows each); otherwise classification
-    estimator : a BayesianSVC, BayesianLinearSVC or BayesianSVR to fit, which decides the task
-        Default: ``BayesianSVC(random_state=seed)``, or BayesianSVR for regression
-    parameters : parameters of the default estimator, by name
-    seed : controls which rows are held out, and all other randomness
-    checkpoint : a file from which an interrupted fit resumes; the second fit has one beside it
-    copy_to : a folder for the working copy of text files
-    verbose : 1 shows progress
-    csv : sep, decimal, encoding, missing, header
-        How CSV files are written, as in ``open_table``. Default: detected.
+    source : path or list of paths
+        A file, a folder, a pattern or a list of files: Parquet, Arrow, CSV or LIBSVM.
+    target : str
+        Name of the column to predict; LIBSVM files contain the target.
+    weight : str, optional
+        Name of a column of row weights.
+    group : str, optional
+        Name of a column; rows with the same value in it are held out and left out together. It is not a feature.
+    columns : sequence of str, optional
+        Names of the columns to use; default: all.
+    drop : collection of str, optional
+        Names of columns to leave out.
+    categories : collection of str, optional
+        Names of numeric columns to treat as categorical, such as postal codes; may include the target.
+    keep : collection of str, optional
+        Names of columns to use although they look like an index or an identifier.
+    holdout : float, default=0.2
+        Share of the rows, at most 50,000, to hold out for evaluation; 0 for none. Tables below 2,000 rows are evaluated
+        by five-fold cross-validation instead.
+    refit : bool, default=True
+        Whether to refit on all rows after evaluation.
+    task : {"auto", "classification", "regression"}, default="auto"
+        "auto" is regression if the target is numeric and has fractions, more than 200 distinct values, or more than 20
+        with fewer than five rows each; otherwise classification.
+    estimator : BayesianSVC, BayesianLinearSVC or BayesianSVR, optional
+        The estimator to clone and fit, which decides the task. Default: ``BayesianSVC(random_state=seed)``, or
+        ``BayesianSVR`` for regression.
+    parameters : dict, optional
+        Parameters of the default estimator.
+    seed : int, default=0
+        Controls the randomness.
+    checkpoint : path, optional
+        File from which an interrupted fit resumes; the refit has a second one beside it.
+    copy_to : path, optional
+        Folder for the working copies of text files.
+    verbose : int, default=0
+        1 shows the progress.
+    **csv
+        ``sep``, ``decimal``, ``encoding``, ``missing`` and ``header`` of CSV files, as in ``open_table``. Default:
+        detected.
+
+    Returns
+    -------
+    TableModel
+        The fitted estimator with its metrics and its history.
+
+    Raises
+    ------
+    ValueError
+        If a parameter, a column or a value of the table is invalid; the message says where, and what to do.
+
+    See Also
+    --------
+    TableModel : The result.
+    bayesvm.open_table : Open a table for ``fit`` of an estimator, without evaluation.
+
+    Examples
+    --------
+    >>> from bayesvm.evaluation import metrics
+    >>> from bayesvm.workflow import fit_table
+    >>> model = fit_table("people.csv", target="income")  # doctest: +SKIP
+    >>> print(metrics(model.holdout.predictions)["log_loss"])  # doctest: +SKIP
+    >>> model.save("people.bayesvm")  # doctest: +SKIP
     """
     from bayesvm.workflow.baselines import about_the_data  # noqa: PLC0415  (predictions need no ensembles)
 
@@ -171,7 +212,7 @@ def fit_table(
 
 
 def task_of(estimator: Any, task: str) -> str:
-    """What was asked for, which an estimator decides."""
+    """The requested task; an estimator decides it."""
     require_task(task)
     if estimator is None:
         return task
@@ -194,7 +235,7 @@ def _numbered(table: Table) -> Recipe:
 
 
 def _about(estimator: Any, table: Table, pairs: Pairs | None, seed: int) -> dict[str, Any]:
-    """What a card says of the rows of a small table: a profile, and simple classifiers on the same folds."""
+    """The part of the card about the rows of a small table: a profile, and simple models on the same folds."""
     from bayesvm.workflow.baselines import about_the_data, baselines, sample_rows  # noqa: PLC0415
 
     if estimator.interrupted_:
@@ -242,7 +283,7 @@ def _limit_covariance(estimator: Any, table: Table) -> None:
 
 
 def _refitted(estimator: Any, table: Table, groups: Codes | None, checkpoint: str | PathLike[str] | None) -> Any:
-    """A fit to all rows, with the features of the model that was judged."""
+    """Refit on all rows, with the features of the evaluated model."""
     again = clone(estimator)
     beside = None if checkpoint is None else Path(f"{checkpoint}.refit")
     recipe = estimator.recipe_
@@ -256,7 +297,7 @@ def _refitted(estimator: Any, table: Table, groups: Codes | None, checkpoint: st
 def _judged(
     estimator: Any, held: Table, test: RowNumbers, names: Sequence[str], n_rows: int, seed: int
 ) -> Judged | None:
-    """What the model says of the rows held out; Ctrl-C ends this only, since the model is there already."""
+    """Predictions for the held-out rows; Ctrl-C ends this only, since the model exists already."""
     try:
         if estimator.interrupted_ and held.n_rows > FEW_HELD_OUT:
             few = random_rows(held.n_rows, FEW_HELD_OUT, np.random.default_rng(seed))
@@ -279,7 +320,7 @@ class Pairs:
 def _cross_validated(
     estimator: Any, table: Table, classes: Codes, groups: Codes | None, seed: int, names: Sequence[str]
 ) -> tuple[Judged | None, Pairs | None]:
-    """What models of four fifths of the rows say of the others; None if it was interrupted."""
+    """Predictions for each fifth of the rows by a model of the others; None if interrupted."""
     found: list[AnyPredictions] = []
     tests, tables = [], []
     for train, test in folds(classes, seed, groups):

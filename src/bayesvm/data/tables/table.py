@@ -110,16 +110,47 @@ def open_table(
 class Table:
     """Rows in files, streamed again in every pass; created by ``open_table``. Rows are numbered from 0 over all files.
 
+    Parameters
+    ----------
+    rows : FileRows
+        The files and their parts.
+    columns : TableColumns
+        How features, target and weights are read from a part.
+
     Attributes
     ----------
-    names : names of the features; None for LIBSVM
-    n_rows, n_features : the shape
-    dtype : float32 if it represents all features exactly, else float64
-    target, weight : names of these columns, or None
-    has_target : whether rows have targets
-    sparse : whether ``X`` of a batch is a CSR matrix, as for LIBSVM
-    zero_based : whether indices of LIBSVM files start at 0; None for other formats
-    prepared_by : the recipe that computes the features from the columns, if there is one
+    names : tuple of str or None
+        Names of the features; None for LIBSVM.
+    n_rows : int
+        Number of rows.
+    n_features : int
+        Number of features.
+    dtype : dtype
+        float32 if it represents all features exactly, else float64.
+    target : str or None
+        Name of the target column.
+    weight : str or None
+        Name of the column of row weights.
+    has_target : bool
+        Whether the rows have targets.
+    sparse : bool
+        Whether ``X`` of a batch is a CSR matrix, as for LIBSVM.
+    zero_based : bool or None
+        Whether the indices of LIBSVM files start at 0; None for other formats.
+    prepared_by : Recipe or None
+        The recipe that computes the features from the columns, if there is one.
+
+    See Also
+    --------
+    bayesvm.open_table : Open a table.
+
+    Examples
+    --------
+    >>> from bayesvm import open_table
+    >>> with open_table("flights/*.parquet", target="late") as table:  # doctest: +SKIP
+    ...     print(table.n_rows, table.names)
+    ...     for batch in table.batches(10_000):
+    ...         print(batch.X.shape, batch.y.mean())
     """
 
     def __init__(self, rows: FileRows, columns: TableColumns) -> None:
@@ -135,8 +166,23 @@ class Table:
     def batches(self, n_rows: int, *, targets: bool = True) -> Iterator[Batch]:
         """Yield all rows in order, ``n_rows`` at a time across file boundaries; the last batch may have fewer.
 
-        Features that are missing, infinite or above 1e100, missing targets and invalid weights raise errors that name
-        the location.
+        Parameters
+        ----------
+        n_rows : int
+            Number of rows of a batch.
+        targets : bool, default=True
+            Whether to read targets and weights.
+
+        Yields
+        ------
+        Batch
+            ``X``, ``y`` and ``weight`` of some rows.
+
+        Raises
+        ------
+        ValueError
+            If a feature is infinite or above 1e100, a target is missing, or a weight is invalid; the message names the
+            file, the row and the column.
         """
         if n_rows < 1:
             raise ValueError(f"n_rows must be 1 or more; got {n_rows}")
@@ -155,7 +201,15 @@ class Table:
             yield self._columns.batch(held, self._rows.locate(range(first, stop)), targets=targets)
 
     def targets(self) -> Iterator[tuple[npt.NDArray[Any], npt.NDArray[np.float64] | None]]:
-        """Yield the targets and weights of all rows, some rows at a time; columnar formats read nothing else."""
+        """Yield the targets and weights of all rows, some rows at a time; columnar formats read nothing else.
+
+        Yields
+        ------
+        y : array
+            Targets.
+        weight : array of float or None
+            Weights, if there are any.
+        """
         if not self.has_target:
             raise ValueError("the table has no labels; name their column: open_table(…, target=…)")
         for first, chunk in self._rows.chunks(self._columns.needed(features=False, targets=True)):
@@ -164,9 +218,19 @@ class Table:
                 yield self._columns.targets([chunk], locate), self._columns.weights([chunk], locate)
 
     def rows(self, indices: RowNumbers) -> Batch:
-        """The rows with these distinct numbers, in the given order.
+        """Return the rows with these distinct numbers, in the given order.
 
         Takes one pass over the parts of files with such rows; up to 65,536 other rows are in memory at the same time.
+
+        Parameters
+        ----------
+        indices : array of int
+            Numbers of rows.
+
+        Returns
+        -------
+        Batch
+            ``X``, ``y`` and ``weight`` of these rows.
         """
         rising = np.asarray(indices)
         order = None if (np.diff(rising) > 0).all() else np.argsort(rising)
@@ -185,7 +249,18 @@ class Table:
         return batch if order is None else taken(batch, np.argsort(order))
 
     def columns(self, names: Sequence[str]) -> Iterator[Any]:
-        """Yield raw columns, features or others, as record batches with the same types."""
+        """Return raw columns, features or others, as record batches with the same types.
+
+        Parameters
+        ----------
+        names : sequence of str
+            Names of the columns.
+
+        Returns
+        -------
+        iterator of pyarrow.RecordBatch
+            The columns of some rows at a time.
+        """
         for part in self._rows.parts:
             schema = getattr(part, "schema", None)
             if schema is None:
@@ -198,7 +273,18 @@ class Table:
         return (cast_to(schema, chunk) for _, chunk in self._rows.chunks(names))
 
     def with_features(self, names: Sequence[str]) -> Table:
-        """The same rows with a selection of the table's features, in this order."""
+        """Return the same rows with a selection of the table's features.
+
+        Parameters
+        ----------
+        names : sequence of str
+            Names of the features, in their new order.
+
+        Returns
+        -------
+        Table
+            The table with these features.
+        """
         have = self.names or ()
         missing = [name for name in names if name not in have]
         if missing:
@@ -211,24 +297,64 @@ class Table:
         return self if tuple(names) == have else type(self)(self._rows, self._columns.with_features(tuple(names)))
 
     def with_columns(self, columns: TableColumns) -> Table:
-        """The same rows, with other columns or columns that are read differently."""
+        """Return the same rows with other columns, or with columns that are read differently.
+
+        Parameters
+        ----------
+        columns : TableColumns
+            How to read the columns.
+
+        Returns
+        -------
+        Table
+            The table with these columns.
+        """
         return Table(self._rows, columns)
 
     def subset(self, numbers: RowNumbers) -> Self:
-        """The rows with these increasing numbers, as a separate table."""
+        """Return some rows as a table.
+
+        Parameters
+        ----------
+        numbers : array of int
+            Increasing numbers of rows.
+
+        Returns
+        -------
+        Table
+            The table of these rows, which has no copy of them.
+        """
         return self._of(self._rows.subset(numbers))
 
     def in_memory(self) -> Self:
-        """The same rows, read once and kept in memory."""
+        """Return the same rows, read once and kept in memory.
+
+        Returns
+        -------
+        Table
+            The table in memory.
+        """
         return self._of(self._rows.in_memory(self._columns.needed(features=True, targets=True)))
 
     def labelled(self) -> Self:
-        """The rows that have a target. Other rows are left out with a warning; the targets are read once."""
+        """Return the rows that have a target; a warning counts the others. The targets are read once.
+
+        Returns
+        -------
+        Table
+            The table itself if all rows have a target.
+        """
         numbers = self.rows_with_target()
         return self if numbers is None else self.subset(numbers)
 
     def rows_with_target(self) -> RowNumbers | None:
-        """The numbers of the rows that have a target, or None if all have one; warns about the other rows."""
+        """Return the numbers of the rows that have a target; a warning counts the others.
+
+        Returns
+        -------
+        array of int or None
+            None if all rows have a target.
+        """
         if not isinstance(self._columns, ArrowColumns) or not self.has_target:
             return None
         missing = [np.zeros(0, bool)]
@@ -253,11 +379,28 @@ class Table:
         return self._rows, [(part.file, part.schema) for part in parts]
 
     def where(self, row: int) -> str:
-        """The file and the row in it: ``"b.parquet, row 17"``."""
+        """Return the file of a row and its number there, for messages.
+
+        Parameters
+        ----------
+        row : int
+            Number of the row in the table.
+
+        Returns
+        -------
+        str
+            For example ``"b.parquet, row 17"``.
+        """
         return self._rows.where(row)
 
     def fingerprint(self) -> dict[str, Any]:
-        """Plain values that identify the rows and the selected columns."""
+        """Return plain values that identify the rows and the selected columns.
+
+        Returns
+        -------
+        dict
+            Names, sizes and times of the files, and the columns.
+        """
         return self._rows.fingerprint() | {
             "n_features": self.n_features,
             "columns": None if self.names is None else list(self.names),
@@ -266,7 +409,18 @@ class Table:
         }
 
     def is_made_of(self, path: str | PathLike[str]) -> bool:
-        """Whether it reads that file."""
+        """Return whether the table reads a file.
+
+        Parameters
+        ----------
+        path : path
+            The file.
+
+        Returns
+        -------
+        bool
+            Whether it is a file of the table.
+        """
         return self._rows.is_made_of(path)
 
     def close(self) -> None:
