@@ -29,7 +29,7 @@ from bayesvm.estimators.validation import require_whole_labels
 from bayesvm.inference.fitted import Fitted
 from bayesvm.storage.models import Model
 
-CALIBRATED = "link='calibrated'"
+CALIBRATED, CALIBRATED_FOR_TWO = "link='calibrated'", "link='calibrated' and two classes"
 NOISE = 1.0  # variance; .3 and 3 are about as good; with many rows, all are far better than none
 
 
@@ -62,9 +62,7 @@ class BaseBayesianSVC(ClassifierMixin, BaseBayesianModel):
     loo_error_ = FittedAttribute(_error)
     calibration_scale_ = FittedAttribute(lambda fitted: _parameter(fitted, "scale"), needs=CALIBRATED)
     calibration_bias_ = FittedAttribute(lambda fitted: _parameter(fitted, "bias"), needs=CALIBRATED)
-    calibration_share_ = FittedAttribute(
-        lambda fitted: getattr(fitted.link, "share", None), needs=f"{CALIBRATED} and two classes"
-    )
+    calibration_share_ = FittedAttribute(lambda fitted: getattr(fitted.link, "share", None), needs=CALIBRATED_FOR_TWO)
 
     @available_if(lambda self: getattr(self, "covariance", "full") == "full")
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Any:
@@ -386,11 +384,6 @@ class BaseBayesianSVC(ClassifierMixin, BaseBayesianModel):
         -------
         array of shape (n, n_rows, n_classes)
             Probabilities, with the last axis in the order of ``classes_``.
-
-        See Also
-        --------
-        sample_latent : Draws of the latent function.
-        predict_uncertainty : Summaries for each row.
         """
         f, members = self._samples(X, n, random_state)
         found = np.empty((*f.shape[:2], len(self.classes_)))

@@ -286,11 +286,6 @@ class BayesianOneClassSVM(OutlierMixin, KernelEstimator):
         -------
         array of shape (n_rows,)
             Scores in nats; lower scores are more unusual.
-
-        See Also
-        --------
-        explain : The contribution of each column.
-        predict_p_value : The same order, on the scale of a probability.
         """
         return self._scores(self._checked(X))
 
@@ -322,8 +317,7 @@ class BayesianOneClassSVM(OutlierMixin, KernelEstimator):
         Returns
         -------
         array of int of shape (n_rows,)
-            -1 for outliers, 1 for others. A share of ``contamination`` of new rows from the training distribution gets
-            -1.
+            -1 for outliers, about a share of ``contamination`` of new rows from the training distribution; 1 for others.
         """
         return np.where(self.decision_function(X) < 0, SIDES[0], SIDES[1])
 

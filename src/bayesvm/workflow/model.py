@@ -331,7 +331,7 @@ class TableModel:
         """
 
         def made(estimator: Any, beside: dict[str, Any] | None) -> Any:
-            return estimator if isinstance(estimator, BayesianOneClassSVM) else cls.of(estimator, beside)
+            return estimator if isinstance(estimator, BayesianOneClassSVM) else cls._of(estimator, beside)
 
         found = load_both(Path(path), made, STORED_WITH_ESTIMATOR, trusted)
         if not isinstance(found, cls):
@@ -342,21 +342,8 @@ class TableModel:
         return found
 
     @classmethod
-    def of(cls, estimator: Any, beside: dict[str, Any] | None) -> TableModel:
-        """Combine an estimator with the additional content of its file.
-
-        Parameters
-        ----------
-        estimator : BayesianSVC, BayesianLinearSVC or BayesianSVR
-            The fitted estimator.
-        beside : dict or None
-            The additional content, if any.
-
-        Returns
-        -------
-        TableModel
-            The model.
-        """
+    def _of(cls, estimator: Any, beside: dict[str, Any] | None) -> TableModel:
+        """Combine an estimator with the additional content of its file."""
         if beside is None:
             return cls(estimator)
         judged, numbered = beside["holdout"], beside.get("recipe")
