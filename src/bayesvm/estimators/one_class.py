@@ -317,7 +317,7 @@ class BayesianOneClassSVM(OutlierMixin, KernelEstimator):
         Returns
         -------
         array of int of shape (n_rows,)
-            -1 for outliers, about a share of ``contamination`` of new rows from the training distribution; 1 for others.
+            -1 for outliers (a share of ``contamination`` of new rows from the training distribution), 1 for others.
         """
         return np.where(self.decision_function(X) < 0, SIDES[0], SIDES[1])
 
