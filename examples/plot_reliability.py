@@ -29,8 +29,8 @@ for name, model in models.items():
 # %%
 # The same as metrics, with their 95% intervals. No model is better in expectation than the last line: the data are
 # synthetic, and their true probabilities are known.
-said = {name: model.predict_proba(test.X)[:, 1] for name, model in models.items()} | {"true": test.probability}
-for name, p in said.items():
+predicted = {name: model.predict_proba(test.X)[:, 1] for name, model in models.items()} | {"true": test.probability}
+for name, p in predicted.items():
     found = metrics(Predictions.of([-1, 1], test.y, [[1 - q, q] for q in p]), n_bootstrap=50)
     loss, error = found["log_loss"], found["calibration_error"]
     print(

@@ -85,8 +85,8 @@ def twonorm(n_rows: int, random_state: int | None = None) -> Problem:
     Examples
     --------
     >>> from bayesvm.datasets import twonorm
-    >>> made = twonorm(1000, random_state=0)
-    >>> bool(((made.probability > 0.5) == (made.y == 1)).mean() > 0.95)  # the Bayes classifier
+    >>> data = twonorm(1000, random_state=0)
+    >>> bool(((data.probability > 0.5) == (data.y == 1)).mean() > 0.95)  # the Bayes classifier
     True
     """
     rng = np.random.default_rng(random_state)

@@ -57,8 +57,8 @@ class Reliability:
     Examples
     --------
     >>> from bayesvm.evaluation import Predictions, reliability
-    >>> said = Predictions.of([0, 1], [0, 1, 1, 0], [[0.9, 0.1], [0.2, 0.8], [0.3, 0.7], [0.4, 0.6]])
-    >>> reliability(said, n_bins=2).observed
+    >>> predicted = Predictions.of([0, 1], [0, 1, 1, 0], [[0.9, 0.1], [0.2, 0.8], [0.3, 0.7], [0.4, 0.6]])
+    >>> reliability(predicted, n_bins=2).observed
     array([0., 1.])
     """
 

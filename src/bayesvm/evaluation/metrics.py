@@ -112,8 +112,8 @@ def metrics(
     Examples
     --------
     >>> from bayesvm.evaluation import Predictions, metrics
-    >>> said = Predictions.of(["no", "yes"], ["yes", "no"], [[0.2, 0.8], [0.6, 0.4]])
-    >>> round(metrics(said)["brier"].value, 3)
+    >>> predicted = Predictions.of(["no", "yes"], ["yes", "no"], [[0.2, 0.8], [0.6, 0.4]])
+    >>> round(metrics(predicted)["brier"].value, 3)
     0.1
     """
     if n_bootstrap is not None and n_bootstrap < 0:

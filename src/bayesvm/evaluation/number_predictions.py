@@ -44,8 +44,8 @@ class NumberPredictions(RowPredictions):
     Examples
     --------
     >>> from bayesvm.evaluation import NumberPredictions, metrics
-    >>> said = NumberPredictions.of([1.0, 2.0, 4.0], mean=[1.5, 2.0, 3.0], std=[1.0, 1.0, 1.0])
-    >>> metrics(said, n_bootstrap=0)["mae"].value
+    >>> predicted = NumberPredictions.of([1.0, 2.0, 4.0], mean=[1.5, 2.0, 3.0], std=[1.0, 1.0, 1.0])
+    >>> metrics(predicted, n_bootstrap=0)["mae"].value
     0.5
     """
 
@@ -187,8 +187,8 @@ def interval_coverage(predictions: NumberPredictions, coverages: Any = COVERAGES
     Examples
     --------
     >>> from bayesvm.evaluation import NumberPredictions, interval_coverage
-    >>> said = NumberPredictions.of([1.0, 2.0, 4.0], mean=[1.5, 2.0, 3.0], std=[1.0, 1.0, 1.0])
-    >>> [round(each.observed, 2) for each in interval_coverage(said, [0.5, 0.9])]
+    >>> predicted = NumberPredictions.of([1.0, 2.0, 4.0], mean=[1.5, 2.0, 3.0], std=[1.0, 1.0, 1.0])
+    >>> [round(each.observed, 2) for each in interval_coverage(predicted, [0.5, 0.9])]
     [0.67, 1.0]
     """
     predictions = predictions.counted()
