@@ -68,13 +68,15 @@ def test_the_task_can_be_said(tmp_path):
     assert asked.card.get("baselines") is None
     auto = fit_table(path, "y", columns=["x"], parameters=PARAMETERS, holdout=0)
     assert isinstance(auto.estimator, BayesianSVC)
-    with pytest.raises(ValueError, match="row 0: the target 'z' is the text 'one', but regression needs numbers"):
+    with pytest.raises(
+        ValueError, match="row 0: the target 'z' is the text 'one', but regression needs a numeric target"
+    ):
         fit_table(path, "z", task="regression")
     with pytest.raises(ValueError, match="BayesianLinearSVC is for classification, not for regression"):
         fit_table(path, "y", task="regression", estimator=BayesianLinearSVC())
     with pytest.raises(ValueError, match="task must be one of auto, classification, regression; got 'ranking'"):
         fit_table(path, "y", task="ranking")
-    with pytest.raises(ValueError, match="needs at least two different numbers in y"):
+    with pytest.raises(ValueError, match="needs at least two distinct values in y"):
         fit_table(written(tmp_path, x=np.sin(np.arange(60)), y=np.full(60, 1.5)), "y", task="regression")
 
 

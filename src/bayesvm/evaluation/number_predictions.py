@@ -97,7 +97,7 @@ class NumberPredictions(RowPredictions):
         """
         y = np.asarray(y, np.float64)
         if y.ndim != 1 or not len(y):
-            raise ValueError(f"the true numbers must be a column of at least one row; got shape {y.shape}")
+            raise ValueError(f"the true values must be a column of at least one row; got shape {y.shape}")
         n_rows = len(y)
         y, mean, std = (per_row(name, part, n_rows) for name, part in (("y", y), ("mean", mean), ("std", std)))
         if not (std > 0).all():

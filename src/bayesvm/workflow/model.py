@@ -335,10 +335,7 @@ class TableModel:
 
         found = load_both(Path(path), made, STORED_WITH_ESTIMATOR, trusted)
         if not isinstance(found, cls):
-            raise TypeError(
-                f"{path} holds a BayesianOneClassSVM, which predicts neither classes nor numbers; read it with "
-                "bayesvm.load"
-            )
+            raise TypeError(f"{path} holds a BayesianOneClassSVM, which has no target; read it with bayesvm.load")
         return found
 
     @classmethod

@@ -97,7 +97,7 @@ def with_task(table: RowsType, task: str) -> tuple[RowsType, str]:
         if y.dtype.kind == "U":
             row = next((row for row, text in enumerate(y.tolist()) if not is_number(text)), 0)
             raise ValueError(
-                f"{table.where(row)}: {name} is the text {str(y[row])!r}, but regression needs numbers. "
+                f"{table.where(row)}: {name} is the text {str(y[row])!r}, but regression needs a numeric target. "
                 "Leave out --task regression (task='regression') to predict classes, or correct the column"
             )
         return table, task
