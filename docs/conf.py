@@ -29,9 +29,11 @@ exclude_patterns = [
 templates_path = ["_templates"]
 nitpicky = True
 # numpydoc links attributes that are properties, which have no entry.
-nitpick_ignore = [
-    ("py:obj", name) for name in ("prior_variance_", "offset_", "loo_scores_")
-]
+PROPERTIES = """
+prior_variance_ offset_ loo_scores_ is_pair points
+classes_ predicts_numbers recipe is_cross_validated judged_by_default
+"""
+nitpick_ignore = [("py:obj", name) for name in PROPERTIES.split()]
 nitpick_ignore_regex = [
     (r"py:.*", r"sklearn\..*")
 ]  # "See Also" names them; links would need the network

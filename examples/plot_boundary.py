@@ -21,6 +21,6 @@ DecisionBoundaryDisplay.from_estimator(model, X[seen], y[seen], feature_names=["
 # The numbers behind the colours. In the gap the epistemic part is large, at the boundary between measured rows the
 # aleatoric one.
 places = {"in the gap": [1.1, 0.0], "among one class": [-0.9, 0.3], "far outside": [2.5, 1.5]}
-why = model.predict_uncertainty(np.array(list(places.values())))
-for place, aleatoric, epistemic in zip(places, why["aleatoric"], why["epistemic"], strict=True):
+parts = model.predict_uncertainty(np.array(list(places.values())))
+for place, aleatoric, epistemic in zip(places, parts["aleatoric"], parts["epistemic"], strict=True):
     print(f"{place}: aleatoric {aleatoric:.2f}, epistemic {epistemic:.2f}")

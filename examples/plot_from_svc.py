@@ -38,9 +38,9 @@ for name, model in {"SVC": before, "BayesianSVC": after}.items():
     found = metrics(Predictions.of(model.classes_, y_test, model.predict_proba(X_test)))
     told = (f"{what} {found[what].value:.3f} ({found[what].low:.3f} to {found[what].high:.3f})" for what in SHOWN)
     print(f"{name}:", ", ".join(told))
-why = after.predict_uncertainty(X_test)
+parts = after.predict_uncertainty(X_test)
 wrong = after.predict(X_test) != y_test
-right, not_right = why["total"][~wrong].mean(), why["total"][wrong].mean()
+right, not_right = parts["total"][~wrong].mean(), parts["total"][wrong].mean()
 print(f"uncertainty of right answers {right:.2f} nats, of wrong ones {not_right:.2f}")
 
 figure, axes = plt.subplots(1, 2, figsize=(9, 4), layout="constrained", sharey=True)

@@ -1,7 +1,7 @@
 """How a probability moves with a feature
 ======================================
 
-The mean probability over rows in which one column is changed, with a band that holds 95 % of what the posterior allows.
+The mean probability over rows in which one column is changed, with a band that holds 95% of what the posterior allows.
 A pipeline is asked in the columns that it is given, text included.
 """
 
@@ -16,8 +16,8 @@ from bayesvm import BayesianSVC
 from bayesvm.datasets import people
 from bayesvm.inspection import PartialDependenceDisplay
 
-made = people(2_000, random_state=0)  # synthetic people, and who of them earns much
-X, y = pd.DataFrame(made.columns)[["age", "hours", "commute", "education"]], made.income.astype(str)
+synthetic = people(2_000, random_state=0)  # who earns much?
+X, y = pd.DataFrame(synthetic.columns)[["age", "hours", "commute", "education"]], synthetic.income.astype(str)
 
 encode = make_column_transformer(
     (OneHotEncoder(sparse_output=False), ["education"]), (SimpleImputer(), ["age", "hours", "commute"])

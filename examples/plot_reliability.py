@@ -1,7 +1,7 @@
 """Reliability beside an SVM with a sigmoid
 ========================================
 
-Of the rows that are given a probability of 70 %, do 70 % come true? Ours is one fit. An ``SVC`` needs a sigmoid on top,
+Of the rows that are given a probability of 70%, do 70% come true? Ours is one fit. An ``SVC`` needs a sigmoid on top,
 fitted by cross-validation, which is what ``SVC(probability=True)`` did.
 """
 
@@ -27,10 +27,10 @@ for name, model in models.items():
     ReliabilityDisplay.from_estimator(model, test.X, test.y, ax=ax, name=name, strip=name == "BayesianSVC")
 
 # %%
-# The same as metrics, with their 95 % intervals. Nobody can be better than the last line: these data were generated,
-# and their true probabilities are known.
-said = {name: model.predict_proba(test.X)[:, 1] for name, model in models.items()} | {"true": test.probability}
-for name, p in said.items():
+# The same as metrics, with their 95% intervals. No model is better in expectation than the last line: the data are
+# synthetic, and their true probabilities are known.
+predicted = {name: model.predict_proba(test.X)[:, 1] for name, model in models.items()} | {"true": test.probability}
+for name, p in predicted.items():
     found = metrics(Predictions.of([-1, 1], test.y, [[1 - q, q] for q in p]), n_bootstrap=50)
     loss, error = found["log_loss"], found["calibration_error"]
     print(

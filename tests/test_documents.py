@@ -2,6 +2,7 @@
 
 import os
 import re
+import runpy
 import shlex
 import shutil
 import subprocess
@@ -174,6 +175,27 @@ def test_readme_begins_with_what_a_newcomer_needs():
     assert "make test" in text
     assert "make docs" in text
     assert len(text.splitlines()) <= 120
+
+
+def require_small_picture(svg):
+    text = svg.read_text()
+    assert len(text.encode()) < 150_000
+    assert "dc:date" not in text  # the same input gives the same file
+    assert "<image" in text  # pixels instead of a path for each cell
+
+
+def test_the_first_screen_has_a_picture():
+    require_small_picture(ROOT / "docs" / "readme.svg")
+    for page, picture in (("README.md", "(docs/readme.svg)"), ("docs/index.md", "(readme.svg)")):
+        text = (ROOT / page).read_text()
+        assert 0 < text.index(picture) < text.index("```python")
+
+
+@pytest.mark.slow
+def test_the_script_draws_the_picture(tmp_path):
+    pytest.importorskip("matplotlib").use("agg")
+    runpy.run_path(str(ROOT / "docs" / "make_readme_plot.py"))["draw"](tmp_path / "readme.svg")
+    require_small_picture(tmp_path / "readme.svg")
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

@@ -1,4 +1,4 @@
-"""bayesvm: the support vector machine that knows how sure it is."""
+"""bayesvm: support vector machines with calibrated probabilities, for tables."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any

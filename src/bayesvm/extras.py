@@ -8,7 +8,10 @@ from typing import Any
 
 def how_to_install(extra: str) -> str:
     """The command that installs an extra."""
-    return f'pip install "bayesvm[{extra}]" (in a clone of the repository: pip install ".[{extra}]")'
+    return (
+        f'install the extra [{extra}]: pip install ".[{extra}]" in a clone of the repository, or '
+        f'pip install "bayesvm[{extra}]" from a package index'
+    )
 
 
 def optional(module: str, extra: str) -> Any:

@@ -47,52 +47,53 @@ class Kind:
 
 KINDS = {
     "model_files": Kind(
-        "A model file loads with the values it was saved with, or is refused by its name. Loading runs no code, and "
-        "memory is bounded by the size of the file.",
-        "Bytes are changed, cut off and inserted; headers, states and tensors are forged with valid checksums.",
+        "A model file loads with the values it was saved with, or is rejected with an error naming the file. Loading "
+        "runs no code, and memory is bounded by the size of the file.",
+        "Bytes are changed, deleted and inserted; headers, states and tensors are forged with valid checksums.",
         2000,
         10,
-        frozenset({"refused", "loaded, same values"}),
+        frozenset({"rejected", "loaded, same values"}),
         ("tests/estimators/test_files.py", "tests/storage/test_models.py", "tests/test_persistence_format.py"),
     ),
     "checkpoints": Kind(
-        "A fit refuses a damaged checkpoint by its name, or ends with the same bits as without it.",
+        "A damaged checkpoint is rejected with an error naming the file, or the fit is bit-identical to one without "
+        "it.",
         "Checkpoints of killed fits are damaged and forged like model files; the fit is started with them.",
         200,
         4,
-        frozenset({"refused", "resumed, same bits"}),
+        frozenset({"rejected", "resumed, bit-identical"}),
         ("tests/estimators/test_checkpoints.py",),
     ),
     "tables": Kind(
-        "A damaged table is read, or refused by its name. It never ends the process.",
-        "Bytes of Arrow, Feather and Parquet files are changed and cut off; another process reads them in every way.",
+        "A damaged table is read, or rejected with an error naming the file. It never ends the process.",
+        "Bytes of Arrow, Feather and Parquet files are changed and deleted; another process reads them in every way.",
         500,
         6,
-        frozenset({"read", "refused"}),
+        frozenset({"read", "rejected"}),
         ("tests/data/test_tables.py", "tests/data/test_table_errors.py"),
     ),
     "problems": Kind(
-        "A fit ends in finite, consistent probabilities and intervals, or in an error that says why.",
+        "A fit gives finite, consistent probabilities and intervals, or an error that says why.",
         "Small problems with random sizes, units from 1e-320 to 1e100, outliers, rare classes and random parameters.",
         500,
         6,
-        frozenset({"fitted", "refused"}),
+        frozenset({"fitted", "rejected"}),
         ("tests/estimators/test_bad_input.py", "tests/estimators/test_sklearn_contract.py"),
     ),
     "kills": Kind(
-        "A fit that is killed resumes from its checkpoint and gives the same bits as one that nobody disturbed.",
-        "SIGKILL at random moments, four times a fit, in five kinds of fits; every life has one or two threads.",
+        "A fit that is killed resumes from its checkpoint and is bit-identical to an uninterrupted one.",
+        "SIGKILL at random moments, four times per fit, in five kinds of fits, with one or two threads.",
         40,
         2,
-        frozenset({"same bits"}),
+        frozenset({"bit-identical"}),
         ("tests/estimators/test_checkpoints.py",),
     ),
     "workers": Kind(
-        "A fit on a cluster that loses a worker gives the same bits as one that nobody disturbed.",
+        "A fit on a cluster that loses a worker is bit-identical to an uninterrupted one.",
         "SIGKILL to a Dask worker at a random moment of each fit.",
         10,
         1,
-        frozenset({"same bits"}),
+        frozenset({"bit-identical"}),
         ("tests/estimators/test_dask.py",),
     ),
 }
@@ -161,8 +162,8 @@ def figures(outcome: Outcome | None) -> str:
 
 
 def table(found: Mapping[str, Outcome]) -> str:
-    """Promise, way, figures and tests, in Markdown."""
-    lines = ["| promised | tried | times | found | single cases |", "|---|---|--:|---|---|"]
+    """Guarantee, attack, counts, outcomes and tests, in Markdown."""
+    lines = ["| guarantee | attack | times | outcome | specific cases |", "|---|---|--:|---|---|"]
     for name, kind in KINDS.items():
         times = f"{found[name].counts.total():,}" if name in found else "–"
         tests = ", ".join(f"`{test}`" for test in kind.tests)

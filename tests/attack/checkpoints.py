@@ -14,7 +14,7 @@ from bayesvm import BayesianLinearSVC, BayesianSVC
 from bayesvm.datasets import waveform
 from tests.attack.model_files import REFUSED, damaged, forged_header, forged_state, forged_tensor, opened
 
-RESUMED = "resumed, same bits"
+RESUMED = "resumed, bit-identical"
 DATA = waveform(150, random_state=0)
 X, Y = DATA.X[:, :4], DATA.y
 THREE = np.where(X[:, 3] > 1.0, 2, (Y > 0).astype(int))

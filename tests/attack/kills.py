@@ -1,4 +1,4 @@
-"""Fits that are killed (SIGKILL) at random moments and resumed: the model is that of a fit that nobody disturbed."""
+"""Fits that are killed (SIGKILL) at random moments and resumed: the model is that of an uninterrupted fit."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ import numpy as np
 from bayesvm import BayesianLinearSVC, BayesianSVC
 from bayesvm.datasets import waveform
 
-SAME, OTHER, FAILED, LEFT = "same bits", "other bits", "resuming failed", "files left behind"
+SAME, OTHER, FAILED, LEFT = "bit-identical", "different bits", "resuming failed", "files left behind"
 KILLS_OF_A_FIT = 4  # before it is allowed to end
 MOST_SECONDS = 120.0
 N_ROWS = 20_000

@@ -29,7 +29,7 @@ from bayesvm.storage.states import fitted_state
 from bayesvm.workflow import fit_table
 from tests.storage.committees import committee, local_models, two_scalings
 
-REFUSED, SAME = "refused", "loaded, same values"
+REFUSED, SAME = "rejected", "loaded, same values"
 MEMORY = 2**26  # bytes that loading a small file may take at its peak
 DEEP = 200_000
 NAN, INFINITY = {"float": "000000000000f87f"}, {"float": "000000000000f07f"}

@@ -49,7 +49,7 @@ def problem(seed: int) -> Problem:
 
 
 def outcome(given: Problem) -> str:
-    """``"fitted"`` or ``"refused"``; anything else raises ``ProblemFailedError``."""
+    """``"fitted"`` or ``"rejected"``; anything else raises ``ProblemFailedError``."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # documented, each with its remedy
         warnings.simplefilter("error", RuntimeWarning)  # NumPy's, which tell users nothing
@@ -62,7 +62,7 @@ def outcome(given: Problem) -> str:
         except ValueError as error:
             if len(str(error)) < SHORTEST_MESSAGE:
                 raise ProblemFailedError(f"seed {given.seed}: says only {error} ({given.estimator!r})") from error
-            return "refused"
+            return "rejected"
         except Exception as error:
             raise ProblemFailedError(
                 f"seed {given.seed}: {type(error).__name__}: {error} ({given.estimator!r})"
@@ -72,7 +72,7 @@ def outcome(given: Problem) -> str:
 
 def attack(n_problems: int, first_seed: int = 0) -> tuple[Counter[str], list[str]]:
     """How many problems were fitted, refused and failed, and a line for each that failed."""
-    counts: Counter[str] = Counter(fitted=0, refused=0, failed=0)
+    counts: Counter[str] = Counter(fitted=0, rejected=0, failed=0)
     failures = []
     for seed in range(first_seed, first_seed + n_problems):
         try:

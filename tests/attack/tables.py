@@ -15,7 +15,7 @@ import pyarrow as pa
 from pyarrow import feather, ipc, parquet
 
 N_ROWS = 300
-READ, REFUSED, NO_FILE = "read", "refused", "refused without the name of the file"
+READ, REFUSED, NO_FILE = "read", "rejected", "rejected without the name of the file"
 MOST_SECONDS = 60.0  # for one table
 NUMBERS = np.array([-1, 1, 2**7, 2**15, 2**31 - 1, -(2**31)], "<i4")  # what a damaged offset may well be
 

@@ -25,10 +25,12 @@ def test_a_handful_breaks_no_promise(name):
 
 
 def test_what_breaks_a_promise_is_seen(monkeypatch):
-    counts = {"same bits": 3, "other bits": 1, "never": 0}
+    counts = {"bit-identical": 3, "different bits": 1, "never": 0}
     module = SimpleNamespace(attack=lambda count, seed: counts)
     monkeypatch.setattr("tests.attack.__main__.import_module", lambda _: module)
-    assert attacked("kills", 4, 0) == Outcome(Counter({"same bits": 3, "other bits": 1}), ["other bits (1×)"])
+    assert attacked("kills", 4, 0) == Outcome(
+        Counter({"bit-identical": 3, "different bits": 1}), ["different bits (1×)"]
+    )
     module.attack = lambda count, seed: (counts, ["seed 7"])
     assert attacked("kills", 4, 0).failures == ["seed 7"]
 
@@ -48,17 +50,17 @@ def test_a_process_that_dies_is_seen(monkeypatch):
 
 def test_outcomes_add_up_and_travel():
     one = Outcome(Counter(read=2), ["a"])
-    two = one + Outcome(Counter(read=1, refused=1500), ["b"])
+    two = one + Outcome(Counter(read=1, rejected=1500), ["b"])
     assert Outcome.from_json(two.as_json()) == two
-    assert figures(two) == "1,500 refused, 3 read; **2 broken promises**"
+    assert figures(two) == "1,500 rejected, 3 read; **2 broken promises**"
 
 
 def test_the_page_has_a_place_for_the_figures_and_every_promise():
     page = PAGE.read_text()
-    again = written(page, table({"kills": Outcome(Counter({"same bits": 40}))}))
+    again = written(page, table({"kills": Outcome(Counter({"bit-identical": 40}))}))
     assert again.partition(BEGIN)[0] == page.partition(BEGIN)[0]
     assert again.partition(END)[2] == page.partition(END)[2]
-    assert "| 40 | 40 same bits |" in again
+    assert "| 40 | 40 bit-identical |" in again
     for kind in KINDS.values():
         assert kind.promise in page
         assert all((ROOT / test).exists() for test in kind.tests)

@@ -14,7 +14,7 @@ Y = (X[:, 0] > 0).astype(int)
 def test_a_few_problems():
     counts, failures = attack(25)
     assert failures == []
-    assert counts["fitted"] + counts["refused"] == 25
+    assert counts["fitted"] + counts["rejected"] == 25
     assert counts["fitted"] > 15
 
 
@@ -65,5 +65,5 @@ def test_what_is_planted_is_found(method, wrong, message):
 
 
 def test_a_clear_error_is_a_refusal():
-    assert outcome(Problem(3, BayesianSVC(tune=None), X * np.inf, Y, None, X)) == "refused"
+    assert outcome(Problem(3, BayesianSVC(tune=None), X * np.inf, Y, None, X)) == "rejected"
     assert outcome(Problem(3, BayesianSVC(tune=None), X, Y, None, X)) == "fitted"

@@ -1,4 +1,4 @@
-"""Dask workers that are killed (SIGKILL) during a fit: the model is that of a fit that nobody disturbed."""
+"""Dask workers that are killed (SIGKILL) during a fit: the model is that of an uninterrupted fit."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import numpy as np
 
 from bayesvm import BayesianSVC
 
-SAME, OTHER, FAILED = "same bits", "other bits", "fit failed"
+SAME, OTHER, FAILED = "bit-identical", "different bits", "fit failed"
 N_ROWS, N_UPDATES = 8_000, 9
 LONGEST_DELAY = 0.1  # seconds from the end of an update to the kill: while the next pass is under way
 

@@ -147,7 +147,7 @@ def test_compare_marks_the_best(monkeypatch, home):
     done = bayesvm("compare", "people.csv", "-t", "income", "-q", folder=home)
     assert done.err == ""
     assert done.out.count("*") == 6  # ours, in every column, and the line that explains it
-    assert re.search(r"3(19|20|21) to train with", done.out)
+    assert re.search(r"3(19|20|21) training rows", done.out)
 
 
 def test_inspect_tells_what_is_in_the_file(home):

@@ -162,13 +162,13 @@ def test_options_of_csv_for_other_files(tmp_path):
     ("words", "expected"),
     [
         (["-t", "nope"], ["no column 'nope'", "it has 'x', 'z', 'y'"]),
-        ([], ["which column"]),
+        ([], ["no target column given"]),
         (["-t", "y", "--drop", "nope"], ["no column 'nope'"]),
         (["-t", "y", "--categories", "nope"], ["no column 'nope'"]),
         (["-t", "y", "--columns", "x,nope"], ["no column 'nope'"]),
         (["-t", "y", "--drop", "x,z"], ["no column", "as asked for"]),
         (["-t", "y", "--weight", "z"], ["weights 'z'", "text"]),
-        (["-t", "y", "--holdout", "1"], ["from 0 to below 1"]),
+        (["-t", "y", "--holdout", "1"], ["0 or more and below 1"]),
         (["-t", "y", "--time-limit", "-1"], ["time_limit"]),
         (["-t", "y", "--out", "nope/m.bayesvm"], ["the folder nope does not exist"]),
         (["-t", "y", "--out", "."], ["is a folder"]),
@@ -215,7 +215,7 @@ def test_wrong_columns_list_missing_and_extra_ones(home, tmp_path):
 @pytest.mark.parametrize(
     ("words", "expected"),
     [
-        (["predict", "nope.bayesvm", "new.csv"], ["nope.bayesvm", "No such file"]),
+        (["predict", "nope.bayesvm", "new.csv"], ["nope.bayesvm", "no such file: nope.bayesvm; the folder has"]),
         (["predict", "new.csv", "new.csv"], ["not a bayesvm file"]),
         (["predict", "people.bayesvm", "nope/*.csv"], ["no file matches"]),
         (["predict", "people.bayesvm", "new.csv", "--abstain", "1.5"], ["between 0 and 1"]),
@@ -225,8 +225,8 @@ def test_wrong_columns_list_missing_and_extra_ones(home, tmp_path):
         (["predict", "people.bayesvm", "new.csv", "--out", "new.csv"], ["a file of the table itself"]),
         (["evaluate", "people.bayesvm", "new.csv", "--target", "sector"], ["not among the classes"]),
         (["evaluate", "people.bayesvm", "new.csv", "--target", "nope"], ["columns of the model: 'nope'"]),
-        (["compare", "people.csv", "-t", "income", "--holdout", "0"], ["needs rows to judge by"]),
-        (["inspect", "nope.bayesvm"], ["nope.bayesvm", "No such file"]),
+        (["compare", "people.csv", "-t", "income", "--holdout", "0"], ["needs evaluation rows"]),
+        (["inspect", "nope.bayesvm"], ["nope.bayesvm", "no such file: nope.bayesvm; the folder has"]),
     ],
 )
 def test_wrong_use_of_a_model(home, words, expected):

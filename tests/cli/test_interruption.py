@@ -139,8 +139,8 @@ def test_without_typer_there_is_a_sentence(tmp_path):
     path = f"{tmp_path}:{environment()['PYTHONPATH']}"
     done = process("fit", folder=tmp_path, PYTHONPATH=path)
     assert done.code == 1
-    command = 'pip install "bayesvm[cli]" (in a clone of the repository: pip install ".[cli]")'
-    assert done.err == f"bayesvm: the command line needs typer; {command}\n"
+    command = 'pip install ".[cli]" in a clone of the repository, or pip install "bayesvm[cli]" from a package index'
+    assert done.err == f"bayesvm: the command line needs typer; install the extra [cli]: {command}\n"
 
 
 def test_time_limit_and_quiet(home, tmp_path):

@@ -59,7 +59,7 @@ def test_fit_shows_names_escaped(evil):
         (["fit", TABLE, "-t", "nope"], [f"x{SHOWN}'"]),
         (["fit", TABLE, "-t", "y", f"--{EVIL}"], [r"--\x1b]0;owned"]),
         ([EVIL], [r"'\x1b]0;owned"]),
-        (["inspect", "\udcff.bayesvm"], [r"Error: \udcff.bayesvm: No such file"]),
+        (["inspect", "\udcff.bayesvm"], [r"Error: no such file: \udcff.bayesvm"]),
     ],
     ids=lambda each: ascii(each[0])[:12],
 )

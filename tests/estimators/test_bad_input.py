@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sklearn.exceptions import NotFittedError
 
-from bayesvm import BayesianLinearSVC, BayesianSVC
+from bayesvm import BayesianLinearSVC, BayesianOneClassSVM, BayesianSVC, BayesianSVR
 from bayesvm.kernels import RBF, Linear
 
 rng = np.random.default_rng(0)
@@ -61,6 +61,66 @@ def test_columns_of_frames_are_named():
 def test_unusable_tables_are_refused(make, rows, labels, message):
     with pytest.raises(ValueError, match=message):
         make().fit(rows, labels)
+
+
+@both
+@pytest.mark.parametrize(
+    ("labels", "message"),
+    [
+        (np.linspace(0, 1, 80), "row 1: y is 0.0126582 .*Labels must be classes.* use BayesianSVR"),
+        (np.linspace(0, 1, 80).astype(object), "row 1: y is 0.0126582 .*Labels must be classes.* use BayesianSVR"),
+        (np.where(np.arange(80) == 7, np.nan, y), "y, row 7: the label is missing. Fill the labels, or drop the rows"),
+        (["a", None, None] + ["b"] * 77, r"y, row 1: the label is missing \(and in 1 other row\)"),
+    ],
+)
+def test_targets_that_are_no_labels_are_named_with_their_row(make, labels, message):
+    with pytest.raises(ValueError, match=message):
+        make().fit(X, labels)
+    with pytest.raises(ValueError, match=message):
+        make().partial_fit(X, labels, classes=[0, 1])
+
+
+def test_labels_of_several_types_are_named():
+    with pytest.raises(ValueError, match=r"Unknown label type: .* of type int, str; .* y.astype\(str\)"):
+        BayesianSVC().fit(X, np.array([1] * 40 + ["a"] * 40, object))
+
+
+DAYS = np.arange("2024-01-01", "2024-03-21", dtype="datetime64[D]")[:, None]
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        (DAYS, r"X is an array of type datetime64\[D\]. Pass a data frame"),
+        (DAYS - DAYS[0], r"X is an array of type timedelta64\[D\]. Pass a data frame"),
+        (DAYS.astype(object), "the date or time 2024-01-01 at row 0, column 0. Pass a data frame"),
+    ],
+    ids=["dates", "durations", "objects"],
+)
+@pytest.mark.parametrize("make", [BayesianSVC, BayesianSVR, BayesianOneClassSVM])
+def test_arrays_of_dates_are_refused_with_the_remedy(make, rows, message):
+    with pytest.raises(TypeError, match=message):
+        make().fit(rows, y)
+
+
+def test_a_timestamp_among_numbers_is_named():
+    pd = pytest.importorskip("pandas")
+    rows = pd.DataFrame({"x": X[:, 0], "day": pd.date_range("2024-01-01", periods=80)}).to_numpy()
+    with pytest.raises(TypeError, match="the date or time 2024-01-01 00:00:00 at row 0, column 1. Pass a data frame"):
+        BayesianSVC().fit(rows, y)
+
+
+def test_a_misspelled_column_of_numbers_gives_the_nearest_name():
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame(X, columns=["age", "height", "weight"])
+    model = BayesianLinearSVC().fit(frame, y)
+    with pytest.raises(ValueError, match=r"X has the column 'heigth' \(did you mean 'height'\?\)") as told:
+        model.predict(frame.rename(columns={"height": "heigth"}))
+    assert "unseen at fit time:\n- heigth\n" in str(told.value)  # as scikit-learn says it
+    assert "'age'" not in str(told.value)
+    for given in (frame[["weight", "age", "height"]], frame.assign(heigth=1)):
+        with pytest.raises(ValueError, match=r"Select the columns of the fit: X\[model.feature_names_in_\]"):
+            model.predict(given)
 
 
 @both

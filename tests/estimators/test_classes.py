@@ -51,7 +51,7 @@ WAYS = {
 
 @pytest.mark.parametrize("way", WAYS)
 def test_a_price_is_refused(way, path):
-    with pytest.raises(ValueError, match=r"has 808 different numbers in 4,040 rows, like a quantity.* bin .*to text"):
+    with pytest.raises(ValueError, match=r"has 808 distinct numeric values in 4,040 rows.* bin .*to text"):
         WAYS[way](PRICE, path)
 
 
@@ -59,7 +59,7 @@ def test_a_price_is_refused_on_the_command_line_where_classes_are_asked_for(path
     words = ["--target", "price", "--task", "classification", "--out", "m.bayesvm"]
     done = bayesvm("fit", path.name, *words, folder=tmp_path)
     assert done.code == 1
-    assert "808 different numbers in 4,040 rows, like a quantity" in " ".join(done.err.split())
+    assert "808 distinct numeric values in 4,040 rows; this looks like a regression" in " ".join(done.err.split())
     assert not (tmp_path / "m.bayesvm").exists()
 
 
@@ -67,14 +67,14 @@ def test_a_price_is_refused_on_the_command_line_where_classes_are_asked_for(path
     ("labels", "n_rows", "complaint"),
     [
         (np.arange(200), 1_000, None),
-        (np.arange(201), 1_000_000, "201 different numbers"),
-        (np.arange(21), 104, "21 different numbers in 104 rows"),
+        (np.arange(201), 1_000_000, "201 distinct numeric values"),
+        (np.arange(21), 104, "21 distinct numeric values in 104 rows"),
         (np.arange(21), 105, None),
         (np.arange(20), 20, None),
         (np.arange(201).astype(str), 402, None),
         (np.arange(500).astype(str), 1_000, None),
-        (np.arange(500).astype(str).astype(object), 999, "500 different labels in 999 rows: is it an identifier"),
-        (np.arange(501).astype(str), 1_000_000, "501 different labels"),
+        (np.arange(500).astype(str).astype(object), 999, "500 distinct labels in 999 rows: is it an identifier"),
+        (np.arange(501).astype(str), 1_000_000, "501 distinct labels"),
         (np.arange(20).astype(str), 20, None),
         (np.array([0.5, 1.5]), 100, "Unknown label type: continuous"),
     ],

@@ -202,7 +202,7 @@ def test_what_prediction_refuses(two_classes):
         ((array(X), array(TWO), array(np.zeros(N))), "all sample weights are zero"),
         ((array(X), array(TWO), array((TWO == "yes") * 1.0)), "all rows of class .*no.* have zero weight"),
         ((array(X), array(X[:, 0])), "row 0 of the table.*must be classes"),
-        ((array(X), array(np.arange(N))), "y has 1,200 different numbers in 1,200 rows, like a quantity"),
+        ((array(X), array(np.arange(N))), "y has 1,200 distinct numeric values in 1,200 rows"),
         ((array(np.where(X > 3, np.inf, X)), array(TWO)), "partition .*column .*infinity"),
     ],
 )

@@ -36,6 +36,22 @@ def fitted_attributes(model):
     return {name for name in names if hasattr(model, name)} - {"fitted_", "completion_"}
 
 
+def test_a_file_that_does_not_exist_gives_the_nearest_one(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(FileNotFoundError, match="no such file: wien.bayesvm; check the path"):
+        bayesvm.load("wien.bayesvm")
+    (tmp_path / "wine.bayesvm").touch()
+    for wanted in ("wien.bayesvm", "wine", "Wine.bayesvm"):
+        with pytest.raises(FileNotFoundError, match=f"no such file: {wanted}; did you mean 'wine.bayesvm'?"):
+            bayesvm.load(wanted)
+    with pytest.raises(FileNotFoundError, match=r"no such file: heart.bayesvm; the folder has wine.bayesvm"):
+        bayesvm.load("heart.bayesvm")
+    with pytest.raises(FileNotFoundError, match="the folder .*nowhere does not exist"):
+        bayesvm.load(tmp_path / "nowhere" / "wine.bayesvm")
+    with pytest.raises(IsADirectoryError, match="is a folder"):
+        bayesvm.load(tmp_path)
+
+
 @pytest.mark.parametrize("model", MODELS.values(), ids=MODELS)
 @pytest.mark.parametrize("labels", [y, NAMES[y], y == 1], ids=["numbers", "names", "two classes"])
 def test_same_bits_after_loading(model, labels, tmp_path):

@@ -68,10 +68,23 @@ def test_before_fit_there_are_no_attributes(make):
     assert attributes(model) == set()
     own = {name for name in EVERY | CALIBRATED | KERNEL | LINEAR if hasattr(type(model), name)}
     for name in own - {"prior_variance_"}:
-        with pytest.raises(AttributeError, match=f"has no attribute '{name}'"):
+        with pytest.raises(AttributeError, match=f"{name} is available only after fit"):
             getattr(model, name)
     with pytest.raises(NotFittedError):
         model.predict(X)
+
+
+@pytest.mark.parametrize(
+    ("model", "name", "message"),
+    [
+        ("kernel", "tuning_report_", "this BayesianSVC has no tuning_report_, which needs a fit that tunes"),
+        ("kernel", "calibration_scale_", "which needs link='calibrated'"),
+        ("kernel", "calibration_share_", "which needs link='calibrated' and two classes"),
+    ],
+)
+def test_an_attribute_that_does_not_apply_says_what_it_needs(model, name, message):
+    with pytest.raises(AttributeError, match=message):
+        getattr(MODELS[model](link="probit").fit(X, THREE), name)
 
 
 @pytest.mark.parametrize(

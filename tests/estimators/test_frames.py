@@ -128,7 +128,7 @@ def test_columns_follow_the_rules_of_scikit_learn():
     cases = [
         (USED.drop(columns="city"), "X has no column 'city'"),
         (USED.rename(columns={"city": "City"}), r"X has no column 'city' \(did you mean 'City'\?\)"),
-        (USED.assign(citys=1), r"X has the column 'citys', unseen in fit \(did you mean 'city'\?\); drop it"),
+        (USED.assign(citys=1), r"X has the column 'citys', not seen in fit \(did you mean 'city'\?\); drop it"),
         (USED[["city", "age", "flag", "when"]], "must be in the same order as they were in fit"),
     ]
     for frame, message in cases:

@@ -76,7 +76,7 @@ def test_many_whole_numbers_may_be_a_quantity():
     y = np.repeat(np.arange(88), 6)
     rows = np.random.default_rng(0).normal(size=(len(y), 2))
     model = BayesianLinearSVC(tune=None, max_iter=1, tol=0)
-    with pytest.warns(UserWarning, match="88 classes: .* If y is a quantity, bin it"):
+    with pytest.warns(UserWarning, match="88 classes: .* If y is a regression target, use BayesianSVR"):
         model.fit(rows, y)
     with pytest.warns(UserWarning, match="88 classes") as given:
         model.fit(rows, y.astype(str))

@@ -3,19 +3,18 @@
 import re
 import warnings
 from html.parser import HTMLParser
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from scipy.stats import norm
 from sklearn import config_context
 from sklearn.metrics import log_loss
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import bayesvm
-from bayesvm import BayesianLinearSVC, BayesianSVC
+from bayesvm import BayesianLinearSVC, BayesianOneClassSVM, BayesianSVC, BayesianSVR
 from bayesvm.datasets import waveform
-from bayesvm.estimators.notebooks import headline as lines_of
 from bayesvm.kernels import RBF, Linear
 
 DATA = waveform(300, random_state=0)
@@ -88,11 +87,32 @@ def test_a_sum_of_kernels_names_its_parts():
     assert "kernel RBF, Linear" in headline(model._repr_html_())
 
 
-def test_a_model_without_classes_has_no_error(model):
-    regression = SimpleNamespace(fitted_=model.fitted_, n_features_in_=5, loo_log_loss_=model.loo_log_loss_)
-    shown = dict(lines_of(regression))
-    assert shown["fitted to"] == "300 rows, 5 columns"
-    assert shown["leave-one-out"] == f"log loss {model.loo_log_loss_:.4f}"
+def test_a_regressor_has_its_own_metrics():
+    y = X[:, 0] + np.random.default_rng(0).normal(size=300)
+    model = BayesianSVR(n_inducing=12, tune=None, random_state=0).fit(X, y)
+    text = headline(model._repr_html_())
+    assert "300 rows, 5 columns · " in text
+    mean, std = model.loo_predictions_
+    rmse = np.sqrt(np.mean((mean - y[model.loo_indices_]) ** 2))
+    assert f"leave-one-out RMSE {rmse:.4g}, log density {model.loo_log_density_:.4f}" in text
+    assert model.loo_log_density_ == pytest.approx(norm(mean, std).logpdf(y[model.loo_indices_]).mean(), abs=0.1)
+    assert headline(model._repr_mimebundle_()["text/html"]) == text
+
+
+def test_one_class_has_its_rate_and_its_threshold():
+    model = BayesianOneClassSVM(contamination=0.1, n_inducing=12, random_state=0).fit(X)
+    text = headline(model._repr_html_())
+    assert "300 rows, 5 columns · " in text
+    assert f"contamination 0.1 · threshold score {model.offset_:.4g}; " in text
+    assert f"{(model.loo_scores_ < model.offset_).mean():.1%} of the training rows are below it" in text
+    assert "log loss" not in text  # that of telling the rows from the background, of which users know nothing
+    assert headline(model._repr_mimebundle_()["text/html"]) == text
+
+
+def test_one_class_with_few_rows_has_no_threshold():
+    with pytest.warns(UserWarning, match="predict will not flag any outliers"):
+        model = BayesianOneClassSVM(random_state=0).fit(X[:12])
+    assert "threshold none, because there are too few rows" in headline(model._repr_html_())
 
 
 def test_a_fit_that_did_not_converge_says_so():

@@ -217,7 +217,7 @@ def test_what_is_wrong_is_said(model):
         BayesianOneClassSVM().fit(gap)
     with pytest.raises(ValueError, match="row 7, column 1"):
         model.predict(gap)
-    with pytest.raises(ValueError, match="coverage is for sets of classes"):
+    with pytest.raises(ValueError, match="coverage is for prediction sets"):
         next(model.predictions(NEW, coverage=0.9))
     with pytest.raises(TypeError, match="to_onnx takes a BayesianSVC"):
         to_onnx(model)

@@ -201,7 +201,7 @@ def test_sampled_probabilities_are_joint_and_come_from_the_seed():
 def test_many_rows_are_too_many_for_joint_samples():
     model = BayesianLinearSVC().fit(X, y)
     for draw in (model.sample_latent, model.sample_proba):
-        with pytest.raises(ValueError, match="at most 5000; give fewer"):
+        with pytest.raises(ValueError, match="at most 5000; pass fewer"):
             draw(np.zeros((5001, X.shape[1])))
 
 

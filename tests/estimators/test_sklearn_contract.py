@@ -36,7 +36,7 @@ def expected_failures(estimator):
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings(
-    "ignore:the weights are so uneven", "ignore:.*exact copies", "ignore:.*too few to know a rate"
+    "ignore:the weights are so uneven", "ignore:.*exact copies", "ignore:.*too few for contamination"
 )
 @parametrize_with_checks(
     [

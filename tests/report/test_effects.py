@@ -34,7 +34,7 @@ def test_a_jump_is_listed_and_plotted(folder):
     model = of_gains(folder, "jumps")
     page = page_of(model, folder, "jumps")
     share = model.estimator.effects_[0].share
-    assert f"effect of kind share gain one column {100 * share:.0f} %" in page.words
+    assert f"effect of kind share gain one column {100 * share:.0f}%" in page.words
     assert "of gain, added to the kernel of all columns" in page.words
     assert {"effect0", "importance"} <= page.plots
     assert "committee" not in page.words
@@ -74,8 +74,8 @@ def test_the_members_of_a_committee_are_listed(folder):
     together = committee(models, weights=(0.25, 0.75))
     page = page_of(TableModel(with_recipe(together, Recipe.plain(NAMES))), folder, "committee")
     assert "committee of 2 models, whose predictions are averaged" in page.words
-    assert "25 % standard RBF, one length-scale 20 0." in page.words
-    assert "75 % standard RBF, one length-scale 30 0." in page.words
+    assert "25% standard RBF, one length-scale 20 0." in page.words
+    assert "75% standard RBF, one length-scale 30 0." in page.words
     assert "leaves with local models" not in page.words
     local = TableModel(with_recipe(local_models(models), Recipe.plain(NAMES)))
     assert "leaves with local models" in page_of(local, folder, "local").words

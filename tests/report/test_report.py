@@ -1,6 +1,7 @@
 """A report is one HTML file with everything in it, whatever the model and however its columns are called."""
 
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import numpy as np
@@ -13,7 +14,7 @@ from bayesvm import BayesianSVC
 from bayesvm.evaluation import Predictions, metrics
 from bayesvm.preparation import Recipe
 from bayesvm.preparation.encoding import NumberColumn
-from bayesvm.report import n_rows_shown, write_report
+from bayesvm.report import n_rows_shown, sections, write_report
 from bayesvm.report.influence import setting
 from bayesvm.workflow import Judged, TableModel
 from tests.recipes import with_recipe
@@ -194,7 +195,7 @@ def test_without_rows_held_out_it_is_judged_by_leave_one_out(without_holdout, wr
     parsed = Page(text)
     assert "uncertainty" not in parsed.plots
     assert PREDICTED | OF_TWO | {"importance", "dependence0"} <= parsed.plots  # by inducing points
-    assert "200 training rows, each as if it had been left out" in parsed.words
+    assert "200 training rows, each left out in turn" in parsed.words
     assert "No rows were kept" in parsed.words
     assert f"{metrics(Judged.left_out(without_holdout.estimator).predictions)['log_loss'].value:.4f}" in text
 
@@ -203,7 +204,7 @@ def test_a_linear_model_without_rows_says_what_is_missing(folder, written, linea
     bare = TableModel(linear.estimator, linear.card)
     parsed = Page(written("bare", bare))
     assert "importance" not in parsed.plots
-    assert "there are no rows to try it on" in parsed.words
+    assert "cannot be measured: no rows were kept" in parsed.words
 
 
 @pytest.mark.slow
@@ -257,18 +258,28 @@ def test_a_model_from_a_file_gives_the_same_bytes(binary, folder, written, page)
 def test_it_opens_with_the_conclusion(page, binary):
     lead = re.findall(r'<p class="lead">(.*?)</p>', page)
     assert len(lead) == 2
-    first, second = (text.replace("\N{NO-BREAK SPACE}", " ") for text in lead)
+    first, second = lead
     said, (regression, boosting) = binary.holdout.predictions, binary.card["baselines"]
     shares = np.bincount(said.y) / said.n_rows
-    assert first.startswith("This model predicts buys (&lt;/title&gt; or not &amp; never) and is right for ")
-    assert f"right for {100 * said.correct.mean():.1f} % of the rows" in first
-    assert (
-        f"is right for {100 * shares.max():.1f} %, logistic regression for {100 * (1 - regression['error']):.1f} %"
-        in first
-    )
-    assert first.endswith(f"gradient boosting for {100 * (1 - boosting['error']):.1f} % of the same rows.")
+    assert first.startswith("This model predicts buys (&lt;/title&gt; or not &amp; never) and has an accuracy of ")
+    assert f"an accuracy of {100 * said.correct.mean():.1f}% (95%: " in first
+    assert f"has {100 * shares.max():.1f}%, logistic regression {100 * (1 - regression['error']):.1f}%" in first
+    assert first.endswith(f"gradient boosting {100 * (1 - boosting['error']):.1f}% on the same rows.")
     assert f"{100 * metrics(said)['calibration_error'].high:.1f}" in second or "percentage points" in second
     assert re.search(r"(age|member)", second)
+
+
+def test_the_rows_of_the_evaluated_and_of_the_final_model_are_both_told(binary, page):
+    n_rows = binary.card["n_rows"]
+    words = Page(page).words
+    assert f"{n_rows * 4 // 5:,} rows in each fold (the final model: {n_rows:,})" in words
+    assert f"all used; {n_rows:,} of them evaluated by models fitted without them" in words
+    held_out = replace(binary.holdout, source="held out: 20% of people.csv (60 rows)")
+    model = replace(binary, holdout=held_out, card=binary.card | {"n_holdout": 60, "refitted": True})
+    assert sections.trained_on(model) == f"{n_rows - 60:,} rows (the final model: {n_rows:,})"
+    assert "60 of them evaluated by an earlier model fitted without them" in dict(sections.data_card(model))["rows"]
+    kept = replace(model, card=model.card | {"n_train": n_rows - 60, "refitted": False})
+    assert sections.trained_on(kept) == f"{n_rows - 60:,} rows"
 
 
 def test_a_table_of_others_is_not_set_beside_baselines_of_the_hold_out(binary, folder, written):

@@ -110,7 +110,7 @@ def test_ctrl_c_ends_the_baselines_only(fitted, monkeypatch):
     monkeypatch.setattr(baselines, "compete", stop)
     _, path = fitted
     estimator = BayesianSVC(n_inducing=10, tune=None, random_state=0)
-    with pytest.warns(UserWarning, match="says nothing about them"):
+    with pytest.warns(UserWarning, match="the report omits the comparison"):
         card = fit_table(path, "y", estimator=estimator).card
     assert card["baselines"] is None
 

@@ -63,7 +63,7 @@ def test_the_best_of_a_figure_and_who_was_limited(path, one_peer, monkeypatch):
 
 
 def test_what_cannot_be_compared(path):
-    with pytest.raises(ValueError, match="needs rows to judge by"):
+    with pytest.raises(ValueError, match="needs evaluation rows"):
         compare_on(path, "y", holdout=0)
     with pytest.raises(ValueError, match="too few"):
         compare_on(path, "y", rows=3)

@@ -134,7 +134,7 @@ def test_a_model_is_kept_if_its_judging_is_stopped(path, monkeypatch):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(Judged, "of", stopped)
-    with pytest.warns(UserWarning, match="stopped before"):
+    with pytest.warns(UserWarning, match="interrupted before"):
         made = fit_table(path, "y", drop=["w"], estimator=BayesianLinearSVC(random_state=0))
     assert made.holdout is None
     assert made.predict(path).shape == (500,)
@@ -166,7 +166,7 @@ def test_the_card_tells_where_a_model_comes_from(path):
 
 def test_numbers_are_no_classes(tmp_path):
     pq.write_table(pa.table({"x": np.arange(80.0), "y": np.arange(80)}), tmp_path / "t.parquet")
-    with pytest.raises(ValueError, match="the target 'y' has 80 different numbers in 80 rows, like a quantity"):
+    with pytest.raises(ValueError, match="the target 'y' has 80 distinct numeric values in 80 rows"):
         fit_table(tmp_path / "t.parquet", "y", task="classification")
 
 

@@ -34,7 +34,7 @@ def path(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def model(path):
-    with pytest.warns(ReadingNote, match="'y' holds numbers that are a quantity: BayesianSVR is fitted"):
+    with pytest.warns(ReadingNote, match="'y' looks like a regression target: BayesianSVR is fitted"):
         return fit_table(path, "y", columns=["a", "b"], parameters=PARAMETERS)
 
 
@@ -68,13 +68,15 @@ def test_the_task_can_be_said(tmp_path):
     assert asked.card.get("baselines") is None
     auto = fit_table(path, "y", columns=["x"], parameters=PARAMETERS, holdout=0)
     assert isinstance(auto.estimator, BayesianSVC)
-    with pytest.raises(ValueError, match="row 0: the target 'z' is the text 'one', but regression needs numbers"):
+    with pytest.raises(
+        ValueError, match="row 0: the target 'z' is the text 'one', but regression needs a numeric target"
+    ):
         fit_table(path, "z", task="regression")
     with pytest.raises(ValueError, match="BayesianLinearSVC is for classification, not for regression"):
         fit_table(path, "y", task="regression", estimator=BayesianLinearSVC())
-    with pytest.raises(ValueError, match="task is one of auto, classification, regression; got 'ranking'"):
+    with pytest.raises(ValueError, match="task must be one of auto, classification, regression; got 'ranking'"):
         fit_table(path, "y", task="ranking")
-    with pytest.raises(ValueError, match="needs at least two different numbers in y"):
+    with pytest.raises(ValueError, match="needs at least two distinct values in y"):
         fit_table(written(tmp_path, x=np.sin(np.arange(60)), y=np.full(60, 1.5)), "y", task="regression")
 
 
@@ -177,7 +179,7 @@ def test_a_model_of_one_class_is_refused(tmp_path):
 def test_a_file_whose_judging_is_of_another_kind(model):
     from bayesvm.workflow import Judged  # noqa: PLC0415
 
-    with pytest.raises(ValueError, match="of another kind"):
+    with pytest.raises(ValueError, match="for another task than the model"):
         Judged.from_state(model.holdout.state(), np.array([0, 1]))
 
 
@@ -191,7 +193,7 @@ def test_predictions_in_a_file(model, path, tmp_path):
     assert found.column_names[:2] == ["prediction", "std"]
     assert (done.n_rows, done.n_kept) == (240, 240)
     assert np.isnan(done.stated_error)
-    with pytest.raises(ValueError, match="abstain is for classes"):
+    with pytest.raises(ValueError, match="abstain is for classification"):
         predict_table(model, table, tmp_path / "q.csv", abstain=0.1)
 
 

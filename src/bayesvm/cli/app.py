@@ -24,15 +24,15 @@ from bayesvm.warn import ReadingNote
 # Each is a module of this package with a function or a Typer of the same name, imported when it is called, so that
 # --help and --version do not import NumPy and scikit-learn. The text is the first sentence of the help of the command.
 COMMANDS = {
-    "fit": "Learn from a table and write a model.",
-    "predict": "Predict new rows: class and probabilities, or number and interval; epistemic and aleatoric part.",
-    "evaluate": "Judge a model on a table with the true classes or numbers.",
-    "compare": "Train other models on the same rows and columns, and judge all on the same other rows.",
-    "report": "Write what a model is, how good it is and what it has learned, as one HTML file.",
+    "fit": "Fit a model to a table and save it.",
+    "predict": "Predict classes and probabilities, or values and intervals, with uncertainty.",
+    "evaluate": "Evaluate a model on a table with the true classes or values.",
+    "compare": "Train other models on the same rows and columns, and evaluate all on the same held-out rows.",
+    "report": "Write an HTML report on a model: metrics, plots and the columns that matter.",
     "inspect": "Show what is in a model's file: columns, kernel, tuning, metrics, effects, importance.",
     "export": "Write a model as an ONNX file, which onnxruntime and others run without bayesvm.",
-    "demo": "Show the whole way on a synthetic table: fit, evaluate, predict, report, compare.",
-    "datasets": "Tables to try: generated ones, some of scikit-learn, the paper's, and two with millions of rows.",
+    "demo": "Run the full workflow on a synthetic table: fit, evaluate, predict, report, compare.",
+    "datasets": "Example tables: synthetic, from scikit-learn, from the paper, and two with millions of rows.",
 }
 
 
@@ -59,7 +59,7 @@ class LazyCommands(typer.core.TyperGroup):
 app = typer.Typer(
     name="bayesvm",
     cls=LazyCommands,
-    help="The support vector machine that knows how sure it is: from a table to calibrated probabilities.",
+    help="Support vector machines with calibrated probabilities, for tables.",
     epilog="Begin with: bayesvm fit table.csv --target y",
     no_args_is_help=True,
     add_completion=False,
@@ -92,7 +92,7 @@ def options(
         typer.Option("--version", metavar="", help="Show the version and exit.", callback=show_version, is_eager=True),
     ] = False,
 ) -> None:
-    """Options before the name of a command, which are handled before it is called."""
+    """Handle the options before the name of a command."""
 
 
 def run(arguments: list[str] | None = None) -> int:

@@ -1,4 +1,4 @@
-"""``bayesvm compare``: our model beside what one would otherwise use."""
+"""``bayesvm compare``: the model and its alternatives on the same rows."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ def compare(
     task: options.Task = "auto",
     test: Annotated[
         str | None,
-        typer.Option(help="A table to judge by, instead of rows that are held out.", metavar="TABLE"),
+        typer.Option(help="Evaluation table, instead of held-out rows.", metavar="TABLE"),
     ] = None,
-    rows: Annotated[int, typer.Option(help="Use at most so many rows, a random choice of all.")] = 100_000,
+    rows: Annotated[int, typer.Option(help="Maximum number of rows, sampled at random.")] = 100_000,
     weight: options.Weight = None,
     columns: options.UsedColumns = None,
     drop: options.Drop = None,
@@ -38,11 +38,11 @@ def compare(
     quiet: options.Quiet = False,
     json: options.Json = False,
 ) -> None:
-    """Train other models on the same rows and columns, and judge all on the same other rows.
+    """Train other models on the same rows and columns, and evaluate all on the same held-out rows.
 
-    The others, all of scikit-learn: a support vector machine with Platt's probabilities, Nystroem's features with
-    logistic regression, and gradient boosting; for regression SVR, gradient boosting and linear regression, with a
-    normal distribution whose deviation is that of cross-validated residuals.
+    The other models are scikit-learn's: a support vector machine with Platt scaling, logistic regression on Nystroem
+    features, and gradient boosting; for regression SVR, gradient boosting and linear regression, each with a normal
+    distribution whose standard deviation is that of its cross-validated residuals.
 
     Examples:
 
@@ -88,8 +88,8 @@ def _print_result(found: Comparison) -> None:
         values = [f"{metric_cell(name, metric)}{stars[name]}" for name, metric in each.metrics.items()]
         lines.append([each.name, *values, f"{each.seconds:.1f} s", f"{each.n_rows:,}"])
     header = ["", *(f"{METRIC_NAMES[name]} " for name in found.competitors[0].metrics), "training", "rows"]
-    console.table(f"{found.source}: {found.n_test:,} rows; {found.n_train:,} to train with", header, lines)
+    console.table(f"{found.source}: {found.n_test:,} rows; {found.n_train:,} training rows", header, lines)
     console.say()
-    console.say("* the best of its column")
+    console.say("* best of the column")
     for name, n_rows in found.limited.items():
-        console.say(f"{name} was given {n_rows:,} rows only: with all of them it would take too long")
+        console.say(f"{name} was trained on only {n_rows:,} rows; all of them would take too long")

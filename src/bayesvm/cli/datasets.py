@@ -18,7 +18,7 @@ datasets = typer.Typer(no_args_is_help=True)
 
 @datasets.callback()
 def about() -> None:
-    """Tables to try: generated ones, some of scikit-learn, the paper's, and two with millions of rows.
+    """Example tables: synthetic, from scikit-learn, from the paper, and two with millions of rows.
 
     Examples:
 
@@ -55,7 +55,7 @@ def fetch(
     rows: Annotated[
         int | None,
         typer.Option(
-            help="Number of rows; default: all, or 5,000 generated ones. Fewer than all are chosen at random."
+            help="Number of rows; default: all, or 5,000 of a synthetic table. Fewer than all are sampled at random."
         ),
     ] = None,
     seed: options.Seed = 0,
@@ -63,7 +63,7 @@ def fetch(
 ) -> None:
     """Write a table to a file.
 
-    For generated tables, another seed gives new rows of the same kind, for example to predict.
+    For synthetic tables, another seed gives new rows of the same kind, for example to predict.
 
     Examples:
 
@@ -87,7 +87,7 @@ def fetch(
 
 
 def _as_row(entry: CatalogueEntry) -> list[str]:
-    n_rows = "any" if entry.generated else f"{entry.n_rows:,}"
+    n_rows = "any" if entry.synthetic else f"{entry.n_rows:,}"
     sizes = [n_rows, f"{entry.n_columns}", f"{entry.n_classes}"]
     return [entry.name, *sizes, entry.target, _download(entry), entry.origin]
 
@@ -95,7 +95,7 @@ def _as_row(entry: CatalogueEntry) -> list[str]:
 def _as_json(entry: CatalogueEntry) -> dict[str, object]:
     return {
         "name": entry.name,
-        "rows": None if entry.generated else entry.n_rows,
+        "rows": None if entry.synthetic else entry.n_rows,
         "columns": entry.n_columns,
         "classes": entry.n_classes,
         "target": entry.target,

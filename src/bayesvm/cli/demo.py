@@ -29,7 +29,7 @@ def demo(
     seed: options.Seed = 0,
     quiet: options.Quiet = False,
 ) -> None:
-    """Show the whole way on a synthetic table: fit, evaluate, predict, report, compare.
+    """Run the full workflow on a synthetic table: fit, evaluate, predict, report, compare.
 
     The true probabilities of the table are known: in expectation, no model is better than them.
 

@@ -1,4 +1,4 @@
-"""``bayesvm evaluate``: how good a model is on rows whose classes or numbers are known."""
+"""``bayesvm evaluate``: metrics of a model on a table with known targets."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from bayesvm.cli import console, options
 from bayesvm.evaluation import NumberPredictions, Predictions, interval_coverage, metrics, risk_coverage
 from bayesvm.evaluation.coverage import COVERAGES
 from bayesvm.evaluation.formatting import decimal as rounded
-from bayesvm.evaluation.formatting import metric_rows, percent
+from bayesvm.evaluation.formatting import exact_percent, metric_rows, percent
 from bayesvm.workflow.model import MOST_JUDGED
 
 MANY = 100_000  # rows that take long enough to say what is going on
@@ -29,11 +29,11 @@ def evaluate(
     quiet: options.Quiet = False,
     json: options.Json = False,
 ) -> None:
-    """Judge a model on a table with the true classes or numbers.
+    """Evaluate a model on a table with the true classes or values.
 
-    Error, Brier score, log loss, AUC and calibration error with bootstrap intervals; and the error that is left when
-    the least certain rows are not predicted. Of numbers: RMSE, mean absolute error, R², mean log density, and the
-    coverage of intervals.
+    For classification: error, Brier score, log loss, AUC and calibration error with bootstrap intervals, and the error
+    that remains if the least certain rows are not predicted. For regression: RMSE, mean absolute error, R², mean log
+    density, and the coverage of intervals.
 
     Examples:
 
@@ -60,7 +60,7 @@ def evaluate(
         console.as_json(sizes | {"metrics": found, name: points})
         return
     title = f"{judged.source}: {said.n_rows:,} rows"
-    console.table(title, ["", "value", "95 % interval"], metric_rows(found))
+    console.table(title, ["", "value", "95% interval"], metric_rows(found))
     console.say()
     console.table(*shown)
 
@@ -69,7 +69,7 @@ Shown = tuple[str, list[str], list[list[str]]]  # title, header and rows of a ta
 
 
 def _risks(said: Predictions) -> tuple[str, list[dict[str, float]], Shown]:
-    """The error that is left if doubtful rows are not predicted, for JSON and for people."""
+    """The error that remains if doubtful rows are not predicted, for JSON and for people."""
     curve = risk_coverage(said)
     kept = list(dict.fromkeys(map(curve.at, COVERAGES)))  # each once: rows of equal doubt go together
     points = [dict(zip(("coverage", "error", "stated_error"), row, strict=True)) for row in kept]
@@ -82,10 +82,15 @@ def _risks(said: Predictions) -> tuple[str, list[dict[str, float]], Shown]:
 
 
 def _intervals(said: NumberPredictions) -> tuple[str, list[dict[str, float]], Shown]:
-    """Whether intervals contain as many rows as they state, for JSON and for people."""
+    """Whether intervals contain as many rows as predicted, for JSON and for people."""
     found = interval_coverage(said)
     rows = [
-        [percent(each.stated), percent(each.observed), f"{percent(each.low)} to {percent(each.high)}"] for each in found
+        [
+            percent(each.stated),
+            exact_percent(each.observed),
+            f"{exact_percent(each.low)} to {exact_percent(each.high)}",
+        ]
+        for each in found
     ]
-    shown = ("Share of the rows inside central intervals", ["stated", "observed", "95 % interval"], rows)
+    shown = ("Share of the rows inside central intervals", ["predicted", "observed", "95% interval"], rows)
     return "interval_coverage", [each._asdict() for each in found], shown

@@ -1,4 +1,4 @@
-"""``bayesvm fit``: learn from a table."""
+"""``bayesvm fit``: fit a model to a table."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def fit(
     task: options.Task = "auto",
     out: Annotated[
         Path | None,
-        typer.Option("--out", "-o", help="The model's file; default: the table's name.", show_default=False),
+        typer.Option("--out", "-o", help="The model file; default: the name of the table.", show_default=False),
     ] = None,
     weight: options.Weight = None,
     columns: options.UsedColumns = None,
@@ -39,22 +39,18 @@ def fit(
     keep: options.Kept = None,
     group: options.Group = None,
     holdout: options.Holdout = 0.2,
-    refit: Annotated[
-        bool, typer.Option("--refit/--no-refit", help="Whether the judged model is fitted again to all rows.")
-    ] = True,
+    refit: Annotated[bool, typer.Option("--refit/--no-refit", help="Refit on all rows after evaluation.")] = True,
     inducing: Annotated[
         int | None,
-        typer.Option(help="Number of inducing points; more are slower, mostly better.", show_default="auto"),
+        typer.Option(help="Number of inducing points; more are slower and usually better.", show_default="auto"),
     ] = None,
     local: Annotated[
         bool, typer.Option("--local/--no-local", help="Whether large tables may get local models, if these help.")
     ] = True,
     linear: Annotated[bool, typer.Option("--linear", metavar="", help="The linear model, for many columns.")] = False,
-    time_limit: Annotated[
-        float | None, typer.Option(help="Seconds for training, of each fit.", show_default="none")
-    ] = None,
+    time_limit: Annotated[float | None, typer.Option(help="Seconds for each fit.", show_default="none")] = None,
     checkpoint: Annotated[
-        Path | None, typer.Option(help="A file from which the same command resumes if it was killed.")
+        Path | None, typer.Option(help="A file from which the same command resumes after it was killed.")
     ] = None,
     seed: options.Seed = 0,
     jobs: options.Jobs = None,
@@ -68,12 +64,11 @@ def fit(
     quiet: options.Quiet = False,
     json: options.Json = False,
 ) -> None:
-    """Learn from a table and write a model.
+    """Fit a model to a table and save it.
 
-    The target may hold classes or numbers: a numeric one with fractions or many different values is predicted by
-    regression. Text and dates are encoded, missing values completed, and everything else is tuned. A part of the rows
-    is held out for honest metrics; then the model is fitted again to all rows. Small tables are judged by
-    cross-validation.
+    The target may hold classes or numbers: a numeric target with fractions or many distinct values is a regression
+    target. Text and dates are encoded, missing values completed, and all parameters tuned. Some rows are held out for
+    unbiased metrics; then the model is refitted on all rows. Small tables are evaluated by cross-validation.
 
     Examples:
 
@@ -88,7 +83,7 @@ def fit(
     if checkpoint is not None and tables == ["-"]:
         raise typer.BadParameter("what comes from stdin cannot be read again: leave out --checkpoint, or give a file")
     if linear and task == "regression":
-        raise typer.BadParameter("the linear model is for classes: leave out --linear or --task regression")
+        raise typer.BadParameter("the linear model is for classification only: leave out --linear or --task regression")
     shared: dict[str, Any] = {"random_state": seed, "n_jobs": jobs, "time_limit": time_limit}
     points = {"n_inducing": "auto" if inducing is None else inducing, "local": "auto" if local else False}
     given = shared if linear else shared | points
@@ -182,8 +177,8 @@ def _print_result(model: TableModel, path: Path) -> None:
     said = judged.predictions
     if isinstance(said, NumberPredictions):
         low, middle, high = (cell(float(f"{each:.4g}")) for each in np.quantile(said.y, (0, 0.5, 1)))
-        target = f"{card['target']}: " if card["target"] else ""
-        console.say(f"{target}numbers from {low} to {high}, median {middle}; regression")
+        target = f"{card['target']}: " if card["target"] else "target: "
+        console.say(f"{target}{low} to {high}, median {middle}; regression")
     else:
         shares = np.bincount(said.y, minlength=len(estimator.classes_)) / said.n_rows
         classes = [f"{label} ({share:.0%})" for label, share in zip(estimator.classes_, shares, strict=True)]
@@ -192,9 +187,9 @@ def _print_result(model: TableModel, path: Path) -> None:
         console.say(f"left out: {name} ({why})")
     console.say()
     rows = metric_rows(metrics(said))
-    console.table(judged.source, ["", "value", "95 % interval"], rows)
+    console.table(judged.source, ["", "value", "95% interval"], rows)
     if card["refitted"]:
-        console.say(f"then fitted to all {card['n_train']:,} rows")
+        console.say(f"then refitted on all {card['n_train']:,} rows")
     console.next_commands(
         path,
         ["report", str(path)],

@@ -36,7 +36,7 @@ def inspect(model: options.ModelFile, json: options.Json = False) -> None:
     _print_columns(facts)
     _print_model(facts)
     title = f"{facts['judged_on']}" + ("" if "rows)" in facts["judged_on"] else f" ({facts['judged_rows']:,} rows)")
-    console.table(title, ["", "value", "95 % interval"], metric_rows(facts["metrics"]))
+    console.table(title, ["", "value", "95% interval"], metric_rows(facts["metrics"]))
     _print_effects(facts)
     _print_importance(facts["importance"], numbers=facts["classes"] is None)
     _print_tuning(facts)
@@ -50,7 +50,7 @@ def _print_origin(facts: dict[str, Any]) -> None:
     if card:
         names = ", ".join(card["files"][:3]) + (", …" if len(card["files"]) > 3 else "")
         console.say(
-            f"learned from {card['n_train']:,} of {card['n_rows']:,} rows of {names} in {card['seconds']:.1f} s, "
+            f"fitted to {card['n_train']:,} of {card['n_rows']:,} rows of {names} in {card['seconds']:.1f} s, "
             f"seed {card['seed']}"
         )
         special = [f"{what} {card[what]}" for what in ("target", "weight") if card[what] is not None]
@@ -121,8 +121,10 @@ def _print_members(facts: dict[str, Any]) -> None:
         for member in members
     ]
     leaves = ["leaves"] if with_leaves else []
-    header = ["weight", "scaling", "kernel", "points", *leaves, "leave-one-out log loss"]
-    title = f"A committee of {len(members)} members, whose predictions are averaged; below, the first of them"
+    header = ["weight", "scaling", "kernel", "inducing points", *leaves, "leave-one-out log loss"]
+    title = (
+        f"A committee of {len(members)} members, whose predictions are averaged; details of the heaviest member follow"
+    )
     console.table(title, header, rows, words={"scaling", "kernel"})
     console.say()
 
@@ -140,13 +142,13 @@ def _print_importance(found: Importance | None, *, numbers: bool) -> None:
         return
     console.say()
     more = f", the first {MOST_IMPORTANT} of {len(found.names)}" if len(found.names) > MOST_IMPORTANT else ""
-    what, unit = ("prediction", "in the units of the target") if numbers else ("probabilities", "in points")
+    what, unit = ("prediction", "in the units of the target") if numbers else ("probabilities", "in percentage points")
     title = f"Importance of the columns (mean change of the {what} with the value of another row, {unit})"
     rows = [
         [column_label(name), in_units(change) if numbers else f"{100 * change:.1f}"]
         for name, change in zip(found.names, found.change.tolist(), strict=True)
     ]
-    console.table(title + more, ["column", "change" if numbers else "points"], rows[:MOST_IMPORTANT])
+    console.table(title + more, ["column", "change"], rows[:MOST_IMPORTANT])
 
 
 def _print_tuning(facts: dict[str, Any]) -> None:

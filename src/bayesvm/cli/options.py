@@ -32,14 +32,16 @@ Tables = Annotated[
 ModelFile = Annotated[Path, typer.Argument(help="A file that `bayesvm fit` or `model.save` wrote.", show_default=False)]
 Target = Annotated[
     str | None,
-    typer.Option("--target", "-t", help="Column to predict: classes or numbers.", show_default=False, metavar="NAME"),
+    typer.Option(
+        "--target", "-t", help="Column to predict: classes or a numeric target.", show_default=False, metavar="NAME"
+    ),
 ]
 Task = Annotated[
     str,
     typer.Option(
         "--task",
-        help="classification or regression; auto: regression if the target is numeric, with fractions or with more "
-        "different whole numbers than classes may have.",
+        help="classification or regression; auto: regression if the target is numeric and has fractions, or more "
+        "distinct values than classes may have.",
     ),
 ]
 Weight = Annotated[str | None, typer.Option("--weight", help="Column of row weights.", metavar="NAME")]

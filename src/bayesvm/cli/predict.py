@@ -1,4 +1,4 @@
-"""``bayesvm predict``: classes, probabilities or numbers, and uncertainty of new rows."""
+"""``bayesvm predict``: predictions for new rows, with their uncertainty."""
 
 from __future__ import annotations
 
@@ -21,19 +21,21 @@ def predict(
     ] = "-",
     abstain: Annotated[
         float | None,
-        typer.Option(help="Leave the least certain rows open, so that the expected error of the others is below this."),
+        typer.Option(
+            help="Make no prediction for the least certain rows, so that the others have at most this expected error."
+        ),
     ] = None,
     coverage: Annotated[
         float | None,
         typer.Option(
-            help="Probability of the intervals of numbers (0.9 if not given). Of classes, also write `set`: classes, "
-            "with `|` between them, that contain the true one that often."
+            help="Regression: probability of the intervals (0.9 if not given). Classification: also write `set`, "
+            "classes separated by |, containing the true class with this probability."
         ),
     ] = None,
     keep: Annotated[
         str | None, typer.Option(help="Columns to copy beside the predictions, such as an id.", metavar="A,B")
     ] = None,
-    uncertainty: Annotated[bool, typer.Option(metavar="", help="Whether to say why a row is uncertain.")] = True,
+    uncertainty: Annotated[bool, typer.Option(metavar="", help="Include uncertainty columns.")] = True,
     jobs: options.Jobs = None,
     copy_to: options.CopyTo = None,
     sep: options.Separator = None,
@@ -45,12 +47,12 @@ def predict(
     quiet: options.Quiet = False,
     json: options.Json = False,
 ) -> None:
-    """Predict new rows: class and probabilities, or number and interval; epistemic and aleatoric part.
+    """Predict classes and probabilities, or values and intervals, with uncertainty.
 
-    `epistemic` is the part of the uncertainty (in nats) that more data would remove, `aleatoric` the part that stays;
-    `lower` and `upper` bound the probability of the second of two classes. Of numbers, there are `prediction`, `std`,
-    its parts as variances, and `lower` and `upper`, an interval that holds the number with probability `--coverage`.
-    The rows stay in their order, however many.
+    `epistemic` is the part of the uncertainty (in nats) that more data would reduce, `aleatoric` the part that remains;
+    `lower` and `upper` are a 95% interval for the probability of the second of two classes. For regression, the columns
+    are `prediction`, `std`, its parts as variances, and `lower` and `upper`, an interval that contains the value with
+    probability `--coverage`. Row order is preserved.
 
     Examples:
 
@@ -82,14 +84,16 @@ def predict(
         console.as_json(vars(done) | {"out": out})
     elif not quiet:
         n_open = done.n_rows - done.n_kept
-        left_open = "" if abstain is None else f", {n_open:,} ({n_open / done.n_rows:.1%}) left open"
-        stated = (
+        predicted = (
+            " predicted" if abstain is None else f", {n_open:,} ({n_open / done.n_rows:.1%}) without a prediction"
+        )
+        expected = (
             ""
             if not done.n_kept or predictor.predicts_numbers
             else f"; expected error of the predictions {done.stated_error:.4f}"
         )
         where = "" if out == "-" else f": {out}"
-        console.errors.print(f"{done.n_rows:,} rows predicted{left_open}{stated}{where}")
+        console.errors.print(f"{done.n_rows:,} rows{predicted}{expected}{where}")
 
 
 @contextmanager

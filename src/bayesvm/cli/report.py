@@ -23,7 +23,7 @@ def report(
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option("--out", "-o", help="The HTML file; default: the model's name.", show_default=False),
+        typer.Option("--out", "-o", help="The HTML file; default: the name of the model.", show_default=False),
     ] = None,
     target: options.Target = None,
     jobs: options.Jobs = None,
@@ -40,10 +40,10 @@ def report(
     ] = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """Write what a model is, how good it is and what it has learned, as one HTML file.
+    """Write an HTML report on a model: metrics, plots and the columns that matter.
 
-    It needs no network, can be read on a phone, and is light enough to mail. It shows the least and the most certain
-    rows of the table, with their values; `--no-rows` leaves them out.
+    The report is one file that needs no network, is readable on a phone, and is small enough to mail. It shows the
+    least and the most certain rows of the table with their values; `--no-rows` leaves them out.
 
     Examples:
 

@@ -160,7 +160,7 @@ def random_rows(n_rows: int, size: int, rng: np.random.Generator) -> RowNumbers:
     """``size`` distinct numbers below ``n_rows`` in increasing order, without an array of ``n_rows`` entries."""
     if 2 * size > n_rows:
         return np.sort(rng.permutation(n_rows)[:size])
-    # On average, these draws have 1 % more distinct numbers than ``size``; their set is a uniformly random set.
+    # On average, these draws have 1% more distinct numbers than ``size``; their set is a uniformly random set.
     draws = int(-n_rows * np.log1p(-min(1.01 * size / n_rows, 0.99))) + 10
     distinct = np.empty(0, np.intp)
     while len(distinct) < size:

@@ -75,7 +75,7 @@ def quantile_scaler(rows: HeldRows) -> QuantileScaler:
     """Map each value to the normal score of its mid-rank; constant columns are only centred.
 
     A weight of 2 is equivalent to repeating the row. Exact for up to ``MOST_KNOTS`` distinct values of a column. With
-    more, the error of a rank is less than 0.2 % of the rows, and less than a tenth of a tail. Next to a gap in the
+    more, the error of a rank is less than 0.2% of the rows, and less than a tenth of a tail. Next to a gap in the
     values of a column, where ranks say little, the error of a score is less than 0.04.
     """
     weight = np.ones(rows.n_rows) if rows.weights is None else rows.weights

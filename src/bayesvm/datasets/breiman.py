@@ -63,7 +63,7 @@ def waveform(n_rows: int, random_state: int | None = None) -> Problem:
 
 
 def twonorm(n_rows: int, random_state: int | None = None) -> Problem:
-    """Generate twonorm: two unit normals in 20 dimensions with means ±(a, …, a), a = 2/√20; Bayes error 2.3 %.
+    """Generate twonorm: two unit normals in 20 dimensions with means ±(a, …, a), a = 2/√20; Bayes error 2.3%.
 
     Parameters
     ----------
@@ -85,8 +85,8 @@ def twonorm(n_rows: int, random_state: int | None = None) -> Problem:
     Examples
     --------
     >>> from bayesvm.datasets import twonorm
-    >>> made = twonorm(1000, random_state=0)
-    >>> bool(((made.probability > 0.5) == (made.y == 1)).mean() > 0.95)  # the Bayes classifier
+    >>> data = twonorm(1000, random_state=0)
+    >>> bool(((data.probability > 0.5) == (data.y == 1)).mean() > 0.95)  # the Bayes classifier
     True
     """
     rng = np.random.default_rng(random_state)
@@ -97,7 +97,7 @@ def twonorm(n_rows: int, random_state: int | None = None) -> Problem:
 
 
 def ringnorm(n_rows: int, random_state: int | None = None) -> Problem:
-    """Generate ringnorm: N((a, …, a), I), class +1, and N(0, 4I) in 20 dimensions, a = 2/√20; Bayes error 1.2 %.
+    """Generate ringnorm: N((a, …, a), I), class +1, and N(0, 4I) in 20 dimensions, a = 2/√20; Bayes error 1.2%.
 
     Parameters
     ----------

@@ -22,24 +22,24 @@ AT_ONCE = 250_000  # rows of a large table per part
 
 @dataclass(frozen=True)
 class CatalogueEntry:
-    """A table: facts, and a function that makes a number of rows from a seed; generated tables have any number."""
+    """A table: facts, and a function that makes a number of rows from a seed; synthetic tables have any number."""
 
     name: str
-    n_rows: int  # the default for generated tables
+    n_rows: int  # the default for synthetic tables
     n_columns: int  # without the target
     n_classes: int
     target: str
     origin: str
     make: Callable[[int, int], Iterator[NamedColumns]]
     megabytes: float | None = None  # of the download, unless there is a local copy
-    generated: bool = False
+    synthetic: bool = False
 
     def parts(self, n_rows: int | None = None, seed: int = 0) -> Iterator[NamedColumns]:
-        """Columns, a chunk of rows at a time; ``seed`` controls generated rows, or the choice of some rows."""
+        """Columns, a chunk of rows at a time; ``seed`` controls synthetic rows, or the choice of some rows."""
         wanted = self.n_rows if n_rows is None else n_rows
         if wanted < 1:
             raise ValueError(f"the number of rows must be at least 1; got {wanted}")
-        if wanted > self.n_rows and not self.generated:
+        if wanted > self.n_rows and not self.synthetic:
             raise ValueError(f"{self.name} has {self.n_rows:,} rows, fewer than the requested {wanted:,}")
         return self.make(wanted, seed)
 
@@ -49,7 +49,7 @@ def _people(n_rows: int, seed: int) -> Iterator[NamedColumns]:
     yield made.columns | {"income": made.income}
 
 
-def _generated(generate: Callable[..., Any], n_rows: int, seed: int) -> Iterator[NamedColumns]:
+def _synthetic(generate: Callable[..., Any], n_rows: int, seed: int) -> Iterator[NamedColumns]:
     problem = generate(n_rows, seed)
     yield _numbered(problem.X) | {"y": problem.y}
 
@@ -89,12 +89,12 @@ def _some(columns: NamedColumns, n_rows: int, seed: int) -> NamedColumns:
 
 
 def _entries() -> Iterator[CatalogueEntry]:
-    origin = "generated: text, missing values and an id; the best error is known"
-    yield CatalogueEntry("people", 5_000, 9, 2, "income", origin, _people, generated=True)
+    origin = "synthetic: text, missing values and an id; the best error is known"
+    yield CatalogueEntry("people", 5_000, 9, 2, "income", origin, _people, synthetic=True)
     for generate, n_columns in ((waveform, 21), (twonorm, 20), (ringnorm, 20)):
-        name, make = generate.__name__, partial(_generated, generate)
-        origin = f"generated: Breiman's {name}; the best error is known"
-        yield CatalogueEntry(name, 5_000, n_columns, 2, "y", origin, make, generated=True)
+        name, make = generate.__name__, partial(_synthetic, generate)
+        origin = f"synthetic: Breiman's {name}; the best error is known"
+        yield CatalogueEntry(name, 5_000, n_columns, 2, "y", origin, make, synthetic=True)
     for name, n_rows, n_columns, n_classes, target in (
         ("iris", 150, 4, 3, "species"),
         ("wine", 178, 13, 3, "cultivar"),

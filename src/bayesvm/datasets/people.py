@@ -47,8 +47,8 @@ def people(n_rows: int, random_state: int | None = None) -> People:
     Examples
     --------
     >>> from bayesvm.datasets import people
-    >>> made = people(1000, random_state=0)
-    >>> list(made.columns)
+    >>> data = people(1000, random_state=0)
+    >>> list(data.columns)
     ['id', 'age', 'education', 'occupation', 'sector', 'married', 'hours', 'children', 'commute']
     """
     rng = np.random.default_rng(random_state)

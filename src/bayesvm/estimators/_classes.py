@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from numbers import Number
+from numbers import Number, Real
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from bayesvm.data.checks import Locate
 from bayesvm.estimators._targets import TargetKind
+from bayesvm.estimators.columns import missing_targets
 from bayesvm.estimators.labels import ClassEncoder, LabelCounts
 from bayesvm.warn import warn_user
 
@@ -24,20 +25,21 @@ COSTLY_CLASSES = 50  # a fit with more warns about its cost
 
 def require_few_classes(labels: np.ndarray, n_rows: int, target: str) -> None:
     """Require labels without fractions, and few enough of them to be classes."""
+    require_no_fractions(labels, lambda _: "", target)
     check_classification_targets(np.repeat(labels, 2))  # distinct labels only would look like a continuous target
     if len(labels) > (MOST_NUMBERS if _are_numbers(labels) else MOST_CLASSES):
         raise ValueError(_too_many(labels, n_rows, target))
 
 
 def require_classes(labels: np.ndarray, n_rows: int, target: str) -> None:
-    """Require that the distinct labels of all rows are classes, not a quantity or an identifier."""
+    """Require that the distinct labels of all rows are classes, not a regression target or an identifier."""
     require_few_classes(labels, n_rows, target)
     if _too_many_for(labels, n_rows):
         raise ValueError(_too_many(labels, n_rows, target))
 
 
 def are_a_quantity(labels: np.ndarray, n_rows: int) -> bool:
-    """Whether the different numbers of all rows are too many to be names of classes."""
+    """Whether the distinct numeric labels of all rows are too many to be names of classes."""
     return len(labels) > MOST_NUMBERS or _too_many_for(labels, n_rows)
 
 
@@ -53,13 +55,14 @@ def _are_numbers(labels: np.ndarray) -> bool:
 def _too_many(labels: np.ndarray, n_rows: int, target: str) -> str:
     if _are_numbers(labels):
         return (
-            f"{target} has {len(labels):,} different numbers in {n_rows:,} rows, like a quantity. Use BayesianSVR for "
-            "numbers; for classes, bin the target (above and below a limit, for example). Up to "
-            f"{MOST_NUMBERS} numbers with {ROWS_OF_A_NUMBER} rows each are accepted as classes; if there are more, "
-            "convert them to text: y.astype(str), a column of text, or --categories on the command line"
+            f"{target} has {len(labels):,} distinct numeric values in {n_rows:,} rows; this looks like a regression "
+            "target. Use BayesianSVR for regression; for classification, bin the target (above and below a threshold, "
+            f"for example). Up to {MOST_NUMBERS} numeric values with {ROWS_OF_A_NUMBER} rows each are accepted as "
+            "classes; if there are more, convert them to text: y.astype(str), a column of text, or --categories on the "
+            "command line"
         )
     return (
-        f"{target} has {len(labels):,} different labels in {n_rows:,} rows: is it an identifier? Up to {MOST_CLASSES} "
+        f"{target} has {len(labels):,} distinct labels in {n_rows:,} rows: is it an identifier? Up to {MOST_CLASSES} "
         f"classes with {ROWS_OF_A_CLASS} rows each are supported; choose another target column, or merge rare classes"
     )
 
@@ -67,7 +70,7 @@ def _too_many(labels: np.ndarray, n_rows: int, target: str) -> str:
 def warn_if_costly(classes: np.ndarray, n_rows: int) -> None:
     """Warn before a fit that takes long because of its many classes."""
     if len(classes) > COSTLY_CLASSES:
-        hint = " If y is a quantity, bin it" if _are_numbers(classes) else ""
+        hint = " If y is a regression target, use BayesianSVR" if _are_numbers(classes) else ""
         warn_user(
             f"y has {len(classes)} classes: the fit trains one model per class, each class against the rest, over "
             f"{n_rows:,} rows; its time grows with the number of classes. Merge rare classes if it takes too long."
@@ -81,13 +84,20 @@ def count_labels(y: np.ndarray, weight: np.ndarray | None, locate: Locate, name:
     Numbers with a fraction are an error at once: they are not classes, and all distinct values of a large table may not
     fit into memory.
     """
-    if y.dtype.kind == "f" and (fractions := np.flatnonzero(y % 1)).size:
+    require_no_fractions(y, lambda row: f"{locate(row)}: ", name)
+    return LabelCounts.of(y, weight)
+
+
+def require_no_fractions(y: np.ndarray, locate: Locate, name: str) -> None:
+    """Require labels that are no numbers with a fraction; scikit-learn's words for them are in the message."""
+    if y.dtype.kind == "O" and all(isinstance(label, Real) for label in y.flat):
+        y = y.astype(np.float64)
+    if y.dtype.kind == "f" and (fractions := np.flatnonzero(np.isfinite(y) & (y != np.floor(y)))).size:
         row = int(fractions[0])
         raise ValueError(
-            f"{locate(row)}: {name} is {y[row]:g}. Labels must be classes, not numbers with a fraction: use "
-            "BayesianSVR, or bin them, for example above and below a threshold"
+            f"{locate(row)}{name} is {y.flat[row]:g} (Unknown label type: continuous). Labels must be classes, not "
+            "numbers with a fraction: use BayesianSVR, or bin them, for example above and below a threshold"
         )
-    return LabelCounts.of(y, weight)
 
 
 def encoder_for(estimator: Any, counts: LabelCounts) -> tuple[ClassEncoder, np.ndarray]:
@@ -126,7 +136,17 @@ class Classes(TargetKind):
     """Labels of classes."""
 
     def require(self, y: Any) -> None:
-        """Nothing: labels are checked together with X."""
+        if y is None or not np.ndim(y):
+            return
+        missing = np.ravel(missing_targets(y))
+        if missing.any():
+            more = int(missing.sum()) - 1
+            also = f" (and in {more:,} other row{'s' * (more > 1)})" if more else ""
+            raise ValueError(
+                f"y, row {int(np.argmax(missing))}: the label is missing{also}. Fill the labels, or drop the rows "
+                "without one"
+            )
+        require_no_fractions(np.asarray(y), lambda row: f"row {row}: ", "y")
 
     def of(self, y: np.ndarray, weight: np.ndarray | None) -> LabelCounts:
         return LabelCounts.of(y, weight)

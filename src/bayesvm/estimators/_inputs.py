@@ -159,6 +159,7 @@ def _require_memory_rows(X: Any) -> None:
 def stream_rows(estimator: Any, X: Any, y: Any, sample_weight: Any, *, first: bool) -> LabelledRows:
     """Check the arguments of ``partial_fit``; the estimator knows the classes."""
     _require_memory_rows(X)
+    CLASSES.require(y)
     X, y = training_data(estimator, X, y, first=first)
     classes = estimator.classes_
     require_few_classes(classes, len(y), "`classes`")

@@ -40,9 +40,9 @@ class KernelEstimator(BaseBayesianModel):
 
     kernel_ = FittedAttribute(lambda fitted: _features(fitted).kernel)
     inducing_points_ = FittedAttribute(lambda fitted: fitted.first_scaler.inverse(_features(fitted).inducing_points))
-    tuning_report_ = FittedAttribute(lambda fitted: fitted.report)
+    tuning_report_ = FittedAttribute(lambda fitted: fitted.report, needs="a fit that tunes, not tune=None")
     effects_ = FittedAttribute(column_effects, of_columns=True)
-    relevance_ = FittedAttribute(column_relevance, of_columns=True)
+    relevance_ = FittedAttribute(column_relevance, of_columns=True, needs="a kernel with length-scales")
 
     kernel: Any
     n_inducing: Any

@@ -60,8 +60,8 @@ def as_numbers(y: Any, locate: Locate, name: str) -> np.ndarray:
                 )
             if isinstance(value, str | bytes) or not _is_number(value):
                 raise ValueError(
-                    f"{locate(row)}: {name} is {value!r}, which is not a number. A regressor predicts numbers; use "
-                    "BayesianSVC for labels"
+                    f"{locate(row)}: {name} is {value!r}, which is not a number. Regression needs a numeric target; "
+                    "use BayesianSVC for classes"
                 )
     numbers = y.astype(np.float64)
     wrong = np.flatnonzero(~(np.abs(numbers.ravel()) <= LARGEST))
@@ -112,7 +112,7 @@ class NumberKind(TargetKind):
         y, weight = found.y[found.weight > 0], found.weight[found.weight > 0]
         if y.min() == y.max():
             raise ValueError(
-                f"{type(estimator).__name__} needs at least two different numbers in y, but all {len(y)} rows have "
+                f"{type(estimator).__name__} needs at least two distinct values in y, but all {len(y)} rows have "
                 f"{y[0]:g}"
             )
         return NumberEncoder(*centre_and_spread(y, weight)), np.array([weight.sum()])
@@ -124,7 +124,7 @@ NUMBERS = NumberKind()
 def centre_and_spread(y: np.ndarray, weight: np.ndarray) -> tuple[float, float]:
     """The median, and the standard deviation of a normal distribution with the same median absolute deviation.
 
-    If half of the numbers are close together, the 90 % quantile of the absolute deviations is used instead, up to a
+    If half of the numbers are close together, the 90% quantile of the absolute deviations is used instead, up to a
     limit that excludes outliers; if nine tenths are equal, the mean absolute deviation.
     """
     centre = _quantile(y, weight, 0.5)

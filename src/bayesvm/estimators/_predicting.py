@@ -49,7 +49,7 @@ Result = TypeVar("Result")
 
 
 class PredictingModel(BaseEstimator, metaclass=ABCMeta):
-    """The predictions that classifiers and regressors share."""
+    """Predictions that classifiers and regressors share."""
 
     n_features_in_: int
     n_jobs: int | None
@@ -156,7 +156,7 @@ class PredictingModel(BaseEstimator, metaclass=ABCMeta):
         return y, predicted.compute() if is_dask(predicted) else predicted, sample_weight
 
     def predict_to(self, X: Any, path: Any, *, uncertainty: bool = True, coverage: float | None = None) -> None:
-        """Write predictions to a Parquet, Arrow or CSV file, a chunk of rows at a time. Needs ``bayesvm[tables]``.
+        """Write predictions to a Parquet, Arrow or CSV file, one chunk of rows at a time. Needs ``bayesvm[tables]``.
 
         The first column is ``prediction``. A classifier adds a column ``probability_<class>`` for each class. The file
         appears when it is complete.
@@ -192,7 +192,7 @@ class PredictingModel(BaseEstimator, metaclass=ABCMeta):
     def predictions(
         self, X: Any, *, uncertainty: bool = True, coverage: float | None = None
     ) -> Generator[dict[str, np.ndarray], None, None]:
-        """The columns of ``predict_to``, some rows after the others."""
+        """Yield the columns of ``predict_to``, one chunk of rows at a time."""
 
     @lazy_on_dask
     def sample_latent(self, X: Any, n: int = 1, random_state: Any = None) -> np.ndarray:
@@ -223,7 +223,7 @@ class PredictingModel(BaseEstimator, metaclass=ABCMeta):
         if X.shape[0] > MOST_JOINT_ROWS:
             raise ValueError(
                 f"X has {X.shape[0]} rows, but joint samples factor a covariance of at most {MOST_JOINT_ROWS}; "
-                "give fewer"
+                "pass fewer"
             )
         rng = np.random.default_rng(check_random_state(random_state).randint(2**31))
         X, fitted = X.toarray() if hasattr(X, "toarray") else X, self.fitted_

@@ -1,4 +1,4 @@
-"""Estimators: what the rows of one class are told apart from, a heavy-tailed distribution around them (D36)."""
+"""Estimators: the background of one class: a heavy-tailed distribution from which its rows are distinguished (D36)."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from bayesvm.inference.fitted import Fitted
 
 @dataclass(frozen=True)
 class Background:
-    """What the rows are told apart from: a t distribution of their standardised columns (D36)."""
+    """The distribution from which the rows are distinguished: a t distribution of standardised columns (D36)."""
 
     scaler: ColumnScaler
     density: StudentT
-    left_out: np.ndarray  # log density of the training rows that leave-one-out judges, each without itself
+    left_out: np.ndarray  # leave-one-out log density of training rows
 
     @classmethod
     def of(cls, X: np.ndarray, weight: np.ndarray) -> Background:

@@ -62,7 +62,7 @@ class BaseBayesianModel(PredictingModel):
     converged_ = FittedAttribute(lambda fitted: fitted.training.converged)
     interrupted_ = FittedAttribute(lambda fitted: fitted.training.interrupted)
     scale_ = FittedAttribute(lambda fitted: fitted.scale, may_be_none=True)
-    n_samples_ = FittedAttribute(lambda fitted: fitted.n_samples)
+    n_samples_ = FittedAttribute(lambda fitted: fitted.n_samples, needs="a model file of version 2 or later")
     loo_indices_ = FittedAttribute(lambda fitted: fitted.left_out_rows)
 
     @abstractmethod
@@ -250,6 +250,10 @@ class BaseBayesianModel(PredictingModel):
         ----------
         path : path
             The file to write.
+
+        See Also
+        --------
+        bayesvm.load : Read the file.
         """
         write_model(path, self.as_model())
 

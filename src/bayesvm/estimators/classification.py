@@ -29,6 +29,7 @@ from bayesvm.estimators.validation import require_whole_labels
 from bayesvm.inference.fitted import Fitted
 from bayesvm.storage.models import Model
 
+CALIBRATED, CALIBRATED_FOR_TWO = "link='calibrated'", "link='calibrated' and two classes"
 NOISE = 1.0  # variance; .3 and 3 are about as good; with many rows, all are far better than none
 
 
@@ -59,9 +60,9 @@ class BaseBayesianSVC(ClassifierMixin, BaseBayesianModel):
     loo_log_loss_ = FittedAttribute(lambda fitted: fitted.left_out_loss)
     noise_ = FittedAttribute(lambda fitted: fitted.likelihood.noise)
     loo_error_ = FittedAttribute(_error)
-    calibration_scale_ = FittedAttribute(lambda fitted: _parameter(fitted, "scale"))
-    calibration_bias_ = FittedAttribute(lambda fitted: _parameter(fitted, "bias"))
-    calibration_share_ = FittedAttribute(lambda fitted: getattr(fitted.link, "share", None))
+    calibration_scale_ = FittedAttribute(lambda fitted: _parameter(fitted, "scale"), needs=CALIBRATED)
+    calibration_bias_ = FittedAttribute(lambda fitted: _parameter(fitted, "bias"), needs=CALIBRATED)
+    calibration_share_ = FittedAttribute(lambda fitted: getattr(fitted.link, "share", None), needs=CALIBRATED_FOR_TWO)
 
     @available_if(lambda self: getattr(self, "covariance", "full") == "full")
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Any:
@@ -189,6 +190,11 @@ class BaseBayesianSVC(ClassifierMixin, BaseBayesianModel):
         -------
         array of shape (n_rows, n_classes)
             Probabilities, with columns in the order of ``classes_``.
+
+        See Also
+        --------
+        predict_uncertainty : How uncertain each probability is.
+        predict_set : Sets of classes with a given coverage.
         """
         return np.concatenate(list(self._predicted(X, self._head().probabilities)))
 
@@ -243,8 +249,12 @@ class BaseBayesianSVC(ClassifierMixin, BaseBayesianModel):
         dict of arrays of shape (n_rows,)
             ``total``: entropy of the class probabilities, in nats. ``aleatoric``: expected entropy if f were known,
             which more data would not reduce. ``epistemic``: the difference, which more data would reduce; it includes
-            the disagreement between the members of a committee. For two classes also ``lower`` and ``upper``: a 95 %
+            the disagreement between the members of a committee. For two classes also ``lower`` and ``upper``: a 95%
             credible interval for the probability of the second class.
+
+        See Also
+        --------
+        sample_proba : Joint draws of the probabilities, also for more than two classes.
         """
         head = self._head()
         parts = list(self._predicted(X, head.uncertainty_of(self.fitted_.links)))
@@ -252,20 +262,21 @@ class BaseBayesianSVC(ClassifierMixin, BaseBayesianModel):
 
     @lazy_on_dask
     def predict_set(self, X: Any, coverage: float = 0.9, *, per_class: bool = False) -> np.ndarray:
-        """Set of classes that contains the class of a new row with about the probability ``coverage``.
+        """Predict sets of classes that contain the class of a new row with about the probability ``coverage``.
 
         Thresholds come from the leave-one-out probabilities of the fit. They assume that new rows are exchangeable with
-        those of training, and carry no finite-sample guarantee. A set may be empty: the row is unlike all classes.
+        the training rows, and carry no finite-sample guarantee. A set is empty if no class reaches its threshold.
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n_rows, n_features), a table or a Dask collection
-            Rows to predict.
+        X : array-like or sparse matrix of shape (n_rows, n_features), Dask collection or table
+            Rows with the columns of ``fit``.
         coverage : float, default=0.9
-            Share of new rows whose set contains their class, strictly between 0 and 1. Where training has too few rows
-            to tell, every class is in the set.
+            Share of new rows whose set contains their class, strictly between 0 and 1. If there are too few training
+            rows, every class is in every set.
         per_class : bool, default=False
-            Whether the coverage holds for the rows of each class, with a threshold for each, and not only on average.
+            Whether the coverage holds for the rows of each class, with one threshold per class, and not only on
+            average.
 
         Returns
         -------
@@ -324,7 +335,7 @@ class BaseBayesianSVC(ClassifierMixin, BaseBayesianModel):
     def predictions(
         self, X: Any, *, uncertainty: bool = True, coverage: float | None = None
     ) -> Generator[dict[str, np.ndarray], None, None]:
-        """Yield the columns of ``predict_to``, a chunk of rows at a time.
+        """Yield the columns of ``predict_to``, one chunk of rows at a time.
 
         Parameters
         ----------
@@ -338,7 +349,7 @@ class BaseBayesianSVC(ClassifierMixin, BaseBayesianModel):
         Yields
         ------
         dict of arrays
-            The columns for a chunk of rows.
+            The columns for one chunk of rows.
         """
         head = self._head()
         uncertainty_of = head.uncertainty_of(self.fitted_.links) if uncertainty else None

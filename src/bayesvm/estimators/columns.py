@@ -128,7 +128,7 @@ def _require_columns(estimator: Any, frame: Frame) -> None:
     if extra := [name for name in frame.names if name not in seen]:
         more = f" and {len(extra) - 1} more" if len(extra) > 1 else ""
         raise ValueError(
-            f"{start}X has the column {extra[0]!r}{more}, unseen in fit{nearest(extra[0], expected)}; drop it"
+            f"{start}X has the column {extra[0]!r}{more}, not seen in fit{nearest(extra[0], expected)}; drop it"
         )
     if list(frame.names) != [name for name in expected if name in given]:
         raise ValueError(

@@ -7,7 +7,6 @@ from typing import Self
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.utils.multiclass import check_classification_targets
 
 from bayesvm.core.linalg import Array
 from bayesvm.data.blocks import slices
@@ -83,9 +82,12 @@ class LabelCounts:
         if labels is None:
             try:
                 labels = np.unique(y)
-            except TypeError:  # labels of several types have no order
-                check_classification_targets(y)
-                raise
+            except TypeError as error:  # labels of several types have no order
+                kinds = ", ".join(sorted({type(label).__name__ for label in y.flat}))
+                raise ValueError(
+                    f"Unknown label type: the labels cannot be sorted, because they are of type {kinds}; convert them "
+                    "to text: y.astype(str)"
+                ) from error
         codes, size = codes_of(labels, y), len(labels)
         counts, weights = np.zeros(size), np.zeros(size)
         for part in slices(len(y)):

@@ -5,6 +5,8 @@ from __future__ import annotations
 from html import escape
 from typing import Any
 
+import numpy as np
+
 from bayesvm.inference.fitted import Fitted
 
 
@@ -16,13 +18,11 @@ def headline(estimator: Any) -> list[tuple[str, str]]:
     n_samples = getattr(estimator, "n_samples_", fitted.n_samples)  # of one class, without the background
     size = [] if n_samples is None else [f"{n_samples:,} rows"]
     size.append(f"{estimator.n_features_in_:,} columns")
-    judged = [f"log loss {estimator.loo_log_loss_:.4f}"]
-    if hasattr(estimator, "classes_"):  # a regressor has none
+    if hasattr(estimator, "classes_"):
         size.append(f"{len(estimator.classes_)} classes")
-        judged.append(f"error {estimator.loo_error_:.2%}")
     lines = [
         ("fitted to", ", ".join(size)),
-        ("leave-one-out", ", ".join(judged)),
+        *_quality(estimator),
         ("kernel", _kernels(fitted)),
         ("members", str(len(fitted.members))),
     ]
@@ -33,6 +33,22 @@ def headline(estimator: Any) -> list[tuple[str, str]]:
         reason = "Ctrl-C" if fitted.training.interrupted else "the budget"
         lines.append(("not converged", f"stopped by {reason}"))
     return lines
+
+
+def _quality(estimator: Any) -> list[tuple[str, str]]:
+    """Leave-one-out metrics; of one class, the rate of false alarms and the threshold that holds it."""
+    if hasattr(estimator, "contamination"):
+        offset = estimator.offset_
+        outliers = (estimator.loo_scores_ < offset).mean()
+        threshold = (
+            f"score {offset:.4g}; {outliers:.1%} of the training rows are below it, each left out"
+            if np.isfinite(offset)
+            else "none, because there are too few rows"
+        )
+        return [("contamination", f"{estimator.contamination:g}"), ("threshold", threshold)]
+    if hasattr(estimator, "loo_rmse_"):
+        return [("leave-one-out", f"RMSE {estimator.loo_rmse_:.4g}, log density {estimator.loo_log_density_:.4f}")]
+    return [("leave-one-out", f"log loss {estimator.loo_log_loss_:.4f}, error {estimator.loo_error_:.2%}")]
 
 
 def headline_html(estimator: Any) -> str:

@@ -1,4 +1,4 @@
-"""Estimators: one class, learned without labels: the density of the rows as a ratio to a background (D36)."""
+"""Estimators: one class without labels: the density of the rows as a ratio to a background (D36)."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from bayesvm.storage.models import Model
 from bayesvm.warn import warn_user
 
 BACKGROUND_ROWS = 2  # for each training row; 1 and 4 are about as good
-FARTHEST = 30.0  # a probit beyond which a ratio is not told apart from others
+FARTHEST = 30.0  # a probit beyond which ratios are not distinguished
 ROWS_AT_ONCE = 8_192  # of predictions that are written
 SIDES = np.array([-1, 1])  # of the background, and of the rows
 
@@ -37,42 +37,42 @@ SIDES = np.array([-1, 1])  # of the background, and of the rows
 class BayesianOneClassSVM(OutlierMixin, KernelEstimator):
     """Outlier detection without labels: a density of the rows, and a rate of false alarms that holds for new rows.
 
-    The rows are told apart from rows drawn from a heavy-tailed background with their mean and covariance. The score of
-    a row is the log density of the background plus the log odds of the binary model, which leave-one-out tunes and
-    calibrates; so it is itself a log density. The threshold is a quantile of leave-one-out scores.
+    The rows are distinguished from rows sampled from a heavy-tailed background with their mean and covariance. The
+    score of a row is the log density of the background plus the log odds of the binary model, which leave-one-out tunes
+    and calibrates; so it is itself a log density. The threshold is a quantile of leave-one-out scores.
 
     Parameters
     ----------
     contamination : float, default=0.05
-        Share of new rows, of the kind that training rows are, that ``predict`` takes for outliers: the rate of false
-        alarms. Strictly between 0 and 1.
+        Share of new rows from the training distribution that ``predict`` flags as outliers: the rate of false alarms.
+        Strictly between 0 and 1.
     kernel : "auto", a name or a kernel object, default="auto"
-        As of ``BayesianSVC``.
+        As in ``BayesianSVC``.
     n_inducing : int, "auto" or None, default="auto"
-        Number of inducing points; as of ``BayesianSVC``.
+        Number of inducing points, as in ``BayesianSVC``.
     max_iter : int, default=100
         Budget in passes over the data.
     tol : float, default=5e-5
-        Stop when the ELBO that further updates could gain is estimated below this, in nats per row.
+        Stop when the estimated gain in ELBO of further updates is below this many nats per row.
     time_limit : float or None, default=None
-        Budget in seconds; the update under way is finished.
+        Budget in seconds. The current update is completed.
     n_jobs : int or None, default=None
-        Threads; None means all cores. The result does not depend on it, to the last bit.
+        Number of threads; None uses all cores. Results are bit-identical for any number.
     random_state : int, RandomState or None, default=None
-        Controls the background rows and all other randomness.
+        Controls the randomness, including the background rows; pass an int for reproducible results.
     verbose : int, default=0
-        1 shows progress.
+        1 shows the progress.
 
     Attributes
     ----------
     offset_ : float
-        ``predict`` takes rows with a score below it for outliers; minus infinity if there are too few rows to tell.
+        ``predict`` flags rows with a score below it as outliers; minus infinity if there are too few rows.
     loo_scores_ : array of shape (n_left_out,)
         Leave-one-out scores of training rows.
     loo_indices_ : array of shape (n_left_out,)
-        Which rows of X those are: all up to about 6,700, a random choice beyond.
+        Indices of the rows of X behind ``loo_scores_``: all rows up to about 6,700, a random sample beyond.
     n_samples_ : int
-        Number of training rows, those of weight zero left out.
+        Number of training rows with non-zero weight.
     n_features_in_ : int
         Number of columns.
     feature_names_in_ : array of str
@@ -82,7 +82,7 @@ class BayesianOneClassSVM(OutlierMixin, KernelEstimator):
 
     See Also
     --------
-    BayesianSVC : Where there are labels.
+    BayesianSVC : Classification, if there are labels.
 
     Examples
     --------
@@ -102,7 +102,7 @@ class BayesianOneClassSVM(OutlierMixin, KernelEstimator):
     }
     _seen = (*KernelEstimator._seen, "background_")  # noqa: SLF001
 
-    # What BayesianSVC lets one choose.
+    # Parameters of BayesianSVC that are fixed here.
     max_inducing, inducing, learn_inducing, local = 2000, "kmeans", False, False
     inference, tune, tune_interval, scale, link = "auto", "loo", 10, "auto", "calibrated"
     batch_size, learning_rate = "auto", "adaptive"
@@ -137,36 +137,36 @@ class BayesianOneClassSVM(OutlierMixin, KernelEstimator):
         self.verbose = verbose
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None, **options: Any) -> Any:
-        """Learn what rows are like.
+        """Fit the detector.
 
         Parameters
         ----------
         X : array-like of shape (n_rows, n_features), or a data frame
-            Rows; a data frame may have columns of any kind, from which features are made.
+            The rows. Columns of a data frame may hold text, categories and dates.
         y : None
-            Is ignored.
+            Ignored.
         sample_weight : array-like of shape (n_rows,), optional
             Weights of the rows.
         **options
-            ``callback``, ``checkpoint`` and ``checkpoint_every``, as of ``BayesianSVC``.
+            ``callback``, ``checkpoint`` and ``checkpoint_every``, as in ``BayesianSVC``.
 
         Returns
         -------
         BayesianOneClassSVM
-            Itself.
+            The estimator itself.
         """
         if options.get("groups") is not None:
-            raise TypeError(f"{type(self).__name__} leaves single rows out, and takes no groups")
+            raise TypeError(f"{type(self).__name__} leaves out single rows, and takes no groups")
         return super().fit(X, None, sample_weight, **options)
 
     def _training_rows(self, outline: Any, X: Any, y: Any, sample_weight: Any) -> ArrayRows:
-        """The rows that were given, and after them those of the background; the numbers of both sides are y."""
+        """The given rows, followed by those of the background; y is the number of the side."""
         require_memory(X)
         X = training_rows_without_target(outline, X)
         weight = row_weights(sample_weight, X)
         kept = np.arange(len(X)) if weight is None else np.flatnonzero(weight)
         if len(kept) < 2:
-            raise ValueError(f"two rows of weight above zero are needed to learn from; there are {len(kept)}")
+            raise ValueError(f"two rows of weight above zero are needed; there are {len(kept)}")
         rows, own = X[kept], np.ones(len(kept)) if weight is None else weight[kept]
         background = Background.of(rows, own)
         rng = np.random.default_rng([check_random_state(self.random_state).randint(2**31), len(rows)])
@@ -191,47 +191,47 @@ class BayesianOneClassSVM(OutlierMixin, KernelEstimator):
         return noisy("exact", NOISE)
 
     def _encoded(self, outline: Any, rows: Any, y: Any) -> np.ndarray:
-        raise TypeError(f"{type(self).__name__} learns without y, so held_out rows cannot be judged during the fit")
+        raise TypeError(f"{type(self).__name__} learns without y, so held_out rows cannot be evaluated during the fit")
 
     def _labels(self, outline: Any) -> np.ndarray:
         return SIDES
 
     def _store(self, outline: Any, fitted: Fitted) -> None:
-        """The background's scores of the rows that leave-one-out judges are kept, and not those of all rows."""
+        """Keep the background scores of the rows that are left out, not those of all rows."""
         background, numbers = outline.background_, numbers_of_training(fitted)
         outline.background_ = replace(background, left_out=background.left_out[numbers])
-        outline.completion_ = None  # rows to judge must be complete, too
+        outline.completion_ = None  # rows to predict must be complete, too
         super()._store(outline, fitted)
         if np.isneginf(self.offset_):
             least = int(np.ceil(1 / self.contamination)) - 1
             warn_user(
-                f"{len(self.loo_scores_)} rows are too few to know a rate of false alarms of {self.contamination:g}: "
-                f"predict will take no row for an outlier. Give at least {least} rows, or a larger contamination"
+                f"{len(self.loo_scores_)} rows are too few for contamination={self.contamination:g}; predict will not "
+                f"flag any outliers. Give at least {least} rows, or a larger contamination"
             )
 
     def as_model(self) -> Model:
-        """All that a file of this model holds, as a value.
+        """Return the content of a model file as a value.
 
         Returns
         -------
         Model
-            What ``save`` writes.
+            Parameters, fitted state and columns.
         """
         return replace(super().as_model(), background=self.background_.state())
 
     @classmethod
     def from_model(cls, model: Model) -> Any:
-        """The estimator that ``as_model`` was called on.
+        """Rebuild the estimator that ``as_model`` was called on.
 
         Parameters
         ----------
         model : Model
-            What a file holds.
+            What ``as_model`` returned.
 
         Returns
         -------
         BayesianOneClassSVM
-            Fitted.
+            A fitted estimator.
         """
         if model.background is None:
             raise ValueError(f"a {cls.__name__} needs a background")
@@ -249,7 +249,7 @@ class BayesianOneClassSVM(OutlierMixin, KernelEstimator):
 
     @property
     def offset_(self) -> float:
-        """The score below which a row is taken for an outlier (D36)."""
+        """The score below which a row is flagged as an outlier (D36)."""
         return -conformal_threshold(-self.loo_scores_, self._loo_weight, 1 - self.contamination)
 
     @property
@@ -257,7 +257,7 @@ class BayesianOneClassSVM(OutlierMixin, KernelEstimator):
         return self.fitted_.left_out_weight[of_training(self.fitted_)]
 
     def _odds(self, parts: Parts) -> np.ndarray:
-        """Log of the density as a ratio to the background: log odds, less those of a row without its columns (D36)."""
+        """Log of the ratio of the density to the background: log odds minus those without the columns (D36)."""
         z = np.clip(class_head(self.fitted_).decision(parts), -FARTHEST, FARTHEST)
         return np.asarray(log_ndtr(z) - log_ndtr(-z) + np.log(BACKGROUND_ROWS))
 
@@ -270,33 +270,33 @@ class BayesianOneClassSVM(OutlierMixin, KernelEstimator):
         require_memory(X)
         X = new_data(self, X)
         if hasattr(X, "toarray"):
-            raise TypeError(f"{type(self).__name__} needs dense rows, as in training; give X.toarray()")
+            raise TypeError(f"{type(self).__name__} needs dense rows, as in training; pass X.toarray()")
         return np.asarray(X)
 
     @lazy_on_dask
     def score_samples(self, X: Any) -> np.ndarray:
-        """How usual rows are: the log density of their standardised columns.
+        """Return the log density of the standardised columns of each row.
 
         Parameters
         ----------
         X : array-like of shape (n_rows, n_features), or a Dask array or data frame
-            Rows to judge.
+            Rows with the columns of ``fit``.
 
         Returns
         -------
         array of shape (n_rows,)
-            The higher, the more usual. The unit is nats.
+            Scores in nats; lower scores are more unusual.
         """
         return self._scores(self._checked(X))
 
     @lazy_on_dask
     def decision_function(self, X: Any) -> np.ndarray:
-        """The score less ``offset_``.
+        """Return the score minus ``offset_``.
 
         Parameters
         ----------
         X : array-like of shape (n_rows, n_features), or a Dask array or data frame
-            Rows to judge.
+            Rows with the columns of ``fit``.
 
         Returns
         -------
@@ -307,56 +307,56 @@ class BayesianOneClassSVM(OutlierMixin, KernelEstimator):
 
     @lazy_on_dask
     def predict(self, X: Any) -> np.ndarray:
-        """Which rows are outliers.
+        """Flag outliers.
 
         Parameters
         ----------
         X : array-like of shape (n_rows, n_features), or a Dask array or data frame
-            Rows to judge.
+            Rows with the columns of ``fit``.
 
         Returns
         -------
         array of int of shape (n_rows,)
-            -1 for outliers, 1 for others. Of new rows of the training kind, a share of ``contamination`` has -1.
+            -1 for outliers (a share of ``contamination`` of new rows from the training distribution), 1 for others.
         """
         return np.where(self.decision_function(X) < 0, SIDES[0], SIDES[1])
 
     @lazy_on_dask
     def predict_p_value(self, X: Any) -> np.ndarray:
-        """The probability that a row like the training rows is at least as unusual.
+        """Return the probability that a row from the training distribution is at least as unusual.
 
-        These are conformal p-values: of new rows like those of training, a share of about p has a value up to p. It is
-        not the probability that a row is an outlier, which depends on how many outliers there are.
+        These are conformal p-values: a share of about p of new rows from the training distribution has a value of at
+        most p. A p-value is not the probability that a row is an outlier, which depends on how frequent outliers are.
 
         Parameters
         ----------
         X : array-like of shape (n_rows, n_features), or a Dask array or data frame
-            Rows to judge.
+            Rows with the columns of ``fit``.
 
         Returns
         -------
         array of shape (n_rows,)
-            At most ``contamination`` for the rows that ``predict`` takes for outliers.
+            p-values, at most ``contamination`` for the rows that ``predict`` flags.
         """
         return conformal_p_values(-self.loo_scores_, self._loo_weight, -self.score_samples(X))
 
     @lazy_on_dask
     def explain(self, X: Any) -> np.ndarray:
-        """Which columns make rows unusual.
+        """Return how much each column makes a row unusual.
 
-        A column is replaced by what the others let expect: its conditional mean in the background. The contribution is
-        the rise of the score.
+        The value of a column is replaced by its expectation given the other columns, its conditional mean in the
+        background. The contribution is the increase of the score.
 
         Parameters
         ----------
         X : array-like of shape (n_rows, n_features), or a Dask array or data frame
-            Rows to explain.
+            Rows with the columns of ``fit``.
 
         Returns
         -------
         array of shape (n_rows, n_features)
-            Contributions in nats: the larger, the more this column makes the row unusual; negative where the value is
-            more usual than the expected one.
+            Contributions in nats: larger ones make the row more unusual; negative where the value is more usual than
+            the expected one.
         """
         X = self._checked(X)
         plain, found = self._scores(X), np.empty(X.shape)
@@ -369,24 +369,24 @@ class BayesianOneClassSVM(OutlierMixin, KernelEstimator):
     def predictions(
         self, X: Any, *, uncertainty: bool = True, coverage: float | None = None
     ) -> Generator[dict[str, np.ndarray], None, None]:
-        """The columns of ``predict_to``: ``prediction``, ``score`` and, with ``uncertainty``, ``p_value``.
+        """Yield the columns of ``predict_to``: ``prediction``, ``score`` and, with ``uncertainty``, ``p_value``.
 
         Parameters
         ----------
         X : array-like of shape (n_rows, n_features)
-            Rows to judge.
+            Rows with the columns of ``fit``.
         uncertainty : bool, default=True
-            Whether there are p-values.
+            Whether to add p-values.
         coverage : None
-            Is for models that predict classes or numbers.
+            For classification and regression only.
 
         Yields
         ------
         dict of arrays
-            Some rows after the others.
+            The columns for one chunk of rows.
         """
         if coverage is not None:
-            raise ValueError(f"coverage is for sets of classes; the rate of a {type(self).__name__} is contamination")
+            raise ValueError(f"coverage is for prediction sets; the rate of a {type(self).__name__} is contamination")
         X = self._checked(X)
         scores, weight, offset = self.loo_scores_, self._loo_weight, self.offset_
         for first in range(0, len(X), ROWS_AT_ONCE):

@@ -1,4 +1,4 @@
-"""Estimators: the base class of regressors: numbers, densities, intervals."""
+"""Estimators: the base class of regressors: means, densities, intervals."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ FIRST_LIKELIHOOD = EpsilonInsensitive(0.25, 0.5)  # in spreads of y; a fit learn
 
 
 def number_head(fitted: Fitted) -> Regression:
-    """The head of a model that predicts numbers."""
+    """The head of a regression model."""
     if not isinstance(fitted.head, Regression):
         raise TypeError(f"{type(fitted.head).__name__} does not predict numbers")
     return fitted.head
@@ -51,7 +51,7 @@ def _loo_rmse(fitted: Fitted) -> float:
 
 
 def left_out_checks(fitted: Fitted) -> dict[str, np.ndarray]:
-    """What ``predictive_checks`` gives, of the rows left out, each predicted without itself; and their numbers, y."""
+    """The result of ``predictive_checks`` for leave-one-out predictions, and the targets, y."""
     head = number_head(fitted)
     y = head.centre + head.spread * fitted.left_out_y
     return {"y": y} | _checks(head, fitted.left_out_moments, y)
@@ -128,7 +128,7 @@ class BaseBayesianSVR(RegressorMixin, BaseBayesianModel):
         return NumberEncoder(head.centre, head.spread)
 
     def _head(self) -> Regression:
-        """The head, which maps moments of f to numbers."""
+        """The head, which maps moments of f to moments of y."""
         check_is_fitted(self)
         return number_head(self.fitted_)
 
@@ -212,7 +212,7 @@ class BaseBayesianSVR(RegressorMixin, BaseBayesianModel):
         dict of arrays of shape (n_rows,)
             ``total``: variance of a new y. ``aleatoric``: variance of the noise, which more data would not reduce.
             ``epistemic``: variance of f, which more data would reduce; it includes the spread of the members' means of
-            a committee. ``lower`` and ``upper``: a 90 % interval for a new y.
+            a committee. ``lower`` and ``upper``: a 90% interval for a new y.
         """
         return self._in_columns(X, self._uncertainty)
 
@@ -321,20 +321,24 @@ class BaseBayesianSVR(RegressorMixin, BaseBayesianModel):
         return float(r2_score(y, predicted, sample_weight=sample_weight))
 
     def predictive_checks(self, X: Any, y: Any) -> dict[str, np.ndarray]:
-        """What ``bayesvm.evaluation.NumberPredictions.of`` needs to judge predictions of rows whose y is known.
+        """Return what ``bayesvm.evaluation.NumberPredictions.of`` needs to evaluate predictions.
 
         Parameters
         ----------
         X : array-like of shape (n_rows, n_features) or table
             Rows with the columns of ``fit``.
         y : array-like of shape (n_rows,)
-            Their numbers.
+            True targets.
 
         Returns
         -------
         dict of arrays of shape (n_rows,)
             ``mean`` and ``std`` of ``predict``; ``epistemic``, a variance; ``log_density``, the logarithm of the
-            predicted density at y; ``below``, the predicted probability of a number below y.
+            predicted density at y; ``below``, the predicted probability of a value below y.
+
+        See Also
+        --------
+        bayesvm.evaluation.metrics : Metrics of the predictions.
         """
         head, numbers = self._head(), as_numbers(y, lambda row: f"row {row}", "y")
         found: list[dict[str, np.ndarray]] = []
@@ -350,21 +354,21 @@ class BaseBayesianSVR(RegressorMixin, BaseBayesianModel):
     def predictions(
         self, X: Any, *, uncertainty: bool = True, coverage: float | None = None
     ) -> Generator[dict[str, np.ndarray], None, None]:
-        """The columns of ``predict_to``, some rows after the others.
+        """Yield the columns of ``predict_to``, one chunk of rows at a time.
 
         Parameters
         ----------
         X : array-like of shape (n_rows, n_features), Dask collection or table
             Rows with the columns of ``fit``.
-        uncertainty : bool
-            Whether deviations, parts of the variance and intervals are among them.
-        coverage : number between 0 and 1, optional
-            Probability of the interval from ``lower`` to ``upper``, which is 90 % by default.
+        uncertainty : bool, default=True
+            Whether to add standard deviations, the parts of the variance, and intervals.
+        coverage : float, optional
+            Probability of the interval from ``lower`` to ``upper``; default: 0.9.
 
         Yields
         ------
         dict of arrays
-            The columns for a chunk of rows.
+            The columns for one chunk of rows.
         """
         head = self._head()
         if coverage is not None:

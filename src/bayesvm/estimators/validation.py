@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import date, time, timedelta
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, colu
 from bayesvm.data.checks import first_out_of_range, is_in_range, is_number, require_whole_text
 from bayesvm.data.tables import Table
 from bayesvm.estimators.columns import encoded, feature_names, learned, needs_recipe, recipe_of
-from bayesvm.preparation import Frame
+from bayesvm.preparation import Frame, nearest
 
 _FLOATS = {"dtype": (np.float64, np.float32), "ensure_all_finite": False, "order": None, "accept_sparse": "csr"}
 
@@ -38,7 +39,7 @@ def training_data(estimator: Any, X: Any, y: Any, *, first: bool = True) -> tupl
     if features is not None:
         X, y = check_X_y(features, y, ensure_min_samples=least, estimator=estimator, **_FLOATS)
     else:
-        with _naming_text_columns(X):
+        with _naming_values(X):
             X, y = validate_data(estimator, X, y, ensure_min_samples=least, reset=first, **_FLOATS)
     _require_in_range(estimator, X)
     return X, column_or_1d(y)
@@ -53,7 +54,7 @@ def training_rows_without_target(estimator: Any, X: Any) -> np.ndarray:
     if frame is not None and frame.n_rows and needs_recipe(frame):
         X = check_array(learned(estimator, frame), estimator=estimator, **dense)
     else:
-        with _naming_text_columns(X):
+        with _naming_values(X):
             X = validate_data(estimator, X, reset=True, **dense)
     _require_in_range(estimator, X)
     return np.asarray(X)
@@ -77,7 +78,7 @@ def prediction_rows(estimator: Any, X: Any) -> Any:
     if recipe_of(estimator) is not None:
         X = check_array(encoded(estimator, X), estimator=estimator, input_name="X", **_FLOATS)
     else:
-        with _naming_text_columns(X):
+        with _naming_values(X), _naming_nearest_columns(estimator, X):
             X = validate_data(estimator, X, reset=False, **_FLOATS)
     _require_in_range(estimator, X)
     return X
@@ -89,6 +90,12 @@ def _require_rows(X: Any) -> None:
         raise TypeError(f"X is a path, {os.fspath(X)!r}: open the file with bayesvm.open_table and pass the table")
     if isinstance(X, Table):
         raise TypeError("this method needs rows in memory; only fit, predict_to and the predict methods take tables")
+    dtype = getattr(X, "dtype", None)
+    if getattr(dtype, "kind", None) in {"m", "M"}:
+        raise TypeError(
+            f"X is an array of type {dtype}. Pass a data frame, whose columns may hold dates and durations, or convert "
+            "the array to numbers"
+        )
 
 
 def row_weights(sample_weight: Any, X: Any) -> np.ndarray | None:
@@ -99,22 +106,46 @@ def row_weights(sample_weight: Any, X: Any) -> np.ndarray | None:
 
 
 @contextmanager
-def _naming_text_columns(X: Any) -> Iterator[None]:
-    """Name the row and column of text that is not a number."""
+def _naming_values(X: Any) -> Iterator[None]:
+    """Name the row and column of a value that is not a number, such as text or a date."""
     try:
         yield
-    except ValueError as error:
-        if "could not convert string" not in str(error):
+    except (TypeError, ValueError) as error:
+        is_text = "could not convert string" in str(error)
+        if hasattr(X, "tocsr") or not (is_text or "float() argument" in str(error)):
             raise
         for column, values in enumerate(np.asarray(X, object).T):
             name = X.columns[column] if hasattr(X, "columns") else column
             for row, value in enumerate(values):
-                if isinstance(value, str) and not is_number(value):
+                if is_text and isinstance(value, str) and not is_number(value):
                     raise ValueError(
                         f"{error}: X has text at row {row}, column {name!r}. "
                         "Pass a data frame, whose columns may hold text, or encode the column first."
                     ) from error
+                if isinstance(value, date | time | timedelta):
+                    raise TypeError(
+                        f"X has the date or time {value} at row {row}, column {name!r}. Pass a data frame, whose "
+                        "columns may hold dates, or encode the column first."
+                    ) from error
         raise
+
+
+@contextmanager
+def _naming_nearest_columns(estimator: Any, X: Any) -> Iterator[None]:
+    """Add to scikit-learn's message about other columns than those of the fit which names are similar."""
+    try:
+        yield
+    except ValueError as error:
+        frame, expected = Frame.of(X), getattr(estimator, "feature_names_in_", None)
+        if frame is None or expected is None or not str(error).startswith("The feature names should match"):
+            raise
+        unseen = [name for name in frame.names if name not in set(expected)]
+        pairs = [(name, nearest(name, [each for each in expected if each not in frame.names])) for name in unseen[:3]]
+        hints = [f"X has the column {name!r}{hint}" for name, hint in pairs if hint]
+        if not hints:
+            ordered = set(expected) <= set(frame.names)
+            hints = ["Select the columns of the fit: X[model.feature_names_in_]"] if ordered else []
+        raise ValueError("\n".join([str(error).rstrip("\n"), *hints, ""])) from error
 
 
 def column_name(estimator: Any, column: int) -> str:

@@ -14,7 +14,7 @@ from bayesvm.evaluation.rows import Floats
 N_GROUPS = 15  # at most, for the calibration error
 LEAST_ROWS = 50  # per group: fewer rows do not estimate a frequency well
 LEAST_GROUPS = 3  # for any number of rows, so that over- and underestimation do not cancel out
-Z = float(ndtri(0.975))  # of a 95 % interval
+Z = float(ndtri(0.975))  # of a 95% interval
 
 
 class Claims(NamedTuple):
@@ -45,7 +45,7 @@ class Reliability:
     observed : array of shape (n_groups,)
         Observed frequency in each group.
     low, high : array of shape (n_groups,)
-        95 % interval of the frequency.
+        95% interval of the frequency.
     count : array of shape (n_groups,)
         Number of rows.
 
@@ -57,8 +57,8 @@ class Reliability:
     Examples
     --------
     >>> from bayesvm.evaluation import Predictions, reliability
-    >>> said = Predictions.of([0, 1], [0, 1, 1, 0], [[0.9, 0.1], [0.2, 0.8], [0.3, 0.7], [0.4, 0.6]])
-    >>> reliability(said, n_bins=2).observed
+    >>> predicted = Predictions.of([0, 1], [0, 1, 1, 0], [[0.9, 0.1], [0.2, 0.8], [0.3, 0.7], [0.4, 0.6]])
+    >>> reliability(predicted, n_bins=2).observed
     array([0., 1.])
     """
 
@@ -124,7 +124,7 @@ def reliability(predictions: Predictions, n_bins: int = N_GROUPS) -> Reliability
 
 
 def wilson(share: Floats, n: Floats) -> tuple[Floats, Floats]:
-    """The 95 % Wilson interval of a share: ``(share + z²/2n ± z √(share(1-share)/n + z²/4n²)) / (1 + z²/n)``."""
+    """The 95% Wilson interval of a share: ``(share + z²/2n ± z √(share(1-share)/n + z²/4n²)) / (1 + z²/n)``."""
     middle = share + Z**2 / (2 * n)
     half = Z * np.sqrt(share * (1 - share) / n + (Z / (2 * n)) ** 2)
     low, high = (middle - half) / (1 + Z**2 / n), (middle + half) / (1 + Z**2 / n)

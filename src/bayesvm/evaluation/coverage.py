@@ -37,8 +37,8 @@ class RiskCoverage(NamedTuple):
     Examples
     --------
     >>> from bayesvm.evaluation import Predictions, risk_coverage
-    >>> said = Predictions.of([0, 1], [0, 1, 1, 0], [[0.9, 0.1], [0.2, 0.8], [0.3, 0.7], [0.4, 0.6]])
-    >>> risk_coverage(said).risk.round(2)
+    >>> predicted = Predictions.of([0, 1], [0, 1, 1, 0], [[0.9, 0.1], [0.2, 0.8], [0.3, 0.7], [0.4, 0.6]])
+    >>> risk_coverage(predicted).risk.round(2)
     array([0.  , 0.  , 0.  , 0.25])
     """
 
@@ -91,8 +91,8 @@ def risk_coverage(predictions: Predictions) -> RiskCoverage:
     Examples
     --------
     >>> from bayesvm.evaluation import Predictions, risk_coverage
-    >>> said = Predictions.of([0, 1], [0, 1, 1, 0], [[0.9, 0.1], [0.2, 0.8], [0.3, 0.7], [0.4, 0.6]])
-    >>> coverage, risk, stated = risk_coverage(said).at(0.75)
+    >>> predicted = Predictions.of([0, 1], [0, 1, 1, 0], [[0.9, 0.1], [0.2, 0.8], [0.3, 0.7], [0.4, 0.6]])
+    >>> coverage, risk, stated = risk_coverage(predicted).at(0.75)
     >>> print(coverage, risk, round(stated, 3))  # no error without the most doubtful row
     0.75 0.0 0.2
     """

@@ -18,7 +18,7 @@ METRIC_NAMES = {
     "mae": "mean absolute error",
     "r2": "R²",
     "log_density": "mean log density",
-    "coverage": "coverage of 90 % intervals",
+    "coverage": "coverage of 90% intervals",
 }
 IN_UNITS = {"rmse", "mae"}  # metrics whose size is that of the target
 
@@ -67,15 +67,24 @@ def percent(share: float) -> str:
     return f"{100 * share:.3g}%"
 
 
+def exact_percent(share: float) -> str:
+    """One decimal, for columns of percentages.
+
+    >>> exact_percent(1.0), exact_percent(0.77), exact_percent(0.9517)
+    ('100.0%', '77.0%', '95.2%')
+    """
+    return f"{100 * share:.1f}%"
+
+
 def rough_percent(share: float) -> str:
     """A whole percentage, with a decimal if it is small, or a dash for NaN.
 
     >>> rough_percent(0.314), rough_percent(0.012), rough_percent(0.0)
-    ('31 %', '1.2 %', '0 %')
+    ('31%', '1.2%', '0%')
     """
     if math.isnan(share):
         return "–"
-    return f"{100 * share:.1f} %" if 0 < share < 0.1 else f"{100 * share:.0f} %"
+    return f"{100 * share:.1f}%" if 0 < share < 0.1 else f"{100 * share:.0f}%"
 
 
 def probability(value: float) -> str:
@@ -95,7 +104,7 @@ def points(share: float) -> str:
     >>> points(0.0432), points(0.123), points(0.0)
     ('4.3', '12', '0')
     """
-    return rough_percent(share).removesuffix(" %")
+    return rough_percent(share).removesuffix("%")
 
 
 def signed_points(share: float) -> str:

@@ -22,7 +22,7 @@ Intervals = dict[str, tuple[float, float]]
 
 
 class Metric(NamedTuple):
-    """A metric with its 95 % bootstrap interval, which shows the variation over samples of rows.
+    """A metric with its 95% bootstrap interval, which shows the variation over samples of rows.
 
     Parameters
     ----------
@@ -79,7 +79,7 @@ def metrics(
     - ``r2``: coefficient of determination R², one less the squared error relative to that of the mean of y; larger is
       better. NaN if all y are equal.
     - ``log_density``: mean logarithm of the predicted density at y, in nats; larger is better.
-    - ``coverage``: share of y inside the central 90 % intervals; best near 0.9.
+    - ``coverage``: share of y inside the central 90% intervals; best near 0.9.
 
     The intervals are quantiles over resamples of the rows, each row with its weight. If no row is wrong, or every row,
     then all resamples agree, and the error's interval is Wilson's; so is that of a coverage of none or all.
@@ -87,7 +87,7 @@ def metrics(
     Parameters
     ----------
     predictions : Predictions or NumberPredictions
-        Stated probabilities, or predicted distributions of numbers, and what was true.
+        Predicted probabilities or distributions, and the true targets.
     n_bootstrap : int or None
         Resamples; 0 for none, and intervals that are NaN. None means 1,000, or 200 of more than 50,000 rows (of more
         than two classes: rows times classes).
@@ -112,8 +112,8 @@ def metrics(
     Examples
     --------
     >>> from bayesvm.evaluation import Predictions, metrics
-    >>> said = Predictions.of(["no", "yes"], ["yes", "no"], [[0.2, 0.8], [0.6, 0.4]])
-    >>> round(metrics(said)["brier"].value, 3)
+    >>> predicted = Predictions.of(["no", "yes"], ["yes", "no"], [[0.2, 0.8], [0.6, 0.4]])
+    >>> round(metrics(predicted)["brier"].value, 3)
     0.1
     """
     if n_bootstrap is not None and n_bootstrap < 0:
@@ -211,8 +211,8 @@ class _Judge:
 
         A bootstrap sample contains the noise of its rows and that of the resampling. The first kind of calibration
         error subtracts both, since a row that is drawn twice is no more evidence than one that is drawn once: a lower
-        bound. The second kind subtracts only the noise of real rows: an upper bound. The interval from the 2.5 %
-        quantile of the first to the 97.5 % quantile of the second covers the true error in 92 to 100 of 100 cases, for
+        bound. The second kind subtracts only the noise of real rows: an upper bound. The interval from the 2.5%
+        quantile of the first to the 97.5% quantile of the second covers the true error in 92 to 100 of 100 cases, for
         60 to 10,000 rows of calibrated and uncalibrated probabilities.
         """
         weight = times * self._weight
@@ -303,7 +303,7 @@ class _Ranked:
 
 
 def _quantiles(values: list[float]) -> tuple[float, float]:
-    """The 2.5 % and 97.5 % quantiles over the samples in which the metric exists."""
+    """The 2.5% and 97.5% quantiles over the samples in which the metric exists."""
     finite = [value for value in values if not np.isnan(value)]
     if not finite:
         return np.nan, np.nan

@@ -12,7 +12,7 @@ from bayesvm.evaluation.calibration import wilson
 from bayesvm.evaluation.predictions import Flags
 from bayesvm.evaluation.rows import Floats, RowPredictions, checked_columns, per_row
 
-INTERVAL = 0.9  # coverage of the intervals that metrics judge
+INTERVAL = 0.9  # coverage of the intervals in metrics
 COVERAGES = (0.5, 0.8, 0.9, 0.95, 0.99)  # that tables list
 LOG_NORMAL = 0.5 * np.log(2 * np.pi)
 
@@ -44,8 +44,8 @@ class NumberPredictions(RowPredictions):
     Examples
     --------
     >>> from bayesvm.evaluation import NumberPredictions, metrics
-    >>> said = NumberPredictions.of([1.0, 2.0, 4.0], mean=[1.5, 2.0, 3.0], std=[1.0, 1.0, 1.0])
-    >>> metrics(said, n_bootstrap=0)["mae"].value
+    >>> predicted = NumberPredictions.of([1.0, 2.0, 4.0], mean=[1.5, 2.0, 3.0], std=[1.0, 1.0, 1.0])
+    >>> metrics(predicted, n_bootstrap=0)["mae"].value
     0.5
     """
 
@@ -97,7 +97,7 @@ class NumberPredictions(RowPredictions):
         """
         y = np.asarray(y, np.float64)
         if y.ndim != 1 or not len(y):
-            raise ValueError(f"the true numbers must be a column of at least one row; got shape {y.shape}")
+            raise ValueError(f"the true values must be a column of at least one row; got shape {y.shape}")
         n_rows = len(y)
         y, mean, std = (per_row(name, part, n_rows) for name, part in (("y", y), ("mean", mean), ("std", std)))
         if not (std > 0).all():
@@ -137,7 +137,7 @@ class NumberPredictions(RowPredictions):
 
 
 class IntervalCoverage(NamedTuple):
-    """Which share of the numbers lies in intervals of a stated probability, with the 95 % interval of that share.
+    """The share of true values in intervals of a given probability, with the 95% interval of that share.
 
     Parameters
     ----------
@@ -187,8 +187,8 @@ def interval_coverage(predictions: NumberPredictions, coverages: Any = COVERAGES
     Examples
     --------
     >>> from bayesvm.evaluation import NumberPredictions, interval_coverage
-    >>> said = NumberPredictions.of([1.0, 2.0, 4.0], mean=[1.5, 2.0, 3.0], std=[1.0, 1.0, 1.0])
-    >>> [round(each.observed, 2) for each in interval_coverage(said, [0.5, 0.9])]
+    >>> predicted = NumberPredictions.of([1.0, 2.0, 4.0], mean=[1.5, 2.0, 3.0], std=[1.0, 1.0, 1.0])
+    >>> [round(each.observed, 2) for each in interval_coverage(predicted, [0.5, 0.9])]
     [0.67, 1.0]
     """
     predictions = predictions.counted()

@@ -41,8 +41,8 @@ class Predictions(RowPredictions):
     Examples
     --------
     >>> from bayesvm.evaluation import Predictions, metrics
-    >>> said = Predictions.of(["no", "yes"], ["yes", "no"], [[0.2, 0.8], [0.6, 0.4]])  # classes_, y, predict_proba(X)
-    >>> metrics(said, n_bootstrap=0)["error"].value
+    >>> predicted = Predictions.of(["no", "yes"], ["yes", "no"], [[0.2, 0.8], [0.6, 0.4]])  # classes, y, probabilities
+    >>> metrics(predicted, n_bootstrap=0)["error"].value
     0.0
     """
 
@@ -99,7 +99,7 @@ class Predictions(RowPredictions):
                 f"(rows, {len(classes)}); got {proba.shape}"
             )
         if not len(labels):
-            raise ValueError("there are no rows to judge predictions by")
+            raise ValueError("there are no rows to evaluate")
         given = {"weight": weight, "aleatoric": aleatoric, "epistemic": epistemic}
         checked = checked_columns(given, len(labels))
         return cls(classes, class_numbers(classes, labels), _probabilities(proba), **checked)

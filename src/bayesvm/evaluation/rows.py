@@ -102,5 +102,5 @@ def checked_columns(columns: dict[str, Any], n_rows: int) -> dict[str, Floats]:
     """Those that were given, each ``per_row``; some weight is not zero."""
     checked = {name: per_row(name, values, n_rows) for name, values in columns.items() if values is not None}
     if "weight" in checked and not checked["weight"].any():
-        raise ValueError("all rows have weight zero; there is nothing to judge predictions by")
+        raise ValueError("all rows have weight zero, so there is nothing to evaluate; some weights must be positive")
     return checked

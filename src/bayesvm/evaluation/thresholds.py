@@ -40,8 +40,8 @@ class Thresholds:
     Examples
     --------
     >>> from bayesvm.evaluation import Predictions, thresholds
-    >>> said = Predictions.of([0, 1], [0, 1, 0, 1], [[0.9, 0.1], [0.7, 0.3], [0.4, 0.6], [0.2, 0.8]])
-    >>> thresholds(said).recall
+    >>> predicted = Predictions.of([0, 1], [0, 1, 0, 1], [[0.9, 0.1], [0.7, 0.3], [0.4, 0.6], [0.2, 0.8]])
+    >>> thresholds(predicted).recall
     array([0. , 0.5, 0.5, 1. , 1. ])
     """
 
@@ -139,8 +139,8 @@ def thresholds(predictions: Predictions) -> Thresholds:
     Examples
     --------
     >>> from bayesvm.evaluation import Predictions, thresholds
-    >>> said = Predictions.of([0, 1], [0, 1, 0, 1], [[0.9, 0.1], [0.7, 0.3], [0.4, 0.6], [0.2, 0.8]])
-    >>> found = thresholds(said)
+    >>> predicted = Predictions.of([0, 1], [0, 1, 0, 1], [[0.9, 0.1], [0.7, 0.3], [0.4, 0.6], [0.2, 0.8]])
+    >>> found = thresholds(predicted)
     >>> half = found.at(0.5)
     >>> float(found.precision[half]), float(found.recall[half]), float(found.cost(1, 10)[half])
     (0.5, 0.5, 2.75)

@@ -31,7 +31,7 @@ SAMPLE_ROWS_PER_POINT = 8  # this many per inducing point, whichever is more
 # sample is the whole table, the estimate is up to .05 too optimistic; at this ratio at most .0015 on three tables.
 ROWS_PER_SAMPLE_FOR_STRATA = 5
 
-# For AFK-MC²: seeds are within 1 % of exact k-means++; 10 steps can be 16 % worse, 200 are no better.
+# For AFK-MC²: seeds are within 1% of exact k-means++; 10 steps can be 16% worse, 200 are no better.
 CHAIN_STEPS = 50
 ROUNDS = 8  # of drawing the points of a small model
 LLOYD_STEPS = 5  # few, because points need to cover the data, not to be an optimal clustering

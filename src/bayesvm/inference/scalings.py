@@ -10,7 +10,7 @@ from bayesvm.data.blocks import BlockSource, at_most
 from bayesvm.data.quantiles import quantile_scaler
 from bayesvm.data.scaling import ColumnScaler, Scaler
 
-QUANTILE_ROWS = 2**17  # a random sample of this size determines ranks to 0.15 % and costs less than a pass
+QUANTILE_ROWS = 2**17  # a random sample of this size determines ranks to 0.15% and costs less than a pass
 SCALES = ("standard", "quantile", "common")
 ALIKE = 0.1  # relative difference of column scales from the common scale below which no trial is needed
 

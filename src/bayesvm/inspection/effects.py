@@ -29,7 +29,7 @@ MANY = 12  # labels beyond which there is no space between them
 
 @dataclass(eq=False, repr=False)
 class EffectDisplay(Display):
-    """An effect of one column as a curve with a 95 % band, or an effect of a pair as a heat map.
+    """An effect of one column as a curve with a 95% band, or an effect of a pair as a heat map.
 
     The scale is that of f, where contributions add up and the margins are ±1. Above zero, the class is more probable
     than on average. ``PartialDependenceDisplay`` shows probabilities and the full influence of a column.
@@ -39,7 +39,7 @@ class EffectDisplay(Display):
     values : sequence of one or two arrays
         Values of each column; for a one-hot encoded categorical column, indices of the categories.
     mean, lower, upper : arrays of shape (g,), or (g, h) for a pair
-        Posterior mean of the contribution to f, relative to its mean over the rows, and the 95 % band.
+        Posterior mean of the contribution to f, relative to its mean over the rows, and the 95% band.
     labels : sequence of one or two, each a sequence of str or None
         Names of the categories of a categorical column.
     names : sequence of one or two str
@@ -58,7 +58,7 @@ class EffectDisplay(Display):
     line_ : matplotlib line or None
         The mean; effects of one column only.
     band_ : matplotlib collection or None
-        The 95 % band; effects of one column only.
+        The 95% band; effects of one column only.
     points_ : matplotlib artist or None
         The inducing points; on a heat map, dots on cells whose band includes zero.
     mesh_ : matplotlib mesh or None

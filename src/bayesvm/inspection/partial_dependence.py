@@ -22,7 +22,7 @@ BAND = (0.025, 0.975)
 
 @dataclass(eq=False, repr=False)
 class PartialDependenceDisplay(Display):
-    """Mean probability of a class over some rows as a function of a feature, with a 95 % credible band.
+    """Mean probability of a class over some rows as a function of a feature, with a 95% credible band.
 
     The band shows the uncertainty of the mean due to f: quantiles over posterior draws (``sample_proba``).
 
@@ -31,7 +31,7 @@ class PartialDependenceDisplay(Display):
     values : array of shape (g,) or (g, k)
         Values of the feature, or of columns that change together.
     mean, lower, upper : arrays of shape (g,)
-        Mean probability, and the 95 % band.
+        Mean probability, and the 95% band.
     labels : sequence of str, optional
         Names of the values; the plot then shows points with error bars instead of a line with a band.
     deciles : array, optional
@@ -52,7 +52,7 @@ class PartialDependenceDisplay(Display):
     line_ : matplotlib line
         The mean.
     band_ : matplotlib collection
-        The 95 % band; error bars if there are labels.
+        The 95% band; error bars if there are labels.
     rug_ : matplotlib artist or None
         The deciles.
 

@@ -20,7 +20,7 @@ PERFECT = "perfect"
 
 @dataclass(eq=False, repr=False)
 class ReliabilityDisplay(PredictionDisplay):
-    """A reliability diagram: predicted probabilities against observed frequencies, with 95 % intervals.
+    """A reliability diagram: predicted probabilities against observed frequencies, with 95% intervals.
 
     Groups have equal numbers of rows. The strip below shows the distribution of the predicted probabilities. For two
     classes, the plot shows the probability of the second class; for more, that of the most probable class, or of
@@ -44,7 +44,7 @@ class ReliabilityDisplay(PredictionDisplay):
     line_ : matplotlib line
         Observed frequencies.
     intervals_ : matplotlib collection
-        95 % intervals of the frequencies.
+        95% intervals of the frequencies.
     strip_ : matplotlib bars or None
         Strip of counts.
 
@@ -134,7 +134,7 @@ class ReliabilityDisplay(PredictionDisplay):
         self.intervals_ = ax.vlines(
             self.stated, self.low, self.high, colors=style["color"], alpha=0.55, linewidth=2, zorder=2
         )
-        (self.line_,) = ax.plot(self.stated, self.observed, label=name or "observed, 95 % interval", **style)
+        (self.line_,) = ax.plot(self.stated, self.observed, label=name or "observed, 95% interval", **style)
         ax.set(xlim=(-0.02, 1.02), xlabel=f"predicted probability of {self.what}", ylabel="observed frequency")
         without_math(ax.xaxis.label)
         ax.set_yticks(np.arange(0, 1.01, 0.2))

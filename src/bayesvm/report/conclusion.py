@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,7 +11,6 @@ from bayesvm.workflow import Judged, TableModel
 from bayesvm.workflow.importance import Importance
 
 TRUSTED = 0.05  # calibration error up to which the probabilities are trusted
-NO_BREAK = "\N{NO-BREAK SPACE}%"
 MOST_NAMED = 3  # columns
 LEAST_PART = 0.25  # relative to the importance of the first column, below which a column is not named
 LEAST_CHANGE = 0.005  # of the probabilities, below which a column does not matter
@@ -25,23 +23,23 @@ def conclusion(
     error: Metric = quality["metrics"]["error"]
     right = accuracy(error.value)
     interval = f"{100 * (1 - error.high):.1f} to {accuracy(error.low)}"
-    others = [f"always guessing {shortened(quality['usual'])} is right for {accuracy(quality['usual_error'])}"]
-    others += [f"{each['name']} for {accuracy(each['error'])}" for each in quality["baselines"]]
+    others = [f"always guessing {shortened(quality['usual'])} has {accuracy(quality['usual_error'])}"]
+    others += [f"{each['name']} {accuracy(each['error'])}" for each in quality["baselines"]]
     first = (
-        f"This model predicts {_predicted(model)} and is right for {right} of the rows (95 %: {interval}), "
-        f"judged {judged}; {joined_words(others)}{' of the same rows' if quality['baselines'] else ''}."
+        f"This model predicts {_predicted(model)} and has an accuracy of {right} (95%: {interval}), evaluated "
+        f"{judged}; {joined_words(others)}{' on the same rows' if quality['baselines'] else ''}."
     )
     second = f"{_trust(quality['metrics']['calibration_error'])}{named_columns(important)}."
-    return first.replace(" %", NO_BREAK), second.replace(" %", NO_BREAK)
+    return first, second
 
 
 def judged_on(judged: Judged, *, given: bool) -> str:
-    """By which rows a model is judged, after "judged"; ``given``: they are those of a table of their own."""
-    source = re.sub(r"(\d)%", r"\1 %", judged.source)
+    """The rows that evaluate a model, after "evaluated"; ``given``: they are those of a separate table."""
+    source = judged.source
     if given:
         return f"on {source} ({counted(judged.predictions.n_rows, 'row')})"
     if source.startswith("leave-one-out"):
-        return f"on its {counted(judged.predictions.n_rows, 'training row')}, each as if it had been left out"
+        return f"on its {counted(judged.predictions.n_rows, 'training row')}, each left out in turn"
     if source.startswith("held out: "):
         return f"on {source.removeprefix('held out: ')}, held out of training"
     return f"by {source}"
@@ -51,9 +49,9 @@ def accuracy(error: float) -> str:
     """Of an error.
 
     >>> accuracy(0.187)
-    '81.3 %'
+    '81.3%'
     """
-    return f"{100 * (1 - error):.1f} %"
+    return f"{100 * (1 - error):.1f}%"
 
 
 def _predicted(model: TableModel) -> str:
@@ -65,13 +63,13 @@ def _predicted(model: TableModel) -> str:
 def _trust(calibration: Metric) -> str:
     most = points(calibration.high)
     if calibration.may_be_zero and calibration.high <= TRUSTED:
-        return f"Its probabilities can be trusted to within {most} percentage points on average (95 %)"
+        return f"Its probabilities can be trusted to within {most} percentage points on average (95%)"
     if calibration.may_be_zero or calibration.high == 0:
-        off = f"off by at most {most} percentage points on average (95 %)"
-        return f"As far as these rows tell, its probabilities are {off}"
+        off = f"off by at most {most} percentage points on average (95%)"
+        return f"On these rows, its probabilities are {off}"
     return (
         f"Its probabilities are off by {points(calibration.value)} percentage points on average "
-        f"(95 %: {points(calibration.low)} to {most})"
+        f"(95%: {points(calibration.low)} to {most})"
     )
 
 

@@ -53,7 +53,7 @@ class Grid:
 
 @dataclass(frozen=True)
 class Interaction:
-    """The non-additive influence of two columns on the log odds of a class, with a 95 % credible interval."""
+    """The non-additive influence of two columns on the log odds of a class, with a 95% credible interval."""
 
     grid: Grid
     target: int

@@ -1,4 +1,4 @@
-"""Report: what it says of a model that predicts numbers: conclusion, metrics and plots."""
+"""Report: the conclusion, metrics and plots of a regression model."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ import numpy as np
 
 from bayesvm.evaluation import Metric, NumberPredictions, interval_coverage, metrics
 from bayesvm.evaluation.formatting import column_label, in_units
-from bayesvm.report.conclusion import NO_BREAK, joined_words, named_columns
+from bayesvm.report.conclusion import joined_words, named_columns
 from bayesvm.report.svg import INK, drawn
 from bayesvm.workflow import TableModel
 from bayesvm.workflow.importance import Importance
 
-MOST_DOTS = 600  # of a scatter plot: more cannot be told apart, but make the file heavy
+MOST_DOTS = 600  # of a scatter plot: more cannot be distinguished, but make the file heavy
 LEAST_CHANGE = 0.005  # of a prediction, in deviations of the target, below which no column matters
 CURVE = np.linspace(0.02, 0.98, 49)  # coverages of a plot
 
 
 def quality(model: TableModel, said: NumberPredictions, *, given: bool) -> dict[str, Any]:
-    """The metrics, and what the mean, and simple models on the same rows, would give.
+    """The metrics, and those of the mean and of baseline models on the same rows.
 
-    Those are known of the rows held out only, not of a table that is ``given``.
+    Baselines are available for the held-out rows only, not for a table that is ``given``.
     """
     used = said.counted()
     mean = np.average(used.y, weights=used.weight)
@@ -41,32 +41,35 @@ def conclusion(model: TableModel, judged: str, found: dict[str, Any], important:
     """Two sentences: what is predicted and how well; whether intervals can be trusted, and which columns matter."""
     mae, r2, coverage = (found["metrics"][name] for name in ("mae", "r2", "coverage"))
     half = (mae.high - mae.low) / 2
-    target = column_label(model.card["target"]) if model.card.get("target") else "a number"
+    target = column_label(model.card["target"]) if model.card.get("target") else "a numeric target"
     others = [f"always predicting the mean by {in_units(found['usual_mae'])}"]
     others += [f"{each['name']} by {in_units(each['mae'])}" for each in found["baselines"]]
-    share = "" if np.isnan(r2.value) else f" and explains {100 * r2.value:.1f} % of its variance"
+    share = "" if np.isnan(r2.value) else f" and explains {100 * r2.value:.1f}% of its variance"
     first = (
         f"This model predicts {target}, is off by {in_units(mae.value, half)} on average "
-        f"(95 %: {in_units(mae.low, half)} to {in_units(mae.high, half)}){share}, judged {judged}; "
+        f"(95%: {in_units(mae.low, half)} to {in_units(mae.high, half)}){share}, evaluated {judged}; "
         f"{joined_words(others)}{' on the same rows' if found['baselines'] else ''}."
     )
     least = LEAST_CHANGE * found["usual_rmse"]
     second = f"{_trust(coverage)}{named_columns(important, least, 'it')}."
-    return first.replace(" %", NO_BREAK), second.replace(" %", NO_BREAK)
+    return first, second
 
 
 def _trust(coverage: Metric) -> str:
     low, high = f"{100 * coverage.low:.1f}", f"{100 * coverage.high:.1f}"
-    return f"Its 90 % intervals contain {100 * coverage.value:.1f} % of the rows (95 %: {low} to {high})"
+    return f"Its 90% intervals contain {100 * coverage.value:.1f}% of the rows (95%: {low} to {high})"
 
 
 def plots(said: NumberPredictions) -> dict[str, str]:
-    """Those that predicted distributions and true numbers are enough for."""
+    """Plots that need only predicted distributions and true values."""
     said = said.counted()
     found = {
-        "predicted": ("True against predicted numbers", lambda ax: _predicted(ax, said)),
-        "intervals": ("Share of the rows inside intervals, against what they state", lambda ax: _intervals(ax, said)),
-        "residuals": ("Errors in standard deviations against predicted numbers", lambda ax: _residuals(ax, said)),
+        "predicted": ("True against predicted values", lambda ax: _predicted(ax, said)),
+        "intervals": (
+            "Share of the rows inside intervals, against the probability of the intervals",
+            lambda ax: _intervals(ax, said),
+        ),
+        "residuals": ("Errors in standard deviations against predicted values", lambda ax: _residuals(ax, said)),
     }
     return {name: drawn(name, title, draw, (5.0, 4.2)) for name, (title, draw) in found.items()}
 
@@ -93,7 +96,7 @@ def _intervals(ax: Any, said: NumberPredictions) -> None:
     ax.plot(found[:, 0], found[:, 1])
     ax.set_xlim(-0.02, 1.02)
     ax.set_ylim(-0.02, 1.02)
-    ax.set(xlabel="stated probability of the interval", ylabel="share of the rows in it")
+    ax.set(xlabel="probability of the interval", ylabel="share of the rows in it")
 
 
 def _residuals(ax: Any, said: NumberPredictions) -> None:

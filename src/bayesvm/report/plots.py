@@ -39,7 +39,7 @@ def of_predictions(predictions: Predictions) -> dict[str, str]:
     title = "Reliability diagram: observed frequencies against predicted probabilities, with the number of rows"
     found: dict[str, tuple[Any, ...]] = {
         "reliability": (title, lambda ax: _reliability(ax, predictions), (5.0, 4.2)),
-        "histogram": ("Histogram of the stated probabilities by true class", lambda ax: _histogram(ax, predictions)),
+        "histogram": ("Histogram of the predicted probabilities by true class", lambda ax: _histogram(ax, predictions)),
         "coverage": (
             "Error among the rows that are answered, against their share",
             lambda ax: RiskCoverageDisplay.of(predictions, ax=ax),
@@ -126,7 +126,7 @@ def _precision(ax: Any, curves: list[_Curve]) -> None:
         precision, recall, _ = precision_recall_curve(curve.true, curve.score, sample_weight=curve.weight)
         shown = thinned(recall, precision)
         common = float(np.average(curve.true, weights=curve.weight))
-        ax.plot(recall[shown], precision[shown], label=f"{curve.label}: {100 * common:.0f} % of rows", **curve.look)
+        ax.plot(recall[shown], precision[shown], label=f"{curve.label}: {100 * common:.0f}% of rows", **curve.look)
         if len(curves) == 1:
             ax.axhline(common, color=INK, alpha=0.45, linewidth=1)
     ax.set_ylim(0, 1.04)

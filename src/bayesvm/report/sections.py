@@ -28,6 +28,7 @@ from bayesvm.workflow.describing import SCALING_DESCRIPTIONS, describe_kernel, e
 from bayesvm.workflow.judging import EXTREME
 from bayesvm.workflow.probing import usual_rows
 from bayesvm.workflow.profile import profile as profile_of
+from bayesvm.workflow.splitting import FOLDS
 
 MOST_LISTED = 5  # files or effects
 MOST_COLUMNS = 200  # that are listed
@@ -51,7 +52,8 @@ def data_card(model: TableModel) -> list[tuple[str, str]]:
     if card.get("n_rows"):
         held = f"{card['n_train']:,} for training, {card['n_holdout']:,} held out" if card["n_holdout"] else "all used"
         if card.get("refitted"):
-            held = f"all used; {card['n_holdout']:,} of them evaluated an earlier model that was fitted without them"
+            by = "models" if model.is_cross_validated else "an earlier model"
+            held = f"all used; {card['n_holdout']:,} of them evaluated by {by} fitted without them"
         rows.append(("rows", f"{card['n_rows']:,} ({held})"))
     n_columns, n_features = len(recipe.groups), len(recipe.names)
     become = "" if n_columns == n_features else f", which become {n_features:,} features"
@@ -60,6 +62,18 @@ def data_card(model: TableModel) -> list[tuple[str, str]]:
     if card.get("weight"):
         rows.append(("weights of rows", f"column {card['weight']}"))
     return rows
+
+
+def trained_on(model: TableModel) -> str:
+    """The number of rows behind the metrics and, if it differs, the number of rows behind the final model."""
+    card = model.card
+    n_train = card.get("n_train", 0)
+    if model.is_cross_validated:
+        about = "about " if card.get("group") else ""  # folds of whole groups differ in size
+        return f"{about}{card['n_rows'] - card['n_rows'] // FOLDS:,} rows in each fold (the final model: {n_train:,})"
+    if card.get("refitted"):
+        return f"{card['n_rows'] - card['n_holdout']:,} rows (the final model: {n_train:,})"
+    return f"{n_train:,} rows"
 
 
 def model_card(model: TableModel) -> list[tuple[str, str]]:
@@ -114,7 +128,7 @@ def profile(model: TableModel, judged: Judged) -> dict[str, Any]:
     """A profile of the columns, from training rows or rows kept with the predictions, and columns left out."""
     facts, source = model.card.get("profile"), "training"
     if facts is None:
-        facts, source = [], "judged"
+        facts, source = [], "evaluated"
         if (rows := usual_rows(model, judged)) is not None and len(judged.X):
             facts = profile_of(model.recipe, rows)
     by_name = {each["name"]: each for each in facts}
@@ -146,7 +160,7 @@ def _summary(column: dict[str, Any]) -> str:
     """A short summary of the values of a column."""
     if column["kind"] in {"number", "date"} and "quantiles" in column:
         low, _, median, _, high = map(_rounded, column["quantiles"])
-        return f"median {median}, 98 % from {low} to {high}"
+        return f"median {median}, 98% from {low} to {high}"
     n_rows = sum(column["counts"])
     shares = [
         f"{shortened(name, 20)}: {formatting.rough_percent(count / n_rows)}"

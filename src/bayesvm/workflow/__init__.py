@@ -1,4 +1,4 @@
-"""Workflow: from a table in files to a judged model in one file, and back to predictions of other tables."""
+"""Workflow: from a table in files to an evaluated model in one file, and to predictions for other tables."""
 
 from bayesvm.workflow.fitting import fit_table
 from bayesvm.workflow.judging import Judged

@@ -1,4 +1,4 @@
-"""Workflow: simple models on the rows that a model learned from, judged on the rows that judge it."""
+"""Workflow: simple models, trained and evaluated on the same rows as a model."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ LEAST_SHARE = 0.05  # of MOST_ROWS, below which a comparison would not be fair: 
 def about_the_data(
     recipe: Recipe, learned: Table, held: Table | None, judged: Judged | None, seed: int
 ) -> dict[str, Any]:
-    """What a card says that only the rows can tell: a profile of the columns, and simple models beside it.
+    """The part of a card that needs rows: a profile of the columns, and simple models for comparison.
 
-    ``learned`` are the training rows, ``held`` those held out, ``judged`` the predictions for these.
+    ``learned`` are the training rows, ``held`` the held-out rows, ``judged`` the predictions for these.
     """
     train = sample_rows(learned, seed)
     if train is None:
@@ -55,10 +55,10 @@ def sample_rows(table: Table, seed: int) -> Batch | None:
 def baselines(parts: Sequence[tuple[Batch, Batch]], ours: AnyPredictions, seed: int) -> list[dict[str, Any]] | None:
     """Metrics of a linear model and of boosting, for the card of a model: of classes error and log loss.
 
-    ``parts`` are pairs of rows to learn from and rows to predict: one for rows held out, or one for each fold. ``ours``
-    are the model's predictions for the rows to predict, one part after the other. Differences are theirs less ours,
-    with 95 % intervals. None if there are too few rows, or too many values; Ctrl-C ends this only, since the model is
-    there already.
+    ``parts`` are pairs of training rows and rows to predict: one pair for held-out rows, or one for each fold. ``ours``
+    are the model's predictions for the rows to predict, one part after the other. Differences are theirs minus ours,
+    with 95% intervals. None if there are too few rows, or too many values; Ctrl-C ends this only, since the model
+    exists already.
     """
     numbers = isinstance(ours, NumberPredictions)
     if isinstance(ours, NumberPredictions):
@@ -70,7 +70,7 @@ def baselines(parts: Sequence[tuple[Batch, Batch]], ours: AnyPredictions, seed: 
     try:
         return [_competed(peer, parts, ours, seed) for peer in (number_peers.BASELINES if numbers else BASELINES)]
     except KeyboardInterrupt:
-        warn_user("stopped before simple models and boosting were compared: the report says nothing about them")
+        warn_user("interrupted while comparing with simple models and boosting: the report omits the comparison")
         return None
 
 

@@ -1,4 +1,4 @@
-"""Workflow: the Bayesian SVM beside what one would otherwise use, on the same rows and the same features."""
+"""Workflow: the Bayesian SVM and its alternatives, on the same rows and the same features."""
 
 from __future__ import annotations
 
@@ -40,21 +40,21 @@ class Competitor:
 
 @dataclass(frozen=True)
 class Comparison:
-    """The competitors, ours first; the rows that all could train with, and the rows that judge them."""
+    """The competitors, ours first; the numbers of available training rows and of evaluation rows."""
 
     competitors: tuple[Competitor, ...]
     n_train: int
     n_test: int
-    source: str  # of the test rows, for people
+    source: str  # of the evaluation rows, for people
     left_out: dict[str, str]
 
     @property
     def limited(self) -> dict[str, int]:
-        """Those that were given fewer rows than the others, with that number."""
+        """Competitors with fewer training rows than the others, with that number."""
         return {each.name: each.n_rows for each in self.competitors if each.n_rows < self.n_train}
 
     def best(self, metric: str) -> set[str]:
-        """Names of the best by a metric; of coverages, the one nearest to what is stated.
+        """Names of the best by a metric; for coverage, the one nearest to that of the intervals.
 
         Calibration errors that cannot be told from zero are equally good.
         """
@@ -92,15 +92,15 @@ def compare_on(
     begin: Callable[[str], None] = lambda _: None,
     **csv: Unpack[CsvOptions],
 ) -> Comparison:
-    """Train our model and its peers on one part of a table, and judge them on the other, or on a test table.
+    """Train our model and its peers on one part of a table, and evaluate them on the other, or on a test table.
 
-    At most ``rows`` rows, a random choice, are used, because the peers hold them in memory. ``begin`` is
-    called with the name of each before its training. The other parameters are those of ``fit_table``.
+    At most ``rows`` rows, a random sample, are used, because the peers hold them in memory. ``begin`` is called with
+    the name of each before its training. The other parameters are those of ``fit_table``.
     """
     if test is None:
         require_share(holdout)
         if holdout == 0:
-            raise ValueError("a comparison needs rows to judge by: give a share to hold out, or a test table")
+            raise ValueError("a comparison needs evaluation rows; set --holdout (holdout=) above 0, or --test (test=)")
     if rows < 10:
         raise ValueError(f"{rows} rows are too few to compare anything")
     task = task_of(estimator, task)

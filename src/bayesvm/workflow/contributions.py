@@ -20,7 +20,7 @@ BAND = (0.025, 0.975)
 class Contributions:
     """Of rows and columns: the probability of a class less what it is with the column at its reference value.
 
-    ``low`` to ``high`` is the 95 % credible interval, from joint posterior draws of both probabilities. Contributions
+    ``low`` to ``high`` is the 95% credible interval, from joint posterior draws of both probabilities. Contributions
     of columns that work together do not add up to the whole.
     """
 

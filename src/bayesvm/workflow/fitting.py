@@ -1,4 +1,4 @@
-"""Workflow: from a table in files to a judged model: rows held out or folds, a fit, and a fit to all rows."""
+"""Workflow: from a table in files to an evaluated model: held-out rows or folds, a fit, and a refit on all rows."""
 
 from __future__ import annotations
 
@@ -31,6 +31,7 @@ from bayesvm.workflow.judging import AnyPredictions, Judged, predictions_of, pre
 from bayesvm.workflow.model import TableModel
 from bayesvm.workflow.splitting import (
     CLASSIFICATION,
+    CROSS_VALIDATION,
     FOLDS,
     REGRESSION,
     Codes,
@@ -44,10 +45,10 @@ from bayesvm.workflow.splitting import (
     with_task,
 )
 
-FEW_ROWS = 2_000  # of a table; below, cross-validation judges instead of one small part that is held out
-TOO_GOOD = 0.002  # share of wrong predictions, below which something may be amiss,
-LEAST_JUDGED = 200  # if so many rows say so
-FEW_HELD_OUT = 2_000  # rows that judge a model if somebody is waiting for it
+FEW_ROWS = 2_000  # of a table; below, cross-validation instead of one small held-out part
+TOO_GOOD = 0.002  # error rate below which something may be wrong,
+LEAST_JUDGED = 200  # on at least so many rows
+FEW_HELD_OUT = 2_000  # rows that evaluate a model after Ctrl-C, when somebody is waiting for it
 
 
 def fit_table(
@@ -71,32 +72,73 @@ def fit_table(
     verbose: int = 0,
     **csv: Unpack[CsvOptions],
 ) -> TableModel:
-    """Learn from a table in files, Parquet, Arrow, CSV or LIBSVM, and judge what was learned by rows left out.
+    """Fit a model to a table in files, and evaluate it on held-out rows or by cross-validation; as ``bayesvm fit``.
 
     Parameters
     ----------
-    source : a file, a folder, a pattern or a list of files
-    target : name of the column of labels or numbers to predict; LIBSVM files hold them
-    weight : name of a column of row weights
-    group : name of a column; rows with the same value in it are judged together, and it is not learned from
-    columns, drop : names of the columns to learn from, or to leave out; default: all
-    categories : names of columns whose numbers are names, such as postal codes; also of the target
-    keep : names of columns that are used although they look like an index or an identifier
-    holdout : share of the rows, at most 50,000 of them, that are held out and judge the model; 0 for none. Tables of
-        less than 2,000 rows are judged by five-fold cross-validation instead
-    refit : whether the model, when it has been judged, is fitted again to all rows
-    task : "classification", "regression" or "auto"
-        "auto": regression if the target is numeric with fractions, or with more different whole numbers than are
-        taken for names of classes (200, and from 21 on five rows each); otherwise classification
-    estimator : a BayesianSVC, BayesianLinearSVC or BayesianSVR to fit, which decides the task
-        Default: ``BayesianSVC(random_state=seed)``, or BayesianSVR for regression
-    parameters : parameters of the default estimator, by name
-    seed : controls which rows are held out, and all other randomness
-    checkpoint : a file from which an interrupted fit resumes; the second fit has one beside it
-    copy_to : a folder for the working copy of text files
-    verbose : 1 shows progress
-    csv : sep, decimal, encoding, missing, header
-        How CSV files are written, as in ``open_table``. Default: detected.
+    source : path or list of paths
+        A file, a folder, a pattern or a list of files: Parquet, Arrow, CSV or LIBSVM.
+    target : str
+        Name of the column to predict; LIBSVM files contain the target.
+    weight : str, optional
+        Name of a column of row weights.
+    group : str, optional
+        Name of a column; rows with the same value in it are held out and left out together. It is not a feature.
+    columns : sequence of str, optional
+        Names of the columns to use; default: all.
+    drop : collection of str, optional
+        Names of columns to leave out.
+    categories : collection of str, optional
+        Names of numeric columns to treat as categorical, such as postal codes; may include the target.
+    keep : collection of str, optional
+        Names of columns to use although they look like an index or an identifier.
+    holdout : float, default=0.2
+        Share of the rows, at most 50,000, to hold out for evaluation; 0 for none. Tables below 2,000 rows are evaluated
+        by five-fold cross-validation instead.
+    refit : bool, default=True
+        Whether to refit on all rows after evaluation.
+    task : {"auto", "classification", "regression"}, default="auto"
+        "auto" is regression if the target is numeric and has fractions, more than 200 distinct values, or more than 20
+        with fewer than five rows each; otherwise classification.
+    estimator : BayesianSVC, BayesianLinearSVC or BayesianSVR, optional
+        The estimator to clone and fit, which decides the task. Default: ``BayesianSVC(random_state=seed)``, or
+        ``BayesianSVR`` for regression.
+    parameters : dict, optional
+        Parameters of the default estimator.
+    seed : int, default=0
+        Controls the randomness.
+    checkpoint : path, optional
+        File from which an interrupted fit resumes; the refit has a second one beside it.
+    copy_to : path, optional
+        Folder for the working copies of text files.
+    verbose : int, default=0
+        1 shows the progress.
+    **csv
+        ``sep``, ``decimal``, ``encoding``, ``missing`` and ``header`` of CSV files, as in ``open_table``. Default:
+        detected.
+
+    Returns
+    -------
+    TableModel
+        The fitted estimator with its metrics and its history.
+
+    Raises
+    ------
+    ValueError
+        If a parameter, a column or a value of the table is invalid; the message says where, and what to do.
+
+    See Also
+    --------
+    TableModel : The result.
+    bayesvm.open_table : Open a table for ``fit`` of an estimator, without evaluation.
+
+    Examples
+    --------
+    >>> from bayesvm.evaluation import metrics
+    >>> from bayesvm.workflow import fit_table
+    >>> model = fit_table("people.csv", target="income")  # doctest: +SKIP
+    >>> print(metrics(model.holdout.predictions)["log_loss"])  # doctest: +SKIP
+    >>> model.save("people.bayesvm")  # doctest: +SKIP
     """
     from bayesvm.workflow.baselines import about_the_data  # noqa: PLC0415  (predictions need no ensembles)
 
@@ -170,13 +212,13 @@ def fit_table(
 
 
 def task_of(estimator: Any, task: str) -> str:
-    """What was asked for, which an estimator decides."""
+    """The requested task; an estimator decides it."""
     require_task(task)
     if estimator is None:
         return task
     own = REGRESSION if predicts_numbers(estimator) else CLASSIFICATION
     if task not in {"auto", own}:
-        raise ValueError(f"{type(estimator).__name__} is for {own}, not for {task}; give another estimator or task")
+        raise ValueError(f"{type(estimator).__name__} is for {own}, not for {task}; pass another estimator or task")
     return own
 
 
@@ -193,7 +235,7 @@ def _numbered(table: Table) -> Recipe:
 
 
 def _about(estimator: Any, table: Table, pairs: Pairs | None, seed: int) -> dict[str, Any]:
-    """What a card says of the rows of a small table: a profile, and simple classifiers on the same folds."""
+    """The part of the card about the rows of a small table: a profile, and simple models on the same folds."""
     from bayesvm.workflow.baselines import about_the_data, baselines, sample_rows  # noqa: PLC0415
 
     if estimator.interrupted_:
@@ -209,7 +251,7 @@ def _about(estimator: Any, table: Table, pairs: Pairs | None, seed: int) -> dict
 
 
 def _doubt(judged: Judged | None, estimator: Any) -> None:
-    """Say so if a model is too good to be true, and which column may be the reason."""
+    """Warn if the error is suspiciously low, and name the column that may be the reason."""
     if judged is None or estimator.recipe_ is None or judged.predictions.n_rows < LEAST_JUDGED:
         return
     if isinstance(judged.predictions, NumberPredictions):  # a law without noise may well be learned
@@ -220,8 +262,8 @@ def _doubt(judged: Judged | None, estimator: Any) -> None:
     sample = judged.predictions.y[judged.sample]
     if not len(judged.X) or not warn_of_giveaways(judged.X, sample, estimator.recipe_):
         warn_user(
-            f"only {wrong:.2%} of {judged.predictions.n_rows:,} rows are predicted wrongly, too good to be true "
-            "of most tables: look for columns that are known only when the target is, and for copies of rows"
+            f"only {wrong:.2%} of {judged.predictions.n_rows:,} rows are misclassified, which is suspiciously low; "
+            "check for target leakage and duplicate rows"
         )
 
 
@@ -241,13 +283,13 @@ def _limit_covariance(estimator: Any, table: Table) -> None:
 
 
 def _refitted(estimator: Any, table: Table, groups: Codes | None, checkpoint: str | PathLike[str] | None) -> Any:
-    """A fit to all rows, with the features of the model that was judged."""
+    """Refit on all rows, with the features of the evaluated model."""
     again = clone(estimator)
     beside = None if checkpoint is None else Path(f"{checkpoint}.refit")
     recipe = estimator.recipe_
     again.fit(table if recipe is None else encoded_table(table, recipe), groups=groups, checkpoint=beside)
     if again.interrupted_:
-        warn_user("stopped while the model was fitted again to all rows: the model of the training rows is kept")
+        warn_user("interrupted while refitting on all rows: the model fitted to the training rows is kept")
         return estimator
     return again
 
@@ -255,7 +297,7 @@ def _refitted(estimator: Any, table: Table, groups: Codes | None, checkpoint: st
 def _judged(
     estimator: Any, held: Table, test: RowNumbers, names: Sequence[str], n_rows: int, seed: int
 ) -> Judged | None:
-    """What the model says of the rows held out; Ctrl-C ends this only, since the model is there already."""
+    """Predictions for the held-out rows; Ctrl-C ends this only, since the model exists already."""
     try:
         if estimator.interrupted_ and held.n_rows > FEW_HELD_OUT:
             few = random_rows(held.n_rows, FEW_HELD_OUT, np.random.default_rng(seed))
@@ -263,7 +305,7 @@ def _judged(
         share = f"{held.n_rows / n_rows:.0%} of {_named(names)}"
         return Judged.of(estimator, held, f"held out: {share} ({held.n_rows:,} rows)", test)
     except KeyboardInterrupt:
-        warn_user("stopped before the held-out rows were judged: the model is kept without metrics")
+        warn_user("interrupted before the held-out rows were evaluated: the model is kept without metrics")
         return None
 
 
@@ -278,12 +320,12 @@ class Pairs:
 def _cross_validated(
     estimator: Any, table: Table, classes: Codes, groups: Codes | None, seed: int, names: Sequence[str]
 ) -> tuple[Judged | None, Pairs | None]:
-    """What models of four fifths of the rows say of the others; None if it was interrupted."""
+    """Predictions for each fifth of the rows by a model of the others; None if interrupted."""
     found: list[AnyPredictions] = []
     tests, tables = [], []
     for train, test in folds(classes, seed, groups):
         if len(np.unique(classes[train])) <= classes.max():
-            raise ValueError("all rows of a class are in the groups of one fold; give --holdout 0, or no groups")
+            raise ValueError("all rows of a class are in the groups of one fold; set --holdout 0, or use no groups")
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the fit to all rows has said it; a category of one fold is no news
             fold = clone(estimator).fit(table.subset(train), groups=None if groups is None else groups[train])
@@ -294,7 +336,7 @@ def _cross_validated(
         tests.append(test)
     else:
         return _together(estimator, table, found, tests, names), Pairs(tables, type(found[0]).joined(cast(Any, found)))
-    warn_user("stopped before the rows were judged: the model is kept without metrics")
+    warn_user("interrupted during cross-validation: the model is kept without metrics")
     return None, None
 
 
@@ -307,7 +349,7 @@ def _together(
     numbers = numbers[order]
     said = type(found[0]).joined(cast(Any, found)).take(order)
     rows = table if len(numbers) == table.n_rows else table.subset(numbers)
-    source = f"{FOLDS}-fold cross-validation of {_named(names)} ({len(numbers):,} rows)"
+    source = f"{FOLDS}-{CROSS_VALIDATION} of {_named(names)} ({len(numbers):,} rows)"
     return Judged.with_rows(said, table_to_predict(estimator, rows), source, numbers)
 
 

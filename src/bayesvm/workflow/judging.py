@@ -1,4 +1,4 @@
-"""Workflow: what a model says of rows that it did not learn from, and some of those rows to look at."""
+"""Workflow: predictions for rows that a model was not trained on, and some of these rows to look at."""
 
 from __future__ import annotations
 
@@ -50,13 +50,13 @@ JUDGED = either(record(_OF_CLASSES | _KEPT), record(_OF_NUMBERS | _KEPT))
 
 @dataclass(frozen=True, eq=False)
 class Judged:
-    """Predictions for rows that the model did not learn from."""
+    """Predictions for rows that the model was not trained on."""
 
     predictions: AnyPredictions
     sample: RowNumbers  # of the predictions whose rows are kept: the most and the least certain, and some at random
     X: npt.NDArray[Any]  # those rows, as features
     rows: RowNumbers  # and their numbers in the table
-    source: str  # where they come from, for people
+    source: str  # the origin of the rows, for people
 
     @classmethod
     def of(cls, estimator: Any, table: Table, source: str, numbers: RowNumbers | None = None) -> Judged:
@@ -95,9 +95,9 @@ class Judged:
 
     @classmethod
     def from_state(cls, state: dict[str, Any], classes: npt.NDArray[Any] | None) -> Judged:
-        """What ``state`` gave; ``classes`` are those of the estimator, or None."""
+        """Inverts ``state``; ``classes`` are those of the estimator, or None."""
         if (classes is None) == ("proba" in state):
-            raise ValueError("the predictions that judge the model are of another kind than its own")
+            raise ValueError("the stored predictions are for another task than the model")
         predictions: AnyPredictions
         if classes is None:
             predictions = NumberPredictions(**{name: state[name] for name in NumberPredictions.columns()})
@@ -112,9 +112,9 @@ def predicts_numbers(estimator: Any) -> bool:
 
 
 def predictions_of(estimator: Any, table: Table, classes: npt.NDArray[Any] | None = None) -> AnyPredictions:
-    """What an estimator says of a table with targets.
+    """The predictions of an estimator for a table with targets.
 
-    Of ``classes``, those that the estimator did not see have probability zero; default: its own.
+    ``classes`` that the estimator has not seen have probability zero; default: its own.
     """
     targets, weights = zip(*table.targets(), strict=True)
     y, weight = np.concatenate(targets), None if weights[0] is None else np.concatenate(weights)

@@ -1,4 +1,4 @@
-"""Workflow: an estimator with the story of its training and what it says of rows that judge it, in one file."""
+"""Workflow: an estimator with its history and its predictions for evaluation rows, in one file."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ from bayesvm.preparation.recipe import RECIPE
 from bayesvm.schema import anything, each, either, nothing, number, record, text, whole
 from bayesvm.storage.models import write_model
 from bayesvm.workflow.judging import JUDGED, Judged, predicts_numbers
+from bayesvm.workflow.splitting import CROSS_VALIDATION
 
 MOST_JUDGED = 1_000_000  # rows of a test table; of more, a random choice
 
@@ -43,14 +44,39 @@ STORED_WITH_ESTIMATOR = record(
 
 @dataclass(frozen=True)
 class TableModel:
-    """A fitted estimator with where it comes from and how good it is; ``fit_table`` makes it, a file keeps it.
+    """A fitted estimator with its history and its metrics: the result of ``fit_table`` and the content of a model file.
+
+    Its predictions take files, tables or data frames; columns are matched by name, and additional ones are ignored.
+
+    Parameters
+    ----------
+    estimator : BayesianSVC, BayesianLinearSVC or BayesianSVR
+        The fitted estimator.
+    card : dict, optional
+        Its history: files, target, numbers of rows, seed, seconds, version. Empty for a file of ``model.save``.
+    holdout : Judged, optional
+        Predictions for the held-out rows or, from cross-validation, for all rows.
+    numbered : Recipe, optional
+        The recipe of LIBSVM files, whose features have numbers for names.
 
     Attributes
     ----------
-    estimator : the fitted BayesianSVC, BayesianLinearSVC or BayesianSVR
-    card : where it comes from: files, target, numbers of rows, seed, seconds, version
-    holdout : what it says of rows that were held out, or of all rows in cross-validation; or None
-    numbered : of LIBSVM files, whose features have numbers for names, or None
+    classes_ : array of shape (n_classes,)
+        The class labels, sorted; a regressor has none.
+    predicts_numbers : bool
+        Whether the estimator is a regressor.
+    recipe : Recipe
+        How columns become features.
+    is_cross_validated : bool
+        Whether ``holdout`` comes from cross-validation.
+    judged_by_default : Judged
+        ``holdout``, or else the leave-one-out predictions for the training rows.
+
+    See Also
+    --------
+    fit_table : Fit and evaluate a model.
+    bayesvm.load : Read only the estimator of a file.
+    bayesvm.report.write_report : Write an HTML report on a model.
 
     Examples
     --------
@@ -66,7 +92,7 @@ class TableModel:
 
     @property
     def recipe(self) -> Recipe:
-        """How columns become its features."""
+        """How columns become features."""
         if self.numbered is not None:
             return self.numbered
         recipe = recipe_of(self.estimator)
@@ -77,17 +103,37 @@ class TableModel:
 
     @property
     def predicts_numbers(self) -> bool:
-        """Whether its estimator is a regressor."""
+        """Whether the estimator is a regressor."""
         return predicts_numbers(self.estimator)
 
     @property
+    def is_cross_validated(self) -> bool:
+        """Whether ``holdout`` has the predictions of cross-validation, each by a model of the other folds."""
+        return self.holdout is not None and CROSS_VALIDATION in self.holdout.source
+
+    @property
     def classes_(self) -> np.ndarray:
-        """The labels, sorted; a regressor has none."""
+        """The class labels, sorted; a regressor has none."""
         labels: np.ndarray = self.estimator.classes_
         return labels
 
     def table(self, source: Any, target: str | None = None, **opening: Any) -> Table:
-        """Files, as the features of the model."""
+        """Open files as a table with the features of the model.
+
+        Parameters
+        ----------
+        source : path, list of paths or Table
+            A file, a folder, a pattern or a list of files; a table is returned as it is.
+        target : str, optional
+            Name of the target column; None for rows to predict.
+        **opening
+            Parameters of ``open_table``: ``keep``, ``copy_to``, ``verbose``, and the format of CSV files.
+
+        Returns
+        -------
+        Table
+            The rows with the features of the model.
+        """
         if isinstance(source, Table):
             return source
         paths = [source] if isinstance(source, str | PathLike) else source
@@ -106,7 +152,18 @@ class TableModel:
         return unnamed and find_files(source)[0] == "LIBSVM"
 
     def rows(self, source: Any) -> Any:
-        """Files, or a data frame, as rows to predict; a frame may have its columns in any order, and others beside."""
+        """Return files or a data frame as rows that the estimator predicts.
+
+        Parameters
+        ----------
+        source : path, list of paths, Table or data frame
+            The rows; a data frame may have its columns in any order, and additional ones.
+
+        Returns
+        -------
+        Table, data frame or array
+            The rows with the features of the model.
+        """
         frame = Frame.of(source)
         if frame is None:
             return self.table(source)
@@ -114,31 +171,68 @@ class TableModel:
         return source if recipe is None else recipe.encoded_frame(frame)
 
     def predict(self, source: Any) -> np.ndarray:
-        """The most probable class of each row, or the mean of the number."""
+        """Predict the most probable class of each row or, for regression, the mean.
+
+        Parameters
+        ----------
+        source : path, list of paths, Table or data frame
+            Rows with the columns of the fit.
+
+        Returns
+        -------
+        array of shape (n_rows,)
+            Class labels or means.
+        """
         predicted: np.ndarray = self.estimator.predict(self.rows(source))
         return predicted
 
     def predict_interval(self, source: Any, coverage: float = 0.9) -> tuple[np.ndarray, np.ndarray]:
-        """Lower and upper ends of intervals for the number of each row; of a regressor."""
+        """Predict a central interval that contains a new y with a given probability; regression only.
+
+        Parameters
+        ----------
+        source : path, list of paths, Table or data frame
+            Rows with the columns of the fit.
+        coverage : float, default=0.9
+            Probability of the interval, above 0 and below 1.
+
+        Returns
+        -------
+        lower : array of shape (n_rows,)
+            Lower ends.
+        upper : array of shape (n_rows,)
+            Upper ends.
+        """
         ends: tuple[np.ndarray, np.ndarray] = self.estimator.predict_interval(self.rows(source), coverage)
         return ends
 
     def predict_proba(self, source: Any) -> np.ndarray:
-        """Probabilities of the classes, columns in the order of ``classes_``."""
+        """Predict class probabilities.
+
+        Parameters
+        ----------
+        source : path, list of paths, Table or data frame
+            Rows with the columns of the fit.
+
+        Returns
+        -------
+        array of shape (n_rows, n_classes)
+            Probabilities, with columns in the order of ``classes_``.
+        """
         probabilities: np.ndarray = self.estimator.predict_proba(self.rows(source))
         return probabilities
 
     def predict_set(self, source: Any, coverage: float = 0.9, *, per_class: bool = False) -> np.ndarray:
-        """Sets of classes that contain the class of a new row about that often; as the estimator's.
+        """Predict sets of classes that contain the class of a new row with about the probability ``coverage``.
 
         Parameters
         ----------
-        source : paths, data frame or Table
-            Rows to predict.
+        source : path, list of paths, Table or data frame
+            Rows with the columns of the fit.
         coverage : float, default=0.9
             Share of new rows whose set contains their class.
         per_class : bool, default=False
-            Whether that holds for the rows of each class.
+            Whether the coverage holds for the rows of each class, and not only on average.
 
         Returns
         -------
@@ -149,15 +243,44 @@ class TableModel:
         return sets
 
     def predict_uncertainty(self, source: Any) -> dict[str, np.ndarray]:
-        """How uncertain each prediction is, and why; as the estimator's."""
+        """Predict the uncertainty of each prediction, split into its aleatoric and epistemic parts.
+
+        Parameters
+        ----------
+        source : path, list of paths, Table or data frame
+            Rows with the columns of the fit.
+
+        Returns
+        -------
+        dict of arrays of shape (n_rows,)
+            The result of ``predict_uncertainty`` of the estimator.
+        """
         parts: dict[str, np.ndarray] = self.estimator.predict_uncertainty(self.rows(source))
         return parts
 
     def judged(self, source: Any, target: str | None = None, name: str | None = None, **opening: Any) -> Judged:
-        """What it says of a table whose targets are known, at most a million of its rows."""
+        """Evaluate the model on a table with known targets, on at most a million of its rows.
+
+        Parameters
+        ----------
+        source : path, list of paths or Table
+            The table.
+        target : str, optional
+            Name of the target column; default: that of the fit.
+        name : str, optional
+            Name of the table in reports.
+        **opening
+            Parameters of ``open_table``: ``copy_to``, ``verbose``, and the format of CSV files.
+
+        Returns
+        -------
+        Judged
+            The predictions with the true targets, ``predictions``, which ``bayesvm.evaluation.metrics`` takes; and
+            some rows of the table, for reports.
+        """
         target = target or self.card.get("target")
         if target is None and self.recipe.numbered is None and not self._takes_numbers_of(source):
-            raise ValueError("the model does not know the name of its target; give it with --target")
+            raise ValueError("the model has no stored target name; set --target (target=)")
         table = self.table(source, target, **opening)
         numbers, name = None, name or "the test table"
         if table.n_rows > MOST_JUDGED:
@@ -171,11 +294,19 @@ class TableModel:
 
     @property
     def judged_by_default(self) -> Judged:
-        """What it says of the rows that were held out, else the leave-one-out predictions of the training rows."""
+        """The predictions for the held-out rows, or else the leave-one-out predictions for the training rows."""
         return self.holdout or Judged.left_out(self.estimator)
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Write all of it to one file; ``bayesvm.load`` reads the estimator back, ``TableModel.load`` all of it."""
+        """Write the model to one file, without pickle.
+
+        ``bayesvm.load`` reads the estimator, ``TableModel.load`` also history and metrics.
+
+        Parameters
+        ----------
+        path : path
+            The file to write.
+        """
         holdout = None if self.holdout is None else self.holdout.state()
         beside: dict[str, Any] = {"card": self.card, "holdout": holdout}
         if self.numbered is not None:
@@ -184,22 +315,32 @@ class TableModel:
 
     @classmethod
     def load(cls, path: str | PathLike[str], trusted: Iterable[str | type] = ()) -> TableModel:
-        """Read a file of ``save``, or one of an estimator alone."""
+        """Read a file of ``save``, or of an estimator alone. No code from the file is executed.
+
+        Parameters
+        ----------
+        path : path
+            The file.
+        trusted : iterable of str or classes, optional
+            Kernel classes outside bayesvm that may be imported, as in ``bayesvm.load``.
+
+        Returns
+        -------
+        TableModel
+            The model with its history and metrics; for the file of an estimator alone, these are missing.
+        """
 
         def made(estimator: Any, beside: dict[str, Any] | None) -> Any:
-            return estimator if isinstance(estimator, BayesianOneClassSVM) else cls.of(estimator, beside)
+            return estimator if isinstance(estimator, BayesianOneClassSVM) else cls._of(estimator, beside)
 
         found = load_both(Path(path), made, STORED_WITH_ESTIMATOR, trusted)
         if not isinstance(found, cls):
-            raise TypeError(
-                f"{path} holds a BayesianOneClassSVM, which predicts neither classes nor numbers; read it with "
-                "bayesvm.load"
-            )
+            raise TypeError(f"{path} holds a BayesianOneClassSVM, which has no target; read it with bayesvm.load")
         return found
 
     @classmethod
-    def of(cls, estimator: Any, beside: dict[str, Any] | None) -> TableModel:
-        """An estimator with what was kept beside it in its file."""
+    def _of(cls, estimator: Any, beside: dict[str, Any] | None) -> TableModel:
+        """Combine an estimator with the additional content of its file."""
         if beside is None:
             return cls(estimator)
         judged, numbered = beside["holdout"], beside.get("recipe")
@@ -214,16 +355,33 @@ class TableModel:
 
 
 def load(path: str | PathLike[str], trusted: Iterable[str | type] = ()) -> Any:
-    """Read the estimator of a file that ``save`` or ``bayesvm fit`` wrote. Runs no code of the file.
-
-    A file that is cut short, altered, foreign or of a newer version is a ``ValueError`` that says which.
+    """Read the estimator from a file that ``save`` or ``bayesvm fit`` wrote. No code from the file is executed.
 
     Parameters
     ----------
-    path : str or path
-    trusted : collection of str or classes
-        Classes of kernels outside bayesvm that may be imported, or their import paths, ``"package.module.Class"``. A
-        model with another such kernel is an ``ImportError`` that names its class, and nothing is imported.
+    path : path
+        The file.
+    trusted : iterable of str or classes, optional
+        Kernel classes outside bayesvm that may be imported, or their import paths, ``"package.module.Class"``.
+
+    Returns
+    -------
+    BayesianSVC, BayesianLinearSVC, BayesianSVR or BayesianOneClassSVM
+        The fitted estimator. Predictions are bit-identical on the same machine with the same library versions.
+
+    Raises
+    ------
+    ValueError
+        If the file is truncated, altered, foreign or of a newer version; the message says which.
+    FileNotFoundError
+        If there is no such file.
+    ImportError
+        If the model has a kernel class outside bayesvm that is not in ``trusted``; nothing is imported.
+
+    See Also
+    --------
+    BayesianSVC.save : Write a model to a file.
+    bayesvm.workflow.TableModel.load : Also read history and metrics.
 
     Examples
     --------

@@ -53,11 +53,11 @@ def predict_table(
     column ``set`` has the classes of ``predict_set`` with ``|`` between them.
     """
     if abstain is not None and not 0 < abstain < 1:
-        raise ValueError(f"abstain is a rate of errors between 0 and 1; got {abstain}")
+        raise ValueError(f"abstain must be an error rate between 0 and 1; got {abstain}")
     if model.predicts_numbers and abstain is not None:
-        raise ValueError("abstain is for classes; std and intervals say how uncertain a predicted number is")
+        raise ValueError("abstain is for classification; for regression, use std and the intervals")
     if isinstance(out, str | PathLike) and table.is_made_of(out):
-        raise ValueError(f"{out} is a file of the table itself; write the predictions to another one")
+        raise ValueError(f"{out} is a file of the table itself; write the predictions to another file")
     others = CopiedColumns(table, keep)
     done = kept = 0
     stated = 0.0

@@ -23,8 +23,8 @@ DATE = re.compile(r"\d{4}-\d\d-\d\d")  # as recipes decode dates
 def profile(recipe: Recipe, X: npt.NDArray[Any]) -> list[dict[str, Any]]:
     """Of each column, from some rows of features: its kind, how many values are missing, and a histogram.
 
-    ``missing`` is a share, ``kind`` one of number, 0 or 1, date, category. Numbers and dates have ``quantiles``: 1 %,
-    quartiles and 99 %, since the ends would be single rows. Their ``counts`` are of equal bins from ``low`` to
+    ``missing`` is a share, ``kind`` one of number, 0 or 1, date, category. Numbers and dates have ``quantiles``: 1%,
+    quartiles and 99%, since the ends would be single rows. Their ``counts`` are of equal bins from ``low`` to
     ``high``, where the outer ones hold what is farther out. Few distinct numbers, and categories, have ``counts`` by
     ``names``, in order or the most frequent first.
     """

@@ -20,6 +20,7 @@ from bayesvm.warn import ReadingNote, warn_user
 
 MOST_HELD_OUT = 50_000  # rows, enough for a log loss to ± .004
 FOLDS = 5
+CROSS_VALIDATION = "fold cross-validation"  # in the source of predictions
 
 CLASSIFICATION, REGRESSION = "classification", "regression"
 TASKS = ("auto", CLASSIFICATION, REGRESSION)
@@ -31,7 +32,7 @@ Codes = npt.NDArray[np.intp]
 def require_share(holdout: float) -> None:
     """Of rows that are held out."""
     if not 0 <= holdout < 1:
-        raise ValueError(f"holdout is a share of the rows, from 0 to below 1; got {holdout}")
+        raise ValueError(f"holdout must be a share of the rows, 0 or more and below 1; got {holdout}")
 
 
 def opened(
@@ -54,7 +55,7 @@ def opened(
             raise ValueError(f"{files[0]} is a LIBSVM file, whose features have no names: give no columns")
         return open_table(source, target, weight=weight, **opening), names
     if target is None:
-        raise ValueError(f"which column of {files[0]} is to be predicted? Name it as the target (--target)")
+        raise ValueError(f"no target column given for {files[0]}; set --target (target=)")
     choice: dict[str, Any] = {"columns": columns, "drop": drop, "categories": categories, "keep": keep}
     beside = [] if group is None else [group]
     return mixed_table(source, target, weight, **choice, beside=beside, quiet=True, **opening), names
@@ -74,14 +75,14 @@ def groups_of(table: Table, group: str | None) -> Codes | None:
 def require_task(task: str) -> None:
     """One of those that there are."""
     if task not in TASKS:
-        raise ValueError(f"task is one of {', '.join(TASKS)}; got {task!r}")
+        raise ValueError(f"task must be one of {', '.join(TASKS)}; got {task!r}")
 
 
 def with_task(table: RowsType, task: str) -> tuple[RowsType, str]:
-    """The rows that have a target, and what is predicted: classes or numbers.
+    """The rows that have a target, and the task.
 
-    "auto": numbers with fractions, or of more different values than classes are taken for, are a quantity; that is
-    reported.
+    "auto" is regression for a numeric target with fractions, or with more distinct values than are accepted as classes;
+    this is reported.
     """
     if task == CLASSIFICATION:
         return table, task
@@ -96,14 +97,14 @@ def with_task(table: RowsType, task: str) -> tuple[RowsType, str]:
         if y.dtype.kind == "U":
             row = next((row for row, text in enumerate(y.tolist()) if not is_number(text)), 0)
             raise ValueError(
-                f"{table.where(row)}: {name} is the text {str(y[row])!r}, but regression needs numbers. "
+                f"{table.where(row)}: {name} is the text {str(y[row])!r}, but regression needs a numeric target. "
                 "Leave out --task regression (task='regression') to predict classes, or correct the column"
             )
         return table, task
     if not is_quantity:
         return table, CLASSIFICATION
     warn_user(
-        f"{name} holds numbers that are a quantity: BayesianSVR is fitted (--task classification takes them for "
+        f"{name} looks like a regression target: BayesianSVR is fitted (--task classification treats its values as "
         "classes)",
         ReadingNote,
     )
@@ -154,12 +155,12 @@ def split(
             f"no {what} of {n_all} can be held out with a share of {share:g}; give a larger one, or 0 for none"
         )
     if (np.bincount(classes[~chosen], minlength=int(classes.max()) + 1) == 0).any():
-        raise ValueError("all rows of a class are in the groups that are held out; give another --seed, or no groups")
+        raise ValueError("all rows of a class are in the groups held out; set another --seed, or use no groups")
     return np.flatnonzero(~chosen), np.flatnonzero(chosen)
 
 
 def folds(classes: Codes, seed: int, groups: Codes | None = None) -> Iterator[tuple[RowNumbers, RowNumbers]]:
-    """Rows to learn from and rows to judge by, ``FOLDS`` times. The only row of a class is always learned from."""
+    """Training rows and evaluation rows, ``FOLDS`` times. The only row of a class is always learned from."""
     rng = np.random.default_rng(seed)
     fold = np.full(len(classes), -1)
     if groups is not None:

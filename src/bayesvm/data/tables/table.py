@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from os import PathLike
 from typing import Any, Self
 
@@ -12,115 +12,59 @@ import numpy.typing as npt
 from bayesvm.data.blocks import RowNumbers, taken
 from bayesvm.data.checks import left_out_without_target
 from bayesvm.data.memory import stacked
-from bayesvm.data.tables.arrow_parts import arrow_parts
 from bayesvm.data.tables.column_reading import ArrowColumns, Batch, TableColumns, cast_to
-from bayesvm.data.tables.csv_copy import copy_csv
-from bayesvm.data.tables.csv_dialect import CsvOptions, options_given, require_csv
-from bayesvm.data.tables.csv_files import look_at
-from bayesvm.data.tables.files import Paths, find_files
-from bayesvm.data.tables.libsvm_copy import LibsvmPart, copy_libsvm
-from bayesvm.data.tables.rows import FileRows, copying
-from bayesvm.data.tables.schemas import Schemas, choose_columns, common_schema, some_names
+from bayesvm.data.tables.libsvm_copy import LibsvmPart
+from bayesvm.data.tables.rows import FileRows
+from bayesvm.data.tables.schemas import Schemas, common_schema, some_names
 from bayesvm.warn import warn_user
-
-
-def open_table(
-    source: Paths,
-    target: str | None = None,
-    *,
-    columns: Sequence[str] | None = None,
-    weight: str | None = None,
-    n_features: int | None = None,
-    zero_based: bool | None = None,
-    sep: str | None = None,
-    decimal: str | None = None,
-    encoding: str | None = None,
-    missing: Collection[str] = (),
-    header: bool = True,
-    copy_to: str | PathLike[str] | None = None,
-    verbose: int = 0,
-) -> Table:
-    """Open a table in one or more files: Parquet, Arrow (Feather), CSV or LIBSVM, by the extension of the name.
-
-    Parameters
-    ----------
-    source : a file, a folder, a pattern such as ``"part-*.parquet"``, or a list of files
-        The files of a folder or pattern are read in the order of their names.
-    target : name of the column of labels
-        None for rows to predict, and for LIBSVM, whose files hold the label.
-    columns : names of the features
-        Default: all columns of the first file except target, weight, and an unnamed index saved by pandas.
-    weight : name of a column of row weights
-    n_features : number of features of LIBSVM files
-        Default: determined by the largest index. Set it for rows to predict, which may lack the last features.
-    zero_based : whether indices of LIBSVM files start at 0
-        Default: they start at 1, unless there is an index 0. Set it for rows to predict, which may lack the first
-        feature.
-    sep : separator of CSV files: a character such as ``";"``, or ``" "`` for runs of spaces
-    decimal : decimal mark of CSV files, ``"."`` or ``","``
-    encoding : encoding of CSV files, such as ``"cp1252"``
-        Default of these three: detected in each file, and reported if unusual.
-    missing : texts of CSV files that mean missing values, in addition to empty cells, ``?``, ``NA``, ``-`` and the like
-    header : whether the first row of CSV files has the column names; if not, they are c1, c2, …
-    copy_to : a folder for the working copy
-        CSV and LIBSVM files are parsed once, into a temporary copy that is fast to read. It takes about 8 bytes per
-        value and is removed when the table is closed or the program ends. Default: the system's temporary folder.
-    verbose : 1 reports copies of 10 MB or more on stderr
-
-    Examples
-    --------
-    >>> from bayesvm import BayesianSVC, open_table
-    >>> table = open_table("flights/*.parquet", target="late")  # doctest: +SKIP
-    >>> model = BayesianSVC().fit(table)  # doctest: +SKIP
-    >>> model.predict_to(open_table("new.parquet"), "predictions.parquet")  # doctest: +SKIP
-
-    A file with missing values written as -999 and without column names:
-
-    >>> table = open_table("sensors.csv", target="c5", missing=["-999"], header=False)  # doctest: +SKIP
-    """
-    kind, files = find_files(source)
-    if kind == "LIBSVM":
-        given = {"target": target, "columns": columns, "weight": weight}
-        for name, value in given.items():
-            if value is not None:
-                raise ValueError(f"LIBSVM files have a label and numbered features: leave out {name}={value!r}")
-    elif n_features is not None or zero_based is not None:
-        raise ValueError(
-            f"n_features and zero_based apply to LIBSVM files; {files[0]} is {kind}: select features with columns=[…]"
-        )
-    csv: CsvOptions = {"sep": sep, "decimal": decimal, "encoding": encoding, "missing": missing, "header": header}
-    if kind != "CSV":
-        require_csv(csv, f"{files[0]} is {kind}")
-    if kind in {"Parquet", "Arrow"}:
-        found = arrow_parts(kind, files)
-        chosen = choose_columns([(part.file, part.schema) for part in found], target, columns, weight)
-        return Table(FileRows(kind, files, found, copy_to=copy_to), chosen)
-    with copying(kind, files, copy_to, verbose) as copy:
-        if kind == "LIBSVM":
-            parts, made = copy_libsvm(files, n_features, zero_based, copy)
-            return Table(FileRows(kind, files, parts, copy, copy_to=copy_to), made)
-        looked = [look_at(file, csv) for file in files]
-        heads = [(each.file, each.schema) for each in looked]
-        names = choose_columns(heads, target, columns, weight).needed(features=True, targets=True)
-        copied, schemas = copy_csv(looked, copy, names.__contains__, [target])
-        rows = FileRows(kind, files, copied, copy, reading=options_given(csv), copy_to=copy_to)
-        return Table(rows, choose_columns(schemas, target, columns, weight))
 
 
 class Table:
     """Rows in files, streamed again in every pass; created by ``open_table``. Rows are numbered from 0 over all files.
 
+    Parameters
+    ----------
+    rows : FileRows
+        The files and their parts.
+    columns : TableColumns
+        How features, target and weights are read from a part.
+
     Attributes
     ----------
-    names : names of the features; None for LIBSVM
-    n_rows, n_features : the shape
-    dtype : float32 if it represents all features exactly, else float64
-    target, weight : names of these columns, or None
-    has_target : whether rows have targets
-    sparse : whether ``X`` of a batch is a CSR matrix, as for LIBSVM
-    zero_based : whether indices of LIBSVM files start at 0; None for other formats
-    prepared_by : the recipe that computes the features from the columns, if there is one
-    copy_to : the folder for working copies; None is the system's folder for temporary files
+    names : tuple of str or None
+        Names of the features; None for LIBSVM.
+    n_rows : int
+        Number of rows.
+    n_features : int
+        Number of features.
+    dtype : dtype
+        float32 if it represents all features exactly, else float64.
+    target : str or None
+        Name of the target column.
+    weight : str or None
+        Name of the column of row weights.
+    has_target : bool
+        Whether the rows have targets.
+    sparse : bool
+        Whether ``X`` of a batch is a CSR matrix, as for LIBSVM.
+    zero_based : bool or None
+        Whether the indices of LIBSVM files start at 0; None for other formats.
+    prepared_by : Recipe or None
+        The recipe that computes the features from the columns, if there is one.
+    copy_to : path or None
+        The folder for working copies; None is the system's folder for temporary files.
+
+    See Also
+    --------
+    bayesvm.open_table : Open a table.
+
+    Examples
+    --------
+    >>> from bayesvm import open_table
+    >>> with open_table("flights/*.parquet", target="late") as table:  # doctest: +SKIP
+    ...     print(table.n_rows, table.names)
+    ...     for batch in table.batches(10_000):
+    ...         print(batch.X.shape, batch.y.mean())
     """
 
     def __init__(self, rows: FileRows, columns: TableColumns) -> None:
@@ -137,8 +81,23 @@ class Table:
     def batches(self, n_rows: int, *, targets: bool = True) -> Iterator[Batch]:
         """Yield all rows in order, ``n_rows`` at a time across file boundaries; the last batch may have fewer.
 
-        Features that are missing, infinite or above 1e100, missing targets and invalid weights raise errors that name
-        the location.
+        Parameters
+        ----------
+        n_rows : int
+            Number of rows of a batch.
+        targets : bool, default=True
+            Whether to read targets and weights.
+
+        Yields
+        ------
+        Batch
+            ``X``, ``y`` and ``weight`` of some rows.
+
+        Raises
+        ------
+        ValueError
+            If a feature is infinite or above 1e100, a target is missing, or a weight is invalid; the message names the
+            file, the row and the column.
         """
         if n_rows < 1:
             raise ValueError(f"n_rows must be 1 or more; got {n_rows}")
@@ -157,7 +116,15 @@ class Table:
             yield self._columns.batch(held, self._rows.locate(range(first, stop)), targets=targets)
 
     def targets(self) -> Iterator[tuple[npt.NDArray[Any], npt.NDArray[np.float64] | None]]:
-        """Yield the targets and weights of all rows, some rows at a time; columnar formats read nothing else."""
+        """Yield the targets and weights of all rows, some rows at a time; columnar formats read nothing else.
+
+        Yields
+        ------
+        y : array
+            Targets.
+        weight : array of float or None
+            Weights, if there are any.
+        """
         if not self.has_target:
             raise ValueError("the table has no labels; name their column: open_table(…, target=…)")
         for first, chunk in self._rows.chunks(self._columns.needed(features=False, targets=True)):
@@ -166,9 +133,19 @@ class Table:
                 yield self._columns.targets([chunk], locate), self._columns.weights([chunk], locate)
 
     def rows(self, indices: RowNumbers) -> Batch:
-        """The rows with these distinct numbers, in the given order.
+        """Return the rows with these distinct numbers, in the given order.
 
         Takes one pass over the parts of files with such rows; up to 65,536 other rows are in memory at the same time.
+
+        Parameters
+        ----------
+        indices : array of int
+            Numbers of rows.
+
+        Returns
+        -------
+        Batch
+            ``X``, ``y`` and ``weight`` of these rows.
         """
         rising = np.asarray(indices)
         order = None if (np.diff(rising) > 0).all() else np.argsort(rising)
@@ -187,7 +164,18 @@ class Table:
         return batch if order is None else taken(batch, np.argsort(order))
 
     def columns(self, names: Sequence[str]) -> Iterator[Any]:
-        """Yield raw columns, features or others, as record batches with the same types."""
+        """Return raw columns, features or others, as record batches with the same types.
+
+        Parameters
+        ----------
+        names : sequence of str
+            Names of the columns.
+
+        Returns
+        -------
+        iterator of pyarrow.RecordBatch
+            The columns of some rows at a time.
+        """
         for part in self._rows.parts:
             schema = getattr(part, "schema", None)
             if schema is None:
@@ -200,7 +188,18 @@ class Table:
         return (cast_to(schema, chunk) for _, chunk in self._rows.chunks(names))
 
     def with_features(self, names: Sequence[str]) -> Table:
-        """The same rows with a selection of the table's features, in this order."""
+        """Return the same rows with a selection of the table's features.
+
+        Parameters
+        ----------
+        names : sequence of str
+            Names of the features, in their new order.
+
+        Returns
+        -------
+        Table
+            The table with these features.
+        """
         have = self.names or ()
         missing = [name for name in names if name not in have]
         if missing:
@@ -213,24 +212,64 @@ class Table:
         return self if tuple(names) == have else type(self)(self._rows, self._columns.with_features(tuple(names)))
 
     def with_columns(self, columns: TableColumns) -> Table:
-        """The same rows, with other columns or columns that are read differently."""
+        """Return the same rows with other columns, or with columns that are read differently.
+
+        Parameters
+        ----------
+        columns : TableColumns
+            How to read the columns.
+
+        Returns
+        -------
+        Table
+            The table with these columns.
+        """
         return Table(self._rows, columns)
 
     def subset(self, numbers: RowNumbers) -> Self:
-        """The rows with these increasing numbers, as a separate table."""
+        """Return some rows as a table.
+
+        Parameters
+        ----------
+        numbers : array of int
+            Increasing numbers of rows.
+
+        Returns
+        -------
+        Table
+            The table of these rows, which has no copy of them.
+        """
         return self._of(self._rows.subset(numbers))
 
     def in_memory(self) -> Self:
-        """The same rows, read once and kept in memory."""
+        """Return the same rows, read once and kept in memory.
+
+        Returns
+        -------
+        Table
+            The table in memory.
+        """
         return self._of(self._rows.in_memory(self._columns.needed(features=True, targets=True)))
 
     def labelled(self) -> Self:
-        """The rows that have a target. Other rows are left out with a warning; the targets are read once."""
+        """Return the rows that have a target; a warning counts the others. The targets are read once.
+
+        Returns
+        -------
+        Table
+            The table itself if all rows have a target.
+        """
         numbers = self.rows_with_target()
         return self if numbers is None else self.subset(numbers)
 
     def rows_with_target(self) -> RowNumbers | None:
-        """The numbers of the rows that have a target, or None if all have one; warns about the other rows."""
+        """Return the numbers of the rows that have a target; a warning counts the others.
+
+        Returns
+        -------
+        array of int or None
+            None if all rows have a target.
+        """
         if not isinstance(self._columns, ArrowColumns) or not self.has_target:
             return None
         missing = [np.zeros(0, bool)]
@@ -255,11 +294,28 @@ class Table:
         return self._rows, [(part.file, part.schema) for part in parts]
 
     def where(self, row: int) -> str:
-        """The file and the row in it: ``"b.parquet, row 17"``."""
+        """Return the file of a row and its number there, for messages.
+
+        Parameters
+        ----------
+        row : int
+            Number of the row in the table.
+
+        Returns
+        -------
+        str
+            For example ``"b.parquet, row 17"``.
+        """
         return self._rows.where(row)
 
     def fingerprint(self) -> dict[str, Any]:
-        """Plain values that identify the rows and the selected columns."""
+        """Return plain values that identify the rows and the selected columns.
+
+        Returns
+        -------
+        dict
+            Names, sizes and times of the files, and the columns.
+        """
         return self._rows.fingerprint() | {
             "n_features": self.n_features,
             "columns": None if self.names is None else list(self.names),
@@ -268,7 +324,18 @@ class Table:
         }
 
     def is_made_of(self, path: str | PathLike[str]) -> bool:
-        """Whether it reads that file."""
+        """Return whether the table reads a file.
+
+        Parameters
+        ----------
+        path : path
+            The file.
+
+        Returns
+        -------
+        bool
+            Whether it is a file of the table.
+        """
         return self._rows.is_made_of(path)
 
     def close(self) -> None:
