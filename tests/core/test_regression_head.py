@@ -6,6 +6,7 @@ from scipy import integrate, stats
 
 from bayesvm.core.cavities import Cavities
 from bayesvm.core.heads import Regression
+from bayesvm.core.heads.regression import LEAST_NOISE
 from bayesvm.core.likelihoods import EpsilonInsensitive
 from bayesvm.core.members import MemberMoments
 from bayesvm.core.tube import Tube
@@ -72,9 +73,17 @@ def test_residuals_have_the_information_of_log_odds():
 
 def test_the_bound_follows_the_link_until_they_agree():
     likelihood = EpsilonInsensitive(0.25, 0.5)
-    assert HEAD.likelihood_after(likelihood, Tube(0.26, 0.52)) is likelihood
-    assert HEAD.likelihood_after(likelihood, Tube(0.1, 0.2)) == EpsilonInsensitive(0.1, 0.2)
-    assert HEAD.likelihood_after(likelihood, Tube(0.4, 0.5)) == EpsilonInsensitive(0.4, 0.5)
+    rows = Cavities(np.zeros((4, 1)), np.ones((4, 1)), np.array([0.1, -0.1, 0.2, 0.0]), np.ones(4))
+    assert HEAD.likelihood_after(likelihood, Tube(0.26, 0.52), rows) is likelihood
+    assert HEAD.likelihood_after(likelihood, Tube(0.1, 0.2), rows) == EpsilonInsensitive(0.1, 0.2)
+    assert HEAD.likelihood_after(likelihood, Tube(0.4, 0.5), rows) == EpsilonInsensitive(0.4, 0.5)
+
+
+def test_the_noise_of_the_bound_does_not_vanish_beside_large_errors():
+    """Where points are too few, the variance of f explains the errors, and the link has next to no noise."""
+    rows = Cavities(np.zeros((4, 1)), np.ones((4, 1)), np.array([1.0, -1.0, 2.0, 0.0]), np.array([1.0, 1.0, 1.0, 3.0]))
+    found = HEAD.likelihood_after(EpsilonInsensitive(0.25, 0.5), Tube(1e-4, 1e-3), rows)
+    assert found == EpsilonInsensitive(1e-4, pytest.approx(LEAST_NOISE * 2 * 4 / 6))
 
 
 def test_what_is_no_number_is_refused():

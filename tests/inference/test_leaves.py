@@ -154,7 +154,7 @@ def test_local_models_of_a_smooth_function_are_not_worth_having(head):
 def test_a_gain_must_be_real_and_large_enough(gained, error, worth):
     nothing = np.zeros(0, np.intp)
     tree = Tree(np.zeros((0, 2)), np.zeros(0), nothing, nothing)
-    assert Found(tree, RBF(), gained, error).worth_having == worth
+    assert Found(tree, RBF(), gained=gained, error=error).worth_having == worth
 
 
 def test_a_model_without_length_scales_has_none():
@@ -232,7 +232,7 @@ def test_more_leaves_decide_only_where_the_first_ones_leave_doubt(monkeypatch, a
     alone = dataclasses.replace(a_probe, rows=a_probe.rows[:1])
     for certain, deciding in ((0.0, alone), (np.inf, a_probe)):
         monkeypatch.setattr(leaves, "CERTAIN", certain)
-        place, gained, error = a_probe.decision((1, 3))
+        place, _, gained, error = a_probe.decision((1, 3))
         assert place == deciding.best(alone.best((1, 3))[0])[0]
         assert (gained, error) == deciding.gain(deciding.trained(place))
 

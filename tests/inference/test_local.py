@@ -63,7 +63,7 @@ def a_case(head, *, whole=True, copied=False, weight=None, repeated=None, seed=0
     below = Problem(InducingFeatures.build(BELOW, BASE_POINTS), head, EXACT, np.float64, source.total_weight)
     before, final = trained_alone(below, source, below.start([0.1] * head.n_functions))
     views = below.both(0, before, final)
-    setup = LeafSetup(views["before"] if whole else None, views["final"], head, EXACT, BELOW, 5, copied)
+    setup = LeafSetup(views["before"] if whole else None, views["final"], head, EXACT, EXACT, BELOW, 5, copied)
     buckets = next(source.bucketed(TREE.leaf_of, 3).map(lambda rows: rows, [[0, 1, 2]]))
     return SimpleNamespace(
         source=source, below=below, before=before, final=final, setup=setup, buckets=buckets,

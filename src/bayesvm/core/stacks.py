@@ -174,15 +174,19 @@ class StackProblem:
 
 
 class Ascended(NamedTuple):
-    """The best posterior of each model, its evaluation, and whether the ascent converged."""
+    """The best posterior of each model, its evaluation, whether the ascent converged, and the ρ of the next step."""
 
     best: Posteriors
     at: Evaluation
     converged: Array
+    rho: Array  # of the next step
 
     def settled(self) -> Posteriors:
-        """The posteriors after a full step, so that q is the prior times the sites, as D10 requires."""
-        return Posteriors.of(*self.at.target)
+        """The posteriors after a full step, so that q is the prior times the sites, as D10 requires.
+
+        Far from convergence a full step can be far too long. Where full steps overshot, the next step is taken instead.
+        """
+        return self.best.moved(self.at.target, np.where(self.converged, 1.0, np.minimum(self.rho, 1.0)))
 
 
 def ascended(problem: StackProblem, start: Posteriors, updates: int, enough: float) -> Ascended:
@@ -215,7 +219,7 @@ def ascended(problem: StackProblem, start: Posteriors, updates: int, enough: flo
         done[going] |= rho[going] < SMALLEST_STEP
         gain[accepted] = np.maximum(gained[better], 1e-300)
         rho[going] = np.where(better, np.minimum(GROWTH * rho[going], LARGEST_STEP), 0.5 * rho[going])
-    return Ascended(best, at, done)
+    return Ascended(best, at, done, rho)
 
 
 def inverted(lower: Array) -> Array:

@@ -134,7 +134,8 @@ class BayesianSVC(KernelEstimator, BaseBayesianSVC):
         Share of each column of X in the variation of f; the shares add up to one. The share of the main kernel is
         divided among the columns by their parts in the squared distances, in length-scales, and the share of an effect
         equally among its columns (a one-hot encoded categorical column counts as one). Members of a committee are
-        averaged by weight.
+        averaged by weight. The broad component counts for no column, although it may represent a linear trend: for the
+        importance of columns use ``bayesvm inspect`` or :func:`sklearn.inspection.permutation_importance`.
     n_samples_ : int
         Number of rows with non-zero weight that the model was fitted to; in a stream, of all parts. Missing for models
         loaded from files of version 1.

@@ -292,19 +292,19 @@ def _continued(start: Fitted, *, as_prior: bool) -> Prepared:
             "the earlier fit has no leave-one-out predictions of its members and cannot learn more; fit a new estimator"
         )
 
-    def of(member: Member) -> Prepared:
+    def of(member: Member, left_out: Cavities) -> Prepared:
         if not all(isinstance(function.posterior, Gaussian) for function in member.functions):
             raise ValueError("the earlier fit has a diagonal covariance and cannot learn more; fit a new estimator")
         standard = None if as_prior else Gaussian.prior(member.features.n_weights)
         functions = tuple(replace(function, prior=standard or full(function)) for function in member.functions)
         scaler = start.scaler if member.scaler is None else member.scaler
         leaves = None if member.leaves is None else Start(member.leaves, as_prior)
-        likelihood = start.head.likelihood_after(start.likelihood, member.link or start.link)
+        likelihood = start.head.likelihood_after(start.likelihood, member.link or start.link, left_out)
         return Prepared(
             start.scale, scaler, member.features, functions, weight=member.weight, start=leaves, likelihood=likelihood
         )
 
-    first, *others = map(of, start.members)
+    first, *others = map(of, start.members, start.left_out)
     return replace(first, report=start.report, others=tuple(others))
 
 

@@ -201,7 +201,7 @@ def judge(
         updates = max(updates, FIRST_UPDATES)  # other rows may need more updates
     found = _fitted(rows, features, problem, source, records, functions, contraction, updates)
     for _ in range(NOISE_ROUNDS if rows.head.learns_noise else 0):
-        likelihood = rows.head.likelihood_after(found.problem.likelihood, found.link)
+        likelihood = rows.head.likelihood_after(found.problem.likelihood, found.link, found.cavities)
         if likelihood == found.problem.likelihood:
             break
         problem = replace(problem, likelihood=likelihood)

@@ -10,7 +10,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from bayesvm.core.cavities import Cavities
 from bayesvm.core.heads import Head
 from bayesvm.core.kernels import Kernel, LengthScaled, Sum
 from bayesvm.core.leaves import Leaves, Tree
+from bayesvm.core.likelihoods import Likelihood
 from bayesvm.core.linalg import Array, NotFiniteError, NotPositiveDefiniteError
 from bayesvm.data.blas import one_blas_thread
 from bayesvm.data.blocks import BlockSource, BucketRows, Buckets, RowNumbers, at_most, most_held
@@ -39,6 +40,7 @@ CERTAIN = 3.0  # standard errors from WORTH_HAVING at which the first leaves suf
 SCALES = (1.0, 0.6, 0.36, 0.22, 0.13)  # multiples of the length-scales of the member below
 VARIANCES = (0.1, 0.4, 1.6, 6.3, 25.0, 100.0)
 FIRST = (1, 3)  # indices of the initial scale and variance
+NOISE_ROUNDS = 3  # maximum number, after the first
 CUT_SHORT = 0.02  # share of leaves that may stop early in a converged model
 WORTH_HAVING, ERRORS = 0.003, 2.0  # gain in log loss, and in standard errors, that local models must reach
 
@@ -47,10 +49,14 @@ Place = tuple[int, int]
 
 @dataclass(frozen=True)
 class Found:
-    """The tree and the kernel of local models, and their gain in log loss over the member below."""
+    """The tree and the kernel of local models, and their gain in log loss over the member below.
+
+    Without a ``likelihood`` of their own they have that of the member.
+    """
 
     tree: Tree
     kernel: Kernel
+    likelihood: Likelihood | None = None
     gained: float = 0.0
     error: float = 0.0  # standard error of the gain
     place: Place = FIRST
@@ -80,6 +86,21 @@ class Probe:
     def head(self) -> Head:
         """The head of the model."""
         return self.rows[0][0].setup.head
+
+    @property
+    def likelihood(self) -> Likelihood:
+        """The likelihood of the leaves."""
+        return self.rows[0][0].setup.likelihood
+
+    def with_noise(self, trained: Sequence[TrainedLeaves]) -> Probe:
+        """The probe with the noise that these leaves show, if the head learns it (D32)."""
+        if not self.head.learns_noise:
+            return self
+        cavities = self._at_fixed_sites(trained)
+        likelihood = self.head.likelihood_after(self.likelihood, self.head.fit_link(cavities), cavities)
+        if likelihood == self.likelihood:
+            return self
+        return replace(self, rows=[[mine.with_likelihood(likelihood) for mine in group] for group in self.rows])
 
     def trained(self, place: Place) -> list[TrainedLeaves]:
         """Train the leaves with the kernel at this place."""
@@ -140,22 +161,39 @@ class Probe:
         mean = float(share @ gained)
         return mean, float(np.linalg.norm(share * (gained - mean)))
 
-    def decision(self, first: Place) -> tuple[Place, float, float]:
+    def settled(self, first: Place) -> tuple[Probe, Place, list[TrainedLeaves]]:
+        """The best kernel, searched again while the leaves show another noise than they were trained with."""
+        probe, (place, trained) = self, self.best(first)
+        for _ in range(NOISE_ROUNDS):
+            again = probe.with_noise(trained)
+            if again is probe:
+                break
+            probe, (place, trained) = again, again.best(place)
+        return probe, place, trained
+
+    def decision(self, first: Place) -> Decision:
         """The kernel, its gain and the standard error; from the first leaves only if they are conclusive.
 
         The gain at fixed sites is optimistic, so local models that lose by it need no refits.
         """
-        few = replace(self, rows=self.rows[: PROBED_FIRST // PROBED_TOGETHER])
-        place, trained = few.best(first)
-        gained, error = few._gain_of(few._at_fixed_sites(trained))  # noqa: SLF001  (its own)
-        if gained < 0:
-            return place, gained, error
-        gained, error = few.gain(trained)
-        others = self.rows[len(few.rows) :]
-        if others and abs(gained - WORTH_HAVING) < CERTAIN * error:
-            place, trained = self.best(place)
-            gained, error = self.gain(trained)
-        return place, gained, error
+        few, place, trained = replace(self, rows=self.rows[: PROBED_FIRST // PROBED_TOGETHER]).settled(first)
+        decided = Decision(place, few.likelihood, *few._gain_of(few._at_fixed_sites(trained)))  # noqa: SLF001  (its own)
+        if decided.gained < 0:
+            return decided
+        decided = Decision(place, few.likelihood, *few.gain(trained))
+        if len(few.rows) == len(self.rows) or abs(decided.gained - WORTH_HAVING) >= CERTAIN * decided.error:
+            return decided
+        every, place, trained = self.settled(place)
+        return Decision(place, every.likelihood, *every.gain(trained))
+
+
+class Decision(NamedTuple):
+    """The place of the best kernel, the likelihood of the leaves, their gain and its standard error."""
+
+    place: Place
+    likelihood: Likelihood
+    gained: float
+    error: float
 
 
 def may_be_local(n_rows: int, session: Session) -> bool:
@@ -190,10 +228,12 @@ def find_leaves(
         work = partial(_rows_of, setup=setup)
         rows_of_leaves = list(buckets.map(work, batched(probed, PROBED_TOGETHER)))
         probe = Probe(rows_of_leaves, base, session.workers, session.clock)
-        place, gained, error = probe.decision(first)
+        decided = probe.decision(first)
+        place = decided.place
+        found = Found(tree, probe.kernel(place), decided.likelihood, decided.gained, decided.error, place)
         if held.n_rows == source.n_rows:
-            return Found(tree, probe.kernel(place), gained, error, place, buckets)
-        return Found(_grown(rows, unit, source.n_rows), probe.kernel(place), gained, error, place)
+            return replace(found, buckets=buckets)
+        return replace(found, tree=_grown(rows, unit, source.n_rows))
 
 
 def _rows_of(rows: Sequence[BucketRows], *, setup: LeafSetup) -> list[LeafRows]:
@@ -231,6 +271,7 @@ def with_leaves(
     if base is None:
         return candidate
     setup = leaf_setup(candidate, base, session, number)
+    setup = setup if found.likelihood is None else replace(setup, likelihood=found.likelihood)
     fitted = _fitted(found, setup, candidate.left_out_rows, source, session, number, start)
     leaves = Leaves(found.tree, found.kernel, tuple(leaf for some in fitted for leaf in some.leaves))
     left_out = in_order(candidate, fitted)
@@ -291,6 +332,7 @@ def leaf_setup(candidate: Candidate, base: Kernel, session: Session, number: int
         before,
         views["final"],
         session.head,
+        problem.likelihood,
         problem.likelihood,
         base,
         int(np.random.default_rng([seed, number]).integers(2**31)),

@@ -81,7 +81,7 @@ class Below(NamedTuple):
 
 @dataclass(frozen=True)
 class LeafSetup:
-    """The setup shared by all leaves. ``before`` and ``final`` are views of the member below.
+    """The setup shared by all leaves. ``before`` and ``final`` are views of the member below, trained with ``bound``.
 
     Without ``before``, the member was trained on few of the rows, so rows need not be left out of it.
     """
@@ -89,7 +89,8 @@ class LeafSetup:
     before: View | None
     final: View
     head: Head
-    likelihood: Likelihood
+    bound: Likelihood
+    likelihood: Likelihood  # of the leaves; if the head learns the noise, they may need less of it
     kernel: Kernel  # for distances between rows; the kernel of local models is a multiple of it
     seed: int
     copied: bool  # whether equal rows are copies, which are left out together
@@ -108,7 +109,7 @@ class LeafSetup:
             block = block._replace(weight=np.bincount(equal, weight)[equal].astype(np.float64))
             share = weight / block.weights
         rows = block_marginals(
-            [block], Workspace(), before=self.before, final=self.final, head=self.head, likelihood=self.likelihood
+            [block], Workspace(), before=self.before, final=self.final, head=self.head, likelihood=self.bound
         )
         left = rows.left_out(slice(None), np.zeros((0, 0)))
         sites = zip(
@@ -144,6 +145,10 @@ class LeafRows:
         rng = np.random.default_rng([setup.seed, rows.bucket])
         points = seeds(block.X, block.weights, n_points, rng, setup.kernel)
         return cls(setup, rows.bucket, block, rows.numbers, setup.below(block), points.astype(np.float32))
+
+    def with_likelihood(self, likelihood: Likelihood) -> LeafRows:
+        """The same rows, to train leaves with this likelihood."""
+        return replace(self, setup=replace(self.setup, likelihood=likelihood))
 
     @cached_property
     def equal(self) -> npt.NDArray[np.intp]:

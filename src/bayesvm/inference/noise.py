@@ -32,7 +32,7 @@ def with_learned_noise(
     in_stream = any(q is not None and q.natural.linear.any() for q in priors)
     for number in range(ROUNDS if session.head.learns_noise and not in_stream else 0):
         link = session.head.fit_link(left_out[0])
-        likelihood = session.head.likelihood_after(problem.likelihood, link)
+        likelihood = session.head.likelihood_after(problem.likelihood, link, left_out[0])
         if likelihood == problem.likelihood or session.clock.over():
             break
         problem = replace(problem, likelihood=likelihood)

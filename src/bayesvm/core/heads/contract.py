@@ -90,7 +90,7 @@ class Head(Targets, Protocol):
         """
         ...
 
-    def likelihood_after(self, likelihood: Any, link: Any) -> Any:
+    def likelihood_after(self, likelihood: Any, link: Any, rows: OutOfSample) -> Any:
         """The bound to train with after this link was fitted to the left-out rows; unchanged if it need not change."""
         return likelihood
 

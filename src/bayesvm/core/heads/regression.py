@@ -17,6 +17,7 @@ from bayesvm.core.members import MemberMoments, mixed, mixed_moments
 from bayesvm.core.tube import AnyTube, Tube, VaryingTube, fit_tube, fit_varying_tube
 
 SAME_NOISE = 0.15  # tolerance between bound and link: of s relative to itself, of ε relative to s
+LEAST_NOISE = 0.1  # of the bound, relative to the errors of left-out rows
 LABELS_IN_A_NUMBER = 4.0  # rows with class labels that say as much about length-scales as one numeric row
 QUANTILE_STEPS = 100
 QUANTILE_ACCURACY = 1e-10  # in standard deviations
@@ -73,12 +74,14 @@ class Regression(Head):
         """Also fit a factor on the variance of f, and noise that grows with m and v. Tuning skips this."""
         return fit_varying_tube(rows.mean[:, 0], rows.variance[:, 0], rows.y, rows.effective_weight, link)
 
-    def likelihood_after(self, likelihood: EpsilonInsensitive, link: AnyTube) -> EpsilonInsensitive:
-        """The likelihood with the ε and s that fit the left-out rows best (D32)."""
-        same = abs(np.log(link.scale / likelihood.scale)) < SAME_NOISE and (
+    def likelihood_after(self, likelihood: EpsilonInsensitive, link: AnyTube, rows: OutOfSample) -> EpsilonInsensitive:
+        """The likelihood with the ε and s that fit the left-out rows best, but not far below their errors (D32)."""
+        errors = float(np.average(np.abs(rows.y - rows.mean[:, 0]), weights=rows.effective_weight))
+        scale = max(link.scale, LEAST_NOISE * 2 * errors)  # without a tube, the mean absolute noise is s/2
+        same = abs(np.log(scale / likelihood.scale)) < SAME_NOISE and (
             abs(link.epsilon - likelihood.epsilon) < SAME_NOISE * likelihood.scale
         )
-        return likelihood if same else EpsilonInsensitive(link.epsilon, link.scale)
+        return likelihood if same else EpsilonInsensitive(link.epsilon, scale)
 
     def residuals(self, link: Tube, rows: OutOfSample) -> tuple[Array, Array]:
         """``∂ log p/∂f`` and its mean square, in units of f where the information of a row is 1/4, as for log odds."""
