@@ -115,4 +115,4 @@ def test_report(home):
     assert 'id="metric-rmse"' in page
     assert "Classes</h3>" not in page
     done = bayesvm("report", "houses.bayesvm", "houses.csv", "--out", "on.html", folder=home)
-    assert "judged on houses.csv (200 rows)" in (home / "on.html").read_text()
+    assert "evaluated on houses.csv (200 rows)" in (home / "on.html").read_text()

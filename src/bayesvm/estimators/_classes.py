@@ -136,7 +136,8 @@ class Classes(TargetKind):
     """Labels of classes."""
 
     def require(self, y: Any) -> None:
-        if y is None or not np.ndim(y):
+        labels = np.asarray(y)
+        if y is None or not labels.ndim:  # scikit-learn's errors say it
             return
         missing = np.ravel(missing_targets(y))
         if missing.any():
@@ -146,7 +147,7 @@ class Classes(TargetKind):
                 f"y, row {int(np.argmax(missing))}: the label is missing{also}. Fill the labels, or drop the rows "
                 "without one"
             )
-        require_no_fractions(np.asarray(y), lambda row: f"row {row}: ", "y")
+        require_no_fractions(labels, lambda row: f"row {row}: ", "y")
 
     def of(self, y: np.ndarray, weight: np.ndarray | None) -> LabelCounts:
         return LabelCounts.of(y, weight)
