@@ -59,6 +59,18 @@ def test_quantiles_are_those_of_samples(model):
     np.testing.assert_allclose(draws.std(axis=0), std, rtol=0.03)
 
 
+@pytest.mark.parametrize("seed", [5, 6, 7])
+def test_few_rows_are_not_interpolated(seed):
+    """With a weight for each row, learned noise could vanish; new rows then had deviations far beyond the noise."""
+    rng = np.random.default_rng([seed, 60])
+    x = rng.uniform(-1, 1, (2060, 4))
+    y = np.sin(3 * x[:, 0]) + x[:, 1] ** 2 + 0.5 * x[:, 2] + 0.5 * rng.standard_normal(2060)
+    model = BayesianSVR(random_state=0).fit(x[:60], y[:60])
+    _, std = model.predict(x[60:], return_std=True)
+    assert np.median(std) == pytest.approx(np.median(model.loo_predictions_[1]), rel=0.15)
+    assert std.max() < 2.5 * np.median(std)
+
+
 def test_the_parts_of_the_variance_add_up(model):
     found = model.predict_uncertainty(X[TEST])
     np.testing.assert_allclose(found["total"], found["aleatoric"] + found["epistemic"])

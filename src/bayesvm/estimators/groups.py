@@ -126,8 +126,8 @@ def _require_labels(labels: Labels, where: Callable[[int], str]) -> None:
     unlabelled = np.flatnonzero(are_missing(labels))
     if len(unlabelled):
         raise ValueError(
-            f"groups has no label for {where(int(unlabelled[0]))} ({len(unlabelled):,} rows in total); give a row that belongs to "
-            "no group a label of its own"
+            f"groups has no label for {where(int(unlabelled[0]))} ({len(unlabelled):,} rows in total); give a row that "
+            "belongs to no group a label of its own"
         )
 
 
