@@ -21,6 +21,7 @@ from bayesvm.warn import warn_user
 
 Labels = npt.NDArray[Any]
 MANY_CLASSES = 3  # names in a message
+FEW_GROUPS = 30
 
 
 def grouped(rows: Any, groups: Any, X: Any) -> Any:
@@ -31,6 +32,11 @@ def grouped(rows: Any, groups: Any, X: Any) -> Any:
         raise ValueError(f"groups has {len(labels):,} labels, but X has {n_given:,} rows; give one label per row")
     names, numbers = numbered(labels[rows.given(np.arange(rows.n_rows))])
     require_several(names)
+    if len(names) < FEW_GROUPS:
+        warn_user(
+            f"there are {len(names)} groups, and groups are what leave-one-out counts: estimates, intervals and "
+            f"prediction sets for new groups are rough with fewer than about {FEW_GROUPS}",
+        )
     warn_of_single_groups(rows, numbers)
     return replace(rows, groups=numbers)
 
