@@ -6,7 +6,7 @@ import pytest
 from pyarrow import parquet
 from sklearn.metrics import log_loss
 
-from bayesvm import BayesianLinearSVC, BayesianSVC, BayesianSVR, open_table
+from bayesvm import BayesianLinearSVC, BayesianSVC, BayesianSVR, load, open_table
 from bayesvm.estimators.groups import numbered
 
 rng = np.random.default_rng(0)
@@ -188,3 +188,27 @@ def test_a_checkpoint_of_rows_elsewhere_belongs_to_its_groups(place, tmp_path):
 def test_local_models_and_groups_exclude_each_other():
     with pytest.warns(UserWarning, match="local=True has no effect with groups"):
         BayesianSVC(local=True, tune="loo", n_inducing=20, random_state=0).fit(X, Y, groups=PATIENT)
+
+
+def test_few_groups_are_what_counts(tmp_path):
+    """A set of 90 % of 8 groups has every class; a file holds what is needed to know that."""
+    few = PATIENT < 8
+    with pytest.warns(UserWarning, match="there are 8 groups"):
+        model = BayesianSVC(**HOW).fit(X[few], Y[few], groups=PATIENT[few])
+    assert model.predict_set(X, 0.9).all()
+    assert not model.predict_set(X, 0.6).all()
+    model.save(tmp_path / "model")
+    np.testing.assert_array_equal(load(tmp_path / "model").predict_set(X, 0.9), model.predict_set(X, 0.9))
+
+
+def test_intervals_contain_the_numbers_of_new_groups():
+    rng = np.random.default_rng(0)
+    group = np.repeat(np.arange(240), 8)
+    trait, own = rng.normal(size=(240, 2)), rng.normal(size=240)
+    x = trait[group] + 0.3 * rng.normal(size=(len(group), 2))
+    y = trait[group, 0] + own[group] + 0.3 * rng.normal(size=len(group))
+    old = group < 40
+    model = BayesianSVR(**HOW).fit(x[old], y[old], groups=group[old])
+    low, high = model.predict_interval(x[~old])
+    assert np.mean((low <= y[~old]) & (y[~old] <= high)) > 0.88
+    assert model.fitted_.left_out_groups.max() == 39

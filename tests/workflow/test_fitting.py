@@ -256,7 +256,7 @@ def test_groups_stay_together(tmp_path, monkeypatch, few):
 
 def test_messages_about_groups_name_their_labels(tmp_path):
     rng = np.random.default_rng(0)
-    x, who = rng.normal(size=120), np.repeat([f"p{i}" for i in range(12)], 10)
+    x, who = rng.normal(size=120), np.repeat([f"p{i}" for i in range(40)], 3)
     y = np.where(who == "p3", "rare", np.where(x > 0, "a", "b"))
     pq.write_table(pa.table({"x": x, "who": who, "one": np.full(120, "all"), "y": y}), tmp_path / "t.parquet")
     small = BayesianSVC(n_inducing=20, tune=None, random_state=0)
@@ -266,7 +266,10 @@ def test_messages_about_groups_name_their_labels(tmp_path):
         fit_table(tmp_path / "t.parquet", "y", group="one", estimator=small)
     two = pa.table({"x": x, "who": np.where(np.arange(120) % 2, "odd", "even"), "y": np.where(x > 0, "a", "b")})
     pq.write_table(two, tmp_path / "two.parquet")
-    with pytest.raises(ValueError, match="at least three groups, but there are 2"):
+    with (
+        pytest.warns(UserWarning, match="there are 2 groups"),
+        pytest.raises(ValueError, match="at least three groups, but there are 2"),
+    ):
         fit_table(tmp_path / "two.parquet", "y", group="who", estimator=small)
 
 

@@ -105,7 +105,8 @@ def test_densities_are_those_of_the_predicted_distributions(model, path):
     y = table.rows(np.arange(240)).y
     checks = model.estimator.predictive_checks(table, y)
     step = 1e-4
-    above, below = (model.estimator.predictive_checks(table, y + d)["below"] for d in (step, -step))
+    predicted = model.estimator.fitted_.calibrated_shares  # from calibrated shares back to the fitted distribution
+    above, below = (predicted(model.estimator.predictive_checks(table, y + d)["below"]) for d in (step, -step))
     np.testing.assert_allclose(np.exp(checks["log_density"]), (above - below) / (2 * step), rtol=1e-4, atol=1e-9)
     at = model.estimator.predict_quantiles(table, [0.3])[:, 0]
     np.testing.assert_allclose(model.estimator.predictive_checks(table, at)["below"], 0.3, rtol=1e-6)
@@ -122,7 +123,8 @@ def test_cross_validation_is_that_of_models_of_the_folds(model, path):
 
 
 def test_weights_and_groups_count(path):
-    made = fit_table(path, "y", columns=["a", "b"], weight="w", group="g", estimator=QUICK)
+    with pytest.warns(UserWarning, match="there are 20 groups"):
+        made = fit_table(path, "y", columns=["a", "b"], weight="w", group="g", estimator=QUICK)
     weight = pq.read_table(path)["w"].to_numpy()
     np.testing.assert_array_equal(made.holdout.predictions.weight, weight)
     assert made.card["group"] == "g"

@@ -21,7 +21,7 @@ from bayesvm.warn import warn_user
 
 Labels = npt.NDArray[Any]
 MANY_CLASSES = 3  # names in a message
-FEW_GROUPS = 30
+FEW_GROUPS = 30  # of which estimates are rough
 
 
 def grouped(rows: Any, groups: Any, X: Any) -> Any:
