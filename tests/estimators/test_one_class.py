@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from scipy.stats import multivariate_normal
+from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.metrics import roc_auc_score
 
@@ -195,6 +196,12 @@ def test_predictions_of_dask_arrays_are_lazy(model):
         assert np.allclose(found.compute(), getattr(model, method)(NEW[:300]), rtol=1e-9)
     with pytest.raises(TypeError, match="takes rows in memory"):
         BayesianOneClassSVM().fit(X)
+
+
+def test_a_contamination_set_after_the_fit_is_checked(model):
+    again = clone(model).set_params(n_inducing=20).fit(np.random.default_rng(0).normal(size=(80, 2)))
+    with pytest.raises(ValueError, match="contamination"):
+        again.set_params(contamination=2).predict(np.zeros((1, 2)))
 
 
 def test_what_is_wrong_is_said(model):

@@ -131,6 +131,18 @@ def test_weights_and_groups_count(path):
     assert [each["name"] for each in made.card["baselines"]] == ["linear regression", "gradient boosting"]
 
 
+@pytest.mark.filterwarnings("ignore:the target 'y' holds numbers:UserWarning")
+@pytest.mark.parametrize(
+    ("strange", "words"),
+    [("abc", "row 7: the target 'y' is the text 'abc', but 59 other values are numbers"), ("inf", "row 7: .*infinity")],
+)
+def test_one_value_that_is_no_number_is_named(strange, words, tmp_path):
+    y = [strange if i == 7 else f"{i if strange == 'inf' else np.sin(i)}" for i in range(60)]
+    (tmp_path / "t.csv").write_text("x,y\n" + "".join(f"{np.cos(i)},{v}\n" for i, v in enumerate(y)))
+    with pytest.raises(ValueError, match=words):
+        fit_table(tmp_path / "t.csv", "y", estimator=None)
+
+
 def test_rows_without_a_target_are_left_out(tmp_path):
     y = [None if i == 7 else np.sin(i) for i in range(60)]
     path = written(tmp_path, x=np.sin(np.arange(60)), y=y)

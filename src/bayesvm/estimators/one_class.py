@@ -22,7 +22,7 @@ from bayesvm.estimators._kernel import KernelEstimator
 from bayesvm.estimators._predicting import Parts
 from bayesvm.estimators.background import Background, numbers_of_training, of_training, require_memory
 from bayesvm.estimators.classification import NOISE, class_head
-from bayesvm.estimators.parameters import real
+from bayesvm.estimators.parameters import check_parameters, real
 from bayesvm.estimators.validation import new_data, row_weights, training_rows_without_target
 from bayesvm.inference.fitted import Fitted
 from bayesvm.storage.models import Model
@@ -250,6 +250,7 @@ class BayesianOneClassSVM(OutlierMixin, KernelEstimator):
     @property
     def offset_(self) -> float:
         """The score below which a row is taken for an outlier (D36)."""
+        check_parameters(self, self._parameter_checks)  # contamination may have been set after the fit
         return -conformal_threshold(-self.loo_scores_, self._loo_weight, 1 - self.contamination)
 
     @property

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from bayesvm.core.linalg import Array
 from bayesvm.data.blocks import BlockSource, RowNumbers, rounded_sum, rows_to_hold
 from bayesvm.data.checks import MissingTargetError
+from bayesvm.data.completion import MeanAndVariance, MomentsOf
 from bayesvm.data.memory import MemorySource
 from bayesvm.data.scaling import ColumnScaler
 from bayesvm.data.streams import StreamSource, encoded
@@ -22,7 +21,7 @@ from bayesvm.estimators._classes import CLASSES, MOST_NUMBERS, are_a_quantity
 from bayesvm.estimators._numbers import NUMBERS
 from bayesvm.estimators._targets import TargetKind
 from bayesvm.estimators.columns import recipe_of, report_left_out, set_columns, use_recipe
-from bayesvm.estimators.completing import MissingValues, spread_of
+from bayesvm.estimators.completing import MissingValues, changes_of
 from bayesvm.estimators.labels import LabelCounts
 from bayesvm.preparation import MixedTable, Recipe, encoded_table
 from bayesvm.preparation.mixed import numbers_of_table
@@ -67,8 +66,8 @@ class TableRows:
     def given(self, numbers: RowNumbers) -> RowNumbers:
         return numbers if self.kept is None else self.kept[numbers]
 
-    def spread(self, numbers: RowNumbers, means: Callable[[Array], Sequence[Array]]) -> list[Array] | None:
-        return spread_of(self.missing, numbers, means)
+    def changes(self, numbers: RowNumbers, moments: MomentsOf) -> list[MeanAndVariance] | None:
+        return changes_of(self.missing, numbers, moments)
 
     def raw(self, numbers: RowNumbers) -> Any:
         return self.table.rows(self.given(numbers)).X
@@ -128,7 +127,8 @@ def holds_a_quantity(table: Table) -> bool:
             return False
         n_rows += len(y)
         distinct = np.union1d(distinct, y)
-        if (distinct % 1).any() or len(distinct) > MOST_NUMBERS:
+        # Infinity is no class; the check of numbers names its row.
+        if not np.isfinite(distinct).all() or (distinct % 1).any() or len(distinct) > MOST_NUMBERS:
             return True
     return are_a_quantity(distinct, n_rows)
 

@@ -30,6 +30,7 @@ class Regression(Head):
     spread: float
     links: ClassVar = (Tube, VaryingTube)
     learns_noise: ClassVar = True
+    averages_completions: ClassVar = True
     has_log_odds: ClassVar = False
 
     @property
