@@ -20,7 +20,6 @@ from bayesvm.estimators.tables import TableRows
 from bayesvm.warn import warn_user
 
 Labels = npt.NDArray[Any]
-MANY_CLASSES = 3  # names in a message
 FEW_GROUPS = 30  # of which estimates are rough
 
 
@@ -190,13 +189,10 @@ def warn_of_single_groups(rows: Any, numbers: RowNumbers) -> None:
         first += len(codes)
     alone = [repr(name) for name in classes[least == most].tolist()]
     if alone:
-        several = len(alone) > 1
-        some = ", ".join(alone[:MANY_CLASSES]) + (
-            f" and {len(alone) - MANY_CLASSES} more" * (len(alone) > MANY_CLASSES)
-        )
+        more = f" (and {len(alone) - 1} more)" * (len(alone) > 1)
         warn_user(
-            f"class{'es' * several} {some} occur{'s' * (not several)} in one group only: without that group there are "
-            "no rows of the class, so leave-one-group-out estimates do not assess it"
+            f"class {alone[0]}{more} occurs in one group only: without that group there are no rows of the class, so "
+            "leave-one-group-out estimates do not assess it"
         )
 
 

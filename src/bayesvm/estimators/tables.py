@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from bayesvm.data.blocks import BlockSource, RowNumbers, rounded_sum, rows_to_hold
-from bayesvm.data.checks import MissingTargetError
+from bayesvm.data.checks import MissingTargetError, is_number
 from bayesvm.data.completion import MeanAndVariance, MomentsOf
 from bayesvm.data.memory import MemorySource
 from bayesvm.data.scaling import ColumnScaler
@@ -25,6 +25,11 @@ from bayesvm.estimators.completing import MissingValues, changes_of
 from bayesvm.estimators.labels import LabelCounts
 from bayesvm.preparation import MixedTable, Recipe, encoded_table
 from bayesvm.preparation.mixed import numbers_of_table
+
+FEW_NUMBERS, MOST_TEXTS = (
+    20,
+    0.05,
+)  # distinct numbers that may be names of classes; texts among more numbers, as a share
 
 
 @dataclass(frozen=True)
@@ -131,6 +136,30 @@ def holds_a_quantity(table: Table) -> bool:
         if not np.isfinite(distinct).all() or (distinct % 1).any() or len(distinct) > MOST_NUMBERS:
             return True
     return are_a_quantity(distinct, n_rows)
+
+
+def require_no_text_in_a_quantity(table: Table, name: str) -> None:
+    """If nearly all of a target are numbers that are no classes, name the first row that is text."""
+    distinct = set[str]()
+    for y, _ in table.targets():
+        if y.dtype.kind != "U":
+            return
+        distinct.update(np.unique(y).tolist())
+    numbers = np.array([float(text) for text in distinct if is_number(text)])
+    others = [text for text in distinct if not is_number(text)]
+    are_names = len(numbers) <= FEW_NUMBERS or not (len(numbers) > MOST_NUMBERS or (numbers % 1).any())
+    if not others or are_names or len(others) > MOST_TEXTS * len(numbers):
+        return
+    first = 0
+    for y, _ in table.targets():
+        rows = np.flatnonzero(np.isin(y, others))
+        if len(rows):
+            raise ValueError(
+                f"{table.where(first + int(rows[0]))}: {name} is the text {str(y[rows[0]])!r}, but {len(numbers):,} "
+                "other values are numbers: correct it, drop the row, or say that it stands for a missing value "
+                "(--missing, missing=); --task classification (task='classification') takes all of them for classes"
+            )
+        first += len(y)
 
 
 def require_numbers(table: Table) -> None:

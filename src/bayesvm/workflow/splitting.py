@@ -13,10 +13,9 @@ from bayesvm.data.blocks import RowNumbers
 from bayesvm.data.checks import MissingTargetError, is_number
 from bayesvm.data.tables import Table
 from bayesvm.data.tables.files import Paths, find_files
-from bayesvm.estimators._classes import MOST_NUMBERS
 from bayesvm.estimators.groups import column_labels, numbered, require_several
 from bayesvm.estimators.labels import codes_of
-from bayesvm.estimators.tables import holds_a_quantity, label_counts, require_numbers
+from bayesvm.estimators.tables import holds_a_quantity, label_counts, require_no_text_in_a_quantity, require_numbers
 from bayesvm.preparation import mixed_table, open_table
 from bayesvm.warn import ReadingNote, warn_user
 
@@ -119,7 +118,7 @@ def with_task(table: RowsType, task: str) -> tuple[RowsType, str]:
             )
         return table, task
     if not is_quantity:
-        _require_no_text_in_a_quantity(table, name)
+        require_no_text_in_a_quantity(table, name)
         return table, CLASSIFICATION
     warn_user(
         f"{name} holds numbers that are a quantity: BayesianSVR is fitted (--task classification takes them for "
@@ -127,30 +126,6 @@ def with_task(table: RowsType, task: str) -> tuple[RowsType, str]:
         ReadingNote,
     )
     return table, REGRESSION
-
-
-def _require_no_text_in_a_quantity(table: Table, name: str) -> None:
-    """If nearly all of a target are numbers that are no classes, name the first row that is text."""
-    distinct = set[str]()
-    for y, _ in table.targets():
-        if y.dtype.kind != "U":
-            return
-        distinct.update(np.unique(y).tolist())
-    numbers = np.array([float(text) for text in distinct if is_number(text)])
-    others = [text for text in distinct if not is_number(text)]
-    are_names = len(numbers) <= FEW_NUMBERS or not (len(numbers) > MOST_NUMBERS or (numbers % 1).any())
-    if not others or are_names or len(others) > MOST_TEXTS * len(numbers):
-        return
-    first = 0
-    for y, _ in table.targets():
-        rows = np.flatnonzero(np.isin(y, others))
-        if len(rows):
-            raise ValueError(
-                f"{table.where(first + int(rows[0]))}: {name} is the text {str(y[rows[0]])!r}, but {len(numbers):,} "
-                "other values are numbers: correct it, drop the row, or say that it stands for a missing value "
-                "(--missing, missing=); --task classification (task='classification') takes all of them for classes"
-            )
-        first += len(y)
 
 
 def with_codes(table: RowsType, task: str = CLASSIFICATION) -> tuple[RowsType, Codes]:
