@@ -83,6 +83,34 @@ def test_leave_one_out_scores_are_those_of_refits():
     assert len(plain) == 10
 
 
+def test_new_rows_of_other_groups_are_taken_for_outliers_as_often_as_asked_for(tmp_path):
+    """Rows of a group are alike; without groups, new ones are false alarms more often."""
+    rng = np.random.default_rng(0)
+    group = np.repeat(np.arange(340), 10)
+    X = rng.standard_normal((340, 3))[group] + 0.1 * rng.standard_normal((3400, 3))
+    old = group < 40
+    how = {"contamination": 0.1, "n_inducing": 60, "random_state": 0}
+    together = BayesianOneClassSVM(**how).fit(X[old], groups=group[old])
+    alone = BayesianOneClassSVM(**how).fit(X[old])
+    alarms, without = (np.mean(each.predict(X[~old]) == -1) for each in (together, alone))
+    assert alarms == pytest.approx(0.1, abs=0.06)
+    assert without > 2 * alarms
+    assert np.array_equal(together.predict(X[~old]) == -1, together.predict_p_value(X[~old]) <= 0.1 + 1e-12)
+    together.save(tmp_path / "model")
+    again = bayesvm.load(tmp_path / "model")
+    assert np.array_equal(again.predict_p_value(X[~old]), together.predict_p_value(X[~old]))
+
+
+def test_a_group_of_each_row_is_no_group():
+    X = normal(90, 3)
+    weight = np.where(np.arange(90) % 9 == 0, 0.0, 1.0 + np.arange(90) % 2)
+    one, other = (
+        BayesianOneClassSVM(kernel=RBF(3.0), n_inducing=30, random_state=0).fit(X, None, weight, groups=groups)
+        for groups in (np.arange(90), None)
+    )
+    np.testing.assert_allclose(one.loo_scores_, other.loo_scores_, atol=1e-6)
+
+
 def test_the_column_that_makes_a_row_unusual_is_found(model):
     usual = NEW[:50]
     broken, other = usual.copy(), usual.copy()
@@ -216,8 +244,8 @@ def test_what_is_wrong_is_said(model):
     assert (few.predict(NEW + 100) == 1).all()
     with pytest.raises(TypeError, match="learns without y"):
         BayesianOneClassSVM().fit(TRAIN, held_out=(TRAIN, np.ones(500)))
-    with pytest.raises(TypeError, match="takes no groups"):
-        BayesianOneClassSVM().fit(TRAIN, groups=np.arange(500))
+    with pytest.raises(ValueError, match="groups has 7 labels, but X has 500 rows"):
+        BayesianOneClassSVM().fit(TRAIN, groups=np.arange(7))
     gap = TRAIN.copy()
     gap[7, 1] = np.nan
     with pytest.raises(ValueError, match="row 7, column 1"):

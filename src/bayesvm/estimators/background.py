@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,10 @@ from bayesvm.core.student_t import StudentT
 from bayesvm.data.dask_rows import is_dask
 from bayesvm.data.scaling import ColumnMoments, ColumnScaler
 from bayesvm.data.tables import Table
+from bayesvm.estimators._inputs import ArrayRows
+from bayesvm.estimators.groups import group_numbers
 from bayesvm.inference.fitted import Fitted
+from bayesvm.warn import warn_user
 
 
 @dataclass(frozen=True)
@@ -32,6 +35,17 @@ class Background:
         if not density.target > 0:
             raise ValueError(f"all {len(X)} rows are equal, so that any other row is an outlier; give rows that differ")
         return cls(scaler, density, density.log_density_left_out(Z, weight))
+
+    def grouped(self, rows: ArrayRows, groups: Any, X: Any) -> tuple[Background, ArrayRows]:
+        """With groups of the given rows, which are first; drawn rows are independent, each a group of its own."""
+        mine = np.flatnonzero(rows.y == 1)
+        used = rows.given(mine)
+        numbers = group_numbers(groups, X, used, len(self.left_out))
+        weight = np.ones(len(mine)) if rows.weight is None else rows.weight[mine]
+        left_out = self.left_out.copy()
+        left_out[used] = self.density.log_density_groups_left_out(self.scaler(rows.X[mine]), weight, numbers)
+        drawn = numbers.max() + 1 + np.arange(rows.n_rows - len(mine))
+        return replace(self, left_out=left_out), replace(rows, groups=np.concatenate([numbers, drawn]))
 
     def log_density(self, X: Any) -> np.ndarray:
         """Of rows in the units of the table, as a density of standardised columns."""
@@ -53,8 +67,10 @@ class Background:
         return vars(self.scaler) | vars(self.density) | {"left_out": self.left_out}
 
     @classmethod
-    def from_state(cls, state: dict[str, Any]) -> Background:
+    def from_state(cls, state: dict[str, Any] | None) -> Background:
         """Back from a file."""
+        if state is None:
+            raise ValueError("a model of one class needs a background")
         density = StudentT(*(state[name] for name in ("mean", "values", "vectors", "shrinkage", "total")))
         if not (density.shape > 0).all():
             raise ValueError("the background has no width in some direction")
@@ -71,6 +87,16 @@ def numbers_of_training(fitted: Fitted) -> np.ndarray:
     if fitted.left_out_rows is None:
         raise ValueError("the model does not know which rows were left out")
     return fitted.left_out_rows[of_training(fitted)]
+
+
+def warn_of_few(n_rows: int, groups: np.ndarray | None, contamination: float) -> None:
+    """Warn that no row is an outlier, because too few rows or groups were left out."""
+    n, unit = (n_rows, "rows") if groups is None else (len(np.unique(groups)), "groups")
+    least = int(np.ceil(1 / contamination)) - 1
+    warn_user(
+        f"{n} {unit} are too few to know a rate of false alarms of {contamination:g}: predict will take no row for an "
+        f"outlier. Give at least {least} {unit}, or a larger contamination"
+    )
 
 
 def require_memory(X: Any) -> None:

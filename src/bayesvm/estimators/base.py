@@ -85,6 +85,10 @@ class BaseBayesianModel(PredictingModel):
     def _likelihood(self) -> Likelihood:
         """The likelihood with which a fit starts."""
 
+    def _grouped(self, outline: Any, rows: Any, groups: Any, X: Any) -> Any:
+        """The checked rows with the numbers of their groups."""
+        return row_groups.grouped(rows, groups, X)
+
     def _labels(self, outline: Any) -> np.ndarray | None:
         """The class labels; None for a regressor."""
         return getattr(outline, "classes_", None)
@@ -156,7 +160,7 @@ class BaseBayesianModel(PredictingModel):
                 del outline.completion_
             X = row_groups.without_column(X, groups)
             rows = self._training_rows(outline, X, y, sample_weight)
-            rows = rows if groups is None else row_groups.grouped(rows, groups, X)
+            rows = rows if groups is None else self._grouped(outline, rows, groups, X)
             if groups is not None and getattr(self, "local", False) is True:
                 warn_user("local=True has no effect with groups: a leaf of a tree may hold only a few of them")
             rows = completed(outline, rows)

@@ -25,19 +25,25 @@ FEW_GROUPS = 30  # of which estimates are rough
 
 def grouped(rows: Any, groups: Any, X: Any) -> Any:
     """Checked rows with the index of their group; for a table, ``groups`` may be the name of a column."""
-    labels = _labels(groups, X)
     n_given = sum(rows.table.rows.given) if isinstance(rows, DaskRows) else _num_rows(X)
+    numbers = group_numbers(groups, X, rows.given(np.arange(rows.n_rows)), n_given)
+    warn_of_single_groups(rows, numbers)
+    return replace(rows, groups=numbers)
+
+
+def group_numbers(groups: Any, X: Any, used: RowNumbers, n_given: int) -> RowNumbers:
+    """The index of the group of every row that is used, of the rows given."""
+    labels = _labels(groups, X)
     if len(labels) != n_given:
         raise ValueError(f"groups has {len(labels):,} labels, but X has {n_given:,} rows; give one label per row")
-    names, numbers = numbered(labels[rows.given(np.arange(rows.n_rows))])
+    names, numbers = numbered(labels[used])
     require_several(names)
     if len(names) < FEW_GROUPS:
         warn_user(
             f"there are {len(names)} groups, and groups are what leave-one-out counts: estimates, intervals and "
             f"prediction sets for new groups are rough with fewer than about {FEW_GROUPS}",
         )
-    warn_of_single_groups(rows, numbers)
-    return replace(rows, groups=numbers)
+    return numbers
 
 
 def fingerprint(rows: Any) -> dict[str, Any]:

@@ -20,13 +20,12 @@ from bayesvm.estimators._dask import lazy_on_dask
 from bayesvm.estimators._inputs import ArrayRows
 from bayesvm.estimators._kernel import KernelEstimator
 from bayesvm.estimators._predicting import Parts
-from bayesvm.estimators.background import Background, numbers_of_training, of_training, require_memory
+from bayesvm.estimators.background import Background, numbers_of_training, of_training, require_memory, warn_of_few
 from bayesvm.estimators.classification import NOISE, class_head
 from bayesvm.estimators.parameters import check_parameters, real
 from bayesvm.estimators.validation import new_data, row_weights, training_rows_without_target
 from bayesvm.inference.fitted import Fitted
 from bayesvm.storage.models import Model
-from bayesvm.warn import warn_user
 
 BACKGROUND_ROWS = 2  # for each training row; 1 and 4 are about as good
 FARTHEST = 30.0  # a probit beyond which a ratio is not told apart from others
@@ -148,15 +147,13 @@ class BayesianOneClassSVM(OutlierMixin, KernelEstimator):
         sample_weight : array-like of shape (n_rows,), optional
             Weights of the rows.
         **options
-            ``callback``, ``checkpoint`` and ``checkpoint_every``, as of ``BayesianSVC``.
+            ``groups``, ``callback``, ``checkpoint`` and ``checkpoint_every``, as of ``BayesianSVC``.
 
         Returns
         -------
         BayesianOneClassSVM
             Itself.
         """
-        if options.get("groups") is not None:
-            raise TypeError(f"{type(self).__name__} leaves single rows out, and takes no groups")
         return super().fit(X, None, sample_weight, **options)
 
     def _training_rows(self, outline: Any, X: Any, y: Any, sample_weight: Any) -> ArrayRows:
@@ -184,6 +181,10 @@ class BayesianOneClassSVM(OutlierMixin, KernelEstimator):
             np.concatenate([kept, len(X) + np.arange(len(drawn))]),
         )
 
+    def _grouped(self, outline: Any, rows: ArrayRows, groups: Any, X: Any) -> ArrayRows:
+        outline.background_, rows = outline.background_.grouped(rows, groups, X)
+        return rows
+
     def _new_head(self, rows: ArrayRows) -> ClassHead:
         return Binary((float(rows.totals[1] / rows.totals.sum()),))
 
@@ -203,11 +204,7 @@ class BayesianOneClassSVM(OutlierMixin, KernelEstimator):
         outline.completion_ = None  # rows to judge must be complete, too
         super()._store(outline, fitted)
         if np.isneginf(self.offset_):
-            least = int(np.ceil(1 / self.contamination)) - 1
-            warn_user(
-                f"{len(self.loo_scores_)} rows are too few to know a rate of false alarms of {self.contamination:g}: "
-                f"predict will take no row for an outlier. Give at least {least} rows, or a larger contamination"
-            )
+            warn_of_few(len(self.loo_scores_), self._loo_groups, self.contamination)
 
     def as_model(self) -> Model:
         """All that a file of this model holds, as a value.
@@ -233,8 +230,6 @@ class BayesianOneClassSVM(OutlierMixin, KernelEstimator):
         BayesianOneClassSVM
             Fitted.
         """
-        if model.background is None:
-            raise ValueError(f"a {cls.__name__} needs a background")
         estimator = super().from_model(model)
         estimator.background_ = Background.from_state(model.background)
         if len(estimator.background_.left_out) != of_training(model.fitted).sum():
@@ -251,11 +246,16 @@ class BayesianOneClassSVM(OutlierMixin, KernelEstimator):
     def offset_(self) -> float:
         """The score below which a row is taken for an outlier (D36)."""
         check_parameters(self, self._parameter_checks)  # contamination may have been set after the fit
-        return -conformal_threshold(-self.loo_scores_, self._loo_weight, 1 - self.contamination)
+        return -conformal_threshold(-self.loo_scores_, self._loo_weight, 1 - self.contamination, self._loo_groups)
 
     @property
     def _loo_weight(self) -> np.ndarray:
         return self.fitted_.left_out_weight[of_training(self.fitted_)]
+
+    @property
+    def _loo_groups(self) -> np.ndarray | None:
+        groups = self.fitted_.left_out_groups
+        return None if groups is None else groups[of_training(self.fitted_)]
 
     def _odds(self, parts: Parts) -> np.ndarray:
         """Log of the density as a ratio to the background: log odds, less those of a row without its columns (D36)."""
@@ -264,8 +264,7 @@ class BayesianOneClassSVM(OutlierMixin, KernelEstimator):
 
     def _scores(self, X: np.ndarray) -> np.ndarray:
         """Of rows that were checked."""
-        odds = np.concatenate(list(self._predicted(X, self._odds, checked=True)))
-        return odds + self.background_.log_density(X)
+        return np.concatenate(list(self._predicted(X, self._odds, checked=True))) + self.background_.log_density(X)
 
     def _checked(self, X: Any) -> np.ndarray:
         require_memory(X)
@@ -339,7 +338,7 @@ class BayesianOneClassSVM(OutlierMixin, KernelEstimator):
         array of shape (n_rows,)
             At most ``contamination`` for the rows that ``predict`` takes for outliers.
         """
-        return conformal_p_values(-self.loo_scores_, self._loo_weight, -self.score_samples(X))
+        return conformal_p_values(-self.loo_scores_, self._loo_weight, -self.score_samples(X), self._loo_groups)
 
     @lazy_on_dask
     def explain(self, X: Any) -> np.ndarray:
@@ -389,11 +388,11 @@ class BayesianOneClassSVM(OutlierMixin, KernelEstimator):
         if coverage is not None:
             raise ValueError(f"coverage is for sets of classes; the rate of a {type(self).__name__} is contamination")
         X = self._checked(X)
-        scores, weight, offset = self.loo_scores_, self._loo_weight, self.offset_
+        scores, weight, offset, groups = self.loo_scores_, self._loo_weight, self.offset_, self._loo_groups
         for first in range(0, len(X), ROWS_AT_ONCE):
             score = self._scores(X[first : first + ROWS_AT_ONCE])
             part = {"prediction": np.where(score < offset, SIDES[0], SIDES[1]), "score": score}
-            yield part | ({"p_value": conformal_p_values(-scores, weight, -score)} if uncertainty else {})
+            yield part | ({"p_value": conformal_p_values(-scores, weight, -score, groups)} if uncertainty else {})
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -23,50 +23,10 @@ from bayesvm.estimators._inputs import NumberedRows, stream_of_numbers, training
 from bayesvm.estimators._numbers import NUMBERS, NumberEncoder, as_numbers
 from bayesvm.estimators._predicting import Parts
 from bayesvm.estimators.base import BaseBayesianModel
+from bayesvm.estimators.number_checks import checks_of, left_out_predictions, left_out_rmse, number_head
 from bayesvm.estimators.parameters import check_parameters
-from bayesvm.inference.fitted import Fitted
 
 FIRST_LIKELIHOOD = EpsilonInsensitive(0.25, 0.5)  # in spreads of y; a fit learns its own
-
-
-def number_head(fitted: Fitted) -> Regression:
-    """The head of a model that predicts numbers."""
-    if not isinstance(fitted.head, Regression):
-        raise TypeError(f"{type(fitted.head).__name__} does not predict numbers")
-    return fitted.head
-
-
-def _left_out_residuals(fitted: Fitted) -> np.ndarray:
-    head = number_head(fitted)
-    return head.centre + head.spread * fitted.left_out_y - head.mean(fitted.left_out_moments)
-
-
-def _loo_predictions(fitted: Fitted) -> tuple[np.ndarray, np.ndarray]:
-    head, parts = number_head(fitted), fitted.left_out_moments
-    return head.mean(parts), np.sqrt(head.variances(parts)["total"])
-
-
-def _loo_rmse(fitted: Fitted) -> float:
-    return float(np.sqrt(np.average(_left_out_residuals(fitted) ** 2, weights=fitted.left_out_weight)))
-
-
-def left_out_checks(fitted: Fitted) -> dict[str, np.ndarray]:
-    """What ``predictive_checks`` gives, of the rows left out, each predicted without itself; and their numbers, y."""
-    head = number_head(fitted)
-    y = head.centre + head.spread * fitted.left_out_y
-    return {"y": y} | _checks(fitted, fitted.left_out_moments, y)
-
-
-def _checks(fitted: Fitted, parts: Parts, y: np.ndarray) -> dict[str, np.ndarray]:
-    head = number_head(fitted)
-    variances = head.variances(parts)
-    return {
-        "mean": head.mean(parts),
-        "std": np.sqrt(variances["total"]),
-        "epistemic": variances["epistemic"],
-        "log_density": head.log_densities(parts, y),
-        "below": fitted.calibrated_shares.inverse(head.distribution(parts, y).clip(0, 1)),
-    }
 
 
 class BaseBayesianSVR(RegressorMixin, BaseBayesianModel):
@@ -80,8 +40,8 @@ class BaseBayesianSVR(RegressorMixin, BaseBayesianModel):
             number_head(fitted).spread * np.sqrt(noise_variance(fitted.link.epsilon, fitted.link.scale))
         )
     )
-    loo_predictions_ = FittedAttribute(_loo_predictions)
-    loo_rmse_ = FittedAttribute(_loo_rmse)
+    loo_predictions_ = FittedAttribute(left_out_predictions)
+    loo_rmse_ = FittedAttribute(left_out_rmse)
     loo_log_density_ = FittedAttribute(lambda fitted: -fitted.left_out_loss - float(np.log(number_head(fitted).spread)))
     calibration_factor_ = FittedAttribute(lambda fitted: fitted.link.factor)
 
@@ -357,7 +317,7 @@ class BaseBayesianSVR(RegressorMixin, BaseBayesianModel):
         first = 0
         for parts in self._predicted(X, _kept):
             stop = first + len(parts[0].mean)
-            found.append(_checks(self.fitted_, parts, numbers[first:stop]))
+            found.append(checks_of(self.fitted_, parts, numbers[first:stop]))
             first = stop
         if first != len(numbers):
             raise ValueError(f"X has {first} rows, but y has {len(numbers)}")
