@@ -11,6 +11,7 @@ from sklearn.metrics import roc_auc_score
 
 import bayesvm
 from bayesvm import BayesianOneClassSVM, BayesianSVC, to_onnx
+from bayesvm.estimators.background import rows_to_learn_from
 from bayesvm.kernels import RBF
 
 RNG = np.random.default_rng(0)
@@ -230,6 +231,30 @@ def test_a_contamination_set_after_the_fit_is_checked(model):
     again = clone(model).set_params(n_inducing=20).fit(np.random.default_rng(0).normal(size=(80, 2)))
     with pytest.raises(ValueError, match="contamination"):
         again.set_params(contamination=2).predict(np.zeros((1, 2)))
+
+
+def test_a_row_far_away_does_not_hide_the_others():
+    """Without leaving it out, the area under the curve was .65: in the scaled column all other rows were equal."""
+    rows, new = ring(400, 0), ring(500, 1)
+    others = np.random.default_rng(2).uniform(-3, 3, (500, 2))
+    truth = np.r_[np.ones(500), np.zeros(500)]
+    plain = BayesianOneClassSVM(random_state=0).fit(rows)
+    rows[7, 1] = 1e6
+    with pytest.warns(UserWarning, match="1 of 400 rows are left out of the fit.*first: row 7, column 1"):
+        model = BayesianOneClassSVM(random_state=0).fit(rows)
+    areas = [roc_auc_score(truth, each.score_samples(np.r_[new, others])) for each in (plain, model)]
+    assert areas[1] > areas[0] - 0.01
+    assert model.predict(rows)[7] == -1
+    assert model.loo_indices_.tolist() == np.delete(np.arange(400), 7).tolist()
+
+
+def test_rare_values_and_heavy_tails_are_not_left_out():
+    rng = np.random.default_rng(0)
+    rare = (np.arange(300) == 5).astype(float)
+    heavy = rng.standard_t(2, size=300)
+    for column in (rare, heavy):
+        rows = np.column_stack([column, rng.normal(size=300)])
+        assert len(rows_to_learn_from(rows, None)) == 300
 
 
 def test_what_is_wrong_is_said(model):

@@ -13,9 +13,13 @@ from bayesvm.data.dask_rows import is_dask
 from bayesvm.data.scaling import ColumnMoments, ColumnScaler
 from bayesvm.data.tables import Table
 from bayesvm.estimators._inputs import ArrayRows
+from bayesvm.estimators._numbers import centre_and_spread
 from bayesvm.estimators.groups import group_numbers
 from bayesvm.inference.fitted import Fitted
 from bayesvm.warn import warn_user
+
+DISTANT, MOST_DISTANT = 300.0, 0.01  # spreads beyond which a row is left out of the fit; at most this share of the rows
+FEWEST, NEARLY_CONSTANT = 20, 0.5  # rows, and a share of equal values, for which the spread is not trusted
 
 
 @dataclass(frozen=True)
@@ -36,8 +40,17 @@ class Background:
             raise ValueError(f"all {len(X)} rows are equal, so that any other row is an outlier; give rows that differ")
         return cls(scaler, density, density.log_density_left_out(Z, weight))
 
-    def grouped(self, rows: ArrayRows, groups: Any, X: Any) -> tuple[Background, ArrayRows]:
-        """With groups of the given rows, which are first; drawn rows are independent, each a group of its own."""
+    def spread_over(self, n_rows: int, kept: np.ndarray) -> Background:
+        """With a density left out for all rows given; NaN for those that are not used."""
+        left_out = np.full(n_rows, np.nan)
+        left_out[kept] = self.left_out
+        return replace(self, left_out=left_out)
+
+    def grouped(self, outline: Any, rows: ArrayRows, groups: Any, X: Any) -> ArrayRows:
+        """Rows with groups; those given are first. Drawn rows are independent, each a group of its own.
+
+        Sets the background of the outline to one with groups left out.
+        """
         mine = np.flatnonzero(rows.y == 1)
         used = rows.given(mine)
         numbers = group_numbers(groups, X, used, len(self.left_out))
@@ -45,7 +58,8 @@ class Background:
         left_out = self.left_out.copy()
         left_out[used] = self.density.log_density_groups_left_out(self.scaler(rows.X[mine]), weight, numbers)
         drawn = numbers.max() + 1 + np.arange(rows.n_rows - len(mine))
-        return replace(self, left_out=left_out), replace(rows, groups=np.concatenate([numbers, drawn]))
+        outline.background_ = replace(self, left_out=left_out)
+        return replace(rows, groups=np.concatenate([numbers, drawn]))
 
     def log_density(self, X: Any) -> np.ndarray:
         """Of rows in the units of the table, as a density of standardised columns."""
@@ -97,6 +111,33 @@ def warn_of_few(n_rows: int, groups: np.ndarray | None, contamination: float) ->
         f"{n} {unit} are too few to know a rate of false alarms of {contamination:g}: predict will take no row for an "
         f"outlier. Give at least {least} {unit}, or a larger contamination"
     )
+
+
+def rows_to_learn_from(X: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
+    """The rows of positive weight, without a few that are so far away that the others would look equal (D36)."""
+    kept = np.arange(len(X)) if weight is None else np.flatnonzero(weight)
+    if len(kept) < 2:
+        raise ValueError(f"two rows of weight above zero are needed to learn from; there are {len(kept)}")
+    most = max(1.0, MOST_DISTANT * len(kept))
+    if len(kept) < FEWEST:
+        return kept
+    own = np.ones(len(kept)) if weight is None else weight[kept]
+    is_distant, place = np.zeros(len(kept), bool), None
+    for column, values in enumerate(X[kept].T.astype(np.float64)):
+        centre, spread = centre_and_spread(values, own)
+        beyond = np.abs(values - centre) > DISTANT * spread
+        # A column that is nearly constant has no spread to measure distances by.
+        if beyond.any() and np.mean(values == centre) < NEARLY_CONSTANT:
+            place = (int(kept[np.argmax(beyond)]), column) if place is None else place
+            is_distant |= beyond
+    if place is None or is_distant.sum() > most:
+        return kept
+    warn_user(
+        f"{int(is_distant.sum())} of {len(kept):,} rows are left out of the fit, because a value is more than {DISTANT:g} "
+        f"times the spread of its column away (first: row {place[0]}, column {place[1]}): with them, the other rows "
+        "would look equal. They are outliers; correct or drop them to avoid this warning"
+    )
+    return kept[~is_distant]
 
 
 def require_memory(X: Any) -> None:

@@ -20,7 +20,14 @@ from bayesvm.estimators._dask import lazy_on_dask
 from bayesvm.estimators._inputs import ArrayRows
 from bayesvm.estimators._kernel import KernelEstimator
 from bayesvm.estimators._predicting import Parts
-from bayesvm.estimators.background import Background, numbers_of_training, of_training, require_memory, warn_of_few
+from bayesvm.estimators.background import (
+    Background,
+    numbers_of_training,
+    of_training,
+    require_memory,
+    rows_to_learn_from,
+    warn_of_few,
+)
 from bayesvm.estimators.classification import NOISE, class_head
 from bayesvm.estimators.parameters import check_parameters, real
 from bayesvm.estimators.validation import new_data, row_weights, training_rows_without_target
@@ -161,16 +168,12 @@ class BayesianOneClassSVM(OutlierMixin, KernelEstimator):
         require_memory(X)
         X = training_rows_without_target(outline, X)
         weight = row_weights(sample_weight, X)
-        kept = np.arange(len(X)) if weight is None else np.flatnonzero(weight)
-        if len(kept) < 2:
-            raise ValueError(f"two rows of weight above zero are needed to learn from; there are {len(kept)}")
+        kept = rows_to_learn_from(X, weight)
         rows, own = X[kept], np.ones(len(kept)) if weight is None else weight[kept]
         background = Background.of(rows, own)
         rng = np.random.default_rng([check_random_state(self.random_state).randint(2**31), len(rows)])
         drawn = background.draws(BACKGROUND_ROWS * len(rows), rng).astype(X.dtype)
-        left_out = np.full(len(X), np.nan)
-        left_out[kept] = background.left_out
-        outline.background_ = replace(background, left_out=left_out)
+        outline.background_ = background.spread_over(len(X), kept)
         others = np.full(len(drawn), own.mean())
         return ArrayRows(
             np.concatenate([rows, drawn]),
@@ -182,8 +185,7 @@ class BayesianOneClassSVM(OutlierMixin, KernelEstimator):
         )
 
     def _grouped(self, outline: Any, rows: ArrayRows, groups: Any, X: Any) -> ArrayRows:
-        outline.background_, rows = outline.background_.grouped(rows, groups, X)
-        return rows
+        return outline.background_.grouped(outline, rows, groups, X)
 
     def _new_head(self, rows: ArrayRows) -> ClassHead:
         return Binary((float(rows.totals[1] / rows.totals.sum()),))
@@ -199,8 +201,8 @@ class BayesianOneClassSVM(OutlierMixin, KernelEstimator):
 
     def _store(self, outline: Any, fitted: Fitted) -> None:
         """The background's scores of the rows that leave-one-out judges are kept, and not those of all rows."""
-        background, numbers = outline.background_, numbers_of_training(fitted)
-        outline.background_ = replace(background, left_out=background.left_out[numbers])
+        left_out = outline.background_.left_out[numbers_of_training(fitted)]
+        outline.background_ = replace(outline.background_, left_out=left_out)
         outline.completion_ = None  # rows to judge must be complete, too
         super()._store(outline, fitted)
         if np.isneginf(self.offset_):
@@ -268,8 +270,7 @@ class BayesianOneClassSVM(OutlierMixin, KernelEstimator):
 
     def _checked(self, X: Any) -> np.ndarray:
         require_memory(X)
-        X = new_data(self, X)
-        if hasattr(X, "toarray"):
+        if hasattr(X := new_data(self, X), "toarray"):
             raise TypeError(f"{type(self).__name__} needs dense rows, as in training; give X.toarray()")
         return np.asarray(X)
 
@@ -358,8 +359,7 @@ class BayesianOneClassSVM(OutlierMixin, KernelEstimator):
             Contributions in nats: the larger, the more this column makes the row unusual; negative where the value is
             more usual than the expected one.
         """
-        X = self._checked(X)
-        plain, found = self._scores(X), np.empty(X.shape)
+        plain, found = self._scores(X := self._checked(X)), np.empty(X.shape)
         for column in range(X.shape[1]):
             replaced = X.copy()
             replaced[:, column] = self.background_.expected(X, column)
