@@ -134,8 +134,8 @@ def rows_to_learn_from(X: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
         return kept
     warn_user(
         f"{int(is_distant.sum())} of {len(kept):,} rows are left out of the fit, because a value is more than "
-        f"{DISTANT:g} times the spread of its column away (first: row {place[0]}, column {place[1]}): with them, the other "
-        "rows would look equal. They are outliers; correct or drop them to avoid this warning"
+        f"{DISTANT:g} times the spread of its column away (first: row {place[0]}, column {place[1]}): with them, the "
+        "other rows would look equal. They are outliers; correct or drop them to avoid this warning"
     )
     return kept[~is_distant]
 
