@@ -6,7 +6,14 @@ import numpy as np
 import pytest
 from scipy.stats import beta
 
-from bayesvm.core.conformal import conformal_p_values, conformal_threshold, prediction_set_thresholds, require_coverage
+from bayesvm.core.conformal import (
+    CalibratedShares,
+    conformal_p_values,
+    conformal_threshold,
+    effective_units,
+    prediction_set_thresholds,
+    require_coverage,
+)
 
 
 def by_sorting(scores, coverage):
@@ -84,3 +91,68 @@ def test_a_p_value_is_at_most_the_rate_of_misses_where_the_score_is_above_the_th
         flagged = new > conformal_threshold(scores, weight, coverage)
         assert flagged.any()
         assert np.array_equal(flagged, p <= 1 - coverage + 1e-9)
+
+
+def test_shares_of_equal_rows_are_ranks():
+    """The k-th smallest of n + 1 exchangeable numbers is below the new one with probability k / (n + 1)."""
+    below = np.random.default_rng(0).beta(1.5, 3.0, 99)
+    found = CalibratedShares.of(below, np.full(99, 3.0))
+    np.testing.assert_allclose(found(np.arange(1, 100) / 100), np.sort(below), rtol=1e-12)
+    np.testing.assert_allclose(found.inverse(np.sort(below)), np.arange(1, 100) / 100, rtol=1e-12)
+    shares = np.linspace(1e-6, 1 - 1e-6, 5_001)
+    assert (np.diff(found(shares)) >= 0).all()
+    np.testing.assert_allclose(found.inverse(found(shares)), shares, atol=1e-9)
+
+
+def test_a_share_of_new_rows_is_below_its_quantile():
+    """Over draws of the rows left out and of a new one, for few rows and for predictions that are far off."""
+    rng, n_draws = np.random.default_rng(1), 10_000
+    for n, share in ((9, 0.1), (30, 0.05), (30, 0.9)):
+        draws = rng.random((n_draws, n + 1)) ** 2
+        inside = [row[-1] < CalibratedShares.of(row[:-1], np.ones(n))(share) for row in draws]
+        assert np.mean(inside) == pytest.approx(share, abs=4 * np.sqrt(share * (1 - share) / n_draws))
+
+
+def test_shares_with_weights_are_those_of_repeated_rows():
+    rng = np.random.default_rng(2)
+    below, weight = rng.random(400), rng.integers(0, 4, 400)
+    found = CalibratedShares.of(below, weight.astype(float))
+    again = CalibratedShares.of(np.repeat(below, weight), np.ones(weight.sum()))
+    at = np.linspace(0.02, 0.98, 50)
+    np.testing.assert_allclose(found(at), again(at), atol=0.01)
+
+
+def test_one_row_and_rows_of_weight_zero():
+    one = CalibratedShares.of(np.array([0.3]), np.ones(1))
+    np.testing.assert_allclose(one([0.25, 0.5, 0.75]), [0.15, 0.3, 0.65])
+    shares = CalibratedShares.of(np.array([0.3, 0.9, 0.4]), np.array([1.0, 0.0, 1.0]))
+    np.testing.assert_allclose(shares([1 / 3, 2 / 3]), [0.3, 0.4])
+
+
+def test_groups_are_the_units():
+    """Rows of a group are one: thresholds, p-values and quantiles are those of a row for each group, if these agree."""
+    rng = np.random.default_rng(3)
+    scores, weight = rng.random(40), rng.gamma(1.0, size=40)
+    group = np.repeat(np.arange(40), 7)
+    assert effective_units(weight[group], group) == pytest.approx(effective_units(weight, None))
+    for coverage in (0.5, 0.8, 0.9):
+        found = conformal_threshold(scores[group], weight[group], coverage, group)
+        assert found == conformal_threshold(scores, weight, coverage)
+    new = rng.random(5)
+    np.testing.assert_allclose(
+        conformal_p_values(scores[group], weight[group], new, group), conformal_p_values(scores, weight, new)
+    )
+    found = CalibratedShares.of(scores[group], np.ones(280), group)
+    alone = CalibratedShares.of(scores, np.ones(40))
+    np.testing.assert_allclose(found([1 / 41, 40 / 41]), alone([1 / 41, 40 / 41]), atol=1e-9)
+
+
+def test_coverage_of_a_new_group_is_at_least_what_is_asked_for():
+    """Groups that differ strongly: scores of whole groups are exchangeable, those of rows are not."""
+    rng, wrong = np.random.default_rng(4), []
+    group = np.repeat(np.arange(20), 10)
+    for _ in range(2_000):
+        scores = rng.normal(size=21)[np.r_[group, np.full(10, 20)]] + 0.3 * rng.normal(size=210)
+        threshold = conformal_threshold(scores[:200], np.ones(200), 0.8, group)
+        wrong.append(np.mean(scores[200:] > threshold))
+    assert np.mean(wrong) <= 0.2 + 3 * np.std(wrong) / np.sqrt(2_000)

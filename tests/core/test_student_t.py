@@ -52,6 +52,18 @@ def test_left_out_is_a_refit_without_the_row(weight):
     assert found.log_density(ROWS).mean() > np.mean(expected)
 
 
+def test_groups_left_out_are_refits_without_the_group(weight):
+    found, group = StudentT.of(ROWS, weight, SHRINKAGE), RNG.permutation(np.arange(40) % 7)
+    expected = np.empty(40)
+    for number in range(7):
+        mine = group == number
+        mean, shape = dense(ROWS[~mine], weight[~mine])
+        expected[mine] = multivariate_t(mean, shape, df=FREEDOM).logpdf(ROWS[mine])
+    assert found.log_density_groups_left_out(ROWS, weight, group) == pytest.approx(expected)
+    alone = found.log_density_groups_left_out(ROWS, weight, np.arange(40))
+    assert alone == pytest.approx(found.log_density_left_out(ROWS, weight))
+
+
 def test_one_column_is_left_out_like_many(weight):
     rows = ROWS[:, :1]
     found = StudentT.of(rows, weight)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from bayesvm.data.completion import DRAWS, SMALLEST_NOISE, Completion, _factors, incomplete, spread
+from bayesvm.data.completion import DRAWS, SMALLEST_NOISE, Completion, _factors, averaged, incomplete
 
 rng = np.random.default_rng(0)
 D = 5
@@ -124,10 +124,13 @@ def test_the_spread_of_a_linear_mean_is_its_conditional_variance():
     X, missing = a_table(3_000, share=0.2)
     completion = Completion.learned(missing)
     rows = incomplete(missing)
-    (found,) = spread(completion, missing[rows], lambda X: [X[:, [0]] + 0 * X[:, [1]]])
+    ((mean, found),) = averaged(
+        completion, missing[rows], lambda X: [(X[:, [0]] + 0 * X[:, [1]], np.zeros((len(X), 1)))]
+    )
     gone = np.isnan(missing[rows, 0])
     assert found.shape == (len(rows), 1)
     np.testing.assert_allclose(found[~gone], 0, atol=1e-20)
+    np.testing.assert_allclose(mean[~gone], missing[rows][~gone][:, [0]])
     error = (completion(missing[rows])[gone, 0] - X[rows][gone, 0]) ** 2
     assert found[gone].mean() == pytest.approx(error.mean(), rel=0.3)
 

@@ -278,7 +278,7 @@ def test_missing_labels(tmp_path, labels):
         parquet.write_table(pa.table({"x": np.ones(3), "y": values}), tmp_path / "a.parquet")
         opened = open_table(tmp_path, "y")
         for reading in (opened.batches(2), opened.targets()):
-            with pytest.raises(ValueError, match=r"a\.parquet, row 1, column 'y': the label is missing"):
+            with pytest.raises(ValueError, match=r"a\.parquet, row 1, column 'y': the target is missing"):
                 list(reading)
         assert len(list(opened.batches(2, targets=False))) == 2
 

@@ -42,6 +42,19 @@ def test_parts_of_a_table_add_up():
     np.testing.assert_array_equal(parts.weight, np.r_[np.ones(5), np.full(95, 2.0)])
 
 
+def test_numbers_too_close_together_are_an_error():
+    with pytest.raises(ValueError, match="y varies by 3e-200 only"):
+        NUMBERS.encoder(None, NUMBERS.of(1e-200 * NORMAL, np.ones(20_000)))
+
+
+@pytest.mark.parametrize("y", [np.array(["1.5", "2", "abc", "4"]), np.array([1.5, 2, "abc", 4], object)])
+def test_text_among_numbers_is_named(y):
+    with pytest.raises(ValueError, match="row 2: y is 'abc', which is not a number"):
+        NUMBERS.require(y)
+    with pytest.raises(ValueError, match=r"row 0: y is '1\.5', which is not a number. A regressor predicts numbers"):
+        NUMBERS.require(np.array(["1.5", "2"]))
+
+
 def test_all_weights_zero_are_an_error():
     with pytest.raises(ValueError, match="all sample weights are zero"):
         NUMBERS.encoder(None, NUMBERS.of(NORMAL[:5], np.zeros(5)))

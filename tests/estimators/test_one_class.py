@@ -5,11 +5,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from scipy.stats import multivariate_normal
+from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.metrics import roc_auc_score
 
 import bayesvm
 from bayesvm import BayesianOneClassSVM, BayesianSVC, to_onnx
+from bayesvm.estimators.background import rows_to_learn_from
 from bayesvm.kernels import RBF
 
 RNG = np.random.default_rng(0)
@@ -80,6 +82,34 @@ def test_leave_one_out_scores_are_those_of_refits():
     assert np.corrcoef(fitted.loo_scores_[rows], refits)[0, 1] > 0.9
     assert np.mean(fitted.loo_scores_[rows]) == pytest.approx(np.mean(refits), abs=0.35)
     assert len(plain) == 10
+
+
+def test_new_rows_of_other_groups_are_taken_for_outliers_as_often_as_asked_for(tmp_path):
+    """Rows of a group are alike; without groups, new ones are false alarms more often."""
+    rng = np.random.default_rng(0)
+    group = np.repeat(np.arange(340), 10)
+    X = rng.standard_normal((340, 3))[group] + 0.1 * rng.standard_normal((3400, 3))
+    old = group < 40
+    how = {"contamination": 0.1, "n_inducing": 60, "random_state": 0}
+    together = BayesianOneClassSVM(**how).fit(X[old], groups=group[old])
+    alone = BayesianOneClassSVM(**how).fit(X[old])
+    alarms, without = (np.mean(each.predict(X[~old]) == -1) for each in (together, alone))
+    assert alarms == pytest.approx(0.1, abs=0.06)
+    assert without > 2 * alarms
+    assert np.array_equal(together.predict(X[~old]) == -1, together.predict_p_value(X[~old]) <= 0.1 + 1e-12)
+    together.save(tmp_path / "model")
+    again = bayesvm.load(tmp_path / "model")
+    assert np.array_equal(again.predict_p_value(X[~old]), together.predict_p_value(X[~old]))
+
+
+def test_a_group_of_each_row_is_no_group():
+    X = normal(90, 3)
+    weight = np.where(np.arange(90) % 9 == 0, 0.0, 1.0 + np.arange(90) % 2)
+    one, other = (
+        BayesianOneClassSVM(kernel=RBF(3.0), n_inducing=30, random_state=0).fit(X, None, weight, groups=groups)
+        for groups in (np.arange(90), None)
+    )
+    np.testing.assert_allclose(one.loo_scores_, other.loo_scores_, atol=1e-6)
 
 
 def test_the_column_that_makes_a_row_unusual_is_found(model):
@@ -197,6 +227,36 @@ def test_predictions_of_dask_arrays_are_lazy(model):
         BayesianOneClassSVM().fit(X)
 
 
+def test_a_contamination_set_after_the_fit_is_checked(model):
+    again = clone(model).set_params(n_inducing=20).fit(np.random.default_rng(0).normal(size=(80, 2)))
+    with pytest.raises(ValueError, match="contamination"):
+        again.set_params(contamination=2).predict(np.zeros((1, 2)))
+
+
+def test_a_row_far_away_does_not_hide_the_others():
+    """Without leaving it out, the area under the curve was .65: in the scaled column all other rows were equal."""
+    rows, new = ring(400, 0), ring(500, 1)
+    others = np.random.default_rng(2).uniform(-3, 3, (500, 2))
+    truth = np.r_[np.ones(500), np.zeros(500)]
+    plain = BayesianOneClassSVM(random_state=0).fit(rows)
+    rows[7, 1] = 1e6
+    with pytest.warns(UserWarning, match="1 of 400 rows are left out of the fit.*first: row 7, column 1"):
+        model = BayesianOneClassSVM(random_state=0).fit(rows)
+    areas = [roc_auc_score(truth, each.score_samples(np.r_[new, others])) for each in (plain, model)]
+    assert areas[1] > areas[0] - 0.01
+    assert model.predict(rows)[7] == -1
+    assert model.loo_indices_.tolist() == np.delete(np.arange(400), 7).tolist()
+
+
+def test_rare_values_and_heavy_tails_are_not_left_out():
+    rng = np.random.default_rng(0)
+    rare = (np.arange(300) == 5).astype(float)
+    heavy = rng.standard_t(2, size=300)
+    for column in (rare, heavy):
+        rows = np.column_stack([column, rng.normal(size=300)])
+        assert len(rows_to_learn_from(rows, None)) == 300
+
+
 def test_what_is_wrong_is_said(model):
     with pytest.raises(ValueError, match="contamination must be a share strictly between 0 and 1; got 5"):
         BayesianOneClassSVM(contamination=5).fit(TRAIN)
@@ -209,8 +269,8 @@ def test_what_is_wrong_is_said(model):
     assert (few.predict(NEW + 100) == 1).all()
     with pytest.raises(TypeError, match="learns without y"):
         BayesianOneClassSVM().fit(TRAIN, held_out=(TRAIN, np.ones(500)))
-    with pytest.raises(TypeError, match="takes no groups"):
-        BayesianOneClassSVM().fit(TRAIN, groups=np.arange(500))
+    with pytest.raises(ValueError, match="groups has 7 labels, but X has 500 rows"):
+        BayesianOneClassSVM().fit(TRAIN, groups=np.arange(7))
     gap = TRAIN.copy()
     gap[7, 1] = np.nan
     with pytest.raises(ValueError, match="row 7, column 1"):

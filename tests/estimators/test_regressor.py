@@ -42,6 +42,32 @@ def test_intervals_contain_what_they_say(model):
         assert np.mean((low <= Y[TEST]) & (Y[TEST] <= high)) == pytest.approx(coverage, abs=0.08)
 
 
+NOISES = {
+    "skewed": lambda rng, n: rng.exponential(1.0, n) - 1,
+    "of two kinds": lambda rng, n: rng.choice([-3.0, 3.0], n) + 0.1 * rng.standard_normal(n),
+}
+
+
+@pytest.mark.parametrize("kind", NOISES)
+def test_the_ends_of_intervals_hold_whatever_the_noise(kind, tmp_path):
+    """A symmetric density is fitted, but its quantiles are those of the rows left out (D35)."""
+    rng = np.random.default_rng(0)
+    x = rng.uniform(-1, 1, (2500, 2))
+    y = 2 * np.sin(3 * x[:, 0]) + NOISES[kind](rng, 2500)
+    model = BayesianSVR(kernel=RBF(1.0), n_inducing=40, tune=None, random_state=0).fit(x[:500], y[:500])
+    quantiles = model.predict_quantiles(x[500:], [0.05, 0.25, 0.5, 0.75, 0.95])
+    assert (np.diff(quantiles, axis=1) > 0).all()
+    for share, found in zip([0.05, 0.25, 0.5, 0.75, 0.95], quantiles.T, strict=True):
+        assert np.mean(y[500:] <= found) == pytest.approx(share, abs=0.02 if share in {0.05, 0.95} else 0.045)
+    below = model.predictive_checks(x[500:], y[500:])["below"]
+    np.testing.assert_array_equal(below <= 0.05, y[500:] <= quantiles[:, 0])
+    draws = model.sample_y(x[500:504], 4_000, random_state=0)
+    np.testing.assert_allclose(np.mean(draws <= quantiles[:4, 4], axis=0), 0.95, atol=0.02)
+    np.testing.assert_allclose(np.mean(draws <= quantiles[:4, 0], axis=0), 0.05, atol=0.02)
+    model.save(tmp_path / "model")
+    np.testing.assert_array_equal(load(tmp_path / "model").predict_quantiles(x[:5]), model.predict_quantiles(x[:5]))
+
+
 def test_the_log_density_is_estimated_by_leave_one_out(model):
     mean, std = model.predict(X[TEST], return_std=True)
     normal = -0.5 * ((Y[TEST] - mean) / std) ** 2 - np.log(std) - 0.5 * np.log(2 * np.pi)
@@ -55,8 +81,20 @@ def test_quantiles_are_those_of_samples(model):
     shares = np.array([[np.mean(draws[:, i] <= q) for q in row] for i, row in enumerate(found)])
     np.testing.assert_allclose(shares, np.tile([0.05, 0.3, 0.5, 0.95], (5, 1)), atol=0.015)
     mean, std = model.predict(X[:5], return_std=True)
-    np.testing.assert_allclose(draws.mean(axis=0), mean, atol=0.05)
-    np.testing.assert_allclose(draws.std(axis=0), std, rtol=0.03)
+    np.testing.assert_allclose(draws.mean(axis=0), mean, atol=0.15)  # the draws are calibrated
+    np.testing.assert_allclose(draws.std(axis=0), std, rtol=0.1)
+
+
+@pytest.mark.parametrize("seed", [5, 6, 7])
+def test_few_rows_are_not_interpolated(seed):
+    """With a weight for each row, learned noise could vanish; new rows then had deviations far beyond the noise."""
+    rng = np.random.default_rng([seed, 60])
+    x = rng.uniform(-1, 1, (2060, 4))
+    y = np.sin(3 * x[:, 0]) + x[:, 1] ** 2 + 0.5 * x[:, 2] + 0.5 * rng.standard_normal(2060)
+    model = BayesianSVR(random_state=0).fit(x[:60], y[:60])
+    _, std = model.predict(x[60:], return_std=True)
+    assert np.median(std) == pytest.approx(np.median(model.loo_predictions_[1]), rel=0.15)
+    assert std.max() < 2.5 * np.median(std)
 
 
 def test_the_parts_of_the_variance_add_up(model):
@@ -121,7 +159,8 @@ def test_any_amount_of_noise_is_found(noise):
 def test_few_numbers_learn_the_length_scales_of_columns(model):
     assert model.kernel_.length_scales.shape == (6,)
     # The last column says nothing; the two before it are linear, and the broad component represents them.
-    assert model.relevance_[:3].min() > 0.03 > 0.003 > model.relevance_[5]
+    assert model.relevance_[:3].min() > 0.03
+    assert model.relevance_[5] < 0.003
 
 
 BAD = {
@@ -166,6 +205,8 @@ def test_files_of_predictions_have_intervals_of_the_coverage_asked_for(fixed):
 def test_wrong_arguments_are_errors(fixed):
     with pytest.raises(ValueError, match="above 0 and below 1"):
         fixed.predict_quantiles(X[:3], [0.0, 0.5])
+    with pytest.raises(ValueError, match="one or more numbers"):
+        fixed.predict_quantiles(X[:3], [])
     with pytest.raises(ValueError, match="coverage must be strictly"):
         fixed.predict_interval(X[:3], 90)
     with pytest.raises(NotFittedError):

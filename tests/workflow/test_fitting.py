@@ -250,8 +250,27 @@ def test_groups_stay_together(tmp_path, monkeypatch, few):
     assert np.mean(made.holdout.predictions.correct) < 0.75
     table = pa.table(data | {"who": [None, *data["who"][1:]]})
     pq.write_table(table, tmp_path / "t.parquet")
-    with pytest.raises(ValueError, match=r"t\.parquet, row 0, column 'who': the group is missing"):
+    with pytest.raises(ValueError, match=r"no label for .*t\.parquet, row 0, column 'who'"):
         fit_table(tmp_path / "t.parquet", "y", group="who")
+
+
+def test_messages_about_groups_name_their_labels(tmp_path):
+    rng = np.random.default_rng(0)
+    x, who = rng.normal(size=120), np.repeat([f"p{i}" for i in range(40)], 3)
+    y = np.where(who == "p3", "rare", np.where(x > 0, "a", "b"))
+    pq.write_table(pa.table({"x": x, "who": who, "one": np.full(120, "all"), "y": y}), tmp_path / "t.parquet")
+    small = BayesianSVC(n_inducing=20, tune=None, random_state=0)
+    with pytest.warns(UserWarning, match="class 'rare' occurs in one group only"):
+        fit_table(tmp_path / "t.parquet", "y", group="who", drop=["one"], holdout=0, estimator=small)
+    with pytest.raises(ValueError, match="all rows are in one group, 'all'"):
+        fit_table(tmp_path / "t.parquet", "y", group="one", estimator=small)
+    two = pa.table({"x": x, "who": np.where(np.arange(120) % 2, "odd", "even"), "y": np.where(x > 0, "a", "b")})
+    pq.write_table(two, tmp_path / "two.parquet")
+    with (
+        pytest.warns(UserWarning, match="there are 2 groups"),
+        pytest.raises(ValueError, match="at least three groups, but there are 2"),
+    ):
+        fit_table(tmp_path / "two.parquet", "y", group="who", estimator=small)
 
 
 def test_rows_without_a_target_are_left_out_and_counted(path, tmp_path):

@@ -107,7 +107,8 @@ def test_densities_are_those_of_the_predicted_distributions(model, path):
     y = table.rows(np.arange(240)).y
     checks = model.estimator.predictive_checks(table, y)
     step = 1e-4
-    above, below = (model.estimator.predictive_checks(table, y + d)["below"] for d in (step, -step))
+    predicted = model.estimator.fitted_.calibrated_shares  # from calibrated shares back to the fitted distribution
+    above, below = (predicted(model.estimator.predictive_checks(table, y + d)["below"]) for d in (step, -step))
     np.testing.assert_allclose(np.exp(checks["log_density"]), (above - below) / (2 * step), rtol=1e-4, atol=1e-9)
     at = model.estimator.predict_quantiles(table, [0.3])[:, 0]
     np.testing.assert_allclose(model.estimator.predictive_checks(table, at)["below"], 0.3, rtol=1e-6)
@@ -124,11 +125,24 @@ def test_cross_validation_is_that_of_models_of_the_folds(model, path):
 
 
 def test_weights_and_groups_count(path):
-    made = fit_table(path, "y", columns=["a", "b"], weight="w", group="g", estimator=QUICK)
+    with pytest.warns(UserWarning, match="there are 20 groups"):
+        made = fit_table(path, "y", columns=["a", "b"], weight="w", group="g", estimator=QUICK)
     weight = pq.read_table(path)["w"].to_numpy()
     np.testing.assert_array_equal(made.holdout.predictions.weight, weight)
     assert made.card["group"] == "g"
     assert [each["name"] for each in made.card["baselines"]] == ["linear regression", "gradient boosting"]
+
+
+@pytest.mark.filterwarnings("ignore:the target 'y' holds numbers:UserWarning")
+@pytest.mark.parametrize(
+    ("strange", "words"),
+    [("abc", "row 7: the target 'y' is the text 'abc', but 59 other values are numbers"), ("inf", "row 7: .*infinity")],
+)
+def test_one_value_that_is_no_number_is_named(strange, words, tmp_path):
+    y = [strange if i == 7 else f"{i if strange == 'inf' else np.sin(i)}" for i in range(60)]
+    (tmp_path / "t.csv").write_text("x,y\n" + "".join(f"{np.cos(i)},{v}\n" for i, v in enumerate(y)))
+    with pytest.raises(ValueError, match=words):
+        fit_table(tmp_path / "t.csv", "y", estimator=None)
 
 
 def test_rows_without_a_target_are_left_out(tmp_path):

@@ -54,8 +54,8 @@ def require_targets(missing: npt.NDArray[np.bool_], name: str | None, locate: Lo
     if missing.any():
         column = "" if name is None else f", column {name!r}"
         raise MissingTargetError(
-            f"{locate(int(np.argmax(missing)))}{column}: the label is missing{_also(int(missing.sum()))}. "
-            "Fill the labels, or drop the rows without one"
+            f"{locate(int(np.argmax(missing)))}{column}: the target is missing{_also(int(missing.sum()))}. "
+            "Fill the targets, or drop the rows without one"
         )
 
 

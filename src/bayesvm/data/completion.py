@@ -2,7 +2,7 @@
 
 Every column is mapped to normal scores. The scores of a row are normal with a low-rank-plus-diagonal covariance, which
 EM learns from rows that may themselves have missing values. Training uses the conditional mean of missing values. Their
-remaining uncertainty, estimated from draws, increases the variance of f.
+remaining uncertainty, estimated from draws, increases the variance of f and, for numbers, changes its mean.
 """
 
 from __future__ import annotations
@@ -20,6 +20,9 @@ from scipy.stats import qmc
 from bayesvm.core.linalg import Array
 from bayesvm.data.blas import one_blas_thread
 from bayesvm.data.repetition import uniforms
+
+MeanAndVariance = tuple[Array, Array]  # of f at some rows, one column per function
+MomentsOf = Callable[[Array], Sequence[MeanAndVariance]]  # of the members, at complete rows
 
 LEARNED_FROM = 4_000  # rows
 MOST_FACTORS, UPDATES = 12, 12  # factors of the covariance; updates of EM
@@ -159,27 +162,34 @@ def incomplete(X: npt.NDArray[Any]) -> npt.NDArray[np.intp]:
     return np.flatnonzero(np.isnan(X).any(axis=1))
 
 
-def spread_at(
-    completion: Completion | None, X: npt.NDArray[Any], means: Callable[[Array], Sequence[Array]]
-) -> list[Array] | None:
-    """The ``spread`` of all rows, zero for complete rows; None if all rows are complete."""
+def changes_at(completion: Completion | None, X: npt.NDArray[Any], moments: MomentsOf) -> list[MeanAndVariance] | None:
+    """How ``averaged`` changes the moments at the completed rows, zero for complete rows; None if all rows are."""
     rows = incomplete(X)
     if completion is None or not len(rows):
         return None
     found = []
-    for part in spread(completion, X[rows], means):
-        found.append(np.zeros((len(X), *part.shape[1:])))
-        found[-1][rows] = part
+    pairs = zip(averaged(completion, X[rows], moments), moments(completion(X[rows])), strict=True)
+    for after, before in pairs:
+        change = np.zeros((2, len(X), *before[0].shape[1:]))
+        change[:, rows] = np.subtract(after, before)
+        found.append((change[0], change[1]))
     return found
 
 
-def spread(completion: Completion, X: npt.NDArray[Any], means: Callable[[Array], Sequence[Array]]) -> list[Array]:
-    """The variance of the ``means`` of f at these rows due to missing values, over the draws (D33)."""
+def averaged(completion: Completion, X: npt.NDArray[Any], moments: MomentsOf) -> list[MeanAndVariance]:
+    """Mean and variance of f at these rows over the draws, for each member (D33).
+
+    They are the mean of the ``m_k``, and the mean of the ``v_k`` plus the variance of the ``m_k``.
+    """
     parts = []
     for some in _parts(np.arange(len(X))):
-        drawn = zip(*(means(draw) for draw in completion.draws(X[some])), strict=True)
-        parts.append([np.var(each, axis=0) for each in drawn])
-    return [np.concatenate(each) for each in zip(*parts, strict=True)]
+        found = []
+        for draws in zip(*(moments(draw) for draw in completion.draws(X[some])), strict=True):
+            m, v = (np.stack(each) for each in zip(*draws, strict=True))
+            found.append((m.mean(axis=0), v.mean(axis=0) + m.var(axis=0)))
+        parts.append(found)
+    joined = [map(np.concatenate, zip(*each, strict=True)) for each in zip(*parts, strict=True)]
+    return [(m, v) for m, v in joined]
 
 
 def _factors(scores: Array, there: npt.NDArray[np.bool_], loadings: Array, noise: Array) -> tuple[Array, Array]:

@@ -31,6 +31,7 @@ from bayesvm.data.partitions import (
     chosen_rows,
     cut_up,
     done_to,
+    encoded_targets,
     numbers_in_partition,
     summarised,
     summed,
@@ -124,6 +125,14 @@ class EncodedDaskTable:
         found = _computed([_node(chosen_rows)(encoder, dtype, which, *part) for part, which in wanted])
         rows: Block = stacked(found, len(numbers))
         return rows if (np.diff(numbers) > 0).all() else taken(rows, np.argsort(order))
+
+    def targets(self) -> Sequence[Array]:
+        """The encoded targets of each partition."""
+        encoder = _node(self.encoder)
+        found: Sequence[Array] = _computed(
+            [_node(encoded_targets)(encoder, y, weight) for _, y, weight in self.table.parts]
+        )
+        return found
 
     def given(self, numbers: RowNumbers) -> RowNumbers:
         """The numbers of these rows in the user's table, which includes rows of weight zero."""

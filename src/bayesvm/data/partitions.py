@@ -163,6 +163,13 @@ def numbers_in_partition(which: RowNumbers, weight: Any) -> RowNumbers:
     return np.flatnonzero(_weights(weight))[which]
 
 
+def encoded_targets(encoder: TargetEncoder, y: Any, weight: Any) -> Array:
+    """The encoded targets of the rows of positive weight."""
+    weights = None if weight is None else _weights(weight)
+    found = np.asarray(encoder(_vector(y), weights)[0])
+    return found if weights is None else found[weights != 0]
+
+
 def _encoded(encoder: TargetEncoder, dtype: np.dtype[Any], X: Any, y: Any, weight: Any) -> Block:
     """A partition as arrays, without the rows of weight zero."""
     rows = Block(_features(X, dtype), _vector(y), None if weight is None else _weights(weight))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import partial, wraps
@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from bayesvm.core.linalg import Array
 from bayesvm.data.blocks import RowNumbers, rounded_sum, rows_to_hold
+from bayesvm.data.completion import MeanAndVariance, MomentsOf
 from bayesvm.data.dask_rows import (
     DaskSource,
     DaskTable,
@@ -28,7 +28,7 @@ from bayesvm.data.targets import CompletingEncoder
 from bayesvm.data.workers import Workers
 from bayesvm.estimators._targets import TargetKind
 from bayesvm.estimators.columns import n_features, recipe_of
-from bayesvm.estimators.completing import MissingValues, spread_of
+from bayesvm.estimators.completing import MissingValues, changes_of
 from bayesvm.extras import optional
 
 
@@ -69,8 +69,8 @@ class DaskRows:
     def given(self, numbers: RowNumbers) -> RowNumbers:
         return self.table.given(numbers)
 
-    def spread(self, numbers: RowNumbers, means: Callable[[Array], Sequence[Array]]) -> list[Array] | None:
-        return spread_of(self.missing, numbers, means)
+    def changes(self, numbers: RowNumbers, moments: MomentsOf) -> list[MeanAndVariance] | None:
+        return changes_of(self.missing, numbers, moments)
 
     def raw(self, numbers: RowNumbers) -> Any:
         return self.table.fetch(numbers).X

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
 
 from bayesvm.core.latent import Block
-from bayesvm.core.linalg import Array
 from bayesvm.data.blocks import RowNumbers, checksum, rows_to_hold, taken
-from bayesvm.data.completion import incomplete
+from bayesvm.data.completion import MeanAndVariance, MomentsOf, incomplete
 from bayesvm.data.dask_rows import is_dask
 from bayesvm.data.memory import MemorySource
 from bayesvm.data.scaling import ColumnScaler
@@ -22,7 +20,7 @@ from bayesvm.estimators._dask import dask_rows
 from bayesvm.estimators._numbers import NUMBERS
 from bayesvm.estimators._targets import TargetKind
 from bayesvm.estimators.columns import rows_with_targets
-from bayesvm.estimators.completing import MissingValues, RowsToComplete, spread_of
+from bayesvm.estimators.completing import MissingValues, RowsToComplete, changes_of
 from bayesvm.estimators.giveaways import warn_of_giveaways
 from bayesvm.estimators.labels import LabelCounts
 from bayesvm.estimators.tables import table_rows
@@ -100,8 +98,8 @@ class ArrayRows:
     def given(self, numbers: RowNumbers) -> RowNumbers:
         return numbers if self.kept is None else self.kept[numbers]
 
-    def spread(self, numbers: RowNumbers, means: Callable[[Array], Sequence[Array]]) -> list[Array] | None:
-        return spread_of(self.missing, numbers, means)
+    def changes(self, numbers: RowNumbers, moments: MomentsOf) -> list[MeanAndVariance] | None:
+        return changes_of(self.missing, numbers, moments)
 
     def raw(self, numbers: RowNumbers) -> Any:
         return self.X[numbers]

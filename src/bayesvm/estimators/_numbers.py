@@ -7,10 +7,12 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from bayesvm.data.checks import Locate
+from bayesvm.data.checks import Locate, is_number
 from bayesvm.estimators._targets import TargetKind
 
 LARGEST = 1e100  # its square is still finite
+MOST_STRANGE = 0.5  # share of text that is not a number, below which the rest is taken for numbers
+SMALLEST = 1e-100  # spread whose square is not zero
 MIDDLE = 0.6745  # half of a standard normal distribution is within ± this deviation,
 NEARLY_ALL = 1.6449  # and nine tenths within ± this one
 WIDEST = 5.0  # largest ratio of the spread of nine tenths to the spread of the middle half
@@ -53,6 +55,7 @@ def as_numbers(y: Any, locate: Locate, name: str) -> np.ndarray:
         raise ValueError(f"Complex data not supported: {name} has complex numbers; give real ones")
     if y.dtype.kind not in "iufb":
         y = y.astype(object)
+        _require_no_text_among_numbers(y.ravel(), locate, name)
         for row, value in enumerate(y.ravel()):
             if isinstance(value, complex):
                 raise ValueError(  # noqa: TRY004  (as scikit-learn does)
@@ -72,6 +75,17 @@ def as_numbers(y: Any, locate: Locate, name: str) -> np.ndarray:
         also = f"; so are {len(wrong) - 1} more rows" if len(wrong) > 1 else ""
         raise ValueError(f"{locate(row)}: {name} is {what}{also}; {remedy}")
     return numbers
+
+
+def _require_no_text_among_numbers(values: np.ndarray, locate: Locate, name: str) -> None:
+    """If most values are numbers written as text, name the first that is not."""
+    texts = [row for row, value in enumerate(values) if isinstance(value, str)]
+    strange = [row for row in texts if not is_number(values[row])]
+    if strange and len(strange) < MOST_STRANGE * len(texts):
+        raise ValueError(
+            f"{locate(strange[0])}: {name} is {values[strange[0]]!r}, which is not a number, as "
+            f"{len(texts) - len(strange):,} others are; correct it, or leave such rows out"
+        )
 
 
 def _is_number(value: Any) -> bool:
@@ -115,7 +129,12 @@ class NumberKind(TargetKind):
                 f"{type(estimator).__name__} needs at least two distinct values in y, but all {len(y)} rows have "
                 f"{y[0]:g}"
             )
-        return NumberEncoder(*centre_and_spread(y, weight)), np.array([weight.sum()])
+        centre, spread = centre_and_spread(y, weight)
+        if spread < SMALLEST:
+            raise ValueError(
+                f"y varies by {spread:.1g} only, and its variance is rounded to zero; give it in a smaller unit"
+            )
+        return NumberEncoder(centre, spread), np.array([weight.sum()])
 
 
 NUMBERS = NumberKind()

@@ -231,14 +231,22 @@ class PredictingModel(BaseEstimator, metaclass=ABCMeta):
             members = drawn_members(fitted.views.shares, n, rng)
             if not len(incomplete(X)):
                 return joint_samples(fitted.members, fitted.scaler(X), members, rng), members
-            # Each draw completes missing values differently, up to the number of completions.
-            found: list[np.ndarray] = [np.empty(0)] * n
-            for first, draw in enumerate(completion_of(self).draws(X)):
-                mine = np.arange(first, n, DRAWS)
-                drawn = joint_samples(fitted.members, fitted.scaler(draw), members[mine], rng) if len(mine) else ()
-                for number, sample in zip(mine, drawn, strict=True):
-                    found[number] = sample
-            return np.stack(found), members
+            # Each draw takes one of the completions of missing values; together they have the mean of the prediction.
+            which = rng.permutation(DRAWS)[np.arange(n) % DRAWS]
+            found, means = np.empty((n, X.shape[0], len(fitted.member.functions))), []
+            for number, draw in enumerate(completion_of(self).draws(X)):
+                mine, scaled = np.flatnonzero(which == number), fitted.scaler(draw)
+                if len(mine):
+                    found[mine] = joint_samples(fitted.members, scaled, members[mine], rng)
+                parts = fitted.views.moments([Block(scaled, np.zeros(len(scaled)), None)], Workspace())
+                means.append([part.mean for part in parts])
+            if not fitted.head.averages_completions:
+                predicted = Completing(self, fitted.scaler).moments(
+                    fitted.views, [Block(X, np.zeros(len(X)), None)], Workspace()
+                )
+                for number, part in enumerate(predicted):
+                    found[members == number] += part.mean - np.mean([mean[number] for mean in means], axis=0)
+            return found, members
 
 
 def jobs(n_jobs: int | None) -> int:

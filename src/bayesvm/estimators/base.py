@@ -19,12 +19,12 @@ from bayesvm.core.heads import Head
 from bayesvm.core.likelihoods import Likelihood
 from bayesvm.core.posterior import Gaussian
 from bayesvm.data.capacity import require_memory
+from bayesvm.estimators import groups as row_groups
 from bayesvm.estimators._attributes import FittedAttribute
 from bayesvm.estimators._inputs import CheckedRows
 from bayesvm.estimators._predicting import PredictingModel, jobs
 from bayesvm.estimators.columns import feature_names, n_features, recipe_of, use_recipe
 from bayesvm.estimators.completing import completed
-from bayesvm.estimators.groups import grouped, without_column
 from bayesvm.estimators.held_out import HeldOut
 from bayesvm.estimators.parameters import COMMON, check_parameters, learning_rate
 from bayesvm.estimators.validation import columns_of, require_same_columns
@@ -85,6 +85,10 @@ class BaseBayesianModel(PredictingModel):
     def _likelihood(self) -> Likelihood:
         """The likelihood with which a fit starts."""
 
+    def _grouped(self, outline: Any, rows: Any, groups: Any, X: Any) -> Any:
+        """The checked rows with the numbers of their groups."""
+        return row_groups.grouped(rows, groups, X)
+
     def _labels(self, outline: Any) -> np.ndarray | None:
         """The class labels; None for a regressor."""
         return getattr(outline, "classes_", None)
@@ -117,9 +121,9 @@ class BaseBayesianModel(PredictingModel):
             For a given kernel and link, a weight of 2 is equivalent to repeating the row, a weight of 0 to omitting
             it. Tuning and calibration leave out a row with its full weight.
         groups : array-like of shape (n_rows,), or str, optional
-            A label of any type for each row. Rows with the same label, such as those of one patient, are left out
-            together in tuning, in calibration and in the ``loo_`` attributes; there are no local models. For a table,
-            this may be the name of a column, which is then not used as a feature.
+            A label for each row: numbers, text or dates, or a mixture. Rows with the same label, such as those of one
+            patient, are left out together in tuning, in calibration and in the ``loo_`` attributes; there are no local
+            models. For a table, this may be the name of a column, which is then not used as a feature.
         callback : callable, optional
             Called with a ``Progress`` after every update. A committee trains its members one after the other, and
             ``Progress.update`` starts again at 1 for each.
@@ -154,9 +158,11 @@ class BaseBayesianModel(PredictingModel):
             outline = copy(self)  # scikit-learn's validation sets attributes of its argument
             if not self.warm_start and hasattr(outline, "completion_"):
                 del outline.completion_
-            X = without_column(X, groups)
+            X = row_groups.without_column(X, groups)
             rows = self._training_rows(outline, X, y, sample_weight)
-            rows = rows if groups is None else grouped(rows, groups, X)
+            rows = rows if groups is None else self._grouped(outline, rows, groups, X)
+            if groups is not None and getattr(self, "local", False) is True:
+                warn_user("local=True has no effect with groups: a leaf of a tree may hold only a few of them")
             rows = completed(outline, rows)
             start = self.fitted_ if self.warm_start and self._can_continue(outline) else None
             if start is not None:
@@ -164,7 +170,7 @@ class BaseBayesianModel(PredictingModel):
             settings, model = self._settings(outline), self._model(rows.n_features)
             self._require_memory(rows, model, settings)
             if isinstance(kept, CheckpointFile):
-                data = rows.fingerprint() | _digest(start)
+                data = rows.fingerprint() | row_groups.fingerprint(rows) | _digest(start)
                 kept.belongs_to(identity(self, self._labels(outline), columns_of(outline), data))
             head = self._new_head(rows) if start is None else start.head
             listeners = Listeners(

@@ -310,6 +310,7 @@ class BaseBayesianSVC(ClassifierMixin, BaseBayesianModel):
             fitted.left_out_weight,
             coverage,
             each=per_class,
+            groups=fitted.left_out_groups,
         )
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:

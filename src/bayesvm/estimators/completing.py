@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Protocol, Self, TypeVar
 
@@ -13,13 +13,19 @@ from bayesvm.core.linalg import Array
 from bayesvm.core.members import MemberMoments, MemberViews
 from bayesvm.core.workspace import Workspace
 from bayesvm.data.blocks import RowNumbers, random_rows
-from bayesvm.data.completion import LEARNED_FROM, Completion, incomplete, spread, spread_at
+from bayesvm.data.completion import (
+    LEARNED_FROM,
+    Completion,
+    MeanAndVariance,
+    MomentsOf,
+    averaged,
+    changes_at,
+    incomplete,
+)
 from bayesvm.data.scaling import Scaler
 
 RARE = 1_000  # rows with missing values to add if a random choice of rows has none
 WIDEST = 2_000  # most columns for which a completion is learned without a missing value in training
-
-Means = Callable[[Array], Sequence[Array]]
 
 
 class RowsToComplete(Protocol):
@@ -49,11 +55,11 @@ class MissingValues:
     raw: Callable[[RowNumbers], Any]
 
 
-def spread_of(missing: MissingValues | None, numbers: RowNumbers, means: Means) -> list[Array] | None:
-    """Variance of the means of some rows over completions of their missing values; None without missing values."""
+def changes_of(missing: MissingValues | None, numbers: RowNumbers, moments: MomentsOf) -> list[MeanAndVariance] | None:
+    """What completions of the missing values of some rows change in their moments; None without missing values."""
     if missing is None or not missing.completion.loadings.size:
         return None
-    return spread_at(missing.completion, missing.raw(numbers), means)
+    return changes_at(missing.completion, missing.raw(numbers), moments)
 
 
 Rows = TypeVar("Rows", bound=RowsToComplete)
@@ -101,20 +107,23 @@ class Completing:
     rows: list[Array] = field(default_factory=list)
 
     def moments(self, views: MemberViews, blocks: Iterable[Block], workspace: Workspace) -> list[MemberMoments]:
-        """Moments of every member; missing values increase the variance."""
+        """Moments of every member; for rows with missing values, over completions (D33)."""
         parts = views.moments(self._completed(blocks), workspace)
         if not self.rows:
             return parts
         which, X = np.concatenate(self.positions), np.concatenate(self.rows)
 
-        def means(X: Array) -> list[Array]:
-            return [part.mean for part in views.moments([Block(self.scaler(X), np.zeros(len(X)), None)], Workspace())]
+        def moments(X: Array) -> list[MeanAndVariance]:
+            block = Block(self.scaler(X), np.zeros(len(X)), None)
+            return [(part.mean, part.variance) for part in views.moments([block], Workspace())]
 
         found = []
-        for part, more in zip(parts, spread(completion_of(self.estimator), X, means), strict=True):
-            variance = part.variance.copy()
-            variance[which] += more
-            found.append(part._replace(variance=variance))
+        for part, (mean, variance) in zip(parts, averaged(completion_of(self.estimator), X, moments), strict=True):
+            both = part.mean.copy(), part.variance.copy()
+            both[1][which] = variance
+            if self.estimator.fitted_.head.averages_completions:
+                both[0][which] = mean
+            found.append(part._replace(mean=both[0], variance=both[1]))
         return found
 
     def _completed(self, blocks: Iterable[Block]) -> Iterator[Block]:

@@ -20,13 +20,19 @@ from bayesvm.estimators._dask import lazy_on_dask
 from bayesvm.estimators._inputs import ArrayRows
 from bayesvm.estimators._kernel import KernelEstimator
 from bayesvm.estimators._predicting import Parts
-from bayesvm.estimators.background import Background, numbers_of_training, of_training, require_memory
+from bayesvm.estimators.background import (
+    Background,
+    numbers_of_training,
+    of_training,
+    require_memory,
+    rows_to_learn_from,
+    warn_of_few,
+)
 from bayesvm.estimators.classification import NOISE, class_head
-from bayesvm.estimators.parameters import real
+from bayesvm.estimators.parameters import check_parameters, real
 from bayesvm.estimators.validation import new_data, row_weights, training_rows_without_target
 from bayesvm.inference.fitted import Fitted
 from bayesvm.storage.models import Model
-from bayesvm.warn import warn_user
 
 BACKGROUND_ROWS = 2  # for each training row; 1 and 4 are about as good
 FARTHEST = 30.0  # a probit beyond which ratios are not distinguished
@@ -148,15 +154,13 @@ class BayesianOneClassSVM(OutlierMixin, KernelEstimator):
         sample_weight : array-like of shape (n_rows,), optional
             Weights of the rows.
         **options
-            ``callback``, ``checkpoint`` and ``checkpoint_every``, as in ``BayesianSVC``.
+            ``groups``, ``callback``, ``checkpoint`` and ``checkpoint_every``, as in ``BayesianSVC``.
 
         Returns
         -------
         BayesianOneClassSVM
             The estimator itself.
         """
-        if options.get("groups") is not None:
-            raise TypeError(f"{type(self).__name__} leaves out single rows, and takes no groups")
         return super().fit(X, None, sample_weight, **options)
 
     def _training_rows(self, outline: Any, X: Any, y: Any, sample_weight: Any) -> ArrayRows:
@@ -164,16 +168,12 @@ class BayesianOneClassSVM(OutlierMixin, KernelEstimator):
         require_memory(X)
         X = training_rows_without_target(outline, X)
         weight = row_weights(sample_weight, X)
-        kept = np.arange(len(X)) if weight is None else np.flatnonzero(weight)
-        if len(kept) < 2:
-            raise ValueError(f"two rows of weight above zero are needed; there are {len(kept)}")
+        kept = rows_to_learn_from(X, weight)
         rows, own = X[kept], np.ones(len(kept)) if weight is None else weight[kept]
         background = Background.of(rows, own)
         rng = np.random.default_rng([check_random_state(self.random_state).randint(2**31), len(rows)])
         drawn = background.draws(BACKGROUND_ROWS * len(rows), rng).astype(X.dtype)
-        left_out = np.full(len(X), np.nan)
-        left_out[kept] = background.left_out
-        outline.background_ = replace(background, left_out=left_out)
+        outline.background_ = background.spread_over(len(X), kept)
         others = np.full(len(drawn), own.mean())
         return ArrayRows(
             np.concatenate([rows, drawn]),
@@ -183,6 +183,9 @@ class BayesianOneClassSVM(OutlierMixin, KernelEstimator):
             np.array([others.sum(), own.sum()]),
             np.concatenate([kept, len(X) + np.arange(len(drawn))]),
         )
+
+    def _grouped(self, outline: Any, rows: ArrayRows, groups: Any, X: Any) -> ArrayRows:
+        return outline.background_.grouped(outline, rows, groups, X)
 
     def _new_head(self, rows: ArrayRows) -> ClassHead:
         return Binary((float(rows.totals[1] / rows.totals.sum()),))
@@ -198,16 +201,12 @@ class BayesianOneClassSVM(OutlierMixin, KernelEstimator):
 
     def _store(self, outline: Any, fitted: Fitted) -> None:
         """Keep the background scores of the rows that are left out, not those of all rows."""
-        background, numbers = outline.background_, numbers_of_training(fitted)
-        outline.background_ = replace(background, left_out=background.left_out[numbers])
+        left_out = outline.background_.left_out[numbers_of_training(fitted)]
+        outline.background_ = replace(outline.background_, left_out=left_out)
         outline.completion_ = None  # rows to predict must be complete, too
         super()._store(outline, fitted)
         if np.isneginf(self.offset_):
-            least = int(np.ceil(1 / self.contamination)) - 1
-            warn_user(
-                f"{len(self.loo_scores_)} rows are too few for contamination={self.contamination:g}; predict will not "
-                f"flag any outliers. Give at least {least} rows, or a larger contamination"
-            )
+            warn_of_few(len(self.loo_scores_), self._loo_groups, self.contamination)
 
     def as_model(self) -> Model:
         """Return the content of a model file as a value.
@@ -233,8 +232,6 @@ class BayesianOneClassSVM(OutlierMixin, KernelEstimator):
         BayesianOneClassSVM
             A fitted estimator.
         """
-        if model.background is None:
-            raise ValueError(f"a {cls.__name__} needs a background")
         estimator = super().from_model(model)
         estimator.background_ = Background.from_state(model.background)
         if len(estimator.background_.left_out) != of_training(model.fitted).sum():
@@ -250,11 +247,17 @@ class BayesianOneClassSVM(OutlierMixin, KernelEstimator):
     @property
     def offset_(self) -> float:
         """The score below which a row is flagged as an outlier (D36)."""
-        return -conformal_threshold(-self.loo_scores_, self._loo_weight, 1 - self.contamination)
+        check_parameters(self, self._parameter_checks)  # contamination may have been set after the fit
+        return -conformal_threshold(-self.loo_scores_, self._loo_weight, 1 - self.contamination, self._loo_groups)
 
     @property
     def _loo_weight(self) -> np.ndarray:
         return self.fitted_.left_out_weight[of_training(self.fitted_)]
+
+    @property
+    def _loo_groups(self) -> np.ndarray | None:
+        groups = self.fitted_.left_out_groups
+        return None if groups is None else groups[of_training(self.fitted_)]
 
     def _odds(self, parts: Parts) -> np.ndarray:
         """Log of the ratio of the density to the background: log odds minus those without the columns (D36)."""
@@ -263,13 +266,11 @@ class BayesianOneClassSVM(OutlierMixin, KernelEstimator):
 
     def _scores(self, X: np.ndarray) -> np.ndarray:
         """Of rows that were checked."""
-        odds = np.concatenate(list(self._predicted(X, self._odds, checked=True)))
-        return odds + self.background_.log_density(X)
+        return np.concatenate(list(self._predicted(X, self._odds, checked=True))) + self.background_.log_density(X)
 
     def _checked(self, X: Any) -> np.ndarray:
         require_memory(X)
-        X = new_data(self, X)
-        if hasattr(X, "toarray"):
+        if hasattr(X := new_data(self, X), "toarray"):
             raise TypeError(f"{type(self).__name__} needs dense rows, as in training; pass X.toarray()")
         return np.asarray(X)
 
@@ -338,7 +339,7 @@ class BayesianOneClassSVM(OutlierMixin, KernelEstimator):
         array of shape (n_rows,)
             p-values, at most ``contamination`` for the rows that ``predict`` flags.
         """
-        return conformal_p_values(-self.loo_scores_, self._loo_weight, -self.score_samples(X))
+        return conformal_p_values(-self.loo_scores_, self._loo_weight, -self.score_samples(X), self._loo_groups)
 
     @lazy_on_dask
     def explain(self, X: Any) -> np.ndarray:
@@ -358,8 +359,7 @@ class BayesianOneClassSVM(OutlierMixin, KernelEstimator):
             Contributions in nats: larger ones make the row more unusual; negative where the value is more usual than
             the expected one.
         """
-        X = self._checked(X)
-        plain, found = self._scores(X), np.empty(X.shape)
+        plain, found = self._scores(X := self._checked(X)), np.empty(X.shape)
         for column in range(X.shape[1]):
             replaced = X.copy()
             replaced[:, column] = self.background_.expected(X, column)
@@ -388,11 +388,11 @@ class BayesianOneClassSVM(OutlierMixin, KernelEstimator):
         if coverage is not None:
             raise ValueError(f"coverage is for prediction sets; the rate of a {type(self).__name__} is contamination")
         X = self._checked(X)
-        scores, weight, offset = self.loo_scores_, self._loo_weight, self.offset_
+        scores, weight, offset, groups = self.loo_scores_, self._loo_weight, self.offset_, self._loo_groups
         for first in range(0, len(X), ROWS_AT_ONCE):
             score = self._scores(X[first : first + ROWS_AT_ONCE])
             part = {"prediction": np.where(score < offset, SIDES[0], SIDES[1]), "score": score}
-            yield part | ({"p_value": conformal_p_values(-scores, weight, -score)} if uncertainty else {})
+            yield part | ({"p_value": conformal_p_values(-scores, weight, -score, groups)} if uncertainty else {})
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -23,49 +23,10 @@ from bayesvm.estimators._inputs import NumberedRows, stream_of_numbers, training
 from bayesvm.estimators._numbers import NUMBERS, NumberEncoder, as_numbers
 from bayesvm.estimators._predicting import Parts
 from bayesvm.estimators.base import BaseBayesianModel
+from bayesvm.estimators.number_checks import checks_of, left_out_predictions, left_out_rmse, number_head
 from bayesvm.estimators.parameters import check_parameters
-from bayesvm.inference.fitted import Fitted
 
 FIRST_LIKELIHOOD = EpsilonInsensitive(0.25, 0.5)  # in spreads of y; a fit learns its own
-
-
-def number_head(fitted: Fitted) -> Regression:
-    """The head of a regression model."""
-    if not isinstance(fitted.head, Regression):
-        raise TypeError(f"{type(fitted.head).__name__} does not predict numbers")
-    return fitted.head
-
-
-def _left_out_residuals(fitted: Fitted) -> np.ndarray:
-    head = number_head(fitted)
-    return head.centre + head.spread * fitted.left_out_y - head.mean(fitted.left_out_moments)
-
-
-def _loo_predictions(fitted: Fitted) -> tuple[np.ndarray, np.ndarray]:
-    head, parts = number_head(fitted), fitted.left_out_moments
-    return head.mean(parts), np.sqrt(head.variances(parts)["total"])
-
-
-def _loo_rmse(fitted: Fitted) -> float:
-    return float(np.sqrt(np.average(_left_out_residuals(fitted) ** 2, weights=fitted.left_out_weight)))
-
-
-def left_out_checks(fitted: Fitted) -> dict[str, np.ndarray]:
-    """The result of ``predictive_checks`` for leave-one-out predictions, and the targets, y."""
-    head = number_head(fitted)
-    y = head.centre + head.spread * fitted.left_out_y
-    return {"y": y} | _checks(head, fitted.left_out_moments, y)
-
-
-def _checks(head: Regression, parts: Parts, y: np.ndarray) -> dict[str, np.ndarray]:
-    variances = head.variances(parts)
-    return {
-        "mean": head.mean(parts),
-        "std": np.sqrt(variances["total"]),
-        "epistemic": variances["epistemic"],
-        "log_density": head.log_densities(parts, y),
-        "below": head.distribution(parts, y).clip(0, 1),
-    }
 
 
 class BaseBayesianSVR(RegressorMixin, BaseBayesianModel):
@@ -79,8 +40,8 @@ class BaseBayesianSVR(RegressorMixin, BaseBayesianModel):
             number_head(fitted).spread * np.sqrt(noise_variance(fitted.link.epsilon, fitted.link.scale))
         )
     )
-    loo_predictions_ = FittedAttribute(_loo_predictions)
-    loo_rmse_ = FittedAttribute(_loo_rmse)
+    loo_predictions_ = FittedAttribute(left_out_predictions)
+    loo_rmse_ = FittedAttribute(left_out_rmse)
     loo_log_density_ = FittedAttribute(lambda fitted: -fitted.left_out_loss - float(np.log(number_head(fitted).spread)))
     calibration_factor_ = FittedAttribute(lambda fitted: fitted.link.factor)
 
@@ -172,9 +133,9 @@ class BaseBayesianSVR(RegressorMixin, BaseBayesianModel):
             The quantiles, with columns in the order of ``quantiles``.
         """
         shares = np.atleast_1d(np.asarray(quantiles, np.float64))
-        if shares.ndim != 1 or not ((shares > 0) & (shares < 1)).all():
-            raise ValueError(f"quantiles must be numbers above 0 and below 1; got {quantiles!r}")
-        return np.concatenate(list(self._predicted(X, self._head().quantiles(shares.tolist()))))
+        if shares.ndim != 1 or not len(shares) or not ((shares > 0) & (shares < 1)).all():
+            raise ValueError(f"quantiles must be one or more numbers above 0 and below 1; got {quantiles!r}")
+        return np.concatenate(list(self._predicted(X, self._quantiles(shares))))
 
     @lazy_on_dask
     def predict_interval(self, X: Any, coverage: float = 0.9) -> tuple[np.ndarray, np.ndarray]:
@@ -216,9 +177,14 @@ class BaseBayesianSVR(RegressorMixin, BaseBayesianModel):
         """
         return self._in_columns(X, self._uncertainty)
 
+    def _quantiles(self, shares: Any) -> Any:
+        """A function of moments that returns the calibrated quantiles (D35), one column per share."""
+        head = self._head()
+        return head.quantiles(self.fitted_.calibrated_shares(shares).tolist())
+
     def _uncertainty(self, parts: Parts) -> dict[str, np.ndarray]:
         head = self._head()
-        lower, upper = head.quantiles([0.05, 0.95])(parts).T
+        lower, upper = self._quantiles([0.05, 0.95])(parts).T
         return head.variances(parts) | {"lower": lower, "upper": upper}
 
     def _in_columns(self, X: Any, what: Any) -> dict[str, np.ndarray]:
@@ -229,7 +195,8 @@ class BaseBayesianSVR(RegressorMixin, BaseBayesianModel):
     def sample_y(self, X: Any, n: int = 1, random_state: Any = None) -> np.ndarray:
         """Draw posterior samples of new y: f is drawn jointly for all rows, the noise independently for each row.
 
-        Each draw of a committee takes one member.
+        Each draw of a committee takes one member. The quantiles of the draws of a row are those of
+        ``predict_quantiles``.
 
         Parameters
         ----------
@@ -249,10 +216,18 @@ class BaseBayesianSVR(RegressorMixin, BaseBayesianModel):
         f, members = self._samples(X, n, int(rng.integers(2**31)))
         f = f[..., 0]
         each = [np.concatenate(part) for part in zip(*self._predicted(X, _moments), strict=True)]
-        for number, (link, moments) in enumerate(zip(self.fitted_.links, each, strict=True)):
-            mine, (m, v) = members == number, moments.T
+        for number, (link, part) in enumerate(zip(self.fitted_.links, each, strict=True)):
+            mine, (m, v) = members == number, part.T
             f[mine] = m + np.sqrt(link.factor) * (f[mine] - m) + link.sample_noise(m, v, int(mine.sum()), rng)
-        return head.centre + head.spread * f
+        # Drawn numbers are quantiles of a uniform share; the calibrated quantile of this share replaces them (D35).
+        fitted, y = self.fitted_, head.centre + head.spread * f
+        moments = [
+            MemberMoments(part[:, [0]], part[:, [1]], link, share)
+            for part, link, share in zip(each, fitted.links, fitted.views.shares, strict=True)
+        ]
+        for row, drawn in enumerate(y):
+            y[row] = head.quantiles_at(moments, fitted.calibrated_shares(head.distribution(moments, drawn)), drawn)
+        return y
 
     @lazy_on_dask
     def latent_mean_and_variance(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -340,12 +315,13 @@ class BaseBayesianSVR(RegressorMixin, BaseBayesianModel):
         --------
         bayesvm.evaluation.metrics : Metrics of the predictions.
         """
-        head, numbers = self._head(), as_numbers(y, lambda row: f"row {row}", "y")
+        check_is_fitted(self)
+        numbers = as_numbers(y, lambda row: f"row {row}", "y")
         found: list[dict[str, np.ndarray]] = []
         first = 0
         for parts in self._predicted(X, _kept):
             stop = first + len(parts[0].mean)
-            found.append(_checks(head, parts, numbers[first:stop]))
+            found.append(checks_of(self.fitted_, parts, numbers[first:stop]))
             first = stop
         if first != len(numbers):
             raise ValueError(f"X has {first} rows, but y has {len(numbers)}")
@@ -380,7 +356,7 @@ class BaseBayesianSVR(RegressorMixin, BaseBayesianModel):
                 found = self._uncertainty(parts)
                 said |= {"std": np.sqrt(found["total"])} | found
             if coverage is not None:
-                ends = head.quantiles([0.5 - 0.5 * coverage, 0.5 + 0.5 * coverage])(parts)
+                ends = self._quantiles([0.5 - 0.5 * coverage, 0.5 + 0.5 * coverage])(parts)
                 said |= {"lower": ends[:, 0], "upper": ends[:, 1]}
             return said
 

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from bayesvm.core.linalg import Array
 from bayesvm.data.blocks import BlockSource, RowNumbers, rounded_sum, rows_to_hold
-from bayesvm.data.checks import MissingTargetError
+from bayesvm.data.checks import MissingTargetError, is_number
+from bayesvm.data.completion import MeanAndVariance, MomentsOf
 from bayesvm.data.memory import MemorySource
 from bayesvm.data.scaling import ColumnScaler
 from bayesvm.data.streams import StreamSource, encoded
@@ -22,10 +21,15 @@ from bayesvm.estimators._classes import CLASSES, MOST_NUMBERS, are_a_quantity
 from bayesvm.estimators._numbers import NUMBERS
 from bayesvm.estimators._targets import TargetKind
 from bayesvm.estimators.columns import recipe_of, report_left_out, set_columns, use_recipe
-from bayesvm.estimators.completing import MissingValues, spread_of
+from bayesvm.estimators.completing import MissingValues, changes_of
 from bayesvm.estimators.labels import LabelCounts
 from bayesvm.preparation import MixedTable, Recipe, encoded_table
 from bayesvm.preparation.mixed import numbers_of_table
+
+FEW_NUMBERS, MOST_TEXTS = (
+    20,
+    0.05,
+)  # distinct numbers that may be names of classes; texts among more numbers, as a share
 
 
 @dataclass(frozen=True)
@@ -67,8 +71,8 @@ class TableRows:
     def given(self, numbers: RowNumbers) -> RowNumbers:
         return numbers if self.kept is None else self.kept[numbers]
 
-    def spread(self, numbers: RowNumbers, means: Callable[[Array], Sequence[Array]]) -> list[Array] | None:
-        return spread_of(self.missing, numbers, means)
+    def changes(self, numbers: RowNumbers, moments: MomentsOf) -> list[MeanAndVariance] | None:
+        return changes_of(self.missing, numbers, moments)
 
     def raw(self, numbers: RowNumbers) -> Any:
         return self.table.rows(self.given(numbers)).X
@@ -128,9 +132,34 @@ def holds_a_quantity(table: Table) -> bool:
             return False
         n_rows += len(y)
         distinct = np.union1d(distinct, y)
-        if (distinct % 1).any() or len(distinct) > MOST_NUMBERS:
+        # Infinity is no class; the check of numbers names its row.
+        if not np.isfinite(distinct).all() or (distinct % 1).any() or len(distinct) > MOST_NUMBERS:
             return True
     return are_a_quantity(distinct, n_rows)
+
+
+def require_no_text_in_a_quantity(table: Table, name: str) -> None:
+    """If nearly all of a target are numbers that are no classes, name the first row that is text."""
+    distinct = set[str]()
+    for y, _ in table.targets():
+        if y.dtype.kind != "U":
+            return
+        distinct.update(np.unique(y).tolist())
+    numbers = np.array([float(text) for text in distinct if is_number(text)])
+    others = [text for text in distinct if not is_number(text)]
+    are_names = len(numbers) <= FEW_NUMBERS or not (len(numbers) > MOST_NUMBERS or (numbers % 1).any())
+    if not others or are_names or len(others) > MOST_TEXTS * len(numbers):
+        return
+    first = 0
+    for y, _ in table.targets():
+        rows = np.flatnonzero(np.isin(y, others))
+        if len(rows):
+            raise ValueError(
+                f"{table.where(first + int(rows[0]))}: {name} is the text {str(y[rows[0]])!r}, but {len(numbers):,} "
+                "other values are numbers: correct it, drop the row, or say that it stands for a missing value "
+                "(--missing, missing=); --task classification (task='classification') takes all of them for classes"
+            )
+        first += len(y)
 
 
 def require_numbers(table: Table) -> None:

@@ -16,7 +16,7 @@ from bayesvm.core.workspace import Workspace
 from bayesvm.data.scaling import Scaler
 from bayesvm.estimators import BayesianLinearSVC, BayesianSVC, BayesianSVR
 from bayesvm.estimators.columns import n_features, recipe_of
-from bayesvm.estimators.regression import number_head
+from bayesvm.estimators.number_checks import number_head
 from bayesvm.estimators.validation import column_name
 from bayesvm.export.graph import Graph, Value, exp
 from bayesvm.export.mixtures import Parts, mixed_logs, mixed_moments, mixed_uncertainty

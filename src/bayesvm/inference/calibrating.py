@@ -80,6 +80,8 @@ def calibrated(
         )
         for trial in report.trials[report.kept :]:
             session.display.trial(trial)
+    # A stream has no groups; those of an earlier fit are unknown for its rows.
+    groups = None if left_out_rows is None or session.groups is None else session.groups[candidates[0].left_out_rows]
     fitted = Fitted(
         head=session.head,
         likelihood=first.problem.likelihood,
@@ -98,6 +100,7 @@ def calibrated(
         left_out_rows=left_out_rows,
         n_samples=n_samples,
         report=report,
+        left_out_groups=groups,
     )
     _ = fitted.views  # a posterior that cannot predict must fail in the fit
     return fitted

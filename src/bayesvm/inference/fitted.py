@@ -10,7 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from bayesvm.core.cavities import Cavities
-from bayesvm.core.heads import Head
+from bayesvm.core.conformal import CalibratedShares
+from bayesvm.core.heads import Head, Regression
 from bayesvm.core.likelihoods import Likelihood
 from bayesvm.core.linalg import Array
 from bayesvm.core.members import Member, MemberMoments, MemberViews
@@ -52,6 +53,7 @@ class Fitted:
     left_out_rows: RowNumbers | None
     n_samples: int | None  # number of training rows; None in old files
     report: Report | None = None  # of tuning
+    left_out_groups: RowNumbers | None = None  # of the left-out rows, if rows were left out in groups
 
     @property
     def member(self) -> Member:
@@ -98,6 +100,15 @@ class Fitted:
     def left_out_weight(self) -> Array:
         """The weights of the left-out rows."""
         return self.left_out[0].weight
+
+    @cached_property
+    def calibrated_shares(self) -> CalibratedShares:
+        """Which quantiles of predicted numbers are exceeded by which share of the left-out rows (D35)."""
+        if not isinstance(self.head, Regression):
+            raise TypeError(f"{type(self.head).__name__} does not predict numbers")
+        y = self.head.centre + self.head.spread * self.left_out_y
+        below = self.head.distribution(self.left_out_moments, y).clip(0, 1)
+        return CalibratedShares.of(below, self.left_out_weight, self.left_out_groups)
 
     @cached_property
     def left_out_loss(self) -> float:

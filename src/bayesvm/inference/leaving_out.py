@@ -13,6 +13,7 @@ from bayesvm.core.linalg import Array
 from bayesvm.core.members import Member, MemberViews
 from bayesvm.core.workspace import Workspace
 from bayesvm.data.blocks import BlockSource, HeldRows, RowNumbers, at_most
+from bayesvm.data.completion import MeanAndVariance
 from bayesvm.data.repetition import group_weights
 from bayesvm.inference.calibrating import Candidate
 from bayesvm.inference.fitted import MANY_ROWS
@@ -22,6 +23,7 @@ from bayesvm.inference.training import Trained
 
 LOO_ROWS = 20_000  # for larger tables, a random sample of this size is left out
 FEW_LOO_ROWS = 2_000  # after a request to stop
+LEAST_LEFT = 0.1  # of a variance that completions of missing values make smaller
 
 
 def leave_one_out(
@@ -61,7 +63,10 @@ def whole_groups(groups: RowNumbers, most: int, rng: np.random.Generator) -> Row
 
 
 def widened(candidate: Candidate, rows: TrainingRows) -> Candidate:
-    """The candidate with the variance due to missing values added to its left-out marginals (D33)."""
+    """The candidate whose left-out marginals have what completions of missing values change in mean and variance (D33).
+
+    The change is that of the posterior of all rows.
+    """
     member = Member(
         candidate.problem.features,
         tuple(candidate.trained.functions),
@@ -70,12 +75,14 @@ def widened(candidate: Candidate, rows: TrainingRows) -> Candidate:
     )
     views = MemberViews.of([member], None, MANY_ROWS, np.float64)
 
-    def means(X: Array) -> list[Array]:
+    def moments(X: Array) -> list[MeanAndVariance]:
         (found,) = views.moments([Block(X, np.zeros(len(X)), None)], Workspace())
-        return [found.mean]
+        return [(found.mean, found.variance)]
 
-    found = rows.spread(candidate.left_out_rows, means)
+    found = rows.changes(candidate.left_out_rows, moments)
     if found is None:
         return candidate
-    left_out = candidate.left_out
-    return replace(candidate, left_out=left_out._replace(variance=left_out.variance + found[0]))
+    (shift, added), left_out = found[0], candidate.left_out
+    variance = np.maximum(left_out.variance + added, LEAST_LEFT * left_out.variance)
+    mean = left_out.mean + (shift if candidate.problem.head.averages_completions else 0.0)
+    return replace(candidate, left_out=left_out._replace(mean=mean, variance=variance))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -16,8 +16,8 @@ from bayesvm.core.heads import Head
 from bayesvm.core.kernels import Kernel
 from bayesvm.core.latent import LatentFunction
 from bayesvm.core.likelihoods import Likelihood
-from bayesvm.core.linalg import Array
 from bayesvm.data.blocks import BlockSource, HeldRows, RowNumbers
+from bayesvm.data.completion import MeanAndVariance, MomentsOf
 from bayesvm.data.repetition import Repetition
 from bayesvm.data.scaling import Scaler
 from bayesvm.data.stopping import StopRequest
@@ -55,8 +55,8 @@ class TrainingRows(Protocol):
         """The numbers of these rows of the source in the user's table."""
         ...
 
-    def spread(self, numbers: RowNumbers, means: Callable[[Array], Sequence[Array]]) -> list[Array] | None:
-        """The variance of the means at these rows due to missing values (D33); None if no value is missing."""
+    def changes(self, numbers: RowNumbers, moments: MomentsOf) -> list[MeanAndVariance] | None:
+        """What missing values change in mean and variance of f at these rows (D33); None if no value is missing."""
         ...
 
 

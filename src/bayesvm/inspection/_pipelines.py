@@ -34,8 +34,19 @@ class ModelInPipeline:
         """Rows after the steps before the model."""
         return X if self.before is None else self.before.transform(X)
 
+    @property
+    def predicts_numbers(self) -> bool:
+        """Whether the model is a regressor."""
+        return not hasattr(self.model, "sample_proba")
+
     def class_number(self, label: Any, called: str = "target") -> int:
-        """The index of a label; ``None`` is the second of two classes."""
+        """The index of a label; ``None`` is the second of two classes. A regressor has no labels, and the index 0."""
+        if self.predicts_numbers:
+            if label is not None:
+                raise ValueError(
+                    f"{called} is a class; a {type(self.model).__name__} predicts numbers, so leave it out"
+                )
+            return 0
         classes = self.model.classes_
         if label is None and len(classes) == 2:
             return 1

@@ -32,7 +32,8 @@ class EffectDisplay(Display):
     """An effect of one column as a curve with a 95% band, or an effect of a pair as a heat map.
 
     The scale is that of f, where contributions add up and the margins are ±1. Above zero, the class is more probable
-    than on average. ``PartialDependenceDisplay`` shows probabilities and the full influence of a column.
+    than on average. For a ``BayesianSVR``, f is in the units of y. ``PartialDependenceDisplay`` shows probabilities or
+    predictions, and the full influence of a column.
 
     Parameters
     ----------
@@ -47,7 +48,7 @@ class EffectDisplay(Display):
     points : array of shape (p, 1) or (p, 2), optional
         Inducing points of the effect; it is interpolated between them.
     target : label
-        The class.
+        The class; None for numbers.
 
     Attributes
     ----------
@@ -109,12 +110,12 @@ class EffectDisplay(Display):
         ax: Any = None,
         **kwargs: Any,
     ) -> EffectDisplay:
-        """Draw one of ``effects_`` of a fitted ``BayesianSVC``, or of a pipeline that ends in one.
+        """Draw one of ``effects_`` of a fitted ``BayesianSVC`` or ``BayesianSVR``, or of a pipeline that ends in one.
 
         Parameters
         ----------
         estimator : fitted model or pipeline
-            A ``BayesianSVC`` with ``effects_``, or a pipeline that ends with one.
+            A ``BayesianSVC`` or ``BayesianSVR`` with ``effects_``, or a pipeline that ends with one.
         effect : int or ColumnEffect
             Index in ``effects_``, or the effect itself.
         X : array or data frame, or None
@@ -135,7 +136,7 @@ class EffectDisplay(Display):
         EffectDisplay
             The display, with the plotted data.
         """
-        fitted = ModelInPipeline.of(estimator)
+        fitted = ModelInPipeline.of(estimator, classifier=False)
         found = _chosen(fitted.model, effect)
         number = fitted.class_number(target)
         axes = _axes(found, fitted.feature_names(feature_names))
@@ -144,7 +145,10 @@ class EffectDisplay(Display):
             rows = as_rows(fitted.inner_features(X))
             reference = np.column_stack([column_of(rows, k).astype(float) for k in found.columns])
         mean, variance = found.mean_and_variance(_combined(axes, found), reference)
-        if mean.ndim == 2:  # one function per class
+        if fitted.predicts_numbers:
+            spread = fitted.model.fitted_.head.spread
+            mean, variance = spread * mean, spread**2 * variance
+        elif mean.ndim == 2:  # one function per class
             mean, variance = mean[:, number], variance[:, number]
         elif number == 0:
             mean = -mean
@@ -158,7 +162,7 @@ class EffectDisplay(Display):
             labels=[axis.labels for axis in axes],
             names=[axis.name for axis in axes] if factor_names is None else factor_names,
             points=np.column_stack([axis.points for axis in axes]),
-            target=fitted.model.classes_[number],
+            target=None if fitted.predicts_numbers else fitted.model.classes_[number],
         ).plot(ax=ax, **kwargs)
 
     def plot(self, ax: Any = None, **kwargs: Any) -> EffectDisplay:
@@ -188,6 +192,8 @@ class EffectDisplay(Display):
 
     @property
     def _scale(self) -> str:
+        if self.target is None:
+            return "effect on y"
         return f"effect on f, towards y = {shortened(self.target, LONGEST)}"
 
     def _curve(self, ax: Any, style: dict[str, Any]) -> None:
@@ -212,9 +218,7 @@ class EffectDisplay(Display):
         most = float(np.abs(self.mean).max()) or 1.0
         look = {"cmap": _diverging(), "vmin": -most, "vmax": most, "shading": "nearest", "antialiased": False}
         self.mesh_ = ax.pcolormesh(x, y, self.mean.T, **(look | style))
-        bar = self.colorbar_ = ax.figure.colorbar(
-            self.mesh_, ax=ax, label=f"effect on f, towards y = {shortened(self.target, LONGEST)}"
-        )
+        bar = self.colorbar_ = ax.figure.colorbar(self.mesh_, ax=ax, label=self._scale)
         bar.outline.set_visible(False)
         without_math(bar.ax.yaxis.label)
         unsure = (self.lower < 0) & (self.upper > 0)

@@ -1,4 +1,4 @@
-"""Inspection: partial dependence of class probabilities on a feature, with credible bands."""
+"""Inspection: partial dependence of class probabilities, or of a number, on a feature, with credible bands."""
 
 from __future__ import annotations
 
@@ -24,14 +24,15 @@ BAND = (0.025, 0.975)
 class PartialDependenceDisplay(Display):
     """Mean probability of a class over some rows as a function of a feature, with a 95% credible band.
 
-    The band shows the uncertainty of the mean due to f: quantiles over posterior draws (``sample_proba``).
+    For a ``BayesianSVR``, the mean prediction, in the units of y. The band shows the uncertainty of the mean due to f:
+    quantiles over posterior draws (``sample_proba``, or ``sample_latent``, without noise).
 
     Parameters
     ----------
     values : array of shape (g,) or (g, k)
         Values of the feature, or of columns that change together.
     mean, lower, upper : arrays of shape (g,)
-        Mean probability, and the 95% band.
+        Mean probability or prediction, and the 95% band.
     labels : sequence of str, optional
         Names of the values; the plot then shows points with error bars instead of a line with a band.
     deciles : array, optional
@@ -39,7 +40,7 @@ class PartialDependenceDisplay(Display):
     feature_name : str
         Label of the axis.
     target : label
-        The class.
+        The class; None for numbers.
     n_rows : int, optional
         Number of rows behind the mean.
 
@@ -108,7 +109,7 @@ class PartialDependenceDisplay(Display):
         Parameters
         ----------
         estimator : fitted model or pipeline
-            A classifier of bayesvm, or a pipeline that ends with one.
+            A model of bayesvm, or a pipeline that ends with one.
         X : array or data frame
             Rows; their other features are unchanged.
         feature : str, int or list of them
@@ -142,7 +143,7 @@ class PartialDependenceDisplay(Display):
         PartialDependenceDisplay
             The display, with the plotted data.
         """
-        fitted, X = ModelInPipeline.of(estimator), as_rows(X)
+        fitted, X = ModelInPipeline.of(estimator, classifier=False), as_rows(X)
         names = fitted.names(X, feature_names)
         number = fitted.class_number(target)
         several = isinstance(feature, list | tuple | np.ndarray | range)
@@ -151,9 +152,11 @@ class PartialDependenceDisplay(Display):
             raise ValueError("feature is empty: pass the name or index of a column, or several")
         settings, labels = _settings(X, columns, names, values, labels, n_values)
         rows = rows_of(X, some_of(X.shape[0], max_rows, random_state))
+        numbers = fitted.predicts_numbers
+        draw = fitted.model.sample_latent if numbers else fitted.model.sample_proba
         found = mean_and_band(
-            estimator.predict_proba,
-            lambda moved: fitted.model.sample_proba(fitted.prepared(moved), n_draws, random_state),
+            (lambda moved: estimator.predict(moved)[:, None]) if numbers else estimator.predict_proba,
+            lambda moved: _in_columns(draw(fitted.prepared(moved), n_draws, random_state), single=numbers),
             rows,
             columns,
             settings,
@@ -165,7 +168,7 @@ class PartialDependenceDisplay(Display):
             labels=labels,
             deciles=np.nanquantile(column_of(X, columns[0]).astype(float), np.arange(1, 10) / 10) if numeric else None,
             feature_name=feature_name or ", ".join(names[column] for column in columns[:3]),
-            target=fitted.model.classes_[number],
+            target=None if numbers else fitted.model.classes_[number],
             n_rows=rows.shape[0],
         ).plot(ax=ax, **kwargs)
 
@@ -207,9 +210,15 @@ class PartialDependenceDisplay(Display):
                 self.deciles, 0, 0.03, transform=ax.get_xaxis_transform(), colors=colours.ink(), alpha=0.6, linewidth=1
             )
         over = "" if self.n_rows is None else f", mean of {counted(self.n_rows, 'row')}"
-        ax.set(xlabel=self.feature_name, ylabel=f"P(y = {self.target}){over}")
+        what = "prediction" if self.target is None else f"P(y = {self.target})"
+        ax.set(xlabel=self.feature_name, ylabel=f"{what}{over}")
         without_math(ax.xaxis.label, ax.yaxis.label)
         return self
+
+
+def _in_columns(draws: Floats, *, single: bool) -> Floats:
+    """Draws with a last axis for classes, or for the one number."""
+    return draws[..., None] if single else draws
 
 
 def mean_and_band(

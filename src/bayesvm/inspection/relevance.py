@@ -73,12 +73,12 @@ class RelevanceDisplay(Display):
         ax: Any = None,
         **kwargs: Any,
     ) -> RelevanceDisplay:
-        """Draw ``relevance_`` of a fitted ``BayesianSVC`` or a pipeline that ends with one.
+        """Draw ``relevance_`` of a fitted ``BayesianSVC`` or ``BayesianSVR``, or a pipeline that ends with one.
 
         Parameters
         ----------
         estimator : fitted model or pipeline
-            A ``BayesianSVC``, or a pipeline that ends with one.
+            A ``BayesianSVC`` or ``BayesianSVR``, or a pipeline that ends with one.
         feature_names : sequence of str or None
             Names of the columns of the model; by default those of the fit.
         groups : dict from name to column numbers, or None
@@ -101,7 +101,7 @@ class RelevanceDisplay(Display):
         ValueError
             If the model has no ``relevance_``, or a column is in two groups.
         """
-        fitted = ModelInPipeline.of(estimator)
+        fitted = ModelInPipeline.of(estimator, classifier=False)
         relevance = getattr(fitted.model, "relevance_", None)
         if relevance is None:
             raise ValueError(

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar, Self
+
+import numpy as np
 
 from bayesvm.evaluation import Predictions
 from bayesvm.evaluation.formatting import counted
 from bayesvm.inspection import colours
 from bayesvm.inspection._display import MOST_POINTS, Array, Floats, legend_on_top, some_of
+from bayesvm.inspection._pipelines import ModelInPipeline
 from bayesvm.inspection._predicted import PredictionDisplay
 
 
@@ -16,14 +19,17 @@ from bayesvm.inspection._predicted import PredictionDisplay
 class UncertaintyDisplay(PredictionDisplay):
     """Epistemic against aleatoric uncertainty of each row, with different markers for correct and wrong predictions.
 
-    More data would reduce the epistemic uncertainty, but not the aleatoric uncertainty.
+    More data would reduce the epistemic uncertainty, but not the aleatoric uncertainty. For a ``BayesianSVR``, both are
+    standard deviations in the units of y, and the markers tell rows inside their 90 % intervals from those outside.
 
     Parameters
     ----------
     aleatoric, epistemic : arrays of shape (n,)
-        Parts of the uncertainty in nats, from ``predict_uncertainty``.
+        Parts of the uncertainty in nats, from ``predict_uncertainty``; for numbers, standard deviations.
     correct : array of bool of shape (n,)
-        Whether the most probable class is the true one.
+        Whether the most probable class is the true one; for numbers, whether the 90 % interval contains the true one.
+    of_numbers : bool
+        Whether the predictions are numbers.
 
     Attributes
     ----------
@@ -59,6 +65,42 @@ class UncertaintyDisplay(PredictionDisplay):
     aleatoric: Floats
     epistemic: Floats
     correct: Array
+    _: KW_ONLY
+    of_numbers: bool = False
+
+    @classmethod
+    def from_estimator(
+        cls, estimator: Any, X: Any, y: Any, *, sample_weight: Any = None, ax: Any = None, **kwargs: Any
+    ) -> Self:
+        """Draw the predictions of a fitted model for rows with known targets.
+
+        Parameters
+        ----------
+        estimator : fitted model or pipeline
+            A model of bayesvm, or a pipeline that ends with one.
+        X : array, data frame or sparse matrix
+            Rows.
+        y : array-like of shape (n_rows,)
+            True labels or numbers.
+        sample_weight : array-like of shape (n_rows,) or None
+            Weights of the rows.
+        ax : matplotlib axes, optional
+            Axes to draw on; by default a new figure.
+        **kwargs : dict
+            Passed to ``plot``.
+
+        Returns
+        -------
+        UncertaintyDisplay
+            The display, with the plotted data.
+        """
+        fitted = ModelInPipeline.of(estimator, classifier=False)
+        if not fitted.predicts_numbers:
+            return super().from_estimator(estimator, X, y, sample_weight=sample_weight, ax=ax, **kwargs)
+        found, y = fitted.model.predict_uncertainty(fitted.prepared(X)), np.asarray(y, np.float64)
+        inside = (found["lower"] <= y) & (y <= found["upper"])
+        parts = np.sqrt(found["aleatoric"]), np.sqrt(found["epistemic"])
+        return cls(*parts, inside, of_numbers=True).plot(ax=ax, **kwargs)
 
     @classmethod
     def of(cls, predictions: Predictions, *, ax: Any = None, **kwargs: Any) -> Self:
@@ -109,15 +151,19 @@ class UncertaintyDisplay(PredictionDisplay):
         ax = self._begin(ax)
         shown = some_of(len(self.correct), max_points)
         parts = []
+        names = ("inside the interval", "outside") if self.of_numbers else ("correct", "wrong")
         for right, name, look in (
-            (True, "correct", {"marker": "o", "s": 12, "alpha": 0.45, "linewidths": 0, "color": colours.series(0)}),
-            (False, "wrong", {"marker": "x", "s": 22, "alpha": 0.9, "linewidths": 1.1, "color": colours.series(1)}),
+            (True, names[0], {"marker": "o", "s": 12, "alpha": 0.45, "linewidths": 0, "color": colours.series(0)}),
+            (False, names[1], {"marker": "x", "s": 22, "alpha": 0.9, "linewidths": 1.1, "color": colours.series(1)}),
         ):
             rows = shown[self.correct[shown] == right]
             label = f"{name} ({(self.correct == right).sum():,})"
             parts.append(ax.scatter(self.aleatoric[rows], self.epistemic[rows], **(look | kwargs), label=label))
         self.right_, self.wrong_ = parts
-        ax.set(xlabel="aleatoric: classes overlap (nats)", ylabel="epistemic: more data would help (nats)")
+        ax.set(
+            xlabel="aleatoric: noise (std)" if self.of_numbers else "aleatoric: classes overlap (nats)",
+            ylabel=f"epistemic: more data would help ({'std' if self.of_numbers else 'nats'})",
+        )
         ax.set_xlim(left=0)
         ax.set_ylim(bottom=0)
         all_rows = counted(len(self.correct), "row")

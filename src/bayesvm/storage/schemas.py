@@ -273,8 +273,8 @@ FITTED = record(
         "left_out_rows": either(nothing, array("iu", "N", least=0)),
         "n_samples": either(nothing, whole),
         "report": either(nothing, REPORT),
-    }
-)
+    }, {"left_out_groups": array("iu", "N", least=0)},
+)  # fmt: skip
 
 
 RANDOM_STATE = record(

@@ -69,6 +69,7 @@ def fitted_state(fitted: Fitted) -> dict[str, Any]:
         "left_out_rows": fitted.left_out_rows,
         "n_samples": fitted.n_samples,
         "report": None if fitted.report is None else report_state(fitted.report),
+        **({} if fitted.left_out_groups is None else {"left_out_groups": fitted.left_out_groups}),
     }
 
 
@@ -87,6 +88,7 @@ def fitted_from(state: dict[str, Any], trusted: Trusted = ()) -> Fitted:
         left_out_rows=state["left_out_rows"],
         n_samples=state["n_samples"],
         report=None if state["report"] is None else report_from(state["report"]),
+        left_out_groups=state.get("left_out_groups"),
     )
 
 

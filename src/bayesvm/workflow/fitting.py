@@ -35,6 +35,7 @@ from bayesvm.workflow.splitting import (
     FOLDS,
     REGRESSION,
     Codes,
+    Groups,
     folds,
     groups_of,
     opened,
@@ -167,18 +168,17 @@ def fit_table(
         _limit_covariance(estimator, table)
         judged, n_train, n_held, pairs = None, table.n_rows, 0, None
         if holdout and table.n_rows < FEW_ROWS:
-            estimator.fit(table, groups=groups, checkpoint=checkpoint)
+            estimator.fit(table, groups=_labels(groups), checkpoint=checkpoint)
             if not estimator.interrupted_:
                 judged, pairs = _cross_validated(estimator, table, classes, groups, seed, names)
             n_held = 0 if judged is None else judged.predictions.n_rows
             seconds = time.perf_counter() - began  # without what others need
             about = _about(estimator, table, pairs, seed)
         else:
-            train, test = split(classes, holdout, seed, groups)
+            train, test = split(classes, holdout, seed, None if groups is None else groups.numbers)
             learned = table if train is None else table.subset(train)
             held = None if test is None else table.subset(test).in_memory()
-            own = groups if groups is None or train is None else groups[train]
-            estimator.fit(learned, groups=own, checkpoint=checkpoint, held_out=held)
+            estimator.fit(learned, groups=_labels(groups, train), checkpoint=checkpoint, held_out=held)
             n_train = learned.n_rows
             if held is not None and test is not None:
                 n_held = held.n_rows
@@ -209,6 +209,11 @@ def fit_table(
         } | about
         numbered = _numbered(table) if table.names is None else None
     return TableModel(estimator, card, judged, numbered)
+
+
+def _labels(groups: Groups | None, rows: RowNumbers | None = None) -> Any:
+    """The labels of the groups of some rows, which messages of a fit name."""
+    return None if groups is None else groups.take(rows).labels
 
 
 def task_of(estimator: Any, task: str) -> str:
@@ -282,12 +287,12 @@ def _limit_covariance(estimator: Any, table: Table) -> None:
         estimator.set_params(covariance="diagonal")
 
 
-def _refitted(estimator: Any, table: Table, groups: Codes | None, checkpoint: str | PathLike[str] | None) -> Any:
+def _refitted(estimator: Any, table: Table, groups: Groups | None, checkpoint: str | PathLike[str] | None) -> Any:
     """Refit on all rows, with the features of the evaluated model."""
     again = clone(estimator)
     beside = None if checkpoint is None else Path(f"{checkpoint}.refit")
     recipe = estimator.recipe_
-    again.fit(table if recipe is None else encoded_table(table, recipe), groups=groups, checkpoint=beside)
+    again.fit(table if recipe is None else encoded_table(table, recipe), groups=_labels(groups), checkpoint=beside)
     if again.interrupted_:
         warn_user("interrupted while refitting on all rows: the model fitted to the training rows is kept")
         return estimator
@@ -318,17 +323,22 @@ class Pairs:
 
 
 def _cross_validated(
-    estimator: Any, table: Table, classes: Codes, groups: Codes | None, seed: int, names: Sequence[str]
+    estimator: Any, table: Table, classes: Codes, groups: Groups | None, seed: int, names: Sequence[str]
 ) -> tuple[Judged | None, Pairs | None]:
     """Predictions for each fifth of the rows by a model of the others; None if interrupted."""
     found: list[AnyPredictions] = []
     tests, tables = [], []
-    for train, test in folds(classes, seed, groups):
+    for train, test in folds(classes, seed, None if groups is None else groups.numbers):
+        if groups is not None and len(np.unique(groups.numbers[train])) < 2:
+            raise ValueError(
+                f"cross-validation needs at least three groups, but there are {len(groups.names)}; give --holdout 0 "
+                "(holdout=0), or no groups"
+            )
         if len(np.unique(classes[train])) <= classes.max():
             raise ValueError("all rows of a class are in the groups of one fold; set --holdout 0, or use no groups")
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the fit to all rows has said it; a category of one fold is no news
-            fold = clone(estimator).fit(table.subset(train), groups=None if groups is None else groups[train])
+            fold = clone(estimator).fit(table.subset(train), groups=_labels(groups, train))
             if fold.interrupted_:
                 break
             tables.append((table_to_predict(fold, table.subset(train)), table_to_predict(fold, table.subset(test))))

@@ -12,7 +12,7 @@ from bayesvm.data.blocks import RowNumbers, random_rows
 from bayesvm.data.tables import Table
 from bayesvm.estimators import BayesianSVR
 from bayesvm.estimators.columns import n_features
-from bayesvm.estimators.regression import left_out_checks
+from bayesvm.estimators.number_checks import left_out_checks
 from bayesvm.estimators.tables import table_to_predict
 from bayesvm.evaluation import NumberPredictions, Predictions
 from bayesvm.schema import array, either, nothing, record, satisfying, text

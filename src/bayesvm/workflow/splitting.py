@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import numpy as np
@@ -12,15 +13,17 @@ from bayesvm.data.blocks import RowNumbers
 from bayesvm.data.checks import MissingTargetError, is_number
 from bayesvm.data.tables import Table
 from bayesvm.data.tables.files import Paths, find_files
+from bayesvm.estimators.groups import column_labels, numbered, require_several
 from bayesvm.estimators.labels import codes_of
-from bayesvm.estimators.tables import holds_a_quantity, label_counts, require_numbers
+from bayesvm.estimators.tables import holds_a_quantity, label_counts, require_no_text_in_a_quantity, require_numbers
 from bayesvm.preparation import mixed_table, open_table
-from bayesvm.preparation.values import as_kind, joined, of_arrow
 from bayesvm.warn import ReadingNote, warn_user
 
 MOST_HELD_OUT = 50_000  # rows, enough for a log loss to ± .004
 FOLDS = 5
 CROSS_VALIDATION = "fold cross-validation"  # in the source of predictions
+FEW_NUMBERS = 20  # distinct numbers that may be names of classes
+MOST_TEXTS = 0.05  # texts among more numbers, as a share
 
 CLASSIFICATION, REGRESSION = "classification", "regression"
 TASKS = ("auto", CLASSIFICATION, REGRESSION)
@@ -61,15 +64,27 @@ def opened(
     return mixed_table(source, target, weight, **choice, beside=beside, quiet=True, **opening), names
 
 
-def groups_of(table: Table, group: str | None) -> Codes | None:
-    """The number of the group that each row belongs to; None if there are no groups."""
+@dataclass(frozen=True)
+class Groups:
+    """The label and the number of the group that each row belongs to."""
+
+    labels: npt.NDArray[Any]
+    numbers: Codes
+    names: list[Any]  # the labels by number
+
+    def take(self, rows: RowNumbers | None) -> Groups:
+        """Some of the rows."""
+        return self if rows is None else Groups(self.labels[rows], self.numbers[rows], self.names)
+
+
+def groups_of(table: Table, group: str | None) -> Groups | None:
+    """The groups of all rows; None if there are none."""
     if group is None:
         return None
-    names = as_kind(joined([of_arrow(batch.column(group)) for batch in table.columns([group])]), "text")
-    if (names == None).any():  # noqa: E711  (of each one)
-        row = int(np.argmax(names == None))  # noqa: E711
-        raise ValueError(f"{table.where(row)}, column {group!r}: the group is missing; fill it, or drop the row")
-    return np.unique(names.astype(str), return_inverse=True)[1]
+    labels = column_labels(table, group)
+    names, numbers = numbered(labels)
+    require_several(names)
+    return Groups(labels, numbers, names)
 
 
 def require_task(task: str) -> None:
@@ -102,6 +117,7 @@ def with_task(table: RowsType, task: str) -> tuple[RowsType, str]:
             )
         return table, task
     if not is_quantity:
+        require_no_text_in_a_quantity(table, name)
         return table, CLASSIFICATION
     warn_user(
         f"{name} looks like a regression target: BayesianSVR is fitted (--task classification treats its values as "

@@ -59,6 +59,7 @@ class Head(Targets, Protocol):
 
     links: ClassVar[tuple[type, ...]]  # the link classes that it supports
     learns_noise: ClassVar[bool] = False  # whether the link determines parameters of the bound (D32)
+    averages_completions: ClassVar[bool] = False  # whether missing values change the mean of f (D33)
     has_log_odds: ClassVar[bool] = True  # whether ``residuals`` are residuals of log odds
 
     @property

@@ -20,7 +20,7 @@ SAME_NOISE = 0.15  # tolerance between bound and link: of s relative to itself, 
 LEAST_NOISE = 0.1  # of the bound, relative to the errors of left-out rows
 LABELS_IN_A_NUMBER = 4.0  # rows with class labels that say as much about length-scales as one numeric row
 QUANTILE_STEPS = 100
-QUANTILE_ACCURACY = 1e-10  # in standard deviations
+QUANTILE_ACCURACY, DRAW_ACCURACY = 1e-10, 1e-5  # in standard deviations
 
 
 @dataclass(frozen=True)
@@ -31,6 +31,7 @@ class Regression(Head):
     spread: float
     links: ClassVar = (Tube, VaryingTube)
     learns_noise: ClassVar = True
+    averages_completions: ClassVar = True
     has_log_odds: ClassVar = False
 
     @property
@@ -125,6 +126,10 @@ class Regression(Head):
         """The probability of less than y, in the user's units."""
         return _distribution(parts, (y - self.centre) / self.spread)
 
+    def quantiles_at(self, parts: Sequence[MemberMoments], shares: Array, start: Array) -> Array:
+        """The quantile of every row for its own share, in the user's units, for draws; ``start`` is a guess."""
+        return self.centre + self.spread * _quantile(parts, shares, (start - self.centre) / self.spread, DRAW_ACCURACY)
+
     def quantiles(self, shares: Sequence[float]) -> Callable[[Sequence[MemberMoments]], Array]:
         """A function of moments that returns quantiles in the user's units, one column per entry of ``shares``."""
 
@@ -134,14 +139,19 @@ class Regression(Head):
         return of
 
 
-def _quantile(parts: Sequence[MemberMoments], share: float) -> Array:
+def _quantile(
+    parts: Sequence[MemberMoments],
+    share: float | Array,
+    start: Array | None = None,
+    accuracy: float = QUANTILE_ACCURACY,
+) -> Array:
     """The quantile of the members' mean distribution function, by bracketed Newton steps."""
     means = np.stack([part.mean[:, 0] for part in parts])
     sizes = np.stack([np.sqrt(part.link.variance(part.variance[:, 0]) + _noise(part)) for part in parts])
     size = sizes.max(axis=0)
-    reach = 1 / np.sqrt(min(share, 1 - share))  # Cantelli's inequality
+    reach = 1 / np.sqrt(np.minimum(share, 1 - np.asarray(share)))  # Cantelli's inequality
     low, high = (means - reach * sizes).min(axis=0), (means + reach * sizes).max(axis=0)
-    at = mixed(parts, lambda part: part.mean[:, 0])
+    at = mixed(parts, lambda part: part.mean[:, 0]) if start is None else np.clip(start, low, high)
     settled = np.zeros(len(at), bool)
     for _ in range(QUANTILE_STEPS):
         excess = _distribution(parts, at) - share
@@ -152,7 +162,7 @@ def _quantile(parts: Sequence[MemberMoments], share: float) -> Array:
         inside = (step > low) & (step < high)
         after = np.where(inside, step, 0.5 * (low + high))
         after = np.where(settled | (excess == 0), at, after)  # so that no row depends on the other rows
-        settled |= np.abs(after - at) <= QUANTILE_ACCURACY * size
+        settled |= np.abs(after - at) <= accuracy * size
         at = after
         if settled.all():
             break
