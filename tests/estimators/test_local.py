@@ -17,7 +17,7 @@ import bayesvm
 from bayesvm import BayesianSVC, open_table
 from bayesvm.core.linalg import NotPositiveDefiniteError
 from bayesvm.core.workspace import Workspace
-from bayesvm.inference import fitting
+from bayesvm.inference import leaves
 
 
 def checkerboard(n_rows, seed=0):
@@ -340,7 +340,7 @@ def test_a_kernel_that_fails_in_leaves_is_used_without_them(monkeypatch):
     def fail(*_):
         raise NotPositiveDefiniteError("no")
 
-    monkeypatch.setattr(fitting, "find_leaves", fail)
+    monkeypatch.setattr(leaves, "find_leaves", fail)
     with pytest.warns(UserWarning, match="local=True has no effect: no kernel matrix"):
         model = BayesianSVC(local=True, **FEW).fit(X, TWO)
     assert model.fitted_.member.leaves is None

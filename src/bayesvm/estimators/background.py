@@ -108,8 +108,8 @@ def warn_of_few(n_rows: int, groups: np.ndarray | None, contamination: float) ->
     n, unit = (n_rows, "rows") if groups is None else (len(np.unique(groups)), "groups")
     least = int(np.ceil(1 / contamination)) - 1
     warn_user(
-        f"{n} {unit} are too few for contamination={contamination:g}; predict will not flag any outliers. Give at least "
-        f"{least} {unit}, or a larger contamination"
+        f"{n} {unit} are too few for contamination={contamination:g}; predict will not flag any outliers. Give at "
+        f"least {least} {unit}, or a larger contamination"
     )
 
 

@@ -28,7 +28,16 @@ from bayesvm.data.stopping import Stopped
 from bayesvm.inference import leaving_out
 from bayesvm.inference.calibrating import Candidate, calibrated
 from bayesvm.inference.fitted import Fitted
-from bayesvm.inference.leaves import AVERAGED_UP_TO, Found, base_rows, find_leaves, may_be_local, with_leaves
+from bayesvm.inference.leaves import (
+    AVERAGED_UP_TO,
+    OUT_OF_TIME,
+    Found,
+    base_rows,
+    find_leaves,
+    may_be_local,
+    tried_leaves,
+    with_leaves,
+)
 from bayesvm.inference.leaving_out import widened
 from bayesvm.inference.local import Start
 from bayesvm.inference.noise import with_learned_noise
@@ -38,7 +47,6 @@ from bayesvm.inference.settings import Settings
 from bayesvm.inference.training import Plan, Trained, train
 from bayesvm.warn import warn_user
 
-OUT_OF_TIME = "the fit was stopped, or its time limit was reached"
 SOME_COPIES = 0.01  # share of rows above which a warning reports copies
 FEW_EFFECTIVE = 0.1  # effective rows per row below which a warning reports it
 
@@ -157,7 +165,7 @@ def _first_fit(
     leaves, found, said, cut_short = None, list[Candidate](), "", False
     if may_be_local(raw.n_rows, session) and prepared.report is not None and not session.clock.over():
         base = trained_base(model, raw.scaled(prepared.scaler), prepared, session, 0)
-        leaves, said, cut_short = _local_models(base, raw.scaled(prepared.scaler), session)
+        leaves, said, cut_short = tried_leaves(base, raw.scaled(prepared.scaler), session)
         members = [replace(prepared, functions=base.trained.functions), *members[1:]]
         if leaves is not None and raw.n_rows > AVERAGED_UP_TO:
             members = members[:1]
@@ -195,30 +203,6 @@ def _continued_leaves(
         candidate = trained_base(model, source, member, session, number)
     leaves = start.leaves
     return with_leaves(candidate, Found(leaves.tree, leaves.kernel), source, session, number, start)
-
-
-def _local_models(base: Candidate, source: BlockSource, session: Session) -> tuple[Found | None, str, bool]:
-    """The tree and kernel of local models on the first member, if they help (D30).
-
-    With a sentence for the report, and whether the time was over before that was known.
-    """
-    try:
-        found = find_leaves(base, source, session, 0)
-    except Stopped:
-        session.clock.stop.settle()
-        return None, f"Local models were not tried: {OUT_OF_TIME}.", True
-    except NotPositiveDefiniteError:
-        found, reason = None, "no kernel matrix of the leaves could be factored"
-    else:
-        reason = "the kernel has no length-scales"
-    if found is None:
-        if session.settings.local is True:
-            warn_user(f"local=True has no effect: {reason}. Use another kernel, or local=False.")
-        return None, f"Local models are not used: {reason}.", False
-    gain = f"{found.gained:.4f} ± {found.error:.4f}"
-    if session.settings.local == "auto" and not found.worth_having:
-        return None, f"Local models would gain {gain}; not used.", False
-    return found, f"Local models in {found.tree.n_leaves:,} leaves gain {gain}.", False
 
 
 def _with_leaves(candidate: Candidate, of_first: Found, raw: BlockSource, session: Session, number: int) -> Candidate:

@@ -22,13 +22,16 @@ from bayesvm.core.likelihoods import Likelihood
 from bayesvm.core.linalg import Array, NotFiniteError, NotPositiveDefiniteError
 from bayesvm.data.blas import one_blas_thread
 from bayesvm.data.blocks import BlockSource, BucketRows, Buckets, RowNumbers, at_most, most_held
+from bayesvm.data.stopping import Stopped
 from bayesvm.data.workers import Workers
 from bayesvm.inference.calibrating import Candidate
 from bayesvm.inference.hyperparameters import trying
 from bayesvm.inference.local import FittedLeaves, LeafRows, LeafSetup, Start, TrainedLeaves, fitted_leaves
 from bayesvm.inference.session import Session
 from bayesvm.inference.training_state import Clock
+from bayesvm.warn import warn_user
 
+OUT_OF_TIME = "the fit was stopped, or its time limit was reached"
 LEAF_ROWS = 400
 TOGETHER, PROBED_TOGETHER = 4, 3  # leaves that are fitted together
 FEWEST_ROWS = 4_000  # of a table; with fewer, leaves are tried only on request
@@ -234,6 +237,30 @@ def find_leaves(
         if held.n_rows == source.n_rows:
             return replace(found, buckets=buckets)
         return replace(found, tree=_grown(rows, unit, source.n_rows))
+
+
+def tried_leaves(base: Candidate, source: BlockSource, session: Session) -> tuple[Found | None, str, bool]:
+    """The tree and kernel of local models on the first member, if they help (D30).
+
+    With a sentence for the report, and whether the time was over before that was known.
+    """
+    try:
+        found = find_leaves(base, source, session, 0)
+    except Stopped:
+        session.clock.stop.settle()
+        return None, f"Local models were not tried: {OUT_OF_TIME}.", True
+    except NotPositiveDefiniteError:
+        found, reason = None, "no kernel matrix of the leaves could be factored"
+    else:
+        reason = "the kernel has no length-scales"
+    if found is None:
+        if session.settings.local is True:
+            warn_user(f"local=True has no effect: {reason}. Use another kernel, or local=False.")
+        return None, f"Local models are not used: {reason}.", False
+    gain = f"{found.gained:.4f} ± {found.error:.4f}"
+    if session.settings.local == "auto" and not found.worth_having:
+        return None, f"Local models would gain {gain}; not used.", False
+    return found, f"Local models in {found.tree.n_leaves:,} leaves gain {gain}.", False
 
 
 def _rows_of(rows: Sequence[BucketRows], *, setup: LeafSetup) -> list[LeafRows]:

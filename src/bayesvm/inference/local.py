@@ -225,7 +225,8 @@ class TrainedLeaves:
     def cavities(self) -> Cavities:
         """Leave every row out of its leaf and of the member below, all other sites fixed: fast, but optimistic."""
         stack, columns = self.stack, []
-        there = np.flatnonzero(_present(self.rows, stack).ravel())
+        lengths = np.array([len(mine.block.y) for mine in self.rows])
+        there = np.flatnonzero(np.arange(stack.phi.shape[1]) < lengths[:, None])  # the rows that are not padding
         copies = np.cumsum([0, *(mine.equal.max() + 1 for mine in self.rows[:-1])])
         equal = np.concatenate([mine.equal + first for mine, first in zip(self.rows, copies, strict=True)])
         for number, (end, q) in enumerate(zip(self.ends, self.final, strict=True)):
@@ -323,8 +324,9 @@ def fitted_leaves(
         numbers += [mine.numbers[chosen] for mine, chosen in zip(filled, which, strict=True)]
         found |= {mine.bucket: leaf for mine, leaf in zip(filled, trained.leaves(), strict=True)}
         converged = trained.converged
-    leaves = [found[mine.bucket] for mine in rows]
-    return FittedLeaves(leaves, Cavities.joined(left), np.concatenate(numbers), converged)
+    return FittedLeaves(
+        [found[mine.bucket] for mine in rows], Cavities.joined(left), np.concatenate(numbers), converged
+    )
 
 
 def _unseen(rows: BucketRows, kernel: Kernel, head: Head) -> Leaf:
@@ -373,12 +375,6 @@ def _as_posteriors(functions: Sequence[LatentFunction], width: int) -> Posterior
             natural_parameters = q.full().natural
             precision[i, own, own], linear[i, own] = natural_parameters.precision, natural_parameters.linear
     return Posteriors.of(precision, linear)
-
-
-def _present(rows: Sequence[LeafRows], stack: Stack) -> npt.NDArray[np.bool_]:
-    """A mask of the rows of a stack that are not padding."""
-    lengths = np.array([len(mine.block.y) for mine in rows])
-    return np.asarray(np.arange(stack.phi.shape[1]) < lengths[:, None])
 
 
 def _folds(rows: LeafRows, which: RowNumbers) -> list[RowNumbers]:
