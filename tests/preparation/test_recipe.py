@@ -55,7 +55,7 @@ def test_what_is_learned(files):
         NumberColumn(name) for name in ("number", "count", "flag")
     ]
     assert recipe.medians[:3] == (data["number"].median(), data["count"].median(), 0.0)
-    assert columns["color"] == CategoryColumn("color", ("red", "green", "blue", MISSING), rare=True)
+    assert columns["color"] == CategoryColumn("color", ("red", "green", "blue", MISSING), rare=True, ignores_case=True)
     assert set(columns["sex"].categories) == {"f", "m"}
     assert recipe.names == (
         "number",

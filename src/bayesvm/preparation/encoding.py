@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from bayesvm.data.texts import Spellings
 from bayesvm.preparation.dates import DAYS, PARTS, DateColumn
 from bayesvm.schema import each, either, flag, nothing, one_of, real, record, satisfying, text
 
@@ -18,7 +19,7 @@ RARE = "(rare)"
 NAMES = satisfying(each(text), "distinct names, at least one", lambda found, _: len(set(found)) == len(found) > 0)
 COLUMN = either(
     record({"name": text, "fill": either(nothing, real), "indicator": flag, "kind": one_of("number")}),
-    record({"name": text, "categories": NAMES, "rare": flag, "kind": one_of("category")}),
+    record({"name": text, "categories": NAMES, "rare": flag, "kind": one_of("category")}, {"ignores_case": flag}),
     record({"name": text, "levels": NAMES, "rare": flag, "kind": one_of("levels")}),
     record(
         {
@@ -79,13 +80,15 @@ class NumberColumn:
 class CategoryColumn:
     """Text, one-hot encoded: one feature per category, most frequent first; for two categories, only the second.
 
-    With ``rare``, all other categories share one feature. A missing value is a category, too.
+    With ``rare``, all other categories share one feature. A missing value is a category, too. Text that is no category
+    is read as the category that differs from it only by surrounding spaces or, with ``ignores_case``, by case.
     """
 
     name: str
     categories: tuple[str, ...]
     rare: bool = False
     kind: str = "category"
+    ignores_case: bool = False
 
     @property
     def shown(self) -> tuple[str, ...]:
@@ -115,10 +118,20 @@ class CategoryColumn:
         numbers: dict[str | None, int] = {category: number for number, category in enumerate(self.categories)}
         return numbers | {None: numbers.get(MISSING, len(numbers))}
 
+    def _number(self, text: str) -> int:
+        """The number of the category that a text spells in another way, or of all other text."""
+        return self._numbers.get(self._spellings(text), len(self.categories))
+
+    @cached_property
+    def _spellings(self) -> Spellings:
+        return Spellings(self.categories, self.ignores_case)
+
     def encode(self, texts: npt.NDArray[Any], out: npt.NDArray[Any]) -> bool:
         """Fill in the features from text (None if missing); True if a new category has no feature."""
         other, numbers = len(self.categories), self._numbers
-        found = np.fromiter((numbers.get(text, other) for text in texts.tolist()), np.intp, len(texts))
+        listed = texts.tolist()
+        numbers = numbers | {text: self._number(text) for text in set(listed).difference(numbers)}
+        found = np.fromiter(map(numbers.__getitem__, listed), np.intp, len(listed))
         out[:] = self.features[found]
         return not self.rare and bool((found == other).any())
 
@@ -146,4 +159,6 @@ def column_from(state: dict[str, Any]) -> Column:
     if state["kind"] == "date":
         return DateColumn(**state | {"parts": tuple(state["parts"])})
     categories = state["categories" if "categories" in state else "levels"]
-    return CategoryColumn(state["name"], tuple(categories), state["rare"])
+    return CategoryColumn(
+        state["name"], tuple(categories), state["rare"], ignores_case=state.get("ignores_case", False)
+    )

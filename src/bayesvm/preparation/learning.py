@@ -14,6 +14,7 @@ from bayesvm.data.checks import is_number
 from bayesvm.data.tables.column_reading import warn_if_rounded
 from bayesvm.data.tables.files import SourceFile
 from bayesvm.data.tables.schemas import EXACT_IN_FLOAT32, PANDAS_INDEX, TEXT_EXAMPLE, is_text
+from bayesvm.data.texts import Spellings, merging
 from bayesvm.extras import optional
 from bayesvm.preparation.dates import DateColumn
 from bayesvm.preparation.encoding import MISSING, RARE, VALUES, CategoryColumn, Column, NumberColumn
@@ -21,7 +22,7 @@ from bayesvm.preparation.frames import Frame
 from bayesvm.preparation.opening import Opened
 from bayesvm.preparation.recipe import Recipe
 from bayesvm.preparation.values import Row, Values, are_dates, as_kind, joined, of_arrow, refusal_of, times_of
-from bayesvm.warn import warn_user
+from bayesvm.warn import ReadingNote, warn_user
 
 SAMPLE = 200_000  # rows to learn a recipe from
 MOST_CATEGORIES = 50  # per column; the others are rare
@@ -168,7 +169,8 @@ def _column(name: str, values: Values, *, asked: bool, kept: bool, row: Row | No
         values = Values("time", times_of(values.array))
     certain = kept or values.certain
     if values.kind == "text" or asked:
-        return _category(name, as_kind(values, "text"), certain=certain, asked=asked)
+        explicit = asked or values.certain or values.kind != "text"
+        return _category(name, as_kind(values, "text"), certain=certain, asked=asked, explicit=explicit)
     return _scale(name, values, certain=certain)
 
 
@@ -181,7 +183,7 @@ def _scale(name: str, values: Values, *, certain: bool) -> Column | str:
     if (held == held[0]).all():
         if not missing.any():
             return f"the same value in all rows ({held[0] if values.kind == 'time' else format(held[0], 'g')})"
-        return _category(name, as_kind(values, "text"), certain=True, asked=True)  # present or missing
+        return _category(name, as_kind(values, "text"), certain=True, asked=True, explicit=True)  # present or missing
     if values.kind == "time":
         return DateColumn.learned(name, values.array)
     if not certain and not missing.any() and _is_index(held):
@@ -216,9 +218,15 @@ def _dates_in(name: str, texts: npt.NDArray[Any], row: Row | None) -> bool:
     return True
 
 
-def _category(name: str, texts: npt.NDArray[Any], *, certain: bool, asked: bool) -> Column | str:
-    """A categorical column, or the reason to leave it out."""
+def _category(name: str, texts: npt.NDArray[Any], *, certain: bool, asked: bool, explicit: bool) -> Column | str:
+    """A categorical column, or the reason to leave it out; the spellings of ``explicit`` categories are not merged."""
     found = Counter(MISSING if text is None else text for text in texts.tolist())
+    ignores_case, merged = False, dict[str, str]()
+    if not explicit:
+        spellings, merged = Spellings.of({text: count for text, count in found.items() if text != MISSING})
+        ignores_case = spellings.ignores_case
+        for text, common in merged.items():
+            found[common] += found.pop(text)
     distinct = np.array(sorted(found), object)
     counts = np.array([found[text] for text in distinct])
     doubt = "" if asked else _doubt_about_numbers(distinct)
@@ -228,13 +236,15 @@ def _category(name: str, texts: npt.NDArray[Any], *, certain: bool, asked: bool)
         return f"nearly all texts are distinct ({len(distinct):,} in {len(texts):,} rows): an identifier?{doubt}"
     if doubt:
         warn_user(f"column {name!r} is treated as categorical{doubt}")
+    if merged:
+        warn_user(merging(merged, f"column {name!r}"), ReadingNote)
     few = int(np.clip(len(texts) // RARE_SHARE, min(RARE_ROWS, counts.max()), counts.max()))
     frequent = counts >= few
     if frequent.sum() > MOST_CATEGORIES:
         frequent[np.argsort(counts, kind="stable")[:-MOST_CATEGORIES]] = False
     order = np.argsort(-counts[frequent], kind="stable")
     kept = tuple(str(category) for category in distinct[frequent][order] if category != RARE)
-    return CategoryColumn(name, kept, not frequent.all() or RARE in distinct)
+    return CategoryColumn(name, kept, not frequent.all() or RARE in distinct, ignores_case=ignores_case)
 
 
 def _doubt_about_numbers(distinct: Any) -> str:

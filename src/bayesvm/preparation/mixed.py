@@ -221,13 +221,14 @@ def encoded_table(table: Table, recipe: Recipe) -> Table:
     if table.prepared_by == recipe:
         return table
     text_labels = isinstance(table, MixedTable) and table.has_text_labels
-    return Opened(*table.source).table(recipe, table.target, table.weight, text_labels=text_labels)
+    encoded = Opened(*table.source).table(recipe, table.target, table.weight, text_labels=text_labels)
+    return encoded.with_spelling(table.spelled)
 
 
 def numbers_of_table(table: MixedTable, names: Sequence[str]) -> Table:
     """A table with some numeric columns as its features."""
     rows, schemas = table.source
-    return Table(rows, choose_columns(schemas, table.target, names, table.weight))
+    return Table(rows, choose_columns(schemas, table.target, names, table.weight)).with_spelling(table.spelled)
 
 
 def _schemas(kind: str, files: list[SourceFile], csv: CsvOptions) -> Schemas:

@@ -13,7 +13,7 @@ from bayesvm.data.checks import MissingTargetError, is_number
 from bayesvm.data.tables import Table
 from bayesvm.data.tables.files import Paths, find_files
 from bayesvm.estimators.labels import codes_of
-from bayesvm.estimators.tables import holds_a_quantity, label_counts, require_numbers
+from bayesvm.estimators.tables import holds_a_quantity, label_counts, require_numbers, with_merged_spellings
 from bayesvm.preparation import mixed_table, open_table
 from bayesvm.preparation.values import as_kind, joined, of_arrow
 from bayesvm.warn import ReadingNote, warn_user
@@ -124,6 +124,8 @@ def with_codes(table: RowsType, task: str = CLASSIFICATION) -> tuple[RowsType, C
         counts = summary(table)
     if counts is None:
         return table, np.zeros(table.n_rows, np.intp)
+    if (merged := with_merged_spellings(table, counts[0])) is not table:
+        table, counts = merged, label_counts(merged)
     return table, np.concatenate([codes_of(counts[0].labels, y) for y, _ in table.targets()])
 
 
