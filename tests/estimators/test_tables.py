@@ -341,7 +341,7 @@ def test_a_fit_that_fails_leaves_the_model_as_it_was(tmp_path):
     def raises(progress):
         raise RuntimeError
 
-    with pytest.raises(ValueError, match="row 5999"):
+    with pytest.raises(ValueError, match="line 6001"):
         model.fit(open_table(tmp_path / "bad.parquet", "y"))
     with pytest.raises(RuntimeError):
         model.fit(1000 * X + 5, THREE, callback=raises)

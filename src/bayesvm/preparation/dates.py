@@ -8,6 +8,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
+from bayesvm.preparation.date_formats import ISO
 from bayesvm.preparation.values import DAY, MICROSECONDS
 
 Array = npt.NDArray[Any]
@@ -41,13 +42,14 @@ class DateColumn:
     first: str
     parts: tuple[str, ...]
     kind: str = "date"
+    form: str = ISO  # of dates in text
 
     @classmethod
-    def learned(cls, name: str, times: Array) -> Self:
+    def learned(cls, name: str, times: Array, form: str = ISO) -> Self:
         """Learn the parts from some times, at least two of them different."""
         held = times[~np.isnat(times)]
         varying = tuple(part for part, number in PARTS.items() if np.ptp(number(held)))
-        return cls(name, str(held.min().astype("datetime64[D]")), (*varying, DAYS))
+        return cls(name, str(held.min().astype("datetime64[D]")), (*varying, DAYS), form=form)
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -10,7 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from bayesvm.data.texts import Spellings
+from bayesvm.preparation.date_formats import EXAMPLES, DateFormat
 from bayesvm.preparation.dates import DAYS, PARTS, DateColumn
+from bayesvm.preparation.values import Row, Values, as_kind
 from bayesvm.schema import each, either, flag, nothing, one_of, real, record, satisfying, text
 
 MISSING = "(missing)"
@@ -31,7 +33,8 @@ COLUMN = either(
                 lambda found, _: len(set(found)) == len(found) and list(found[-1:]) == [DAYS],
             ),
             "kind": one_of("date"),
-        }
+        },
+        {"form": one_of(*EXAMPLES)},
     ),
 )
 
@@ -144,6 +147,12 @@ class CategoryColumn:
 
 Column = NumberColumn | CategoryColumn | DateColumn
 VALUES = {NumberColumn: "number", CategoryColumn: "text", DateColumn: "time"}  # the kind of values that each encodes
+
+
+def values_for(column: Column, values: Values, row: Row | None = None) -> npt.NDArray[Any]:
+    """The values that a column encodes."""
+    dates = DateFormat(column.form) if isinstance(column, DateColumn) else None
+    return as_kind(values, VALUES[type(column)], row, dates)
 
 
 def column_state(column: Column) -> dict[str, Any]:

@@ -13,15 +13,17 @@ from bayesvm.data.blocks import random_rows
 from bayesvm.data.checks import is_number
 from bayesvm.data.tables.column_reading import warn_if_rounded
 from bayesvm.data.tables.files import SourceFile
+from bayesvm.data.tables.rows import FileRows
 from bayesvm.data.tables.schemas import EXACT_IN_FLOAT32, PANDAS_INDEX, TEXT_EXAMPLE, is_text
 from bayesvm.data.texts import Spellings, merging
 from bayesvm.extras import optional
+from bayesvm.preparation.date_formats import COMPACT, TWINS, DateFormat, are_compact, best_format
 from bayesvm.preparation.dates import DateColumn
-from bayesvm.preparation.encoding import MISSING, RARE, VALUES, CategoryColumn, Column, NumberColumn
+from bayesvm.preparation.encoding import MISSING, RARE, CategoryColumn, Column, NumberColumn, values_for
 from bayesvm.preparation.frames import Frame
 from bayesvm.preparation.opening import Opened
 from bayesvm.preparation.recipe import Recipe
-from bayesvm.preparation.values import Row, Values, are_dates, as_kind, joined, of_arrow, refusal_of, times_of
+from bayesvm.preparation.values import Row, Values, as_kind, joined, of_arrow, refusal_of
 from bayesvm.warn import ReadingNote, warn_user
 
 SAMPLE = 200_000  # rows to learn a recipe from
@@ -30,6 +32,7 @@ RARE_SHARE, RARE_ROWS = 500, 5  # a category with fewer than one row in 500, or 
 MISTAKES = 0.2  # share of the distinct values below which text in a column of numbers looks like mistakes
 FEW_TEXTS = 50  # text with at most this many distinct values is never treated as an identifier
 LEAST_INDEXED = 20  # rows from which sorted integers are treated as an index
+SOME_TEXTS = 200  # distinct texts that show whether a column has dates
 SOME_DATES = 0.5  # share of dates among the distinct texts from which a column is treated as dates
 
 
@@ -58,9 +61,10 @@ def learn(
     opened.require_same_columns([*names, *special])
     for name in names:
         require_one_kind(opened, name)
-    sample = _sample(opened, names, random_state) if names else []
+    rows = _sample(opened, random_state)
+    sample = [chunk for _, chunk in rows.chunks(names)] if names else []
     found, medians, left_out = _learned(
-        names, lambda name: joined([of_arrow(chunk.column(name)) for chunk in sample]), categories, keep
+        names, lambda name: joined([of_arrow(chunk.column(name)) for chunk in sample]), categories, keep, rows.where
     )
     left_out = dict.fromkeys(drop, "as asked for") | left_out
     if not found:
@@ -85,7 +89,7 @@ def learn_frame(frame: Frame, *, random_state: int = 0) -> Recipe:
         values = frame.values(name)
         return values._replace(array=values.array[chosen])
 
-    found, medians, left_out = _learned(frame.names, some, row=lambda number: str(numbers[number]))
+    found, medians, left_out = _learned(frame.names, some, (), (), lambda number: f"row {numbers[number]}")
     if not found:
         raise ValueError(f"X has no columns left to learn from ({_reasons(left_out)})")
     return Recipe(found, left_out, medians=medians, seen=frame.names, named=frame.named)
@@ -129,20 +133,20 @@ def _kind_of(file: SourceFile, field: Any) -> str:
     )
 
 
-def _sample(opened: Opened, names: Sequence[str], random_state: int) -> list[Any]:
-    """Some rows as record batches, whose types may differ between files."""
+def _sample(opened: Opened, random_state: int) -> FileRows:
+    """Some rows, whose types may differ between files."""
     rows = opened.rows
     if rows.n_rows > SAMPLE:
         rows = rows.subset(random_rows(rows.n_rows, SAMPLE, np.random.default_rng(random_state)))
-    return [chunk for _, chunk in rows.chunks(names)]
+    return rows
 
 
 def _learned(
     names: Sequence[str],
     values_of: Callable[[str], Values],
-    categories: Collection[str] = (),
-    keep: Collection[str] = (),
-    row: Row | None = None,
+    categories: Collection[str],
+    keep: Collection[str],
+    row: Row,
 ) -> tuple[tuple[Column, ...], tuple[float, ...], dict[str, str]]:
     """The columns, medians of their features, and reasons to leave out others; ``row`` names a row in messages."""
     found: list[Column] = []
@@ -156,25 +160,26 @@ def _learned(
         else:
             found.append(column)
             features = np.zeros((len(values.array), len(column.names)))
-            column.encode(as_kind(values, VALUES[type(column)]), features)
+            column.encode(values_for(column, values), features)
             medians += np.nanmedian(features, axis=0).tolist()
     return tuple(found), tuple(medians), left_out
 
 
-def _column(name: str, values: Values, *, asked: bool, kept: bool, row: Row | None) -> Column | str:
+def _column(name: str, values: Values, *, asked: bool, kept: bool, row: Row) -> Column | str:
     """The column, or the reason to leave it out."""
     if values.kind == "nothing":
         return "no value in any row"
-    if values.kind == "text" and not asked and _dates_in(name, values.array, row):
-        values = Values("time", times_of(values.array))
+    form = None if asked else _dates_in(name, values, row)
+    if form is not None:
+        values = Values("time", as_kind(values, "time", row, form))
     certain = kept or values.certain
     if values.kind == "text" or asked:
         explicit = asked or values.certain or values.kind != "text"
         return _category(name, as_kind(values, "text"), certain=certain, asked=asked, explicit=explicit)
-    return _scale(name, values, certain=certain)
+    return _scale(name, values, certain=certain, form=form or DateFormat())
 
 
-def _scale(name: str, values: Values, *, certain: bool) -> Column | str:
+def _scale(name: str, values: Values, *, certain: bool, form: DateFormat) -> Column | str:
     """A column of numbers or times, or the reason to leave it out."""
     missing = np.isnat(values.array) if values.kind == "time" else np.isnan(values.array)
     held = values.array[~missing]
@@ -185,7 +190,7 @@ def _scale(name: str, values: Values, *, certain: bool) -> Column | str:
             return f"the same value in all rows ({held[0] if values.kind == 'time' else format(held[0], 'g')})"
         return _category(name, as_kind(values, "text"), certain=True, asked=True, explicit=True)  # present or missing
     if values.kind == "time":
-        return DateColumn.learned(name, values.array)
+        return DateColumn.learned(name, values.array, form.name)
     if not certain and not missing.any() and _is_index(held):
         return "distinct whole numbers in order: an index?"
     return NumberColumn(name)
@@ -202,20 +207,53 @@ def _is_index(numbers: npt.NDArray[Any]) -> bool:
     return bool(np.ptp(numbers) < 1.5 * len(numbers)) and len(np.unique(numbers)) == len(numbers)
 
 
-def _dates_in(name: str, texts: npt.NDArray[Any], row: Row | None) -> bool:
-    """Whether text consists of ISO dates; a mixture with other text is an error."""
-    distinct = list(dict.fromkeys(text for text in texts.tolist() if text is not None))
-    dates = are_dates(distinct)
-    if dates.mean() < SOME_DATES:
-        return False
-    if not dates.all():
-        other = distinct[int(np.argmin(dates))]
-        place = "" if row is None else f" (row {row(texts.tolist().index(other))})"
+def _dates_in(name: str, values: Values, row: Row) -> DateFormat | None:
+    """The format of a column of dates, None for other columns; a mixture with other text is an error."""
+    if values.kind == "number":
+        return _compact_dates_in(name, values)
+    if values.kind != "text":
+        return None
+    texts = values.array.tolist()
+    distinct = list(dict.fromkeys(text for text in texts if text is not None))
+    if not distinct or best_format(distinct[:: 1 + len(distinct) // SOME_TEXTS])[1] < SOME_DATES:
+        return None
+    form = DateFormat.of(distinct)
+    if form is None:
+        best, share = best_format(distinct)
+        if share < SOME_DATES:
+            return None
+        date, other = (next(text for text in distinct if best.holds(text) is held) for held in (True, False))
         raise ValueError(
-            f"column {name!r} holds dates, such as {distinct[int(np.argmax(dates))]!r}, but also {other!r}{place}; "
-            "write all of them like 2024-04-03, or leave the column out"
+            f"column {name!r} holds dates, such as {date!r}, but also {other!r} ({row(texts.index(other))}); write all "
+            "of them like 2024-04-03, or leave the column out. If the other text stands for a missing value, name it: "
+            "missing= (--missing)"
         )
-    return True
+    if form.is_ambiguous(distinct):
+        example = next(text for text in distinct if form.time(text) != DateFormat(TWINS[form.name]).time(text))
+        warn_user(
+            f"column {name!r} has dates such as {example!r}, of which day and month may be interchanged: it is read as "
+            f"{form.time(example).astype('datetime64[D]')}, like {form.example}. If that is wrong, write the dates "
+            "like 2024-04-03"
+        )
+    return form
+
+
+def _compact_dates_in(name: str, values: Values) -> DateFormat | None:
+    """Whether numbers are dates such as 20240403; reported because they could also be quantities."""
+    if values.certain or values.array.dtype.kind not in "iuf":
+        return None
+    distinct = np.unique(values.array)
+    distinct = distinct[~np.isnan(distinct)] if distinct.dtype.kind == "f" else distinct
+    if not are_compact(distinct[:FEW_TEXTS].tolist()) or not are_compact(distinct.tolist()):
+        return None
+    form = DateFormat(COMPACT)
+    example = str(int(distinct[0]))
+    warn_user(
+        f"column {name!r}: the whole numbers such as {example} are read as dates "
+        f"({form.time(example).astype('datetime64[D]')}); to keep them as categories, use categories= (--categories)",
+        ReadingNote,
+    )
+    return form
 
 
 def _category(name: str, texts: npt.NDArray[Any], *, certain: bool, asked: bool, explicit: bool) -> Column | str:

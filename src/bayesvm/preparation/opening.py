@@ -143,7 +143,8 @@ def open_files(
             remedy = "; or name it in categories (--categories) when you fit, which reads it as text"
             looked = [look_at(file, csv) for file in files]
             copied, schemas = copy_csv(looked, copy, wanted, exact, [*texts, *verbatim], remedy, verbatim)
-            rows = FileRows(kind, files, copied, copy, reading=options_given(csv), copy_to=copy_to)
+            lines = tuple(csv_file.first_line for csv_file in looked)
+            rows = FileRows(kind, files, copied, copy, reading=options_given(csv), copy_to=copy_to, lines=lines)
     else:
         require_csv(csv, f"{files[0]} is {kind}")
         parts = arrow_parts(kind, files)
@@ -219,7 +220,7 @@ class EncodedColumns(ArrowColumns):
         return [*(self.recipe.needed if features else ()), *super().needed(features=False, targets=targets)]
 
     def features(self, chunks: Sequence[Any], locate: Locate) -> Any:
-        X = self.recipe.encoded(chunks)
+        X = self.recipe.encoded(chunks, locate)
         require_in_range(X, self.names, locate)
         return X
 

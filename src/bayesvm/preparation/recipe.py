@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from bayesvm.preparation.encoding import COLUMN, VALUES, Column, NumberColumn, column_from, column_state
+from bayesvm.preparation.encoding import COLUMN, Column, NumberColumn, column_from, column_state, values_for
 from bayesvm.preparation.frames import Frame
-from bayesvm.preparation.values import Row, Values, as_kind, of_arrow
+from bayesvm.preparation.values import Row, Values, of_arrow
 from bayesvm.schema import each, either, flag, nothing, real, record, size, text
 from bayesvm.warn import warn_user
 
@@ -91,13 +91,17 @@ class Recipe:
         """The columns that a table must have."""
         return [column.name for column in self.columns]
 
-    def encoded(self, batches: Sequence[Any]) -> npt.NDArray[Any]:
-        """The features of consecutive record batches, with a warning about values not seen in training."""
+    def encoded(self, batches: Sequence[Any], row: Row | None = None) -> npt.NDArray[Any]:
+        """The features of consecutive record batches, with a warning about values not seen in training.
+
+        ``row`` names a row of the batches in messages.
+        """
         X = np.empty((sum(batch.num_rows for batch in batches), len(self.names)), self.dtype)
         first, unseen = 0, set[str]()
         for batch in batches:
             rows = X[first : first + batch.num_rows]
-            unseen |= self._fill(rows, partial(_of_batch, batch))
+            name_row = None if row is None else partial(_later, row, first)
+            unseen |= self._fill(rows, partial(_of_batch, batch), name_row)
             first += batch.num_rows
         self._report(unseen)
         return X
@@ -108,12 +112,12 @@ class Recipe:
         self._report(self._fill(X, frame.values))
         return X
 
-    def _fill(self, X: npt.NDArray[Any], values_of: Callable[[str], Values], row: Row = str) -> set[str]:
+    def _fill(self, X: npt.NDArray[Any], values_of: Callable[[str], Values], row: Row | None = None) -> set[str]:
         """Fill in the features of some rows; return the columns with values not seen in training."""
         unseen = set()
         for column, span in self._spans:
             try:
-                values = as_kind(values_of(column.name), VALUES[type(column)], row)
+                values = values_for(column, values_of(column.name), row)
             except (TypeError, ValueError) as error:
                 was = f"was learned as {column.kind}s" if column.kind != "category" else "was learned as categories"
                 raise type(error)(f"column {column.name!r} {was}, but {error}") from error
@@ -159,6 +163,10 @@ class Recipe:
         if unknown := set(recipe.needed) - set(recipe.inputs):
             raise ValueError(f"the recipe needs the column {min(unknown)!r}, but was not learned from it")
         return recipe
+
+
+def _later(row: Row, first: int, number: int) -> str:
+    return row(first + number)
 
 
 def _of_batch(batch: Any, name: str) -> Values:
