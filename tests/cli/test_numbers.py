@@ -49,7 +49,7 @@ def test_the_task_overrules(home):
     assert "Labels must be classes" in refused.err
     refused = bayesvm("fit", "houses.csv", "-t", "colour", "--task", "regression", folder=home)
     assert refused.code == 1
-    assert "row 0: the target 'colour' is the text" in refused.err
+    assert "line 2: the target 'colour' is the text" in refused.err
     refused = bayesvm("fit", "houses.csv", "-t", "price", "--task", "regression", "--linear", folder=home)
     assert refused.code == 2
     asked = ("fit", "houses.csv", "-t", "rooms", "--task", "regression", "--holdout", "0", "--inducing", "10")
@@ -115,4 +115,4 @@ def test_report(home):
     assert 'id="metric-rmse"' in page
     assert "Classes</h3>" not in page
     done = bayesvm("report", "houses.bayesvm", "houses.csv", "--out", "on.html", folder=home)
-    assert "judged on houses.csv (200 rows)" in (home / "on.html").read_text()
+    assert "evaluated on houses.csv (200 rows)" in (home / "on.html").read_text()

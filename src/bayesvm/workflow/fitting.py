@@ -99,7 +99,8 @@ def fit_table(
         Whether to refit on all rows after evaluation.
     task : {"auto", "classification", "regression"}, default="auto"
         "auto" is regression if the target is numeric and has fractions, more than 200 distinct values, or more than 20
-        with fewer than five rows each; otherwise classification.
+        with fewer than five rows each or that fill a range, such as ages; otherwise classification. Whole numbers
+        from 0 or 1 without a gap are codes of classes.
     estimator : BayesianSVC, BayesianLinearSVC or BayesianSVR, optional
         The estimator to clone and fit, which decides the task. Default: ``BayesianSVC(random_state=seed)``, or
         ``BayesianSVR`` for regression.

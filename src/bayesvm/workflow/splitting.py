@@ -81,8 +81,8 @@ def require_task(task: str) -> None:
 def with_task(table: RowsType, task: str) -> tuple[RowsType, str]:
     """The rows that have a target, and the task.
 
-    "auto" is regression for a numeric target with fractions, or with more distinct values than are accepted as classes;
-    this is reported.
+    "auto" is regression for a numeric target with fractions, with more distinct values than are accepted as classes, or
+    with many whole numbers that fill a range; this is reported.
     """
     if task == CLASSIFICATION:
         return table, task
