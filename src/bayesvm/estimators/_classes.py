@@ -75,8 +75,8 @@ def _too_many(labels: np.ndarray, n_rows: int, target: str) -> str:
         return (
             f"{target} has {len(labels):,} distinct numeric values in {n_rows:,} rows; this looks like a regression "
             "target. Use BayesianSVR (--task regression) for regression; for classification, bin the target (above and "
-            f"below a threshold, for example). Up to {MOST_NUMBERS} numeric values with {ROWS_OF_A_NUMBER} rows each are "
-            "accepted as classes; if there are more, convert them to text: y.astype(str), a column of text, or "
+            f"below a threshold, for example). Up to {MOST_NUMBERS} numeric values with {ROWS_OF_A_NUMBER} rows each "
+            "are accepted as classes; if there are more, convert them to text: y.astype(str), a column of text, or "
             "--categories on the command line"
         )
     return (
@@ -91,8 +91,8 @@ def warn_if_costly(classes: np.ndarray, n_rows: int) -> None:
     if is_quantity:
         warn_user(
             f"y has {len(classes)} distinct whole numbers from {classes.min():g} to {classes.max():g}, and each "
-            "becomes a class. If they are a quantity, use BayesianSVR (--task regression); if they are classes, convert "
-            "them to text, which silences this warning"
+            "becomes a class. If they are a quantity, use BayesianSVR (--task regression); if they are classes, "
+            "convert them to text, which silences this warning"
         )
     if len(classes) > COSTLY_CLASSES:
         more = _are_numbers(classes) and not is_quantity

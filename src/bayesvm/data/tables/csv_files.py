@@ -21,6 +21,7 @@ from bayesvm.extras import optional
 
 _BLOCK_BYTES = 2**23  # of text, parsed at a time; column types are inferred from the first block
 _FEW_LINES = 10
+_LONGEST_CELL = 1_000  # bytes of a text for missing values
 _GZIP = b"\x1f\x8b"
 
 
@@ -94,6 +95,23 @@ class CsvFile:
             return []
         rising = len(found) > 1 and all(float(one) < float(next_one) for one, next_one in pairwise(found))
         return [] if rising else found
+
+    @property
+    def missing_numbers(self) -> tuple[float, ...]:
+        """The numbers that the user declared to be missing values, however they are written."""
+        return tuple(float(text) for text in self.options.get("missing", ()) if is_number(text))
+
+    def unused_missing(self) -> list[str]:
+        """The texts that the user declared to be missing values, but that no cell consists of."""
+        texts = dict.fromkeys(text.strip() for text in self.options.get("missing", ()))
+        cells = {text: _cell(text) for text in texts if text}
+        rest = b""
+        stream = self._stream() if cells else None
+        while cells and stream is not None and (piece := stream.read(_BLOCK_BYTES)):
+            part = rest + piece
+            cells = {text: cell for text, cell in cells.items() if not cell.search(part)}
+            rest = part[-_LONGEST_CELL:]
+        return list(cells)
 
     def reader(self, types: Mapping[str, Any] | None = None) -> Any:
         """The record batches of some columns, by their names in the file; by default all, with inferred types."""
@@ -226,6 +244,14 @@ def _usual_separator(file: SourceFile) -> str:
     return "\t" if ".tsv" in (suffix.lower() for suffix in file.path.suffixes[-2:]) else ","
 
 
+def _cell(text: str) -> re.Pattern[bytes]:
+    """A cell with a text, or with an equal number."""
+    forms = [re.escape(text)]
+    if is_number(text) and (number := float(text)).is_integer() and abs(number) < LARGEST_EXACT:
+        forms.append(rf"{int(number)}(?:[.,]0*)?")
+    return re.compile(rf"(?<![\w.+-])(?:{'|'.join(forms)})(?![\w.])".encode())
+
+
 def _missing(options: CsvOptions) -> frozenset[str]:
     """The texts that mean a missing value."""
     return MISSING_TEXTS | {text.strip() for text in options.get("missing", ())}
@@ -294,7 +320,9 @@ def _column_of_text(csv: CsvFile, column: CsvColumn, values: Any) -> CsvColumn:
     """A text column, unless all texts are numbers in one format, or missing values with surrounding spaces."""
     dialect, asked = csv.dialect, csv.options.get("decimal")
     distinct = dict.fromkeys(text.strip() for text in values.unique().to_pylist())
-    missing = missing_among(set(distinct), column.missing)
+    numbers = csv.missing_numbers
+    equal = {text for text in distinct if numbers and is_number(text) and float(text) in numbers}
+    missing = missing_among(set(distinct), column.missing) | equal
     held = [text for text in distinct if text not in missing]
     doubtful = DOUBTFUL_TEXTS.intersection(missing, distinct) if held else frozenset()
     column = replace(column, missing=missing, doubtful=doubtful)
