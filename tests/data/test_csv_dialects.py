@@ -287,6 +287,7 @@ def test_missing_takes_a_list(tmp_path):
         open_table(tmp_path / "a.csv", missing="-9")
 
 
+@pytest.mark.filterwarnings("ignore::bayesvm.warn.ReadingNote")
 @pytest.mark.parametrize("cell", ["-999", "-999.0", "-999.00", '"-999.0"'])
 @pytest.mark.parametrize("others", [("1.5", "2"), ("3", "4"), ("$5.10", "$6")])
 def test_missing_numbers_are_compared_as_numbers(tmp_path, cell, others):

@@ -15,6 +15,7 @@ import typer
 from bayesvm.cli import console, options
 from bayesvm.data.tables.files import Paths, find_files
 from bayesvm.estimators import BayesianLinearSVC, BayesianSVC, stop_on_interrupt
+from bayesvm.estimators.columns import marked_note
 from bayesvm.evaluation import NumberPredictions, metrics
 from bayesvm.evaluation.formatting import cell, metric_rows
 from bayesvm.workflow import TableModel, fit_table
@@ -183,6 +184,8 @@ def _print_result(model: TableModel, path: Path) -> None:
         shares = np.bincount(said.y, minlength=len(estimator.classes_)) / said.n_rows
         classes = [f"{label} ({share:.0%})" for label, share in zip(estimator.classes_, shares, strict=True)]
         console.say(f"classes: {', '.join(classes[:12])}{', …' if len(classes) > 12 else ''}")
+    if model.recipe.marked:
+        console.say(marked_note(model.recipe.marked))
     for name, why in model.recipe.left_out.items():
         console.say(f"left out: {name} ({why})")
     console.say()

@@ -19,8 +19,9 @@ from bayesvm.data.texts import Spellings, merging
 from bayesvm.extras import optional
 from bayesvm.preparation.date_formats import COMPACT, TWINS, DateFormat, are_compact, best_format
 from bayesvm.preparation.dates import DateColumn
-from bayesvm.preparation.encoding import MISSING, RARE, CategoryColumn, Column, NumberColumn, values_for
+from bayesvm.preparation.encoding import MISSING, RARE, CategoryColumn, Column, NumberColumn, checksum, values_for
 from bayesvm.preparation.frames import Frame
+from bayesvm.preparation.missingness import informative
 from bayesvm.preparation.opening import Opened
 from bayesvm.preparation.recipe import Recipe
 from bayesvm.preparation.values import Row, Values, as_kind, joined, of_arrow, refusal_of
@@ -28,6 +29,7 @@ from bayesvm.warn import ReadingNote, warn_user
 
 SAMPLE = 200_000  # rows to learn a recipe from
 MOST_CATEGORIES = 50  # per column; the others are rare
+MOST_RARE = 5_000  # rare categories that a recipe remembers, to recognise new ones
 RARE_SHARE, RARE_ROWS = 500, 5  # a category with fewer than one row in 500, or fewer than 5, is rare
 MISTAKES = 0.2  # share of the distinct values below which text in a column of numbers looks like mistakes
 FEW_TEXTS = 50  # text with at most this many distinct values is never treated as an identifier
@@ -44,12 +46,14 @@ def learn(
     drop: Collection[str] = (),
     categories: Collection[str] = (),
     keep: Collection[str] = (),
+    target: str | None = None,
     random_state: int = 0,
 ) -> Recipe:
     """Learn a recipe for all columns of files except the ``special`` ones (target and weight).
 
     ``columns`` names the columns to use, ``drop`` those to leave out, ``categories`` those whose numbers are
-    categories, and ``keep`` those to use although they look like an index or an identifier.
+    categories, and ``keep`` those to use although they look like an index or an identifier. A missing value that says
+    something about the ``target`` is marked by a feature.
     """
     file, schema = opened.schemas[0]
     opened.require_columns([*special, *(columns or ()), *drop, *categories, *keep])
@@ -62,9 +66,15 @@ def learn(
     for name in names:
         require_one_kind(opened, name)
     rows = _sample(opened, random_state)
-    sample = [chunk for _, chunk in rows.chunks(names)] if names else []
+    read = names if target is None else [*names, target]
+    sample = [chunk for _, chunk in rows.chunks(read)] if names else []
     found, medians, left_out = _learned(
-        names, lambda name: joined([of_arrow(chunk.column(name)) for chunk in sample]), categories, keep, rows.where
+        names,
+        lambda name: joined([of_arrow(chunk.column(name)) for chunk in sample]),
+        categories,
+        keep,
+        rows.where,
+        None if target is None else joined([of_arrow(chunk.column(target)) for chunk in sample]).array,
     )
     left_out = dict.fromkeys(drop, "as asked for") | left_out
     if not found:
@@ -78,8 +88,8 @@ def learn(
     return Recipe(found, left_out, single=single, medians=medians, seen=tuple(names))
 
 
-def learn_frame(frame: Frame, *, random_state: int = 0) -> Recipe:
-    """Learn a recipe for all columns of a data frame."""
+def learn_frame(frame: Frame, y: npt.NDArray[Any] | None = None, *, random_state: int = 0) -> Recipe:
+    """Learn a recipe for all columns of a data frame; ``y`` is the target, if there is one."""
     chosen: Any = slice(None)
     if frame.n_rows > SAMPLE:
         chosen = random_rows(frame.n_rows, SAMPLE, np.random.default_rng(random_state))
@@ -89,7 +99,9 @@ def learn_frame(frame: Frame, *, random_state: int = 0) -> Recipe:
         values = frame.values(name)
         return values._replace(array=values.array[chosen])
 
-    found, medians, left_out = _learned(frame.names, some, (), (), lambda number: f"row {numbers[number]}")
+    found, medians, left_out = _learned(
+        frame.names, some, (), (), lambda number: f"row {numbers[number]}", None if y is None else y[chosen]
+    )
     if not found:
         raise ValueError(f"X has no columns left to learn from ({_reasons(left_out)})")
     return Recipe(found, left_out, medians=medians, seen=frame.names, named=frame.named)
@@ -147,10 +159,12 @@ def _learned(
     categories: Collection[str],
     keep: Collection[str],
     row: Row,
+    y: npt.NDArray[Any] | None,
 ) -> tuple[tuple[Column, ...], tuple[float, ...], dict[str, str]]:
     """The columns, medians of their features, and reasons to leave out others; ``row`` names a row in messages."""
-    found: list[Column] = []
-    medians: list[float] = []
+    found: dict[str, Column] = {}
+    medians: dict[str, list[float]] = {}
+    missing: dict[str, npt.NDArray[np.bool_]] = {}  # of numbers
     left_out: dict[str, str] = {}
     for name in names:
         values = values_of(name)
@@ -158,11 +172,16 @@ def _learned(
         if isinstance(column, str):
             left_out[name] = column
         else:
-            found.append(column)
+            found[name] = column
             features = np.zeros((len(values.array), len(column.names)))
             column.encode(values_for(column, values), features)
-            medians += np.nanmedian(features, axis=0).tolist()
-    return tuple(found), tuple(medians), left_out
+            medians[name] = np.nanmedian(features, axis=0).tolist()
+            if isinstance(column, NumberColumn) and not column.complete:
+                missing[name] = np.isnan(features[:, 0])
+    for name in [] if y is None else informative(missing, y):
+        found[name] = NumberColumn(name, np.nan, indicator=True)
+        medians[name].append(float(np.median(missing[name])))
+    return tuple(found.values()), tuple(median for each in medians.values() for median in each), left_out
 
 
 def _column(name: str, values: Values, *, asked: bool, kept: bool, row: Row) -> Column | str:
@@ -193,7 +212,7 @@ def _scale(name: str, values: Values, *, certain: bool, form: DateFormat) -> Col
         return DateColumn.learned(name, values.array, form.name)
     if not certain and not missing.any() and _is_index(held):
         return "distinct whole numbers in order: an index?"
-    return NumberColumn(name)
+    return NumberColumn(name, complete=not missing.any())
 
 
 def _is_index(numbers: npt.NDArray[Any]) -> bool:
@@ -282,7 +301,14 @@ def _category(name: str, texts: npt.NDArray[Any], *, certain: bool, asked: bool,
         frequent[np.argsort(counts, kind="stable")[:-MOST_CATEGORIES]] = False
     order = np.argsort(-counts[frequent], kind="stable")
     kept = tuple(str(category) for category in distinct[frequent][order] if category != RARE)
-    return CategoryColumn(name, kept, not frequent.all() or RARE in distinct, ignores_case=ignores_case)
+    rare = [checksum(text.strip().casefold() if ignores_case else text) for text in distinct[~frequent]]
+    return CategoryColumn(
+        name,
+        kept,
+        not frequent.all() or RARE in distinct,
+        ignores_case=ignores_case,
+        known_rare=tuple(rare) if len(rare) <= MOST_RARE else None,
+    )
 
 
 def _doubt_about_numbers(distinct: Any) -> str:

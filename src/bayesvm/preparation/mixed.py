@@ -52,7 +52,7 @@ class MixedTable(Table):
         used: dict[str, Any] = {
             name: [column for column in choice[name] if column in (self.names or ())] for name in ("categories", "keep")
         }
-        recipe = learn(self.opened, (), columns=self.names, **used)
+        recipe = learn(self.opened, (), columns=self.names, target=self.target, **used)
         return replace(recipe, left_out=dict.fromkeys(choice["drop"], "as asked for") | recipe.left_out)
 
 

@@ -120,6 +120,8 @@ def _holds(column: Column) -> str:
         return formatting.counted(len(column.categories), "category") + (", and rare ones" if column.rare else "")
     if isinstance(column, DateColumn):
         return f"date or time, as {formatting.listed(column.parts, 8)}"
+    if column.marks_missing:
+        return "number; a feature marks missing values, because the target depends on them"
     filled = f"; a missing one becomes {formatting.cell(column.fill)}, marked as such" if column.indicator else ""
     return f"number{filled}"
 
