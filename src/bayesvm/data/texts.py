@@ -55,7 +55,7 @@ class Spellings:
     ['Yes', 'Yes', 'maybe']
     """
 
-    known: tuple[str, ...]
+    common: tuple[str, ...]
     ignores_case: bool = True
 
     def __call__(self, text: str) -> str:
@@ -67,13 +67,13 @@ class Spellings:
 
     @cached_property
     def _exact(self) -> frozenset[str]:
-        return frozenset(self.known)
+        return frozenset(self.common)
 
     @cached_property
     def _by_key(self) -> dict[str, str]:
         """Only keys of one known spelling."""
-        counts = Counter(map(self._key, self.known))
-        return {key: text for text in self.known if counts[key := self._key(text)] == 1}
+        counts = Counter(map(self._key, self.common))
+        return {key: text for text in self.common if counts[key := self._key(text)] == 1}
 
     @classmethod
     def of(cls, counts: Mapping[str, int]) -> tuple[Spellings, dict[str, str]]:

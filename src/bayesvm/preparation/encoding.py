@@ -27,7 +27,7 @@ COLUMN = either(
     ),
     record(
         {"name": text, "categories": NAMES, "rare": flag, "kind": one_of("category")},
-        {"ignores_case": flag, "known_rare": either(nothing, each(whole))},
+        {"ignores_case": flag, "rare_checksums": either(nothing, each(whole))},
     ),
     record({"name": text, "levels": NAMES, "rare": flag, "kind": one_of("levels")}),
     record(
@@ -114,7 +114,9 @@ class CategoryColumn:
     rare: bool = False
     kind: str = "category"
     ignores_case: bool = False
-    known_rare: tuple[int, ...] | None = field(default=None, compare=False)  # checksums of the rare ones in training
+    rare_checksums: tuple[int, ...] | None = field(
+        default=None, compare=False
+    )  # checksums of the rare ones in training
 
     @property
     def shown(self) -> tuple[str, ...]:
@@ -161,20 +163,20 @@ class CategoryColumn:
         out[:] = self.features[found]
         strange = sorted({listed[row] or MISSING for row in np.flatnonzero(found == other)})
         if self.rare:
-            strange = [] if self.known_rare is None else [text for text in strange if not self._is_known_rare(text)]
+            strange = [] if self.rare_checksums is None else [text for text in strange if not self._was_rare(text)]
         new = [text for text in strange if text not in {MISSING, RARE}]
         return (
             *((f"{NONE_MISSING}; they count as {self.unknown}",) if MISSING in strange else ()),
             *((f"categories not seen in training; they count as {self.unknown}",) if new else ()),
         )
 
-    def _is_known_rare(self, text: str) -> bool:
+    def _was_rare(self, text: str) -> bool:
         """Whether a text was a rare category in training."""
         return checksum(text) in self._rare or checksum(text.strip().casefold()) in self._rare
 
     @cached_property
     def _rare(self) -> frozenset[int]:
-        return frozenset(self.known_rare or ())
+        return frozenset(self.rare_checksums or ())
 
     def decoded(self, X: npt.NDArray[Any]) -> list[Any]:
         """The categories, from features; None if no feature is set."""
@@ -207,11 +209,11 @@ def column_from(state: dict[str, Any]) -> Column:
     if state["kind"] == "date":
         return DateColumn(**state | {"parts": tuple(state["parts"])})
     categories = state["categories" if "categories" in state else "levels"]
-    known = state.get("known_rare")
+    checksums = state.get("rare_checksums")
     return CategoryColumn(
         state["name"],
         tuple(categories),
         state["rare"],
         ignores_case=state.get("ignores_case", False),
-        known_rare=None if known is None else tuple(map(int, known)),
+        rare_checksums=None if checksums is None else tuple(map(int, checksums)),
     )

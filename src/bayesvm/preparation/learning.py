@@ -307,7 +307,7 @@ def _category(name: str, texts: npt.NDArray[Any], *, certain: bool, asked: bool,
         kept,
         not frequent.all() or RARE in distinct,
         ignores_case=ignores_case,
-        known_rare=tuple(rare) if len(rare) <= MOST_RARE else None,
+        rare_checksums=tuple(rare) if len(rare) <= MOST_RARE else None,
     )
 
 

@@ -1,6 +1,7 @@
 """Preparation: find columns whose missing values say something about the target: a test for each, with a correction.
 
-Fisher's exact test of two classes, a chi-squared test of more, and a rank test of numbers; with Bonferroni's correction.
+Fisher's exact test of two classes, a chi-squared test of more, and a rank test of numbers; with Bonferroni's
+correction.
 A test is marginal: an indicator may repeat what another column says already, which does no harm.
 """
 
@@ -35,13 +36,13 @@ def informative(missing: Mapping[str, Mask], y: npt.NDArray[Any]) -> list[str]:
     >>> informative({"x": y == 1, "z": np.arange(100) < 50}, y)
     ['x']
     """
-    known = ~np.isnan(y) if y.dtype.kind == "f" else np.array([value is not None for value in y.tolist()], bool)
-    y = y[known]
+    labelled = ~np.isnan(y) if y.dtype.kind == "f" else np.array([value is not None for value in y.tolist()], bool)
+    y = y[labelled]
     distinct, codes = np.unique(y if y.dtype.kind in "iufb" else y.astype(str), return_inverse=True)
     are_numbers = y.dtype.kind in "iuf" and len(distinct) > FEW_NUMBERS
     tested: dict[bytes, tuple[str, Mask]] = {}  # columns that are missing together are tested once
     for name, mask in missing.items():
-        part = mask[known]
+        part = mask[labelled]
         if LEAST_ROWS <= part.sum() <= len(part) - LEAST_ROWS:
             tested.setdefault(np.packbits(part).tobytes(), (name, part))
     limit = SIGNIFICANT / max(len(tested), 1)

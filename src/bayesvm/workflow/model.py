@@ -148,8 +148,8 @@ class TableModel:
         table = prepared(source, self.recipe, target, weight, text_labels=text_labels, **opening)
         if not text_labels or target is None:
             return table
-        known = tuple(self.classes_.tolist())
-        return table.with_spelling(Spellings(known, is_case_ignored(known)))
+        names = tuple(self.classes_.tolist())
+        return table.with_spelling(Spellings(names, is_case_ignored(names)))
 
     def _takes_numbers_of(self, source: Any) -> bool:
         """Whether columns had no names in the fit, and have none in the LIBSVM files of this table."""
