@@ -139,8 +139,8 @@ def training_rows(estimator: Any, X: Any, y: Any, sample_weight: Any, kind: Targ
     encoder, totals = kind.encoder(estimator, kind.of(y, weight))
     _warn_of_spellings(encoder.classes)
     rows = ArrayRows.of(X, y, weight, encoder, totals)
-    if estimator.recipe_ is not None and kind is CLASSES:
-        warn_of_giveaways(rows.X, rows.y, estimator.recipe_)
+    if estimator.recipe_ is not None:
+        warn_of_giveaways(rows.X, rows.y, estimator.recipe_, numbers=kind is not CLASSES)
     return rows if labelled is None else replace(rows, kept=labelled[rows.given(np.arange(rows.n_rows))])
 
 

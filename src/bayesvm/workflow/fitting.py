@@ -20,7 +20,7 @@ from bayesvm.data.tables import Table
 from bayesvm.data.tables.csv_dialect import CsvOptions
 from bayesvm.data.tables.files import Paths
 from bayesvm.estimators import BayesianSVC, BayesianSVR
-from bayesvm.estimators.giveaways import warn_of_giveaways
+from bayesvm.estimators.giveaways import Giveaway, checked_rows, giveaways, report
 from bayesvm.estimators.tables import table_to_predict
 from bayesvm.evaluation import NumberPredictions
 from bayesvm.inference.linear_model import WIDEST_FULL_COVARIANCE
@@ -193,7 +193,7 @@ def fit_table(
                 again = _refitted(estimator, table, groups, checkpoint)
                 n_train = n_train if again is estimator else table.n_rows
                 estimator = again
-        _doubt(judged, estimator)
+        leaking = [] if estimator.interrupted_ else _giveaways(estimator, table, judged)
         card = {
             "files": names[:100],
             "target": target,
@@ -207,6 +207,7 @@ def fit_table(
             "seconds": seconds,
             "created": datetime.now(UTC).isoformat(timespec="seconds"),
             "version": version("bayesvm"),
+            "giveaways": [[each.column, each.share] for each in leaking],
         } | about
         numbered = _numbered(table) if table.names is None else None
     return TableModel(estimator, card, judged, numbered)
@@ -251,21 +252,26 @@ def _about(estimator: Any, table: Table, pairs: Pairs | None, seed: int) -> dict
     return about
 
 
-def _doubt(judged: Judged | None, estimator: Any) -> None:
-    """Warn if the error is suspiciously low, and name the column that may be the reason."""
-    if judged is None or estimator.recipe_ is None or judged.predictions.n_rows < LEAST_JUDGED:
-        return
+def _giveaways(estimator: Any, table: Table, judged: Judged | None) -> list[Giveaway]:
+    """Warn about columns that alone explain the target, or else about a suspiciously low error."""
+    if estimator.recipe_ is None:
+        return []
+    rows = checked_rows(table.n_rows)
+    batch = table_to_predict(estimator, table).rows(rows)
+    numbers = predicts_numbers(estimator)
+    found = giveaways(batch.X, cast(Any, batch.y), estimator.recipe_, numbers=numbers)
+    report(found, len(rows), table.n_rows, numbers=numbers)
+    if found or judged is None or judged.predictions.n_rows < LEAST_JUDGED:
+        return found
     if isinstance(judged.predictions, NumberPredictions):  # a law without noise may well be learned
-        return
+        return found
     wrong = float(np.average(~judged.predictions.correct, weights=judged.predictions.weight))
-    if wrong > TOO_GOOD:
-        return
-    sample = judged.predictions.y[judged.sample]
-    if not len(judged.X) or not warn_of_giveaways(judged.X, sample, estimator.recipe_):
+    if wrong <= TOO_GOOD:
         warn_user(
             f"only {wrong:.2%} of {judged.predictions.n_rows:,} rows are misclassified, which is suspiciously low; "
             "check for target leakage and duplicate rows"
         )
+    return found
 
 
 def _limit_covariance(estimator: Any, table: Table) -> None:
