@@ -29,6 +29,7 @@ from bayesvm.preparation.learning import MOST_CATEGORIES
 from bayesvm.warn import warn_user
 from bayesvm.workflow.judging import AnyPredictions, Judged, predictions_of, predicts_numbers
 from bayesvm.workflow.model import TableModel
+from bayesvm.workflow.row_checks import warn_of_single_rows
 from bayesvm.workflow.splitting import (
     CLASSIFICATION,
     CROSS_VALIDATION,
@@ -165,6 +166,7 @@ def fit_table(
         estimator.set_params(verbose=verbose)
         table, classes = with_codes(table, task)
         groups = groups_of(table, group)
+        warn_of_single_rows(table, None if task == REGRESSION else classes)
         _limit_covariance(estimator, table)
         judged, n_train, n_held, pairs = None, table.n_rows, 0, None
         if holdout and table.n_rows < FEW_ROWS:
