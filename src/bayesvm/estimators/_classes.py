@@ -126,13 +126,17 @@ def require_no_fractions(y: np.ndarray, locate: Locate, name: str) -> None:
         )
 
 
+def _rows(n_rows: int) -> str:
+    return "the only row has" if n_rows == 1 else f"all {n_rows} rows have"
+
+
 def encoder_for(estimator: Any, counts: LabelCounts) -> tuple[ClassEncoder, np.ndarray]:
     """The encoder of the labels of a fit, with class weights, and the total weight of each class."""
     labels = counts.labels
     require_classes(labels, counts.n_rows, "y")
     if len(labels) == 1:
         raise ValueError(
-            f"{type(estimator).__name__} needs two classes in y, but all {counts.n_rows} rows have one class: "
+            f"{type(estimator).__name__} needs two classes in y, but {_rows(counts.n_rows)} one class: "
             f"{labels.tolist()[0]!r}"
         )
     encoder, totals = weighting_encoder(estimator.class_weight, counts)

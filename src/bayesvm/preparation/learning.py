@@ -194,11 +194,11 @@ def _column(name: str, values: Values, *, asked: bool, kept: bool, row: Row) -> 
     certain = kept or values.certain
     if values.kind == "text" or asked:
         explicit = asked or values.certain or values.kind != "text"
-        return _category(name, as_kind(values, "text"), certain=certain, asked=asked, explicit=explicit)
-    return _scale(name, values, certain=certain, form=form or DateFormat())
+        return _category(name, as_kind(values, "text"), certain=certain, asked=asked, explicit=explicit, row=row)
+    return _scale(name, values, certain=certain, form=form or DateFormat(), row=row)
 
 
-def _scale(name: str, values: Values, *, certain: bool, form: DateFormat) -> Column | str:
+def _scale(name: str, values: Values, *, certain: bool, form: DateFormat, row: Row) -> Column | str:
     """A column of numbers or times, or the reason to leave it out."""
     missing = np.isnat(values.array) if values.kind == "time" else np.isnan(values.array)
     held = values.array[~missing]
@@ -207,7 +207,9 @@ def _scale(name: str, values: Values, *, certain: bool, form: DateFormat) -> Col
     if (held == held[0]).all():
         if not missing.any():
             return f"the same value in all rows ({held[0] if values.kind == 'time' else format(held[0], 'g')})"
-        return _category(name, as_kind(values, "text"), certain=True, asked=True, explicit=True)  # present or missing
+        return _category(
+            name, as_kind(values, "text"), certain=True, asked=True, explicit=True, row=row
+        )  # present or missing
     if values.kind == "time":
         return DateColumn.learned(name, values.array, form.name)
     if not certain and not missing.any() and _is_index(held):
@@ -275,7 +277,9 @@ def _compact_dates_in(name: str, values: Values) -> DateFormat | None:
     return form
 
 
-def _category(name: str, texts: npt.NDArray[Any], *, certain: bool, asked: bool, explicit: bool) -> Column | str:
+def _category(
+    name: str, texts: npt.NDArray[Any], *, certain: bool, asked: bool, explicit: bool, row: Row
+) -> Column | str:
     """A categorical column, or the reason to leave it out; the spellings of ``explicit`` categories are not merged."""
     found = Counter(MISSING if text is None else text for text in texts.tolist())
     ignores_case, merged = False, dict[str, str]()
@@ -286,7 +290,7 @@ def _category(name: str, texts: npt.NDArray[Any], *, certain: bool, asked: bool,
             found[common] += found.pop(text)
     distinct = np.array(sorted(found), object)
     counts = np.array([found[text] for text in distinct])
-    doubt = "" if asked else _doubt_about_numbers(distinct)
+    doubt = "" if asked else _doubt_about_numbers(distinct, texts, row)
     if len(distinct) == 1:
         return f"the same value in all rows ({distinct[0]})"
     if len(distinct) > max(FEW_TEXTS, len(texts) // 2) and not certain:
@@ -311,11 +315,13 @@ def _category(name: str, texts: npt.NDArray[Any], *, certain: bool, asked: bool,
     )
 
 
-def _doubt_about_numbers(distinct: Any) -> str:
+def _doubt_about_numbers(distinct: Any, texts: npt.NDArray[Any], row: Row) -> str:
     """A note if most of the texts are numbers: the others may be mistakes, or mean a missing value."""
     others = [text for text in distinct if text != MISSING and not is_number(text)]
     if not others or len(others) > MISTAKES * len(distinct):
         return ""
+    place = row(texts.tolist().index(others[0])) if others[0] in set(texts.tolist()) else "other spelling"
     return (
-        f": nearly all values are numbers, except {', '.join(map(repr, others[:3]))} (an empty cell is a missing value)"
+        f": nearly all values are numbers, except {', '.join(map(repr, others[:3]))} ({place}). If it stands for a "
+        "missing value, leave the cell empty, or name it with missing= (--missing)"
     )

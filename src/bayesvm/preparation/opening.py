@@ -75,6 +75,11 @@ class Opened:
         if missing:
             expected = {*recipe.needed, *special, *recipe.left_out}
             extra = [name for name in schema.names if name not in expected]
+            if missing == [target]:
+                raise ValueError(
+                    f"{file} has no column {target!r} with the true values, which an evaluation needs"
+                    f"{nearest(missing[0], schema.names)}; name it with --target (target=), or use `bayesvm predict`"
+                )
             raise ValueError(
                 f"{file} lacks columns of the model: {some_names(missing)}"
                 + nearest(missing[0], schema.names)

@@ -36,6 +36,7 @@ from bayesvm.workflow.splitting import (
     FOLDS,
     REGRESSION,
     Codes,
+    checksums,
     folds,
     groups_of,
     opened,
@@ -198,6 +199,7 @@ def fit_table(
         leaking = [] if estimator.interrupted_ else _giveaways(estimator, table, judged)
         card = {
             "files": names[:100],
+            "checksums": checksums(source)[:100],
             "target": target,
             "weight": weight,
             "group": group,

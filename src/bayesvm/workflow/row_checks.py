@@ -25,8 +25,9 @@ def warn_of_single_rows(table: Table, classes: npt.NDArray[np.intp] | None) -> N
         _warn_of_total(table)
     if classes is None:
         return
-    single = np.flatnonzero(np.bincount(classes) == 1)
-    if not len(single):
+    counts = np.bincount(classes)
+    single = np.flatnonzero(counts == 1)
+    if not len(single) or len(single) == len(counts):
         return
     rows = np.sort([int(np.argmax(classes == code)) for code in single[:MOST_NAMED]])
     labels = np.concatenate([y for y, _ in table.subset(rows).targets()]).tolist()

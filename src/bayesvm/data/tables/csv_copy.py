@@ -157,6 +157,7 @@ def _report(files: Sequence[CsvFile], chosen: Sequence[Sequence[CsvColumn]], exa
             for column in columns
             if column.form is not None and column.form != NumberFormat(csv.dialect.decimal)
         }
+        zeros = {column.name: f"{column.leading_zeros!r}" for column in columns if column.leading_zeros}
         doubtful = {column.name: " ".join(map(repr, sorted(column.doubtful))) for column in columns if column.doubtful}
         notes = {
             "": ", ".join(csv.differences),
@@ -164,6 +165,7 @@ def _report(files: Sequence[CsvFile], chosen: Sequence[Sequence[CsvColumn]], exa
             if csv.doubtful_names
             else "",
             "texts read as numbers: ": _some(converted),
+            "leading zeros dropped, unless the column is in categories (--categories): ": _some(zeros),
             "texts read as missing values: ": _some(doubtful),
         }
         for what, note in notes.items():

@@ -37,6 +37,7 @@ class CsvColumn:
     not_number: str = ""  # a text that is not a number, with its line
     missing: frozenset[str] = MISSING_TEXTS  # texts that mean a missing value
     doubtful: frozenset[str] = frozenset()  # those found in the column that could also be values
+    leading_zeros: str = ""  # a text such as 00123, if it is read as a number
     is_rounded: bool = False  # whether it has integers that a float cannot represent
     refused: str = ""  # the error to raise if the column is used
 
@@ -168,6 +169,11 @@ class CsvFile:
             return not_as_before(where, what.removeprefix("value "), str(kind), remedy)
         if found := re.search(r"Row #(\d+): Expected (\d+) columns, got (\d+): (.*)", message, re.DOTALL):
             line, expected, got, row = found.groups()
+            if int(expected) == 1 and int(got) > 1 and self.has_names and not self.options.get("sep"):
+                return (
+                    f"{self.file}, line {line}: {got} fields, but line {int(line) - 1} has one. If that is a title above "
+                    "the column names, delete all lines above the names"
+                )
             unnamed = int(got) == int(expected) + 1 and int(line) == self.first_line and self.has_names
             remedy = (
                 "Give every column a name" if unnamed else "Correct the line (put quotes around text with separators)"
@@ -235,8 +241,8 @@ def look_at(file: SourceFile, options: CsvOptions) -> CsvFile:
 
 
 def _is_like_a_value(text: str) -> bool:
-    """Whether a text is a number or a missing value."""
-    return is_number(text) or (text in MISSING_TEXTS and text != "")
+    """Whether a text is a number, in any format, or a missing value."""
+    return NumberFormat.of([text]) is not None or is_number(text) or (text in MISSING_TEXTS and text != "")
 
 
 def _usual_separator(file: SourceFile) -> str:
@@ -313,7 +319,8 @@ def _column_of_numbers(column: CsvColumn, values: Any, texts: Sequence[str]) -> 
         whole = all(re.fullmatch(r"[+-]?\d{1,300}", text) for text in held)
         largest = max((abs(int(text)) for text in held), default=0) if whole else 0
     doubtful = frozenset() if types.is_null(column.kind) else DOUBTFUL_TEXTS.intersection(texts)
-    return replace(column, is_rounded=largest > LARGEST_EXACT, doubtful=doubtful)
+    zeros = next((text for text in texts if re.fullmatch(r"0\d{2,}", text)), "")
+    return replace(column, is_rounded=largest > LARGEST_EXACT, doubtful=doubtful, leading_zeros=zeros)
 
 
 def _column_of_text(csv: CsvFile, column: CsvColumn, values: Any) -> CsvColumn:
