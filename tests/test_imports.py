@@ -23,7 +23,7 @@ TABLE = {
     "warn": (set(), set()),
     "core": ({"core", "suggest", "warn"}, set()),
     "kernels": ({"core"}, set()),
-    "data": ({"atomic", "core", "data", "extras", "warn"}, {"dask", "pyarrow", "sklearn", "threadpoolctl"}),
+    "data": ({"atomic", "core", "data", "extras", "suggest", "warn"}, {"dask", "pyarrow", "sklearn", "threadpoolctl"}),
     "inference": ({"core", "data", "inference", "warn"}, {"sklearn", "threadpoolctl"}),
     "progress": ({"inference"}, {"rich"}),
     "persistence": ({"atomic"}, {"safetensors"}),

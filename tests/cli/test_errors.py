@@ -108,8 +108,8 @@ def test_wrong_usage(small, words, expected):
         ),
         ({"y": [None] * 60}, ["no row has a value in column 'y'"]),
         ({"y": ["a"] * 60}, ["one class: 'a'"]),
-        ({"y": np.linspace(0, 1, 60)}, ["row 1: the target 'y' is 0.0169", "Labels must be classes"]),
-        ({"x": ["inf", *["1.5", "2.5", "3.5"] * 19, "1", "2"]}, ["row 0, column 'x'", "infinity"]),
+        ({"y": np.linspace(0, 1, 60)}, ["line 3: the target 'y' is 0.0169", "Labels must be classes"]),
+        ({"x": ["inf", *["1.5", "2.5", "3.5"] * 19, "1", "2"]}, ["line 2, column 'x'", "infinity"]),
         ({"x": ["1"] * 60, "z": ["a"] * 60}, ["no column", "the same value in all rows"]),
     ],
 )

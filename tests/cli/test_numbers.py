@@ -49,7 +49,7 @@ def test_the_task_overrules(home):
     assert "Labels must be classes" in refused.err
     refused = bayesvm("fit", "houses.csv", "-t", "colour", "--task", "regression", folder=home)
     assert refused.code == 1
-    assert "row 0: the target 'colour' is the text" in refused.err
+    assert "line 2: the target 'colour' is the text" in refused.err
     refused = bayesvm("fit", "houses.csv", "-t", "price", "--task", "regression", "--linear", folder=home)
     assert refused.code == 2
     asked = ("fit", "houses.csv", "-t", "rooms", "--task", "regression", "--holdout", "0", "--inducing", "10")

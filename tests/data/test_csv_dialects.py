@@ -285,3 +285,19 @@ def test_missing_takes_a_list(tmp_path):
     (tmp_path / "a.csv").write_text(written())
     with pytest.raises(TypeError, match="missing must be a list of texts; got '-9'"):
         open_table(tmp_path / "a.csv", missing="-9")
+
+
+@pytest.mark.filterwarnings("ignore::bayesvm.warn.ReadingNote")
+@pytest.mark.parametrize("cell", ["-999", "-999.0", "-999.00", '"-999.0"'])
+@pytest.mark.parametrize("others", [("1.5", "2"), ("3", "4"), ("$5.10", "$6")])
+def test_missing_numbers_are_compared_as_numbers(tmp_path, cell, others):
+    path = tmp_path / "t.csv"
+    path.write_text("x,y\n" + "".join(f"{value},1\n" for value in (*others, cell)))
+    with open_table(path, missing=["-999"]) as table:
+        np.testing.assert_array_equal(np.isnan(next(table.batches(9)).X[:, 0]), [False, False, True])
+
+
+def test_a_missing_value_that_never_occurs_is_reported(tmp_path):
+    (tmp_path / "t.csv").write_text("x,y\n1,2\n-9990,3\nunknown,4\n")
+    with pytest.warns(UserWarning, match=r"t\.csv is '-999', given as a missing value with missing= \(--missing\)"):
+        open_table(tmp_path / "t.csv", missing=["-999", "unknown"]).close()

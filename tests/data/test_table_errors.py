@@ -66,7 +66,7 @@ def test_missing_files(tmp_path):
         open_table([tmp_path / "b.parquet"])
 
 
-@pytest.mark.parametrize("name", ["notes.txt", "table", "t.csv.rar", "t.parquet.gz", "t.svm.zst"])
+@pytest.mark.parametrize("name", ["notes.md", "table", "t.csv.rar", "t.parquet.gz", "t.svm.zst"])
 def test_unknown_formats(tmp_path, name):
     (tmp_path / name).touch()
     with pytest.raises(ValueError, match=rf"format of .*{name} cannot be determined.*\.parquet.*Rename"):

@@ -257,7 +257,7 @@ def test_a_csv_file_without_rows_among_others(tmp_path):
     (tmp_path / "b.csv").write_text("x,y\n1,2\n")
     with open_table(tmp_path, "y") as table:
         assert table.n_rows == 1
-        assert table.where(0) == f"{tmp_path / 'b.csv'}, row 0"
+        assert table.where(0) == f"{tmp_path / 'b.csv'}, line 2"
 
 
 def test_folders_leave_out_hidden_files_and_are_sorted(tmp_path):

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from bayesvm.data.texts import MISSING_TEXTS, merged_spellings, missing_among
+from bayesvm.data.texts import MISSING_TEXTS, Spellings, is_case_ignored, merged_spellings, missing_among
 
 
 @pytest.mark.parametrize(
@@ -38,3 +38,32 @@ def test_a_dash_beside_a_plus_is_a_value():
     assert "-" in missing_among({"-", "a"})
     assert "-" not in missing_among({"-", "+"})
     assert missing_among({"+"}) == MISSING_TEXTS - {"-"}
+
+
+@pytest.mark.parametrize(
+    ("texts", "ignored"),
+    [
+        (["Yes", "no", "YES"], True),
+        (["Y", "n", "N"], True),
+        (["M", "m"], False),  # millions and metres
+        (["AA", "Aa", "aa"], False),  # genotypes
+        (["AaBb", "aabb", "AABB"], False),
+        (["McDonald", "Smith", "smith"], True),
+        (["Abc", "abc", "x"], True),
+    ],
+)
+def test_case_of_codes_has_a_meaning(texts, ignored):
+    assert is_case_ignored(texts) == ignored
+
+
+def test_other_spellings_stand_for_known_ones():
+    known = Spellings(("Yes", "no"))
+    assert [known(text) for text in (" yes", "NO ", "Yes", "maybe")] == ["Yes", "no", "Yes", "maybe"]
+    assert Spellings(("AA", "Aa"), ignores_case=False)("AA ") == "AA"
+    assert Spellings(("aa", "Aa"))("AA") == "AA"  # of two candidates none
+
+
+def test_spellings_are_merged_only_by_spaces_where_case_has_a_meaning():
+    spellings, merged = Spellings.of({"AA": 3, "Aa": 4, "aa ": 1, "aa": 2})
+    assert merged == {"aa ": "aa"}
+    assert spellings == Spellings(("AA", "Aa", "aa"), ignores_case=False)

@@ -9,7 +9,7 @@ import pytest
 from pyarrow import parquet
 
 from bayesvm import BayesianLinearSVC, open_table
-from bayesvm.estimators._classes import require_classes
+from bayesvm.estimators._classes import require_classes, span_densely
 from bayesvm.workflow import fit_table
 from bayesvm.workflow.comparing import compare_on
 from tests.cli.driver import bayesvm
@@ -87,6 +87,41 @@ def test_where_the_limits_are(labels, n_rows, complaint):
             require_classes(np.sort(labels), n_rows, "y")
 
 
+@pytest.mark.parametrize(
+    ("labels", "dense"),
+    [
+        (np.arange(17, 91), True),  # ages
+        (np.array([*range(17, 86), 90]), True),
+        (np.arange(0, 105, 5), True),
+        (np.array([*range(25), 27, 31]), True),  # counts
+        (np.arange(100), False),  # codes of classes
+        (np.arange(1, 41), False),
+        (np.arange(17, 37), False),
+        (np.arange(30) ** 3, False),
+        (np.arange(17, 91).astype(str), False),
+        (np.arange(17, 91) / 2, False),
+    ],
+)
+def test_whole_numbers_that_fill_a_range_are_a_quantity(labels, dense):
+    assert span_densely(labels) == dense
+
+
+def test_a_classifier_warns_of_a_quantity_before_it_trains():
+    ages = 17 + np.arange(len(X)) % 40
+    with pytest.warns(
+        UserWarning, match=r"40 distinct whole numbers from 17 to 56.* use BayesianSVR \(--task regression\)"
+    ):
+        BayesianLinearSVC(max_iter=1, tol=1, random_state=0).fit(X, ages)
+
+
+def test_ages_in_a_file_are_regression_unless_classification_is_asked_for(tmp_path):
+    data = pd.DataFrame({"a": X[:400, 0], "age": 17 + np.arange(400) % 40})
+    data.to_csv(tmp_path / "t.csv", index=False)
+    with pytest.warns(UserWarning, match="'age' looks like a regression target: BayesianSVR is fitted"):
+        model = fit_table(tmp_path / "t.csv", "age", holdout=0, parameters={"n_inducing": 10, "tune": None})
+    assert model.predicts_numbers
+
+
 def test_a_hundred_classes_of_text_are_fitted_with_a_warning():
     y = np.array([f"class {row % 100:02}" for row in range(600)])
     with pytest.warns(UserWarning, match=r"100 classes: the fit trains one model per class, .* over 600 rows"):
@@ -138,7 +173,7 @@ def test_labels_that_differ_in_a_nul_at_the_end_are_refused(y):
 def test_such_labels_of_a_table_are_refused_with_their_row(tmp_path, suffix, kind):
     y = pa.array(MERGED)
     table = pa.table({"x": FEW[:, 0], "y": y.dictionary_encode() if kind == "categories" else y})
-    path = tmp_path / f"t.{suffix}"
+    path, place = tmp_path / f"t.{suffix}", "line 3" if suffix == "csv" else "row 1"
     if suffix == "parquet":
         parquet.write_table(table, path)
     elif suffix == "arrow":
@@ -146,9 +181,9 @@ def test_such_labels_of_a_table_are_refused_with_their_row(tmp_path, suffix, kin
             writer.write_table(table)
     else:
         path.write_text("\n".join(["x,y", *(f"{x},{label}" for x, label in zip(FEW[:, 0], MERGED, strict=True))]))
-    with pytest.raises(ValueError, match=rf"t\.{suffix}, row 1, column 'y': the label 'a\\x00' ends in a NUL"):
+    with pytest.raises(ValueError, match=rf"t\.{suffix}, {place}, column 'y': the label 'a\\x00' ends in a NUL"):
         fast().fit(open_table(path, "y"))
-    with pytest.raises(ValueError, match=rf"t\.{suffix}, row 1, column 'y': the label 'a\\x00' ends in a NUL"):
+    with pytest.raises(ValueError, match=rf"t\.{suffix}, {place}, column 'y': the label 'a\\x00' ends in a NUL"):
         fit_table(path, "y")
 
 

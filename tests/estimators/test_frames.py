@@ -1,5 +1,7 @@
 """Data frames and files with columns of any kind, from fit to file: what an estimator makes of them."""
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -154,8 +156,12 @@ def test_missing_values_and_new_categories_at_prediction():
     new = USED.iloc[:4].copy()
     new.loc[:, "city"] = ["Rome", "Atlantis", None, "Oslo"]
     new.loc[0, "age"], new.loc[3, "when"] = np.nan, pd.NaT
-    with pytest.warns(UserWarning, match="column 'city' has categories not seen in training"):
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
         p = model.predict_proba(new)
+    messages = " ".join(str(each.message) for each in found)
+    assert "column 'when' has missing values, but had none in training; they count as what the other" in messages
+    assert "column 'city' has categories not seen in training" in messages
     assert np.isfinite(p).all()
     with pytest.raises(ValueError, match="infinity at row 2, column 0 .'age'"):
         model.predict(USED.assign(age=[0, 0, np.inf, *[1] * (N - 3)]))

@@ -22,7 +22,7 @@ def encoded(column, values):
     array = values if isinstance(values, pa.Array) else pa.array(values, from_pandas=True)
     out = np.full((len(array), len(column.names)), np.nan)
     strange = column.encode(as_kind(of_arrow(array), VALUES[type(column)]), out)
-    return out, strange
+    return out, bool(strange)
 
 
 @pytest.mark.parametrize("indicator", [True, False])

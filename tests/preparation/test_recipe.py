@@ -52,10 +52,10 @@ def test_what_is_learned(files):
     data = frame()
     assert list(columns) == ["number", "count", "flag", "color", "sex"]
     assert [columns[name] for name in ("number", "count", "flag")] == [
-        NumberColumn(name) for name in ("number", "count", "flag")
+        NumberColumn(name, complete=name != "number") for name in ("number", "count", "flag")
     ]
     assert recipe.medians[:3] == (data["number"].median(), data["count"].median(), 0.0)
-    assert columns["color"] == CategoryColumn("color", ("red", "green", "blue", MISSING), rare=True)
+    assert columns["color"] == CategoryColumn("color", ("red", "green", "blue", MISSING), rare=True, ignores_case=True)
     assert set(columns["sex"].categories) == {"f", "m"}
     assert recipe.names == (
         "number",
@@ -144,12 +144,37 @@ def test_values_that_training_had_not_are_told_once(files):
         X = recipe.encoded(pa.Table.from_pandas(data).to_batches())
     messages = [str(each.message) for each in told]
     assert messages == [
+        "column 'count' has missing values, but had none in training; they count as what the other columns suggest",
+        "column 'color' has categories not seen in training; they count as rare",
         f"column 'sex' has categories not seen in training; they count as {recipe.columns[-1].categories[0]}",
     ]
     assert np.isnan(X[3, 1])
-    assert np.isnan(X[3, 1])
     assert X[4, -1] == 0
     assert X[5, 3:8].tolist() == [0, 0, 0, 0, 1]
+
+
+def test_a_missing_category_is_not_an_unseen_one(files):
+    recipe = learned(files / "t.parquet", drop=["number"])
+    data = frame(50, seed=1)
+    data["count"] = data["count"].astype(float)
+    data.loc[3, "count"], data.loc[4, "sex"] = np.nan, None
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        recipe.encoded(pa.Table.from_pandas(data).to_batches())
+    usual = recipe.columns[-1].categories[0]
+    assert [str(each.message) for each in told] == [
+        "column 'count' has missing values, but had none in training; they count as the median",
+        f"column 'sex' has missing values, but had none in training; they count as {usual}",
+    ]
+
+
+def test_rare_categories_of_training_are_no_news(files):
+    recipe = learned(files / "t.parquet")
+    data = frame(50, seed=1).assign(color="ochre")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        X = Recipe.from_state(recipe.state()).encoded(pa.Table.from_pandas(data).to_batches())
+    assert (X[:, 7] == 1).all()
 
 
 def test_plain_recipes_take_numbers_as_they_are():
@@ -259,11 +284,9 @@ def test_a_literal_rare_counts_as_rare(tmp_path):
     pq.write_table(pa.table({"z": [RARE, "a", "b"] * 20, "y": ["a", "b"] * 30}), tmp_path / "t.parquet")
     recipe = learned(tmp_path / "t.parquet")
     assert recipe.names == ("z=a", "z=b", f"z={RARE}")
-    assert recipe.encoded(pa.table({"z": [RARE, "a", "never"]}).to_batches()).tolist() == [
-        [0, 0, 1],
-        [1, 0, 0],
-        [0, 0, 1],
-    ]
+    with pytest.warns(UserWarning, match="column 'z' has categories not seen in training; they count as rare"):
+        X = recipe.encoded(pa.table({"z": [RARE, "a", "never"]}).to_batches())
+    assert X.tolist() == [[0, 0, 1], [1, 0, 0], [0, 0, 1]]
 
 
 def test_numbers_with_a_slip_are_told(tmp_path):

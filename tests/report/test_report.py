@@ -273,11 +273,14 @@ def test_the_rows_of_the_evaluated_and_of_the_final_model_are_both_told(binary, 
     n_rows = binary.card["n_rows"]
     words = Page(page).words
     assert f"{n_rows * 4 // 5:,} rows in each fold (the final model: {n_rows:,})" in words
-    assert f"all used; {n_rows:,} of them evaluated by models fitted without them" in words
+    assert f"all used; the metrics are those of models fitted without the {n_rows:,} evaluated rows" in words
     held_out = replace(binary.holdout, source="held out: 20% of people.csv (60 rows)")
     model = replace(binary, holdout=held_out, card=binary.card | {"n_holdout": 60, "refitted": True})
     assert sections.trained_on(model) == f"{n_rows - 60:,} rows (the final model: {n_rows:,})"
-    assert "60 of them evaluated by an earlier model fitted without them" in dict(sections.data_card(model))["rows"]
+    assert (
+        "the metrics are those of a first model fitted without the 60 evaluated rows"
+        in dict(sections.data_card(model))["rows"]
+    )
     kept = replace(model, card=model.card | {"n_train": n_rows - 60, "refitted": False})
     assert sections.trained_on(kept) == f"{n_rows - 60:,} rows"
 

@@ -9,7 +9,9 @@ from bayesvm.evaluation import NumberPredictions, Predictions, interval_coverage
 from bayesvm.evaluation.coverage import COVERAGES
 from bayesvm.evaluation.formatting import decimal as rounded
 from bayesvm.evaluation.formatting import exact_percent, metric_rows, percent
+from bayesvm.warn import warn_user
 from bayesvm.workflow.model import MOST_JUDGED
+from bayesvm.workflow.splitting import checksums
 
 MANY = 100_000  # rows that take long enough to say what is going on
 
@@ -43,6 +45,12 @@ def evaluate(
     """
     judge = options.loaded(model, jobs)
     with options.source(tables, kind) as files:
+        if seen := set(judge.card.get("checksums", ())).intersection(checksums(files)):
+            which = "the table" if len(seen) == 1 else f"{len(seen)} of the files"
+            warn_user(
+                f"the model was trained on {which}, so these metrics are too good; those of `bayesvm fit` are from rows "
+                "that it was not trained on (`bayesvm inspect` shows them)"
+            )
         wanted = target or judge.card.get("target")
         csv = options.csv_options(sep, decimal, encoding, missing, no_header)
         opening: dict[str, Any] = {"copy_to": copy_to, "verbose": 0 if quiet else 1, **csv}

@@ -15,10 +15,11 @@ import typer
 from bayesvm.cli import console, options
 from bayesvm.data.tables.files import Paths, find_files
 from bayesvm.estimators import BayesianLinearSVC, BayesianSVC, stop_on_interrupt
+from bayesvm.estimators.columns import marked_note
 from bayesvm.evaluation import NumberPredictions, metrics
 from bayesvm.evaluation.formatting import cell, metric_rows
 from bayesvm.workflow import TableModel, fit_table
-from bayesvm.workflow.describing import described
+from bayesvm.workflow.describing import described, left_out_lines
 
 SMALL_MODEL = 2**21  # bytes
 BYTES_A_ROW = 20  # of a file, to guess how many rows it has
@@ -183,8 +184,10 @@ def _print_result(model: TableModel, path: Path) -> None:
         shares = np.bincount(said.y, minlength=len(estimator.classes_)) / said.n_rows
         classes = [f"{label} ({share:.0%})" for label, share in zip(estimator.classes_, shares, strict=True)]
         console.say(f"classes: {', '.join(classes[:12])}{', …' if len(classes) > 12 else ''}")
-    for name, why in model.recipe.left_out.items():
-        console.say(f"left out: {name} ({why})")
+    if model.recipe.marked:
+        console.say(marked_note(model.recipe.marked))
+    for line in left_out_lines(model.recipe.left_out):
+        console.say(line)
     console.say()
     rows = metric_rows(metrics(said))
     console.table(judged.source, ["", "value", "95% interval"], rows)

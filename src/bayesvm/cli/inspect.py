@@ -7,7 +7,7 @@ from typing import Any
 from bayesvm.cli import console, options
 from bayesvm.evaluation.formatting import METRIC_NAMES, column_label, decimal, in_units, metric_rows
 from bayesvm.workflow import TableModel
-from bayesvm.workflow.describing import described
+from bayesvm.workflow.describing import described, left_out_lines
 from bayesvm.workflow.importance import Importance, importance
 
 MOST_IMPORTANT = 15
@@ -53,7 +53,7 @@ def _print_origin(facts: dict[str, Any]) -> None:
             f"fitted to {card['n_train']:,} of {card['n_rows']:,} rows of {names} in {card['seconds']:.1f} s, "
             f"seed {card['seed']}"
         )
-        special = [f"{what} {card[what]}" for what in ("target", "weight") if card[what] is not None]
+        special = [f"{what} {column_label(card[what])}" for what in ("target", "weight") if card[what] is not None]
         console.say("; ".join([*special, _outcomes(facts)]))
     else:
         console.say(f"an estimator alone, without a table; {_outcomes(facts)}")
@@ -72,14 +72,14 @@ def _print_columns(facts: dict[str, Any]) -> None:
             f", … ({len(categories)} in all)" if len(categories) > CATEGORIES_SHOWN else ""
         )
         shown += ", and rare ones together" if column.get("rare_categories") else ""
-        rows.append([column["name"], column["kind"], f"{column['features']}", column["missing"], shown])
+        rows.append([column_label(column["name"]), column["kind"], f"{column['features']}", column["missing"], shown])
     if rows:
         header = ["column", "kind", "features", "if missing", "categories"]
         console.table("", header, rows, words={"column", "kind", "if missing", "categories"})
     if (more := len(facts["columns"]) - MOST_COLUMNS) > 0:
         console.say(f"… and {more:,} more columns (--json lists all)")
-    for name, why in facts["left_out"].items():
-        console.say(f"left out: {name} ({why})")
+    for line in left_out_lines(facts["left_out"]):
+        console.say(line)
 
 
 def _print_model(facts: dict[str, Any]) -> None:
@@ -131,7 +131,9 @@ def _print_members(facts: dict[str, Any]) -> None:
 
 def _print_effects(facts: dict[str, Any]) -> None:
     if facts["effects"]:
-        rows = [[" × ".join(effect["columns"]), f"{effect['share']:.1%}"] for effect in facts["effects"]]
+        rows = [
+            [" × ".join(map(column_label, effect["columns"])), f"{effect['share']:.1%}"] for effect in facts["effects"]
+        ]
         console.say()
         title = "Effects of one column or of a pair, in addition to the kernel of all columns"
         console.table(title, ["effect", "share of the variation of f"], rows, words={"effect"})

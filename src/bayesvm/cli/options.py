@@ -40,8 +40,8 @@ Task = Annotated[
     str,
     typer.Option(
         "--task",
-        help="classification or regression; auto: regression if the target is numeric and has fractions, or more "
-        "distinct values than classes may have.",
+        help="classification or regression; auto: regression if the target is numeric and has fractions, more "
+        "distinct values than classes may have, or many whole numbers that fill a range, such as ages.",
     ),
 ]
 Weight = Annotated[str | None, typer.Option("--weight", help="Column of row weights.", metavar="NAME")]

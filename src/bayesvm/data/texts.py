@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from functools import cached_property
 
 # Common spellings of a missing value. Empty or blank cells are missing, too.
 MISSING_TEXTS = frozenset(
@@ -20,7 +23,79 @@ def missing_among(texts: set[str], missing: frozenset[str] = MISSING_TEXTS) -> f
     return missing - {"-"} if "+" in texts else missing
 
 
-def merged_spellings(counts: Mapping[str, int]) -> dict[str, str]:
+_CODE = 2  # characters up to which case may have a meaning: genotypes Aa and AA, units M and m
+_FLAGS = frozenset({"y", "n", "t", "f", "no"})  # short words in which it has none
+_MOST_SHOWN = 5  # spellings in a note
+_INNER_CAPITAL = re.compile(r"[^\W\d_A-Z][A-Z]")
+
+
+def is_case_ignored(texts: Collection[str]) -> bool:
+    """Whether the case of the texts of a column has no meaning.
+
+    It may have one if all texts are codes of one or two characters, or if texts that differ only by case have a capital
+    after a small letter, as in AaBb.
+    """
+    keys = [text.strip().casefold() for text in texts]
+    if max(map(len, keys), default=0) <= _CODE and not _FLAGS.issuperset(keys):
+        return False
+    groups: dict[str, set[str]] = defaultdict(set)
+    for key, text in zip(keys, texts, strict=True):
+        groups[key].add(text.strip())
+    return not any(len(group) > 1 and any(map(_INNER_CAPITAL.search, group)) for group in groups.values())
+
+
+@dataclass(frozen=True)
+class Spellings:
+    """The known spellings of categories, and which of them another spelling stands for.
+
+    Examples
+    --------
+    >>> known = Spellings(("Yes", "no"))
+    >>> [known(text) for text in ("Yes", " YES ", "maybe")]
+    ['Yes', 'Yes', 'maybe']
+    """
+
+    common: tuple[str, ...]
+    ignores_case: bool = True
+
+    def __call__(self, text: str) -> str:
+        """The known spelling of a text, or else the text itself."""
+        return text if text in self._exact else self._by_key.get(self._key(text), text)
+
+    def _key(self, text: str) -> str:
+        return text.strip().casefold() if self.ignores_case else text.strip()
+
+    @cached_property
+    def _exact(self) -> frozenset[str]:
+        return frozenset(self.common)
+
+    @cached_property
+    def _by_key(self) -> dict[str, str]:
+        """Only keys of one known spelling."""
+        counts = Counter(map(self._key, self.common))
+        return {key: text for text in self.common if counts[key := self._key(text)] == 1}
+
+    @classmethod
+    def of(cls, counts: Mapping[str, int]) -> tuple[Spellings, dict[str, str]]:
+        """The spellings of a column after merging, and the texts that change."""
+        ignored = is_case_ignored(counts)
+        merged = merged_spellings(counts, ignore_case=ignored)
+        return cls(tuple(dict.fromkeys(merged.get(text, text) for text in counts)), ignored), merged
+
+
+def merging(merged: Mapping[str, str], what: str) -> str:
+    """The note that some spellings were merged; ``what`` is the column.
+
+    >>> merging({"no ": "no", "YES": "yes"}, "column 'smoker'")
+    "column 'smoker': 'no ' is read as 'no', 'YES' as 'yes', because they differ only by case or spaces"
+    """
+    shown = [f"{text!r} as {kept!r}" for text, kept in sorted(merged.items())[:_MOST_SHOWN]]
+    shown[0] = shown[0].replace(" as ", " is read as ", 1)
+    more = f", … ({len(merged) - _MOST_SHOWN} more)" if len(merged) > _MOST_SHOWN else ""
+    return f"{what}: {', '.join(shown)}{more}, because they differ only by case or spaces"
+
+
+def merged_spellings(counts: Mapping[str, int], *, ignore_case: bool = True) -> dict[str, str]:
     """Map spellings that differ only by case and surrounding spaces to one common spelling.
 
     The common spelling is the most frequent one without surrounding spaces; ties are broken alphabetically. Texts that
@@ -29,15 +104,20 @@ def merged_spellings(counts: Mapping[str, int]) -> dict[str, str]:
     Parameters
     ----------
     counts : mapping of texts to numbers of rows
+    ignore_case : whether texts that differ by case are the same
 
     Examples
     --------
     >>> merged_spellings({"Yes": 5, "yes ": 2, "no": 3, "maybe": 1})
     {'yes ': 'Yes'}
     """
+
+    def key(text: str) -> str:
+        return text.strip().casefold() if ignore_case else text.strip()
+
     groups: dict[str, Counter[str]] = defaultdict(Counter)
     for text, count in counts.items():
-        groups[text.strip().casefold()][text.strip()] += count
+        groups[key(text)][text.strip()] += count
     kept = {key: min(spellings, key=lambda text: (-spellings[text], text)) for key, spellings in groups.items()}
-    merged = {text: kept[text.strip().casefold()] for text in counts}
+    merged = {text: kept[key(text)] for text in counts}
     return {text: spelling for text, spelling in merged.items() if text != spelling}

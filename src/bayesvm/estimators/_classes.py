@@ -20,6 +20,7 @@ MOST_NUMBERS = 200  # numeric labels that are accepted as classes,
 ROWS_OF_A_NUMBER = 5  # with at least this many rows each, on average
 ROWS_OF_A_CLASS = 2
 FEW_CLASSES = 20  # always accepted, even with few rows
+SPARSEST = 2  # steps between the least and the largest quantity, per distinct value
 COSTLY_CLASSES = 50  # a fit with more warns about its cost
 
 
@@ -40,7 +41,24 @@ def require_classes(labels: np.ndarray, n_rows: int, target: str) -> None:
 
 def are_a_quantity(labels: np.ndarray, n_rows: int) -> bool:
     """Whether the distinct numeric labels of all rows are too many to be names of classes."""
-    return len(labels) > MOST_NUMBERS or _too_many_for(labels, n_rows)
+    return len(labels) > MOST_NUMBERS or _too_many_for(labels, n_rows) or span_densely(labels)
+
+
+def span_densely(labels: np.ndarray) -> bool:
+    """Whether distinct labels are many whole numbers that fill a range, such as ages.
+
+    Codes of classes usually start at 0 or 1 and have no gap.
+    """
+    if not _are_numbers(labels) or labels.dtype.kind == "b" or len(labels) <= FEW_CLASSES:
+        return False
+    numbers = np.sort(labels.astype(np.float64))
+    steps = np.diff(numbers)
+    if numbers[0] in {0, 1} and (steps == 1).all():
+        return False
+    if (numbers % 1).any():
+        return False
+    step = np.gcd.reduce(steps.astype(np.int64))
+    return bool(np.ptp(numbers) <= SPARSEST * step * len(numbers))
 
 
 def _too_many_for(labels: np.ndarray, n_rows: int) -> bool:
@@ -56,10 +74,10 @@ def _too_many(labels: np.ndarray, n_rows: int, target: str) -> str:
     if _are_numbers(labels):
         return (
             f"{target} has {len(labels):,} distinct numeric values in {n_rows:,} rows; this looks like a regression "
-            "target. Use BayesianSVR for regression; for classification, bin the target (above and below a threshold, "
-            f"for example). Up to {MOST_NUMBERS} numeric values with {ROWS_OF_A_NUMBER} rows each are accepted as "
-            "classes; if there are more, convert them to text: y.astype(str), a column of text, or --categories on the "
-            "command line"
+            "target. Use BayesianSVR (--task regression) for regression; for classification, bin the target (above and "
+            f"below a threshold, for example). Up to {MOST_NUMBERS} numeric values with {ROWS_OF_A_NUMBER} rows each "
+            "are accepted as classes; if there are more, convert them to text: y.astype(str), a column of text, or "
+            "--categories on the command line"
         )
     return (
         f"{target} has {len(labels):,} distinct labels in {n_rows:,} rows: is it an identifier? Up to {MOST_CLASSES} "
@@ -68,9 +86,17 @@ def _too_many(labels: np.ndarray, n_rows: int, target: str) -> str:
 
 
 def warn_if_costly(classes: np.ndarray, n_rows: int) -> None:
-    """Warn before a fit that takes long because of its many classes."""
+    """Warn before a fit whose many classes are probably a quantity, or take long."""
+    is_quantity = span_densely(classes)
+    if is_quantity:
+        warn_user(
+            f"y has {len(classes)} distinct whole numbers from {classes.min():g} to {classes.max():g}, and each "
+            "becomes a class. If they are a quantity, use BayesianSVR (--task regression); if they are classes, "
+            "convert them to text, which silences this warning"
+        )
     if len(classes) > COSTLY_CLASSES:
-        hint = " If y is a regression target, use BayesianSVR" if _are_numbers(classes) else ""
+        more = _are_numbers(classes) and not is_quantity
+        hint = " If y is a regression target, use BayesianSVR (--task regression)" if more else ""
         warn_user(
             f"y has {len(classes)} classes: the fit trains one model per class, each class against the rest, over "
             f"{n_rows:,} rows; its time grows with the number of classes. Merge rare classes if it takes too long."
@@ -100,13 +126,17 @@ def require_no_fractions(y: np.ndarray, locate: Locate, name: str) -> None:
         )
 
 
+def _rows(n_rows: int) -> str:
+    return "the only row has" if n_rows == 1 else f"all {n_rows} rows have"
+
+
 def encoder_for(estimator: Any, counts: LabelCounts) -> tuple[ClassEncoder, np.ndarray]:
     """The encoder of the labels of a fit, with class weights, and the total weight of each class."""
     labels = counts.labels
     require_classes(labels, counts.n_rows, "y")
     if len(labels) == 1:
         raise ValueError(
-            f"{type(estimator).__name__} needs two classes in y, but all {counts.n_rows} rows have one class: "
+            f"{type(estimator).__name__} needs two classes in y, but {_rows(counts.n_rows)} one class: "
             f"{labels.tolist()[0]!r}"
         )
     encoder, totals = weighting_encoder(estimator.class_weight, counts)

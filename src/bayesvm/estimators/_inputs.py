@@ -14,6 +14,7 @@ from bayesvm.data.dask_rows import is_dask
 from bayesvm.data.memory import MemorySource
 from bayesvm.data.scaling import ColumnScaler
 from bayesvm.data.tables import Table
+from bayesvm.data.texts import Spellings
 from bayesvm.data.workers import Workers
 from bayesvm.estimators._classes import CLASSES, require_few_classes, weighting_encoder
 from bayesvm.estimators._dask import dask_rows
@@ -27,6 +28,7 @@ from bayesvm.estimators.tables import table_rows
 from bayesvm.estimators.validation import row_weights, training_data
 from bayesvm.inference.session import TrainingRows
 from bayesvm.preparation import Frame
+from bayesvm.warn import warn_user
 
 
 class CheckedRows(TrainingRows, RowsToComplete, Protocol):
@@ -133,10 +135,23 @@ def training_rows(estimator: Any, X: Any, y: Any, sample_weight: Any, kind: Targ
     X, y = training_data(estimator, X, y)
     weight = row_weights(sample_weight, X)
     encoder, totals = kind.encoder(estimator, kind.of(y, weight))
+    _warn_of_spellings(encoder.classes)
     rows = ArrayRows.of(X, y, weight, encoder, totals)
-    if estimator.recipe_ is not None and kind is CLASSES:
-        warn_of_giveaways(rows.X, rows.y, estimator.recipe_)
+    if estimator.recipe_ is not None:
+        warn_of_giveaways(rows.X, rows.y, estimator.recipe_, numbers=kind is not CLASSES)
     return rows if labelled is None else replace(rows, kept=labelled[rows.given(np.arange(rows.n_rows))])
+
+
+def _warn_of_spellings(classes: np.ndarray) -> None:
+    """Warn about classes that differ only by case or spaces; the caller's labels stay as they are."""
+    if classes.dtype.kind not in "UO" or not all(isinstance(label, str) for label in classes.tolist()):
+        return
+    _, merged = Spellings.of(dict.fromkeys(classes.tolist(), 1))
+    for one, other in list(merged.items())[:1]:
+        warn_user(
+            f"y has classes that differ only by case or spaces, such as {one!r} and {other!r}: if they are the same, "
+            "spell them alike, for example with y.str.strip().str.lower()"
+        )
 
 
 def _with_targets(X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any, np.ndarray | None]:

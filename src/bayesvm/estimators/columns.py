@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ import numpy.typing as npt
 from bayesvm.data.checks import left_out_without_target
 from bayesvm.preparation import Frame, Recipe, learn_frame, nearest
 from bayesvm.preparation.values import Values, are_missing
-from bayesvm.warn import warn_user
+from bayesvm.warn import ReadingNote, warn_user
 
 Array = npt.NDArray[Any]
 
@@ -50,9 +51,10 @@ def _is_plain(values: Values) -> bool:
     return values.kind == "number" and not (values.array.dtype.kind == "f" and np.isnan(values.array).any())
 
 
-def learned(estimator: Any, frame: Frame) -> Array:
+def learned(estimator: Any, frame: Frame, y: Any = None) -> Array:
     """Learn a recipe from a frame, and return its features; sets the recipe and the columns of the estimator."""
-    recipe = learn_frame(frame)
+    target = None if y is None else np.asarray(y)
+    recipe = learn_frame(frame, None if target is None or target.shape != (frame.n_rows,) else target)
     use_recipe(estimator, recipe)
     report_left_out(recipe, "X")
     return recipe.encoded_frame(frame)
@@ -74,7 +76,9 @@ def set_columns(estimator: Any, names: tuple[str, ...] | None, n_columns: int) -
 
 
 def report_left_out(recipe: Recipe, source: str) -> None:
-    """Warn once about the columns that a recipe does not use, unless the user excluded them."""
+    """Warn once about the columns that a recipe does not use, unless the user excluded them; note what it adds."""
+    if recipe.marked:
+        warn_user(marked_note(recipe.marked), ReadingNote)
     found = [f"{name!r} ({why})" for name, why in recipe.left_out.items() if why != "as asked for"]
     if found:
         more = f", and {len(found) - 6} more" if len(found) > 6 else ""
@@ -87,6 +91,13 @@ def report_left_out(recipe: Recipe, source: str) -> None:
             f"{len(found)} column{'s' * (len(found) > 1)} of {source} left out: {', '.join(found[:6])}{more}"
             + (f". To use such a column, {remedy}" if remedy else "")
         )
+
+
+def marked_note(names: Sequence[str]) -> str:
+    """The note about features that mark missing values."""
+    shown = ", ".join(map(repr, names[:6])) + (f", … ({len(names) - 6} more)" if len(names) > 6 else "")
+    one = f"column {shown}, so a feature marks them" if len(names) == 1 else f"columns {shown}, so features mark them"
+    return f"the target depends on which values are missing in {one}"
 
 
 def encoded(estimator: Any, X: Any) -> Array:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from bayesvm.data.scaling import ColumnScaler
 from bayesvm.data.streams import StreamSource, encoded
 from bayesvm.data.tables import Table
 from bayesvm.data.targets import CompletingEncoder
+from bayesvm.data.texts import Spellings, merging
 from bayesvm.data.workers import Workers
 from bayesvm.estimators._classes import CLASSES, MOST_NUMBERS, are_a_quantity
 from bayesvm.estimators._numbers import NUMBERS
@@ -25,6 +26,9 @@ from bayesvm.estimators.completing import MissingValues, changes_of
 from bayesvm.estimators.labels import LabelCounts
 from bayesvm.preparation import MixedTable, Recipe, encoded_table
 from bayesvm.preparation.mixed import numbers_of_table
+from bayesvm.warn import ReadingNote, warn_user
+
+TableType = TypeVar("TableType", bound=Table)
 
 FEW_NUMBERS, MOST_TEXTS = (
     20,
@@ -96,6 +100,9 @@ def table_rows(estimator: Any, table: Table, kind: TargetKind) -> TableRows:
     except MissingTargetError:  # rare, so not checked before
         labelled = table.rows_with_target()
         found, zeros = target_summary(table if labelled is None else table.subset(labelled), kind)
+    if kind is CLASSES and (merged := with_merged_spellings(table, found)) is not table:
+        table = merged
+        found, zeros = target_summary(table if labelled is None else table.subset(labelled), kind)
     encoder, totals = kind.encoder(estimator, found)
     table = _features_to_learn(estimator, table if labelled is None else table.subset(labelled), table)
     kept = labelled
@@ -122,6 +129,21 @@ def label_counts(table: Table) -> tuple[LabelCounts, RowNumbers]:
     """The checked labels of a table, and the indices of its rows of weight zero."""
     found, zeros = target_summary(table, CLASSES)
     return found, zeros
+
+
+def with_merged_spellings(table: TableType, counts: LabelCounts) -> TableType:
+    """A table whose classes of text have one spelling each, with a note; ``counts`` are those of its labels.
+
+    Labels that the user declared to be categories stay as they are.
+    """
+    explicit = isinstance(table, MixedTable) and table.has_text_labels
+    if explicit or counts.labels.dtype.kind != "U" or table.spelled is not None:
+        return table
+    spellings, merged = Spellings.of(dict(zip(counts.labels.tolist(), counts.counts.tolist(), strict=True)))
+    if not merged:
+        return table
+    warn_user(merging(merged, f"the target {table.target!r}"), ReadingNote)
+    return table.with_spelling(spellings)
 
 
 def holds_a_quantity(table: Table) -> bool:

@@ -35,7 +35,7 @@ def training_data(estimator: Any, X: Any, y: Any, *, first: bool = True) -> tupl
     if recipe_of(estimator) is not None:
         features = encoded(estimator, X)
     elif first and frame is not None and frame.n_rows and needs_recipe(frame):
-        features = learned(estimator, frame)
+        features = learned(estimator, frame, y)
     if features is not None:
         X, y = check_X_y(features, y, ensure_min_samples=least, estimator=estimator, **_FLOATS)
     else:

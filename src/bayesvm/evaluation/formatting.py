@@ -21,6 +21,7 @@ METRIC_NAMES = {
     "coverage": "coverage of 90% intervals",
 }
 IN_UNITS = {"rmse", "mae"}  # metrics whose size is that of the target
+LEAST_SHOWN = 0.001  # upper end of a calibration error
 
 
 def decimal(value: float, digits: int = 4) -> str:
@@ -120,10 +121,10 @@ def signed_points(share: float) -> str:
 def at_most(most: float) -> str:
     """A metric whose interval includes zero: only its upper end.
 
-    >>> at_most(0.04302)
-    'at most 0.043'
+    >>> at_most(0.04302), at_most(0.0)
+    ('at most 0.043', 'at most 0.001')
     """
-    return f"at most {most:.3f}"
+    return f"at most {max(most, LEAST_SHOWN):.3f}"
 
 
 def column_label(name: Any) -> str:
@@ -204,7 +205,7 @@ def metric_rows(metrics: Mapping[str, Metric]) -> list[list[str]]:
             continue
         digits = decimals_of(metric.low, metric.high)
         interval = f"{decimal(metric.low, digits)} to {decimal(metric.high, digits)}"
-        unclear = name == "calibration_error" and metric.may_be_zero
+        unclear = name == "calibration_error" and (metric.may_be_zero or metric.high < LEAST_SHOWN)
         shown = ["", at_most(metric.high)] if unclear else [decimal(metric.value, digits), interval]
         rows.append([METRIC_NAMES[name], *shown])
     return rows
@@ -218,4 +219,6 @@ def metric_cell(name: str, metric: Metric) -> str:
     """
     if name in IN_UNITS:
         return in_units(metric.value)
-    return f"≤ {metric.high:.3f}" if name == "calibration_error" and metric.may_be_zero else decimal(metric.value)
+    if name == "calibration_error" and (metric.may_be_zero or metric.high < LEAST_SHOWN):
+        return f"≤ {max(metric.high, LEAST_SHOWN):.3f}"
+    return decimal(metric.value)

@@ -8,6 +8,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
+from bayesvm.preparation.date_formats import ISO
 from bayesvm.preparation.values import DAY, MICROSECONDS
 
 Array = npt.NDArray[Any]
@@ -41,27 +42,31 @@ class DateColumn:
     first: str
     parts: tuple[str, ...]
     kind: str = "date"
+    form: str = ISO  # of dates in text
+    complete: bool = False  # whether training had no missing value
 
     @classmethod
-    def learned(cls, name: str, times: Array) -> Self:
+    def learned(cls, name: str, times: Array, form: str = ISO) -> Self:
         """Learn the parts from some times, at least two of them different."""
         held = times[~np.isnat(times)]
         varying = tuple(part for part, number in PARTS.items() if np.ptp(number(held)))
-        return cls(name, str(held.min().astype("datetime64[D]")), (*varying, DAYS))
+        return cls(
+            name, str(held.min().astype("datetime64[D]")), (*varying, DAYS), form=form, complete=len(held) == len(times)
+        )
 
     @property
     def names(self) -> tuple[str, ...]:
         """Names of the features."""
         return tuple(f"{self.name} ({part})" for part in self.parts)
 
-    def encode(self, times: Array, out: Array) -> bool:
-        """Fill in the features; all of them are NaN for a missing time."""
+    def encode(self, times: Array, out: Array) -> tuple[str, ...]:
+        """Fill in the features, NaN for a missing time; returns what training did not have, for a warning."""
         missing = np.isnat(times)
         times = np.where(missing, np.datetime64(self.first, "us"), times)
         for number, part in enumerate(self.parts):
             values = (times - np.datetime64(self.first, "us")) / DAY if part == DAYS else PARTS[part](times)
             out[:, number] = np.where(missing, np.nan, values)
-        return False
+        return ("missing values, but had none in training",) if self.complete and missing.any() else ()
 
     def on_days(self, days: Array) -> tuple[Array, list[str]]:
         """The features of some days, counted from the first day, and these days as text."""

@@ -2,23 +2,33 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from typing import Any
+from zlib import crc32
 
 import numpy as np
 import numpy.typing as npt
 
+from bayesvm.data.texts import Spellings
+from bayesvm.preparation.date_formats import EXAMPLES, DateFormat
 from bayesvm.preparation.dates import DAYS, PARTS, DateColumn
-from bayesvm.schema import each, either, flag, nothing, one_of, real, record, satisfying, text
+from bayesvm.preparation.values import Row, Values, as_kind
+from bayesvm.schema import each, either, flag, nothing, one_of, real, record, satisfying, text, whole
 
 MISSING = "(missing)"
 RARE = "(rare)"
+NONE_MISSING = "missing values, but had none in training"
 # In files. Earlier versions call categories "levels", and fill in missing numbers unless ``fill`` is NaN.
 NAMES = satisfying(each(text), "distinct names, at least one", lambda found, _: len(set(found)) == len(found) > 0)
 COLUMN = either(
-    record({"name": text, "fill": either(nothing, real), "indicator": flag, "kind": one_of("number")}),
-    record({"name": text, "categories": NAMES, "rare": flag, "kind": one_of("category")}),
+    record(
+        {"name": text, "fill": either(nothing, real), "indicator": flag, "kind": one_of("number")}, {"complete": flag}
+    ),
+    record(
+        {"name": text, "categories": NAMES, "rare": flag, "kind": one_of("category")},
+        {"ignores_case": flag, "rare_checksums": either(nothing, each(whole))},
+    ),
     record({"name": text, "levels": NAMES, "rare": flag, "kind": one_of("levels")}),
     record(
         {
@@ -30,9 +40,15 @@ COLUMN = either(
                 lambda found, _: len(set(found)) == len(found) and list(found[-1:]) == [DAYS],
             ),
             "kind": one_of("date"),
-        }
+        },
+        {"form": one_of(*EXAMPLES), "complete": flag},
     ),
 )
+
+
+def checksum(text: str) -> int:
+    """A checksum of a category, which a model file may hold in place of its name."""
+    return crc32(text.encode("utf-8", "surrogatepass"))
 
 
 def _is_day(found: str) -> bool:
@@ -44,31 +60,41 @@ def _is_day(found: str) -> bool:
 
 @dataclass(frozen=True)
 class NumberColumn:
-    """Numbers and booleans. A missing value is NaN.
+    """Numbers and booleans. A missing value is NaN; with ``indicator``, a second feature marks it.
 
-    Recipes of earlier versions replace it by ``fill`` and, with ``indicator``, mark it in a second feature.
+    Recipes of earlier versions replace it by ``fill``; NaN, with an indicator, and None keep it.
     """
 
     name: str
     fill: float | None = None
     indicator: bool = False
     kind: str = "number"
+    complete: bool = False  # whether training had no missing value
 
     @property
     def names(self) -> tuple[str, ...]:
         """Names of the features."""
         return (self.name, f"{self.name} {MISSING}")[: 1 + self.indicator]
 
-    def encode(self, numbers: npt.NDArray[Any], out: npt.NDArray[Any]) -> bool:
-        """Fill in the features; True if missing values are replaced although training had none."""
+    @property
+    def marks_missing(self) -> bool:
+        """Whether missing values stay missing, and a feature marks them."""
+        return self.indicator and self.fill is not None and bool(np.isnan(self.fill))
+
+    def encode(self, numbers: npt.NDArray[Any], out: npt.NDArray[Any]) -> tuple[str, ...]:
+        """Fill in the features; returns what training did not have, for a warning."""
         if self.fill is None:
             out[:, 0] = numbers
-            return False
+            return (NONE_MISSING,) if self.complete and np.isnan(out[:, 0]).any() else ()
         missing = np.isnan(numbers)
         out[:, 0] = np.where(missing, self.fill, numbers)
         if self.indicator:
             out[:, 1] = missing
-        return bool(missing.any()) and not self.indicator
+        return (
+            (f"{NONE_MISSING}; they count as {self.fill:g}, the median",)
+            if missing.any() and not self.indicator
+            else ()
+        )
 
     def decoded(self, X: npt.NDArray[Any]) -> list[Any]:
         """The values, from features."""
@@ -79,13 +105,18 @@ class NumberColumn:
 class CategoryColumn:
     """Text, one-hot encoded: one feature per category, most frequent first; for two categories, only the second.
 
-    With ``rare``, all other categories share one feature. A missing value is a category, too.
+    With ``rare``, all other categories share one feature. A missing value is a category, too. Text that is no category
+    is read as the category that differs from it only by surrounding spaces or, with ``ignores_case``, by case.
     """
 
     name: str
     categories: tuple[str, ...]
     rare: bool = False
     kind: str = "category"
+    ignores_case: bool = False
+    rare_checksums: tuple[int, ...] | None = field(
+        default=None, compare=False
+    )  # checksums of the rare ones in training
 
     @property
     def shown(self) -> tuple[str, ...]:
@@ -115,12 +146,37 @@ class CategoryColumn:
         numbers: dict[str | None, int] = {category: number for number, category in enumerate(self.categories)}
         return numbers | {None: numbers.get(MISSING, len(numbers))}
 
-    def encode(self, texts: npt.NDArray[Any], out: npt.NDArray[Any]) -> bool:
-        """Fill in the features from text (None if missing); True if a new category has no feature."""
+    def _number(self, text: str) -> int:
+        """The number of the category that a text spells in another way, or of all other text."""
+        return self._numbers.get(self._spellings(text), len(self.categories))
+
+    @cached_property
+    def _spellings(self) -> Spellings:
+        return Spellings(self.categories, self.ignores_case)
+
+    def encode(self, texts: npt.NDArray[Any], out: npt.NDArray[Any]) -> tuple[str, ...]:
+        """Fill in the features from text (None if missing); returns what training did not have, for a warning."""
         other, numbers = len(self.categories), self._numbers
-        found = np.fromiter((numbers.get(text, other) for text in texts.tolist()), np.intp, len(texts))
+        listed = texts.tolist()
+        numbers = numbers | {text: self._number(text) for text in set(listed).difference(numbers)}
+        found = np.fromiter(map(numbers.__getitem__, listed), np.intp, len(listed))
         out[:] = self.features[found]
-        return not self.rare and bool((found == other).any())
+        strange = sorted({listed[row] or MISSING for row in np.flatnonzero(found == other)})
+        if self.rare:
+            strange = [] if self.rare_checksums is None else [text for text in strange if not self._was_rare(text)]
+        new = [text for text in strange if text not in {MISSING, RARE}]
+        return (
+            *((f"{NONE_MISSING}; they count as {self.unknown}",) if MISSING in strange else ()),
+            *((f"categories not seen in training; they count as {self.unknown}",) if new else ()),
+        )
+
+    def _was_rare(self, text: str) -> bool:
+        """Whether a text was a rare category in training."""
+        return checksum(text) in self._rare or checksum(text.strip().casefold()) in self._rare
+
+    @cached_property
+    def _rare(self) -> frozenset[int]:
+        return frozenset(self.rare_checksums or ())
 
     def decoded(self, X: npt.NDArray[Any]) -> list[Any]:
         """The categories, from features; None if no feature is set."""
@@ -133,6 +189,12 @@ Column = NumberColumn | CategoryColumn | DateColumn
 VALUES = {NumberColumn: "number", CategoryColumn: "text", DateColumn: "time"}  # the kind of values that each encodes
 
 
+def values_for(column: Column, values: Values, row: Row | None = None) -> npt.NDArray[Any]:
+    """The values that a column encodes."""
+    dates = DateFormat(column.form) if isinstance(column, DateColumn) else None
+    return as_kind(values, VALUES[type(column)], row, dates)
+
+
 def column_state(column: Column) -> dict[str, Any]:
     """A column as plain values, for files."""
     return {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(column).items()}
@@ -142,8 +204,16 @@ def column_from(state: dict[str, Any]) -> Column:
     """The column for a state."""
     if state["kind"] == "number":
         fill = state["fill"]
-        return NumberColumn(**state | {"fill": None if fill is None or np.isnan(fill) else float(fill)})
+        missing = np.nan if state["indicator"] else None
+        return NumberColumn(**state | {"fill": missing if fill is None or np.isnan(fill) else float(fill)})
     if state["kind"] == "date":
         return DateColumn(**state | {"parts": tuple(state["parts"])})
     categories = state["categories" if "categories" in state else "levels"]
-    return CategoryColumn(state["name"], tuple(categories), state["rare"])
+    checksums = state.get("rare_checksums")
+    return CategoryColumn(
+        state["name"],
+        tuple(categories),
+        state["rare"],
+        ignores_case=state.get("ignores_case", False),
+        rare_checksums=None if checksums is None else tuple(map(int, checksums)),
+    )

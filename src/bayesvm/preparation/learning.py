@@ -13,22 +13,28 @@ from bayesvm.data.blocks import random_rows
 from bayesvm.data.checks import is_number
 from bayesvm.data.tables.column_reading import warn_if_rounded
 from bayesvm.data.tables.files import SourceFile
+from bayesvm.data.tables.rows import FileRows
 from bayesvm.data.tables.schemas import EXACT_IN_FLOAT32, PANDAS_INDEX, TEXT_EXAMPLE, is_text
+from bayesvm.data.texts import Spellings, merging
 from bayesvm.extras import optional
+from bayesvm.preparation.date_formats import COMPACT, TWINS, DateFormat, are_compact, best_format
 from bayesvm.preparation.dates import DateColumn
-from bayesvm.preparation.encoding import MISSING, RARE, VALUES, CategoryColumn, Column, NumberColumn
+from bayesvm.preparation.encoding import MISSING, RARE, CategoryColumn, Column, NumberColumn, checksum, values_for
 from bayesvm.preparation.frames import Frame
+from bayesvm.preparation.missingness import informative
 from bayesvm.preparation.opening import Opened
 from bayesvm.preparation.recipe import Recipe
-from bayesvm.preparation.values import Row, Values, are_dates, as_kind, joined, of_arrow, refusal_of, times_of
-from bayesvm.warn import warn_user
+from bayesvm.preparation.values import Row, Values, as_kind, joined, of_arrow, refusal_of
+from bayesvm.warn import ReadingNote, warn_user
 
 SAMPLE = 200_000  # rows to learn a recipe from
 MOST_CATEGORIES = 50  # per column; the others are rare
+MOST_RARE = 5_000  # rare categories that a recipe remembers, to recognise new ones
 RARE_SHARE, RARE_ROWS = 500, 5  # a category with fewer than one row in 500, or fewer than 5, is rare
 MISTAKES = 0.2  # share of the distinct values below which text in a column of numbers looks like mistakes
 FEW_TEXTS = 50  # text with at most this many distinct values is never treated as an identifier
 LEAST_INDEXED = 20  # rows from which sorted integers are treated as an index
+SOME_TEXTS = 200  # distinct texts that show whether a column has dates
 SOME_DATES = 0.5  # share of dates among the distinct texts from which a column is treated as dates
 
 
@@ -40,12 +46,14 @@ def learn(
     drop: Collection[str] = (),
     categories: Collection[str] = (),
     keep: Collection[str] = (),
+    target: str | None = None,
     random_state: int = 0,
 ) -> Recipe:
     """Learn a recipe for all columns of files except the ``special`` ones (target and weight).
 
     ``columns`` names the columns to use, ``drop`` those to leave out, ``categories`` those whose numbers are
-    categories, and ``keep`` those to use although they look like an index or an identifier.
+    categories, and ``keep`` those to use although they look like an index or an identifier. A missing value that says
+    something about the ``target`` is marked by a feature.
     """
     file, schema = opened.schemas[0]
     opened.require_columns([*special, *(columns or ()), *drop, *categories, *keep])
@@ -57,9 +65,16 @@ def learn(
     opened.require_same_columns([*names, *special])
     for name in names:
         require_one_kind(opened, name)
-    sample = _sample(opened, names, random_state) if names else []
+    rows = _sample(opened, random_state)
+    read = names if target is None else [*names, target]
+    sample = [chunk for _, chunk in rows.chunks(read)] if names else []
     found, medians, left_out = _learned(
-        names, lambda name: joined([of_arrow(chunk.column(name)) for chunk in sample]), categories, keep
+        names,
+        lambda name: joined([of_arrow(chunk.column(name)) for chunk in sample]),
+        categories,
+        keep,
+        rows.where,
+        None if target is None else joined([of_arrow(chunk.column(target)) for chunk in sample]).array,
     )
     left_out = dict.fromkeys(drop, "as asked for") | left_out
     if not found:
@@ -73,8 +88,8 @@ def learn(
     return Recipe(found, left_out, single=single, medians=medians, seen=tuple(names))
 
 
-def learn_frame(frame: Frame, *, random_state: int = 0) -> Recipe:
-    """Learn a recipe for all columns of a data frame."""
+def learn_frame(frame: Frame, y: npt.NDArray[Any] | None = None, *, random_state: int = 0) -> Recipe:
+    """Learn a recipe for all columns of a data frame; ``y`` is the target, if there is one."""
     chosen: Any = slice(None)
     if frame.n_rows > SAMPLE:
         chosen = random_rows(frame.n_rows, SAMPLE, np.random.default_rng(random_state))
@@ -84,7 +99,9 @@ def learn_frame(frame: Frame, *, random_state: int = 0) -> Recipe:
         values = frame.values(name)
         return values._replace(array=values.array[chosen])
 
-    found, medians, left_out = _learned(frame.names, some, row=lambda number: str(numbers[number]))
+    found, medians, left_out = _learned(
+        frame.names, some, (), (), lambda number: f"row {numbers[number]}", None if y is None else y[chosen]
+    )
     if not found:
         raise ValueError(f"X has no columns left to learn from ({_reasons(left_out)})")
     return Recipe(found, left_out, medians=medians, seen=frame.names, named=frame.named)
@@ -128,24 +145,26 @@ def _kind_of(file: SourceFile, field: Any) -> str:
     )
 
 
-def _sample(opened: Opened, names: Sequence[str], random_state: int) -> list[Any]:
-    """Some rows as record batches, whose types may differ between files."""
+def _sample(opened: Opened, random_state: int) -> FileRows:
+    """Some rows, whose types may differ between files."""
     rows = opened.rows
     if rows.n_rows > SAMPLE:
         rows = rows.subset(random_rows(rows.n_rows, SAMPLE, np.random.default_rng(random_state)))
-    return [chunk for _, chunk in rows.chunks(names)]
+    return rows
 
 
 def _learned(
     names: Sequence[str],
     values_of: Callable[[str], Values],
-    categories: Collection[str] = (),
-    keep: Collection[str] = (),
-    row: Row | None = None,
+    categories: Collection[str],
+    keep: Collection[str],
+    row: Row,
+    y: npt.NDArray[Any] | None,
 ) -> tuple[tuple[Column, ...], tuple[float, ...], dict[str, str]]:
     """The columns, medians of their features, and reasons to leave out others; ``row`` names a row in messages."""
-    found: list[Column] = []
-    medians: list[float] = []
+    found: dict[str, Column] = {}
+    medians: dict[str, list[float]] = {}
+    missing: dict[str, npt.NDArray[np.bool_]] = {}  # of numbers
     left_out: dict[str, str] = {}
     for name in names:
         values = values_of(name)
@@ -153,26 +172,33 @@ def _learned(
         if isinstance(column, str):
             left_out[name] = column
         else:
-            found.append(column)
+            found[name] = column
             features = np.zeros((len(values.array), len(column.names)))
-            column.encode(as_kind(values, VALUES[type(column)]), features)
-            medians += np.nanmedian(features, axis=0).tolist()
-    return tuple(found), tuple(medians), left_out
+            column.encode(values_for(column, values), features)
+            medians[name] = np.nanmedian(features, axis=0).tolist()
+            if isinstance(column, NumberColumn) and not column.complete:
+                missing[name] = np.isnan(features[:, 0])
+    for name in [] if y is None else informative(missing, y):
+        found[name] = NumberColumn(name, np.nan, indicator=True)
+        medians[name].append(float(np.median(missing[name])))
+    return tuple(found.values()), tuple(median for each in medians.values() for median in each), left_out
 
 
-def _column(name: str, values: Values, *, asked: bool, kept: bool, row: Row | None) -> Column | str:
+def _column(name: str, values: Values, *, asked: bool, kept: bool, row: Row) -> Column | str:
     """The column, or the reason to leave it out."""
     if values.kind == "nothing":
         return "no value in any row"
-    if values.kind == "text" and not asked and _dates_in(name, values.array, row):
-        values = Values("time", times_of(values.array))
+    form = None if asked else _dates_in(name, values, row)
+    if form is not None:
+        values = Values("time", as_kind(values, "time", row, form))
     certain = kept or values.certain
     if values.kind == "text" or asked:
-        return _category(name, as_kind(values, "text"), certain=certain, asked=asked)
-    return _scale(name, values, certain=certain)
+        explicit = asked or values.certain or values.kind != "text"
+        return _category(name, as_kind(values, "text"), certain=certain, asked=asked, explicit=explicit, row=row)
+    return _scale(name, values, certain=certain, form=form or DateFormat(), row=row)
 
 
-def _scale(name: str, values: Values, *, certain: bool) -> Column | str:
+def _scale(name: str, values: Values, *, certain: bool, form: DateFormat, row: Row) -> Column | str:
     """A column of numbers or times, or the reason to leave it out."""
     missing = np.isnat(values.array) if values.kind == "time" else np.isnan(values.array)
     held = values.array[~missing]
@@ -181,12 +207,14 @@ def _scale(name: str, values: Values, *, certain: bool) -> Column | str:
     if (held == held[0]).all():
         if not missing.any():
             return f"the same value in all rows ({held[0] if values.kind == 'time' else format(held[0], 'g')})"
-        return _category(name, as_kind(values, "text"), certain=True, asked=True)  # present or missing
+        return _category(
+            name, as_kind(values, "text"), certain=True, asked=True, explicit=True, row=row
+        )  # present or missing
     if values.kind == "time":
-        return DateColumn.learned(name, values.array)
+        return DateColumn.learned(name, values.array, form.name)
     if not certain and not missing.any() and _is_index(held):
         return "distinct whole numbers in order: an index?"
-    return NumberColumn(name)
+    return NumberColumn(name, complete=not missing.any())
 
 
 def _is_index(numbers: npt.NDArray[Any]) -> bool:
@@ -200,48 +228,100 @@ def _is_index(numbers: npt.NDArray[Any]) -> bool:
     return bool(np.ptp(numbers) < 1.5 * len(numbers)) and len(np.unique(numbers)) == len(numbers)
 
 
-def _dates_in(name: str, texts: npt.NDArray[Any], row: Row | None) -> bool:
-    """Whether text consists of ISO dates; a mixture with other text is an error."""
-    distinct = list(dict.fromkeys(text for text in texts.tolist() if text is not None))
-    dates = are_dates(distinct)
-    if dates.mean() < SOME_DATES:
-        return False
-    if not dates.all():
-        other = distinct[int(np.argmin(dates))]
-        place = "" if row is None else f" (row {row(texts.tolist().index(other))})"
+def _dates_in(name: str, values: Values, row: Row) -> DateFormat | None:
+    """The format of a column of dates, None for other columns; a mixture with other text is an error."""
+    if values.kind == "number":
+        return _compact_dates_in(name, values)
+    if values.kind != "text":
+        return None
+    texts = values.array.tolist()
+    distinct = list(dict.fromkeys(text for text in texts if text is not None))
+    if not distinct or best_format(distinct[:: 1 + len(distinct) // SOME_TEXTS])[1] < SOME_DATES:
+        return None
+    form = DateFormat.of(distinct)
+    if form is None:
+        best, share = best_format(distinct)
+        if share < SOME_DATES:
+            return None
+        date, other = (next(text for text in distinct if best.holds(text) is held) for held in (True, False))
         raise ValueError(
-            f"column {name!r} holds dates, such as {distinct[int(np.argmax(dates))]!r}, but also {other!r}{place}; "
-            "write all of them like 2024-04-03, or leave the column out"
+            f"column {name!r} holds dates, such as {date!r}, but also {other!r} ({row(texts.index(other))}); write all "
+            "of them like 2024-04-03, or leave the column out. If the other text stands for a missing value, name it: "
+            "missing= (--missing)"
         )
-    return True
+    if form.is_ambiguous(distinct):
+        example = next(text for text in distinct if form.time(text) != DateFormat(TWINS[form.name]).time(text))
+        warn_user(
+            f"column {name!r} has dates such as {example!r}, of which day and month may be interchanged: it is read as "
+            f"{form.time(example).astype('datetime64[D]')}, like {form.example}. If that is wrong, write the dates "
+            "like 2024-04-03"
+        )
+    return form
 
 
-def _category(name: str, texts: npt.NDArray[Any], *, certain: bool, asked: bool) -> Column | str:
-    """A categorical column, or the reason to leave it out."""
+def _compact_dates_in(name: str, values: Values) -> DateFormat | None:
+    """Whether numbers are dates such as 20240403; reported because they could also be quantities."""
+    if values.certain or values.array.dtype.kind not in "iuf":
+        return None
+    distinct = np.unique(values.array)
+    distinct = distinct[~np.isnan(distinct)] if distinct.dtype.kind == "f" else distinct
+    if not are_compact(distinct[:FEW_TEXTS].tolist()) or not are_compact(distinct.tolist()):
+        return None
+    form = DateFormat(COMPACT)
+    example = str(int(distinct[0]))
+    warn_user(
+        f"column {name!r}: the whole numbers such as {example} are read as dates "
+        f"({form.time(example).astype('datetime64[D]')}); to keep them as categories, use categories= (--categories)",
+        ReadingNote,
+    )
+    return form
+
+
+def _category(
+    name: str, texts: npt.NDArray[Any], *, certain: bool, asked: bool, explicit: bool, row: Row
+) -> Column | str:
+    """A categorical column, or the reason to leave it out; the spellings of ``explicit`` categories are not merged."""
     found = Counter(MISSING if text is None else text for text in texts.tolist())
+    ignores_case, merged = False, dict[str, str]()
+    if not explicit:
+        spellings, merged = Spellings.of({text: count for text, count in found.items() if text != MISSING})
+        ignores_case = spellings.ignores_case
+        for text, common in merged.items():
+            found[common] += found.pop(text)
     distinct = np.array(sorted(found), object)
     counts = np.array([found[text] for text in distinct])
-    doubt = "" if asked else _doubt_about_numbers(distinct)
+    doubt = "" if asked else _doubt_about_numbers(distinct, texts, row)
     if len(distinct) == 1:
         return f"the same value in all rows ({distinct[0]})"
     if len(distinct) > max(FEW_TEXTS, len(texts) // 2) and not certain:
         return f"nearly all texts are distinct ({len(distinct):,} in {len(texts):,} rows): an identifier?{doubt}"
     if doubt:
         warn_user(f"column {name!r} is treated as categorical{doubt}")
+    if merged:
+        warn_user(merging(merged, f"column {name!r}"), ReadingNote)
     few = int(np.clip(len(texts) // RARE_SHARE, min(RARE_ROWS, counts.max()), counts.max()))
     frequent = counts >= few
     if frequent.sum() > MOST_CATEGORIES:
         frequent[np.argsort(counts, kind="stable")[:-MOST_CATEGORIES]] = False
     order = np.argsort(-counts[frequent], kind="stable")
     kept = tuple(str(category) for category in distinct[frequent][order] if category != RARE)
-    return CategoryColumn(name, kept, not frequent.all() or RARE in distinct)
+    rare = [checksum(text.strip().casefold() if ignores_case else text) for text in distinct[~frequent]]
+    return CategoryColumn(
+        name,
+        kept,
+        not frequent.all() or RARE in distinct,
+        ignores_case=ignores_case,
+        rare_checksums=tuple(rare) if len(rare) <= MOST_RARE else None,
+    )
 
 
-def _doubt_about_numbers(distinct: Any) -> str:
+def _doubt_about_numbers(distinct: Any, texts: npt.NDArray[Any], row: Row) -> str:
     """A note if most of the texts are numbers: the others may be mistakes, or mean a missing value."""
     others = [text for text in distinct if text != MISSING and not is_number(text)]
     if not others or len(others) > MISTAKES * len(distinct):
         return ""
+    place = row(texts.tolist().index(others[0])) if others[0] in set(texts.tolist()) else "other spelling"
     return (
-        f": nearly all values are numbers, except {', '.join(map(repr, others[:3]))} (an empty cell is a missing value)"
+        f": nearly all values are numbers, except {', '.join(map(repr, others[:3]))} ({place}). If it stands for a "
+        "missing value, leave the cell empty, or name it with missing= (--missing)"
     )

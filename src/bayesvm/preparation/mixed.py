@@ -52,7 +52,7 @@ class MixedTable(Table):
         used: dict[str, Any] = {
             name: [column for column in choice[name] if column in (self.names or ())] for name in ("categories", "keep")
         }
-        recipe = learn(self.opened, (), columns=self.names, **used)
+        recipe = learn(self.opened, (), columns=self.names, target=self.target, **used)
         return replace(recipe, left_out=dict.fromkeys(choice["drop"], "as asked for") | recipe.left_out)
 
 
@@ -221,13 +221,14 @@ def encoded_table(table: Table, recipe: Recipe) -> Table:
     if table.prepared_by == recipe:
         return table
     text_labels = isinstance(table, MixedTable) and table.has_text_labels
-    return Opened(*table.source).table(recipe, table.target, table.weight, text_labels=text_labels)
+    encoded = Opened(*table.source).table(recipe, table.target, table.weight, text_labels=text_labels)
+    return encoded.with_spelling(table.spelled)
 
 
 def numbers_of_table(table: MixedTable, names: Sequence[str]) -> Table:
     """A table with some numeric columns as its features."""
     rows, schemas = table.source
-    return Table(rows, choose_columns(schemas, table.target, names, table.weight))
+    return Table(rows, choose_columns(schemas, table.target, names, table.weight)).with_spelling(table.spelled)
 
 
 def _schemas(kind: str, files: list[SourceFile], csv: CsvOptions) -> Schemas:

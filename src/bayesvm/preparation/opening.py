@@ -75,6 +75,11 @@ class Opened:
         if missing:
             expected = {*recipe.needed, *special, *recipe.left_out}
             extra = [name for name in schema.names if name not in expected]
+            if missing == [target]:
+                raise ValueError(
+                    f"{file} has no column {target!r} with the true values, which an evaluation needs"
+                    f"{nearest(missing[0], schema.names)}; name it with --target (target=), or use `bayesvm predict`"
+                )
             raise ValueError(
                 f"{file} lacks columns of the model: {some_names(missing)}"
                 + nearest(missing[0], schema.names)
@@ -143,7 +148,8 @@ def open_files(
             remedy = "; or name it in categories (--categories) when you fit, which reads it as text"
             looked = [look_at(file, csv) for file in files]
             copied, schemas = copy_csv(looked, copy, wanted, exact, [*texts, *verbatim], remedy, verbatim)
-            rows = FileRows(kind, files, copied, copy, reading=options_given(csv), copy_to=copy_to)
+            lines = tuple(csv_file.first_line for csv_file in looked)
+            rows = FileRows(kind, files, copied, copy, reading=options_given(csv), copy_to=copy_to, lines=lines)
     else:
         require_csv(csv, f"{files[0]} is {kind}")
         parts = arrow_parts(kind, files)
@@ -219,7 +225,7 @@ class EncodedColumns(ArrowColumns):
         return [*(self.recipe.needed if features else ()), *super().needed(features=False, targets=targets)]
 
     def features(self, chunks: Sequence[Any], locate: Locate) -> Any:
-        X = self.recipe.encoded(chunks)
+        X = self.recipe.encoded(chunks, locate)
         require_in_range(X, self.names, locate)
         return X
 

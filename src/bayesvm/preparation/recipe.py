@@ -11,11 +11,22 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from bayesvm.preparation.encoding import COLUMN, VALUES, Column, NumberColumn, column_from, column_state
+from bayesvm.preparation.encoding import (
+    COLUMN,
+    NONE_MISSING,
+    CategoryColumn,
+    Column,
+    NumberColumn,
+    column_from,
+    column_state,
+    values_for,
+)
 from bayesvm.preparation.frames import Frame
-from bayesvm.preparation.values import Row, Values, as_kind, of_arrow
+from bayesvm.preparation.values import Row, Values, of_arrow
 from bayesvm.schema import each, either, flag, nothing, real, record, size, text
 from bayesvm.warn import warn_user
+
+Strange = dict[tuple[str, str], None]  # columns and what training did not have, in order
 
 # In files, for D features.
 RECIPE = record(
@@ -55,6 +66,11 @@ class Recipe:
         """A recipe for numbers without missing values, which stay unchanged."""
         return cls(tuple(NumberColumn(str(name)) for name in names))
 
+    @property
+    def marked(self) -> list[str]:
+        """Columns whose missing values are marked by a feature, because they say something about the target."""
+        return [column.name for column in self.columns if isinstance(column, NumberColumn) and column.marks_missing]
+
     @cached_property
     def names(self) -> tuple[str, ...]:
         """Names of the features."""
@@ -91,13 +107,17 @@ class Recipe:
         """The columns that a table must have."""
         return [column.name for column in self.columns]
 
-    def encoded(self, batches: Sequence[Any]) -> npt.NDArray[Any]:
-        """The features of consecutive record batches, with a warning about values not seen in training."""
+    def encoded(self, batches: Sequence[Any], row: Row | None = None) -> npt.NDArray[Any]:
+        """The features of consecutive record batches, with a warning about values not seen in training.
+
+        ``row`` names a row of the batches in messages.
+        """
         X = np.empty((sum(batch.num_rows for batch in batches), len(self.names)), self.dtype)
-        first, unseen = 0, set[str]()
+        first, unseen = 0, Strange()
         for batch in batches:
             rows = X[first : first + batch.num_rows]
-            unseen |= self._fill(rows, partial(_of_batch, batch))
+            name_row = None if row is None else partial(_later, row, first)
+            unseen |= self._fill(rows, partial(_of_batch, batch), name_row)
             first += batch.num_rows
         self._report(unseen)
         return X
@@ -108,28 +128,23 @@ class Recipe:
         self._report(self._fill(X, frame.values))
         return X
 
-    def _fill(self, X: npt.NDArray[Any], values_of: Callable[[str], Values], row: Row = str) -> set[str]:
-        """Fill in the features of some rows; return the columns with values not seen in training."""
-        unseen = set()
+    def _fill(self, X: npt.NDArray[Any], values_of: Callable[[str], Values], row: Row | None = None) -> Strange:
+        """Fill in the features of some rows; return columns and their values that training did not have."""
+        unseen = Strange()
         for column, span in self._spans:
             try:
-                values = as_kind(values_of(column.name), VALUES[type(column)], row)
+                values = values_for(column, values_of(column.name), row)
             except (TypeError, ValueError) as error:
                 was = f"was learned as {column.kind}s" if column.kind != "category" else "was learned as categories"
                 raise type(error)(f"column {column.name!r} {was}, but {error}") from error
-            if column.encode(values, X[:, span]):
-                unseen.add(column.name)
+            unseen |= dict.fromkeys((column.name, what) for what in column.encode(values, X[:, span]))
         return unseen
 
-    def _report(self, unseen: set[str]) -> None:
-        for column in self.columns:
-            if column.name in unseen:
-                what = (
-                    f"missing values, but had none in training; they count as {column.fill:g}, the median"
-                    if isinstance(column, NumberColumn)
-                    else f"categories not seen in training; they count as {getattr(column, 'unknown', '')}"
-                )
-                warn_user(f"column {column.name!r} has {what}")
+    def _report(self, unseen: Strange) -> None:
+        scales = [column for column in self.columns if not isinstance(column, CategoryColumn)]
+        how = "the median" if all(column.complete for column in scales) else "what the other columns suggest"
+        for name, what in unseen:
+            warn_user(f"column {name!r} has {what}" + (f"; they count as {how}" if what == NONE_MISSING else ""))
 
     def decoded(self, X: npt.NDArray[Any]) -> dict[str, list[Any]]:
         """The values of the columns, from features; None for missing values."""
@@ -159,6 +174,10 @@ class Recipe:
         if unknown := set(recipe.needed) - set(recipe.inputs):
             raise ValueError(f"the recipe needs the column {min(unknown)!r}, but was not learned from it")
         return recipe
+
+
+def _later(row: Row, first: int, number: int) -> str:
+    return row(first + number)
 
 
 def _of_batch(batch: Any, name: str) -> Values:

@@ -6,9 +6,7 @@ pandas, polars and Arrow.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from math import isnan
@@ -20,16 +18,16 @@ import numpy.typing as npt
 
 from bayesvm.data.tables.column_reading import numbers_of
 from bayesvm.extras import optional
+from bayesvm.preparation.date_formats import COMPACT, DateFormat
 
 MICROSECONDS = "datetime64[us]"
 DAY, HOUR, SECOND = np.timedelta64(1, "D"), np.timedelta64(1, "h"), np.timedelta64(1, "s")
-ISO_DATE = re.compile(r"\s*\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d([.,]\d{1,9})?)?)?\s*(Z|[+-]\d\d:?\d\d)?\s*")
 EXACT = 2.0**53  # integers up to this are exact floats
 # Descriptions of unsupported values, and remedies.
 NESTED = "several values in each row", "split them into columns"
 BYTES = "bytes, not text", "decode them as UTF-8"
 
-Row = Callable[[int], str]  # the name of a row in messages
+Row = Callable[[int], str]  # the name of a row in messages: "row 7", or "t.csv, line 9"
 
 
 class Values(NamedTuple):
@@ -176,20 +174,25 @@ def joined(parts: Sequence[Values]) -> Values:
     return Values(kind, np.concatenate([as_kind(part, kind) for part in parts]))
 
 
-def as_kind(values: Values, kind: str, row: Row = str) -> npt.NDArray[Any]:
-    """The values converted to another kind, if possible: numbers to names, text to times."""
+def as_kind(values: Values, kind: str, row: Row | None = None, dates: DateFormat | None = None) -> npt.NDArray[Any]:
+    """The values converted to another kind, if possible: numbers to names, text in the format ``dates`` to times."""
     if kind in {values.kind, "nothing"}:
         return values.array
-    n_rows = len(values.array)
+    row, n_rows = row or _row, len(values.array)
     if values.kind == "nothing":
         empty = {"number": np.full(n_rows, np.nan), "time": np.full(n_rows, np.datetime64("NaT"), MICROSECONDS)}
         return empty.get(kind, values.array)
     if kind == "text":
         return _names(values.array)
-    if kind == "time" and values.kind == "text":
-        return times_of(values.array, row)
+    if kind == "time" and (values.kind == "text" or (dates or DateFormat()).name == COMPACT):
+        texts = values.array if values.kind == "text" else _names(values.array)
+        return times_of(texts, row, dates or DateFormat())
     where = int(np.argmin(are_missing(values.array) if values.kind == "text" else _missing(values.array)))
-    raise TypeError(f"holds {values.kind} ({values.array[where]!s}, row {row(where)})")
+    raise TypeError(f"holds {values.kind} ({values.array[where]!s}, {row(where)})")
+
+
+def _row(number: int) -> str:
+    return f"row {number}"
 
 
 def _names(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
@@ -206,25 +209,15 @@ def _missing(array: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
     return missing
 
 
-def are_dates(texts: Sequence[str]) -> npt.NDArray[np.bool_]:
-    """Which texts are ISO dates, optionally with a time."""
-    return np.array([ISO_DATE.fullmatch(text) is not None for text in texts], bool)
-
-
-def times_of(texts: npt.NDArray[Any], row: Row = str) -> npt.NDArray[Any]:
-    """ISO dates as local times; time zones are ignored."""
+def times_of(texts: npt.NDArray[Any], row: Row, form: DateFormat) -> npt.NDArray[Any]:
+    """Dates in one format, or in ISO format, as local times; time zones are ignored."""
+    iso = DateFormat()
     parsed: dict[Any, Any] = {None: np.datetime64("NaT")}
     for number, text in enumerate(texts.tolist()):
         if text not in parsed:
-            parsed[text] = _parsed(text)
+            parsed[text] = form.time(text)
             if np.isnat(parsed[text]):
-                raise ValueError(f"holds {text!r} (row {row(number)}), which is not a date like 2024-04-03")
+                parsed[text] = iso.time(text)
+            if np.isnat(parsed[text]):
+                raise ValueError(f"holds {text!r} ({row(number)}), which is not a date like {form.example}")
     return np.array([parsed[text] for text in texts.tolist()], MICROSECONDS)
-
-
-def _parsed(text: str) -> np.datetime64:
-    """An ISO date as a time; NaT for other text."""
-    if ISO_DATE.fullmatch(text):
-        with suppress(ValueError):
-            return np.datetime64(datetime.fromisoformat(text.strip()).replace(tzinfo=None), "us")
-    return np.datetime64("NaT")

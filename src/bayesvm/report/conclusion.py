@@ -33,6 +33,22 @@ def conclusion(
     return first, second
 
 
+def caveat(model: TableModel) -> str:
+    """A sentence about columns that alone explain the target; empty without such columns."""
+    found = model.card.get("giveaways") or []
+    if not found:
+        return ""
+    share = max(share for _, share in found)
+    names = joined_words([shortened(column_label(name)) for name, _ in found[:MOST_NAMED]])
+    what = "of the variance of the target" if model.predicts_numbers else "of the rows"
+    shown = "all" if share == 1 else f"{100 * share:.1f}%"
+    subject = f"{names} alone explains" if len(found) == 1 else f"Each of {names} alone explains up to"
+    return (
+        f"Caution: {subject} {shown} {what}. If this column is not known before the target, the metrics of this report "
+        "say nothing about new rows."
+    )
+
+
 def judged_on(judged: Judged, *, given: bool) -> str:
     """The rows that evaluate a model, after "evaluated"; ``given``: they are those of a separate table."""
     source = judged.source

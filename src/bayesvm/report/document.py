@@ -13,7 +13,7 @@ from bayesvm.evaluation import NumberPredictions, Predictions, formatting
 from bayesvm.evaluation.formatting import column_label
 from bayesvm.extras import optional
 from bayesvm.report import numbers, plots, sections
-from bayesvm.report.conclusion import accuracy, conclusion, judged_on
+from bayesvm.report.conclusion import accuracy, caveat, conclusion, judged_on
 from bayesvm.report.influence import TOP, bars, dependence, effect_plots
 from bayesvm.report.interactions import interaction_plots, interactions
 from bayesvm.workflow import Judged, TableModel
@@ -88,6 +88,7 @@ def _content(model: TableModel, judged: Judged, *, given: bool, show_rows: bool)
         "matter": _columns(model, judged),
         "show_rows": show_rows,
         "numbers": model.predicts_numbers,
+        "caveat": caveat(model),
     }
     said = judged.predictions
     if isinstance(said, NumberPredictions):

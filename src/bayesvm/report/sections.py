@@ -52,8 +52,8 @@ def data_card(model: TableModel) -> list[tuple[str, str]]:
     if card.get("n_rows"):
         held = f"{card['n_train']:,} for training, {card['n_holdout']:,} held out" if card["n_holdout"] else "all used"
         if card.get("refitted"):
-            by = "models" if model.is_cross_validated else "an earlier model"
-            held = f"all used; {card['n_holdout']:,} of them evaluated by {by} fitted without them"
+            by = "models" if model.is_cross_validated else "a first model"
+            held = f"all used; the metrics are those of {by} fitted without the {card['n_holdout']:,} evaluated rows"
         rows.append(("rows", f"{card['n_rows']:,} ({held})"))
     n_columns, n_features = len(recipe.groups), len(recipe.names)
     become = "" if n_columns == n_features else f", which become {n_features:,} features"
@@ -120,6 +120,8 @@ def _holds(column: Column) -> str:
         return formatting.counted(len(column.categories), "category") + (", and rare ones" if column.rare else "")
     if isinstance(column, DateColumn):
         return f"date or time, as {formatting.listed(column.parts, 8)}"
+    if column.marks_missing:
+        return "number; a feature marks missing values, because the target depends on them"
     filled = f"; a missing one becomes {formatting.cell(column.fill)}, marked as such" if column.indicator else ""
     return f"number{filled}"
 

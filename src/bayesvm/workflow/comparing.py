@@ -127,7 +127,9 @@ def compare_on(
             )
         else:
             asked = recipe or Recipe((), numbered=table.n_features, zero_based=table.zero_based)
-            with prepared(test, asked, target, weight, text_labels=target in categories, **opening).labelled() as other:
+            text_labels = target in categories
+            with prepared(test, asked, target, weight, text_labels=text_labels, **opening).labelled() as opened_test:
+                other = opened_test.with_spelling(table.spelled)
                 judge = _in_memory(other.subset(_some_rows(other.n_rows, rows, seed)))
             name = find_files(test)[1][0].path.name
     found = tuple(_competitors(estimator, train, judge, seed, begin))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +13,7 @@ from bayesvm import persistence
 from bayesvm.data.quantiles import QuantileScaler
 from bayesvm.estimators.effects import column_name
 from bayesvm.evaluation import metrics
+from bayesvm.evaluation.formatting import column_label, listed
 from bayesvm.inference.calibrating import mean_loss
 from bayesvm.inference.effects import local_spreads
 from bayesvm.preparation import Recipe
@@ -18,6 +21,7 @@ from bayesvm.preparation.encoding import MISSING, CategoryColumn, NumberColumn
 from bayesvm.workflow.model import TableModel
 from bayesvm.workflow.splitting import CLASSIFICATION, REGRESSION
 
+MOST_LINES = 4  # columns that are left out for one reason
 LITTLE = 0.1  # standard deviation of a local model, below which it adds next to nothing
 SCALING_DESCRIPTIONS = {
     "standard": "standard: each feature to mean 0 and standard deviation 1",
@@ -73,6 +77,21 @@ def described(model: TableModel, path: Path | None = None) -> dict[str, Any]:
     }
 
 
+def left_out_lines(reasons: Mapping[str, str]) -> list[str]:
+    """One line for each column that is left out, or for each reason if it has many columns."""
+    groups: dict[str, list[str]] = {}
+    for name, why in reasons.items():
+        groups.setdefault(re.sub(r" \([^)]*\)", "", why), []).append(name)
+    lines = []
+    for why, names in groups.items():
+        if len(names) <= MOST_LINES:
+            lines += [f"left out: {column_label(name)} ({reasons[name]})" for name in names]
+        else:
+            shown = listed([column_label(name) for name in names], MOST_LINES)
+            lines.append(f"left out: {len(names):,} columns ({why}): {shown}")
+    return lines
+
+
 def left_out(model: TableModel) -> dict[str, float]:
     """Leave-one-out estimates of the fit, by name."""
     estimator = model.estimator
@@ -89,6 +108,8 @@ def _columns(model: TableModel) -> list[dict[str, Any]]:
         if isinstance(column, CategoryColumn):
             facts |= {"categories": column.categories, "rare_categories": column.rare}
             missing = "a category of its own" if MISSING in column.categories else column.unknown
+        elif isinstance(column, NumberColumn) and column.marks_missing:
+            missing = "completed from the other columns, and a feature says so"
         elif isinstance(column, NumberColumn) and column.fill is not None:
             missing = f"{column.fill:g}" + (", and a feature says so" if column.indicator else "")
         elif getattr(model.estimator, "completion_", None) is None:

@@ -20,7 +20,7 @@ from bayesvm.data.tables import Table
 from bayesvm.data.tables.csv_dialect import CsvOptions
 from bayesvm.data.tables.files import Paths
 from bayesvm.estimators import BayesianSVC, BayesianSVR
-from bayesvm.estimators.giveaways import warn_of_giveaways
+from bayesvm.estimators.giveaways import Giveaway, checked_rows, giveaways, report
 from bayesvm.estimators.tables import table_to_predict
 from bayesvm.evaluation import NumberPredictions
 from bayesvm.inference.linear_model import WIDEST_FULL_COVARIANCE
@@ -29,6 +29,7 @@ from bayesvm.preparation.learning import MOST_CATEGORIES
 from bayesvm.warn import warn_user
 from bayesvm.workflow.judging import AnyPredictions, Judged, predictions_of, predicts_numbers
 from bayesvm.workflow.model import TableModel
+from bayesvm.workflow.row_checks import warn_of_single_rows
 from bayesvm.workflow.splitting import (
     CLASSIFICATION,
     CROSS_VALIDATION,
@@ -36,6 +37,7 @@ from bayesvm.workflow.splitting import (
     REGRESSION,
     Codes,
     Groups,
+    checksums,
     folds,
     groups_of,
     opened,
@@ -100,7 +102,8 @@ def fit_table(
         Whether to refit on all rows after evaluation.
     task : {"auto", "classification", "regression"}, default="auto"
         "auto" is regression if the target is numeric and has fractions, more than 200 distinct values, or more than 20
-        with fewer than five rows each; otherwise classification.
+        with fewer than five rows each or that fill a range, such as ages; otherwise classification. Whole numbers
+        from 0 or 1 without a gap are codes of classes.
     estimator : BayesianSVC, BayesianLinearSVC or BayesianSVR, optional
         The estimator to clone and fit, which decides the task. Default: ``BayesianSVC(random_state=seed)``, or
         ``BayesianSVR`` for regression.
@@ -165,6 +168,7 @@ def fit_table(
         estimator.set_params(verbose=verbose)
         table, classes = with_codes(table, task)
         groups = groups_of(table, group)
+        warn_of_single_rows(table, None if task == REGRESSION else classes)
         _limit_covariance(estimator, table)
         judged, n_train, n_held, pairs = None, table.n_rows, 0, None
         if holdout and table.n_rows < FEW_ROWS:
@@ -192,9 +196,10 @@ def fit_table(
                 again = _refitted(estimator, table, groups, checkpoint)
                 n_train = n_train if again is estimator else table.n_rows
                 estimator = again
-        _doubt(judged, estimator)
+        leaking = [] if estimator.interrupted_ else _giveaways(estimator, table, judged)
         card = {
             "files": names[:100],
+            "checksums": checksums(source)[:100],
             "target": target,
             "weight": weight,
             "group": group,
@@ -206,6 +211,7 @@ def fit_table(
             "seconds": seconds,
             "created": datetime.now(UTC).isoformat(timespec="seconds"),
             "version": version("bayesvm"),
+            "giveaways": [[each.column, each.share] for each in leaking],
         } | about
         numbered = _numbered(table) if table.names is None else None
     return TableModel(estimator, card, judged, numbered)
@@ -255,21 +261,26 @@ def _about(estimator: Any, table: Table, pairs: Pairs | None, seed: int) -> dict
     return about
 
 
-def _doubt(judged: Judged | None, estimator: Any) -> None:
-    """Warn if the error is suspiciously low, and name the column that may be the reason."""
-    if judged is None or estimator.recipe_ is None or judged.predictions.n_rows < LEAST_JUDGED:
-        return
+def _giveaways(estimator: Any, table: Table, judged: Judged | None) -> list[Giveaway]:
+    """Warn about columns that alone explain the target, or else about a suspiciously low error."""
+    if estimator.recipe_ is None:
+        return []
+    rows = checked_rows(table.n_rows)
+    batch = table_to_predict(estimator, table).rows(rows)
+    numbers = predicts_numbers(estimator)
+    found = giveaways(batch.X, cast(Any, batch.y), estimator.recipe_, numbers=numbers)
+    report(found, len(rows), table.n_rows, numbers=numbers)
+    if found or judged is None or judged.predictions.n_rows < LEAST_JUDGED:
+        return found
     if isinstance(judged.predictions, NumberPredictions):  # a law without noise may well be learned
-        return
+        return found
     wrong = float(np.average(~judged.predictions.correct, weights=judged.predictions.weight))
-    if wrong > TOO_GOOD:
-        return
-    sample = judged.predictions.y[judged.sample]
-    if not len(judged.X) or not warn_of_giveaways(judged.X, sample, estimator.recipe_):
+    if wrong <= TOO_GOOD:
         warn_user(
             f"only {wrong:.2%} of {judged.predictions.n_rows:,} rows are misclassified, which is suspiciously low; "
             "check for target leakage and duplicate rows"
         )
+    return found
 
 
 def _limit_covariance(estimator: Any, table: Table) -> None:

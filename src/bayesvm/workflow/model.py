@@ -13,6 +13,7 @@ import numpy as np
 from bayesvm.data.blocks import HELD_ENTRIES, random_rows
 from bayesvm.data.tables import Table
 from bayesvm.data.tables.files import find_files
+from bayesvm.data.texts import Spellings, is_case_ignored
 from bayesvm.estimators import BayesianOneClassSVM
 from bayesvm.estimators.columns import feature_names, n_features, recipe_of
 from bayesvm.estimators.files import load_both
@@ -144,7 +145,11 @@ class TableModel:
             return open_table(source, n_features=self.estimator.n_features_in_, **opening)
         weight = self.card.get("weight") if target is not None else None
         text_labels = not self.predicts_numbers and self.classes_.dtype.kind == "U"
-        return prepared(source, self.recipe, target, weight, text_labels=text_labels, **opening)
+        table = prepared(source, self.recipe, target, weight, text_labels=text_labels, **opening)
+        if not text_labels or target is None:
+            return table
+        names = tuple(self.classes_.tolist())
+        return table.with_spelling(Spellings(names, is_case_ignored(names)))
 
     def _takes_numbers_of(self, source: Any) -> bool:
         """Whether columns had no names in the fit, and have none in the LIBSVM files of this table."""

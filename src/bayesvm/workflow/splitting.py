@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
+from zlib import crc32
 
 import numpy as np
 import numpy.typing as npt
@@ -15,12 +16,19 @@ from bayesvm.data.tables import Table
 from bayesvm.data.tables.files import Paths, find_files
 from bayesvm.estimators.groups import column_labels, numbered, require_several
 from bayesvm.estimators.labels import codes_of
-from bayesvm.estimators.tables import holds_a_quantity, label_counts, require_no_text_in_a_quantity, require_numbers
+from bayesvm.estimators.tables import (
+    holds_a_quantity,
+    label_counts,
+    require_no_text_in_a_quantity,
+    require_numbers,
+    with_merged_spellings,
+)
 from bayesvm.preparation import mixed_table, open_table
 from bayesvm.warn import ReadingNote, warn_user
 
 MOST_HELD_OUT = 50_000  # rows, enough for a log loss to ± .004
 FOLDS = 5
+CHECKED_BYTES = 2**20  # of a file, to recognise it
 CROSS_VALIDATION = "fold cross-validation"  # in the source of predictions
 FEW_NUMBERS = 20  # distinct numbers that may be names of classes
 MOST_TEXTS = 0.05  # texts among more numbers, as a share
@@ -64,6 +72,15 @@ def opened(
     return mixed_table(source, target, weight, **choice, beside=beside, quiet=True, **opening), names
 
 
+def checksums(source: Paths) -> list[str]:
+    """Size and checksum of the beginning of each file, to recognise the rows that a model was trained on."""
+    found = []
+    for file in find_files(source)[1]:
+        with file.path.open("rb") as opened_file:
+            found.append(f"{file.size}:{crc32(opened_file.read(CHECKED_BYTES)):08x}")
+    return found
+
+
 @dataclass(frozen=True)
 class Groups:
     """The label and the number of the group that each row belongs to."""
@@ -96,8 +113,8 @@ def require_task(task: str) -> None:
 def with_task(table: RowsType, task: str) -> tuple[RowsType, str]:
     """The rows that have a target, and the task.
 
-    "auto" is regression for a numeric target with fractions, or with more distinct values than are accepted as classes;
-    this is reported.
+    "auto" is regression for a numeric target with fractions, with more distinct values than are accepted as classes, or
+    with many whole numbers that fill a range; this is reported.
     """
     if task == CLASSIFICATION:
         return table, task
@@ -140,6 +157,8 @@ def with_codes(table: RowsType, task: str = CLASSIFICATION) -> tuple[RowsType, C
         counts = summary(table)
     if counts is None:
         return table, np.zeros(table.n_rows, np.intp)
+    if (merged := with_merged_spellings(table, counts[0])) is not table:
+        table, counts = merged, label_counts(merged)
     return table, np.concatenate([codes_of(counts[0].labels, y) for y, _ in table.targets()])
 
 

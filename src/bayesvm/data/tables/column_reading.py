@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple, Self
 
@@ -82,6 +82,7 @@ class ArrowColumns(TableColumns):
     """Numeric columns in record batches; the target may also be text."""
 
     target_dtype: np.dtype[Any] | None = None
+    spelled: Callable[[str], str] | None = None  # the spelling of a target of text
 
     def needed(self, *, features: bool, targets: bool) -> list[str]:
         special = [name for name in (self.weight, self.target) if name is not None]
@@ -116,7 +117,7 @@ class ArrowColumns(TableColumns):
         if any(column.null_count for column in columns):
             missing = [column.is_null().to_numpy(zero_copy_only=False) for column in columns]
             require_targets(np.concatenate(missing), self.target, locate)
-        y = np.concatenate([_targets(column, self.target_dtype) for column in columns])
+        y = np.concatenate([_targets(column, self.target_dtype, self.spelled) for column in columns])
         require_whole_text(y, self.target, locate)
         if y.dtype.kind == "f":
             require_targets(np.isnan(y), self.target, locate)
@@ -169,7 +170,7 @@ def _without_null_categories(column: Any) -> Any:
     return column.dictionary_decode() if categories is not None and categories.null_count else column
 
 
-def _targets(column: Any, dtype: np.dtype[Any] | None) -> npt.NDArray[Any]:
+def _targets(column: Any, dtype: np.dtype[Any] | None, spelled: Callable[[str], str] | None) -> npt.NDArray[Any]:
     """A column of targets without nulls."""
     if dtype is None or dtype.kind != "U":
         decoded = column.dictionary_decode() if hasattr(column, "dictionary") else column
@@ -177,6 +178,7 @@ def _targets(column: Any, dtype: np.dtype[Any] | None) -> npt.NDArray[Any]:
     # Create Python strings once per distinct text, not once per row.
     encoded = column if hasattr(column, "dictionary") else column.dictionary_encode()
     found = [str(text) for text in encoded.dictionary.to_pylist()]
+    found = found if spelled is None else list(map(spelled, found))
     # Keep text that NumPy's text arrays cannot hold, so that it is rejected with its row.
     texts = np.array(found, dtype=object if any(text.endswith("\0") for text in found) else str)
     targets: npt.NDArray[Any] = texts[encoded.indices.to_numpy()]

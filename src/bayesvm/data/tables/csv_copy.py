@@ -94,7 +94,10 @@ def _batches(
                 made = [
                     _without_empty(values)
                     if column.name in verbatim
-                    else _read(values, column, forms.get(column.name), f"{csv.file}, line ", row, remedy)
+                    else _without(
+                        csv.missing_numbers,
+                        _read(values, column, forms.get(column.name), f"{csv.file}, line ", row, remedy),
+                    )
                     for column, values in zip(columns, batch.columns, strict=True)
                 ]
                 yield pyarrow.RecordBatch.from_arrays(made, schema=schema)
@@ -111,6 +114,16 @@ def _without_empty(texts: Any) -> Any:
     """Unchanged texts, with null for empty ones."""
     pyarrow, compute = optional("pyarrow", "tables"), optional("pyarrow.compute", "tables")
     return compute.if_else(compute.equal(texts, ""), pyarrow.scalar(None, pyarrow.string()), texts)
+
+
+def _without(numbers: Sequence[float], values: Any) -> Any:
+    """A column with null for some numbers, -999.0 as well as -999; other columns are unchanged."""
+    pyarrow, compute = optional("pyarrow", "tables"), optional("pyarrow.compute", "tables")
+    kind = values.type
+    if not numbers or not (pyarrow.types.is_floating(kind) or pyarrow.types.is_integer(kind)):
+        return values
+    found = compute.is_in(values.cast("float64", safe=False), pyarrow.array(numbers, pyarrow.float64()))
+    return compute.if_else(found, pyarrow.scalar(None, kind), values)
 
 
 def _read(values: Any, column: CsvColumn, form: NumberFormat | None, file: str, row: int, remedy: str) -> Any:
@@ -144,6 +157,7 @@ def _report(files: Sequence[CsvFile], chosen: Sequence[Sequence[CsvColumn]], exa
             for column in columns
             if column.form is not None and column.form != NumberFormat(csv.dialect.decimal)
         }
+        zeros = {column.name: f"{column.leading_zeros!r}" for column in columns if column.leading_zeros}
         doubtful = {column.name: " ".join(map(repr, sorted(column.doubtful))) for column in columns if column.doubtful}
         notes = {
             "": ", ".join(csv.differences),
@@ -151,6 +165,7 @@ def _report(files: Sequence[CsvFile], chosen: Sequence[Sequence[CsvColumn]], exa
             if csv.doubtful_names
             else "",
             "texts read as numbers: ": _some(converted),
+            "leading zeros dropped, unless the column is in categories (--categories): ": _some(zeros),
             "texts read as missing values: ": _some(doubtful),
         }
         for what, note in notes.items():
@@ -159,6 +174,13 @@ def _report(files: Sequence[CsvFile], chosen: Sequence[Sequence[CsvColumn]], exa
         for column in columns:
             if column.is_rounded and column.name not in exact:
                 warn_of_rounding(column.name)
+    unused = [set(csv.unused_missing()) for csv in files if csv.options.get("missing")]
+    if unused and (nowhere := sorted(set.intersection(*unused))):
+        others = f" or {len(files) - 1} more files" if len(files) > 1 else ""
+        warn_user(
+            f"no value of {files[0].file}{others} is {some_names(nowhere, 5)}, given as a missing value with missing= "
+            "(--missing)"
+        )
     for note, names in found.items():
         others = f" and {len(names) - 1} more files" if len(names) > 1 else ""
         warn_user(f"{names[0]}{others}: {note}", ReadingNote)

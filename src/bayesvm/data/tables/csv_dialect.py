@@ -38,6 +38,11 @@ _OTHER_FORMATS = {
     b"\xd0\xcf\x11\xe0": "an Excel workbook: save the sheet as CSV",
     b"PAR1": "a Parquet file: give it a name that ends in .parquet",
     b"ARROW1": "an Arrow file: give it a name that ends in .arrow",
+    b'{"': "JSON: convert it to CSV or Parquet, for example with pandas.read_json",
+    b"[{": "JSON: convert it to CSV or Parquet, for example with pandas.read_json",
+    b"<table": "an HTML page: save the table as CSV, for example with pandas.read_html",
+    b"<!DOCTYPE": "an HTML page: save the table as CSV, for example with pandas.read_html",
+    b"<html": "an HTML page: save the table as CSV, for example with pandas.read_html",
 }
 
 
@@ -126,7 +131,7 @@ def detected(start: bytes, *, whole: bool, usual: str, options: CsvOptions) -> t
     options : what the user specified
     """
     for magic, what in _OTHER_FORMATS.items():
-        if start.startswith(magic):
+        if start.lstrip()[: len(magic)].lower() == magic.lower():
             raise ValueError(f"it is {what}")
     encoding = options.get("encoding") or _encoding(start, whole=whole)
     text = codecs.getincrementaldecoder(encoding)("strict").decode(start, final=whole).removeprefix("\ufeff")
@@ -142,10 +147,16 @@ def detected(start: bytes, *, whole: bool, usual: str, options: CsvOptions) -> t
 
 
 def _encoding(start: bytes, *, whole: bool) -> str:
-    """The encoding: from the byte order mark; else UTF-8 if valid; else Windows-1252, a superset of Latin-1."""
+    """The encoding: from the byte order mark; else UTF-8 if valid; else Windows-1252, a superset of Latin-1.
+
+    Without a mark, UTF-16 shows in zero bytes at every other position.
+    """
     for mark, encoding in _MARKS:
         if start.startswith(mark):
             return encoding
+    zeros = [start[first::2].count(0) for first in (0, 1)]
+    if max(zeros) > len(start) // 4 and min(zeros) == 0:
+        return "utf-16-be" if zeros[0] else "utf-16-le"
     for encoding in ("utf-8", "cp1252"):
         try:
             codecs.getincrementaldecoder(encoding)("strict").decode(start, final=whole)

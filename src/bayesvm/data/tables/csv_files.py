@@ -21,6 +21,7 @@ from bayesvm.extras import optional
 
 _BLOCK_BYTES = 2**23  # of text, parsed at a time; column types are inferred from the first block
 _FEW_LINES = 10
+_LONGEST_CELL = 1_000  # bytes of a text for missing values
 _GZIP = b"\x1f\x8b"
 
 
@@ -36,6 +37,7 @@ class CsvColumn:
     not_number: str = ""  # a text that is not a number, with its line
     missing: frozenset[str] = MISSING_TEXTS  # texts that mean a missing value
     doubtful: frozenset[str] = frozenset()  # those found in the column that could also be values
+    leading_zeros: str = ""  # a text such as 00123, if it is read as a number
     is_rounded: bool = False  # whether it has integers that a float cannot represent
     refused: str = ""  # the error to raise if the column is used
 
@@ -95,6 +97,23 @@ class CsvFile:
         rising = len(found) > 1 and all(float(one) < float(next_one) for one, next_one in pairwise(found))
         return [] if rising else found
 
+    @property
+    def missing_numbers(self) -> tuple[float, ...]:
+        """The numbers that the user declared to be missing values, however they are written."""
+        return tuple(float(text) for text in self.options.get("missing", ()) if is_number(text))
+
+    def unused_missing(self) -> list[str]:
+        """The texts that the user declared to be missing values, but that no cell consists of."""
+        texts = dict.fromkeys(text.strip() for text in self.options.get("missing", ()))
+        cells = {text: _cell(text) for text in texts if text}
+        rest = b""
+        stream = self._stream() if cells else None
+        while cells and stream is not None and (piece := stream.read(_BLOCK_BYTES)):
+            part = rest + piece
+            cells = {text: cell for text, cell in cells.items() if not cell.search(part)}
+            rest = part[-_LONGEST_CELL:]
+        return list(cells)
+
     def reader(self, types: Mapping[str, Any] | None = None) -> Any:
         """The record batches of some columns, by their names in the file; by default all, with inferred types."""
         csv, missing = optional("pyarrow.csv", "tables"), _missing(self.options)
@@ -150,6 +169,11 @@ class CsvFile:
             return not_as_before(where, what.removeprefix("value "), str(kind), remedy)
         if found := re.search(r"Row #(\d+): Expected (\d+) columns, got (\d+): (.*)", message, re.DOTALL):
             line, expected, got, row = found.groups()
+            if int(expected) == 1 and int(got) > 1 and self.has_names and not self.options.get("sep"):
+                return (
+                    f"{self.file}, line {line}: {got} fields, but line {int(line) - 1} has one. If that is a title above "
+                    "the column names, delete all lines above the names"
+                )
             unnamed = int(got) == int(expected) + 1 and int(line) == self.first_line and self.has_names
             remedy = (
                 "Give every column a name" if unnamed else "Correct the line (put quotes around text with separators)"
@@ -217,13 +241,21 @@ def look_at(file: SourceFile, options: CsvOptions) -> CsvFile:
 
 
 def _is_like_a_value(text: str) -> bool:
-    """Whether a text is a number or a missing value."""
-    return is_number(text) or (text in MISSING_TEXTS and text != "")
+    """Whether a text is a number, in any format, or a missing value."""
+    return NumberFormat.of([text]) is not None or is_number(text) or (text in MISSING_TEXTS and text != "")
 
 
 def _usual_separator(file: SourceFile) -> str:
     """The separator that the file name suggests."""
     return "\t" if ".tsv" in (suffix.lower() for suffix in file.path.suffixes[-2:]) else ","
+
+
+def _cell(text: str) -> re.Pattern[bytes]:
+    """A cell with a text, or with an equal number."""
+    forms = [re.escape(text)]
+    if is_number(text) and (number := float(text)).is_integer() and abs(number) < LARGEST_EXACT:
+        forms.append(rf"{int(number)}(?:[.,]0*)?")
+    return re.compile(rf"(?<![\w.+-])(?:{'|'.join(forms)})(?![\w.])".encode())
 
 
 def _missing(options: CsvOptions) -> frozenset[str]:
@@ -287,14 +319,17 @@ def _column_of_numbers(column: CsvColumn, values: Any, texts: Sequence[str]) -> 
         whole = all(re.fullmatch(r"[+-]?\d{1,300}", text) for text in held)
         largest = max((abs(int(text)) for text in held), default=0) if whole else 0
     doubtful = frozenset() if types.is_null(column.kind) else DOUBTFUL_TEXTS.intersection(texts)
-    return replace(column, is_rounded=largest > LARGEST_EXACT, doubtful=doubtful)
+    zeros = next((text for text in texts if re.fullmatch(r"0\d{2,}", text)), "")
+    return replace(column, is_rounded=largest > LARGEST_EXACT, doubtful=doubtful, leading_zeros=zeros)
 
 
 def _column_of_text(csv: CsvFile, column: CsvColumn, values: Any) -> CsvColumn:
     """A text column, unless all texts are numbers in one format, or missing values with surrounding spaces."""
     dialect, asked = csv.dialect, csv.options.get("decimal")
     distinct = dict.fromkeys(text.strip() for text in values.unique().to_pylist())
-    missing = missing_among(set(distinct), column.missing)
+    numbers = csv.missing_numbers
+    equal = {text for text in distinct if numbers and is_number(text) and float(text) in numbers}
+    missing = missing_among(set(distinct), column.missing) | equal
     held = [text for text in distinct if text not in missing]
     doubtful = DOUBTFUL_TEXTS.intersection(missing, distinct) if held else frozenset()
     column = replace(column, missing=missing, doubtful=doubtful)

@@ -14,7 +14,7 @@ Paths = str | PathLike[str] | Sequence[str | PathLike[str]]
 FORMATS = {
     **dict.fromkeys((".parquet", ".pq"), "Parquet"),
     **dict.fromkeys((".arrow", ".feather", ".ipc"), "Arrow"),
-    **dict.fromkeys((".csv", ".tsv"), "CSV"),
+    **dict.fromkeys((".csv", ".tsv", ".txt"), "CSV"),
     **dict.fromkeys((".libsvm", ".svmlight", ".svm"), "LIBSVM"),
 }
 EXCEL = {".xlsx", ".xls", ".xlsm", ".xlsb", ".ods"}

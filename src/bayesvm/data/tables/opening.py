@@ -95,5 +95,6 @@ def open_table(
         heads = [(each.file, each.schema) for each in looked]
         names = choose_columns(heads, target, columns, weight).needed(features=True, targets=True)
         copied, schemas = copy_csv(looked, copy, names.__contains__, [target])
-        rows = FileRows(kind, files, copied, copy, reading=options_given(csv), copy_to=copy_to)
+        lines = tuple(csv_file.first_line for csv_file in looked)
+        rows = FileRows(kind, files, copied, copy, reading=options_given(csv), copy_to=copy_to, lines=lines)
         return Table(rows, choose_columns(schemas, target, columns, weight))

@@ -42,6 +42,7 @@ class FileRows:
     held: Sequence[tuple[int, Any]] | None = None
     reading: Mapping[str, Any] = field(default_factory=dict)
     copy_to: str | PathLike[str] | None = None  # a folder for working copies; None is the system's
+    lines: tuple[int, ...] = ()  # of CSV files, the line of the first row
 
     @cached_property
     def _starts(self) -> RowNumbers:
@@ -97,12 +98,14 @@ class FileRows:
         return replace(self, held=tuple(self.chunks(names)))
 
     def where(self, row: int) -> str:
-        """The file and the row in it: ``"b.parquet, row 17"``."""
+        """The file and the row in it: ``"b.parquet, row 17"``, or the line of a CSV file: ``"b.csv, line 19"``."""
         if not 0 <= row < self.n_rows:
             raise IndexError(f"there is no row {row}; the table has rows 0 to {self.n_rows - 1}")
         number = self._given(row)
         part = int(np.searchsorted(self._starts, number, side="right")) - 1
-        return f"{self.parts[part].file}, row {number - self._starts[part]}"
+        within = number - self._starts[part]
+        place = f"line {within + self.lines[part]}" if self.lines else f"row {within}"
+        return f"{self.parts[part].file}, {place}"
 
     def _given(self, row: int) -> int:
         """The number of a row of the selection among all rows of the files."""

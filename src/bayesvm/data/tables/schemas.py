@@ -11,6 +11,7 @@ import numpy as np
 from bayesvm.data.tables.column_reading import ArrowColumns
 from bayesvm.data.tables.files import SourceFile
 from bayesvm.extras import optional
+from bayesvm.suggest import did_you_mean
 
 EXACT_IN_FLOAT32 = {"null", "bool", "int8", "uint8", "int16", "uint16", "halffloat", "float"}  # Arrow's type names
 PANDAS_INDEX = re.compile(r"__index_level_\d+__|__null_dask_index__")
@@ -85,7 +86,9 @@ def no_column(file: SourceFile, schema: Any, missing: Sequence[str]) -> str:
     """The message for unknown column names."""
     one = len(schema.names) == 1 and any(mark in schema.names[0] for mark in ",;\t| ")
     hint = ". If the separator is wrong, specify it with sep= (--sep)" if one else ""
-    return f"{file} has no column {some_names(missing)}; it has {some_names(schema.names)}{hint}"
+    near = did_you_mean(missing[0], schema.names) if len(missing) == 1 else ""
+    near = f" ({near})" if near.endswith("?") else ""
+    return f"{file} has no column {some_names(missing)}{near}; it has {some_names(schema.names)}{hint}"
 
 
 def require_distinct(names: Sequence[str], complaint: str, remedy: str = "") -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from os import PathLike
 from typing import Any, Self
 
@@ -225,6 +226,28 @@ class Table:
             The table with these columns.
         """
         return Table(self._rows, columns)
+
+    @property
+    def spelled(self) -> Callable[[str], str] | None:
+        """How targets of text are spelled; None means as in the files."""
+        return getattr(self._columns, "spelled", None)
+
+    def with_spelling(self, spelled: Callable[[str], str] | None) -> Self:
+        """Return the same rows with another spelling of targets of text.
+
+        Parameters
+        ----------
+        spelled : callable or None
+            Maps a target to its spelling; None keeps all as they are.
+
+        Returns
+        -------
+        Table
+            The table with these targets.
+        """
+        if spelled is None or not isinstance(self._columns, ArrowColumns):
+            return self
+        return type(self)(self._rows, replace(self._columns, spelled=spelled))
 
     def subset(self, numbers: RowNumbers) -> Self:
         """Return some rows as a table.
