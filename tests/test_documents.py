@@ -159,7 +159,7 @@ def test_what_differs_is_seen():
     assert alike("error   0.1810  0.1540 to 0.2060", "error  0.1812  0.1540 to 0.2060")
     assert alike("[[1.   0.  ]\n [0.97 0.03]]", "[[1.   0.01]\n [0.96 0.04]]")
     assert alike("26 features; 6.2 s", "26 features; 16.0 s")
-    assert alike("1,000 rows predicted, 546 (54.6%) left open", "1,000 rows predicted, 541 (54.1%) left open")
+    assert alike("1,000 rows, 546 (54.6%) without a prediction", "1,000 rows, 541 (54.1%) without a prediction")
     assert not alike("error  0.1810", "error  0.2110")
     assert not alike("error  0.1810", "Brier  0.1810")
     assert not alike("error  0.1810", "error  0.1810 0.2000")
