@@ -141,7 +141,7 @@ class BayesianSVC(KernelEstimator, BaseBayesianSVC):
         loaded from files of version 1.
     elbo_ : float
         Evidence lower bound after the last update, in nats.
-    elbo_trace_ : array of shape (n_iter_,)
+    elbo_trace_ : array of shape (n_updates,)
         Evidence lower bound after each update.
     n_iter_ : int
         Number of updates.

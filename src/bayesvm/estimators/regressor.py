@@ -123,7 +123,7 @@ class BayesianSVR(KernelEstimator, BaseBayesianSVR):
         loaded from files of version 1.
     elbo_ : float
         Evidence lower bound after the last update, in nats.
-    elbo_trace_ : array of shape (n_iter_,)
+    elbo_trace_ : array of shape (n_updates,)
         Evidence lower bound after each update.
     n_iter_ : int
         Number of updates.
