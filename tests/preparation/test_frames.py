@@ -1,6 +1,7 @@
 """Columns of data frames as plain values: the same from pandas, polars, Arrow and files, whatever they hold."""
 
 import sys
+import warnings
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 
@@ -262,3 +263,33 @@ def test_many_rows_are_sampled(monkeypatch):
     frame = Frame.of(pd.DataFrame({"z": texts, "x": np.sin(np.arange(2_000))}))
     assert learn_frame(frame) == learn_frame(frame)
     assert learn_frame(frame).left_out == {"z": "the same value in all rows (a)"}
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_text_is_read_as_in_files(library):
+    price = [f"${number:,.2f}" for number in range(900, 1500, 10)]
+    data = {
+        "price": ["?", *price[1:]],
+        "share": [f"{number}%" for number in range(60)],
+        "word": ["NA", "", "x", "y"] * 15,
+        "code": ["1", "2", "3"] * 20,
+        "big": [2**53 + 1 + number**2 for number in range(60)],
+    }
+    frame = Frame.of(pd.DataFrame(data) if library == "pandas" else pl.DataFrame(data))
+    with warnings.catch_warnings(record=True) as notes:
+        warnings.simplefilter("always")
+        recipe = learn_frame(frame)
+    assert sorted({str(note.message).partition(", which")[0] for note in notes}) == [
+        "column 'big' has integers above 2**53",
+        "column 'price': '?' read as missing; text read as numbers ('$910.00' is 910)",
+        "column 'share': text read as numbers ('0%' is 0)",
+    ]
+    columns = {column.name: column for column in recipe.columns}
+    assert columns["price"] == NumberColumn("price")
+    assert columns["word"].categories == ("(missing)", "x", "y")
+    assert columns["code"].categories == ("1", "2", "3")
+    one = data | {"price": ["$7"] * 60, "big": [0.0] * 60}
+    X = recipe.encoded_frame(Frame.of(pd.DataFrame(one)))
+    assert (X[:, 0] == 7).all()
+    with pytest.raises(TypeError, match=r"'price' was learned as numbers, but holds text \(dear, row 1\)"):
+        recipe.encoded_frame(Frame.of(pd.DataFrame(one | {"price": ["$7", "dear"] * 30})))

@@ -48,8 +48,8 @@ def evaluate(
         if seen := set(judge.card.get("checksums", ())).intersection(checksums(files)):
             which = "the table" if len(seen) == 1 else f"{len(seen)} of the files"
             warn_user(
-                f"the model was trained on {which}, so these metrics are too good; those of `bayesvm fit` are from rows "
-                "that it was not trained on (`bayesvm inspect` shows them)"
+                f"the model was trained on {which}, so these metrics are too good; those of `bayesvm fit` are from "
+                "rows that it was not trained on (`bayesvm inspect` shows them)"
             )
         wanted = target or judge.card.get("target")
         csv = options.csv_options(sep, decimal, encoding, missing, no_header)

@@ -48,7 +48,11 @@ def needs_recipe(frame: Frame) -> bool:
 
 
 def _is_plain(values: Values) -> bool:
-    return values.kind == "number" and not (values.array.dtype.kind == "f" and np.isnan(values.array).any())
+    return (
+        values.kind == "number"
+        and not values.note
+        and not (values.array.dtype.kind == "f" and np.isnan(values.array).any())
+    )
 
 
 def learned(estimator: Any, frame: Frame, y: Any = None) -> Array:

@@ -24,6 +24,7 @@ from bayesvm.preparation.values import (
     nothing,
     of_arrow,
     of_objects,
+    read_texts,
 )
 
 Array = npt.NDArray[Any]
@@ -68,7 +69,7 @@ class Frame:
     def values(self, name: str) -> Values:
         """The values of a column; an error names the column."""
         try:
-            return self.column(self.names.index(name))
+            return read_texts(self.column(self.names.index(name)))
         except RefusedError as error:
             raise TypeError(f"column {name!r} of X holds {error.what}: {error.remedy}, or drop it") from None
 

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from bayesvm.data.blocks import random_rows
 from bayesvm.data.checks import is_number
-from bayesvm.data.tables.column_reading import warn_if_rounded
+from bayesvm.data.tables.column_reading import LARGEST_EXACT, warn_if_rounded, warn_of_rounding
 from bayesvm.data.tables.files import SourceFile
 from bayesvm.data.tables.rows import FileRows
 from bayesvm.data.tables.schemas import EXACT_IN_FLOAT32, PANDAS_INDEX, TEXT_EXAMPLE, is_text
@@ -97,6 +97,12 @@ def learn_frame(frame: Frame, y: npt.NDArray[Any] | None = None, *, random_state
 
     def some(name: str) -> Values:
         values = frame.values(name)
+        if values.note:
+            warn_user(f"column {name!r}: {values.note}", ReadingNote)
+        array = values.array
+        whole = values.kind == "number" and array.dtype.kind in "iu" and array.size
+        if whole and max(int(array.max()), -int(array.min())) > LARGEST_EXACT:
+            warn_of_rounding(name)
         return values._replace(array=values.array[chosen])
 
     found, medians, left_out = _learned(

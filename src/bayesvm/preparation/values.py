@@ -16,12 +16,15 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from bayesvm.data.number_formats import NumberFormat
 from bayesvm.data.tables.column_reading import numbers_of
+from bayesvm.data.texts import DOUBTFUL_TEXTS, missing_among
 from bayesvm.extras import optional
 from bayesvm.preparation.date_formats import COMPACT, DateFormat
 
 MICROSECONDS = "datetime64[us]"
 DAY, HOUR, SECOND = np.timedelta64(1, "D"), np.timedelta64(1, "h"), np.timedelta64(1, "s")
+MOST_CODES = 50  # distinct whole numbers in text that are codes
 EXACT = 2.0**53  # integers up to this are exact floats
 # Descriptions of unsupported values, and remedies.
 NESTED = "several values in each row", "split them into columns"
@@ -36,6 +39,7 @@ class Values(NamedTuple):
     kind: str  # "number", "text", "time", or "nothing" if all values are missing
     array: npt.NDArray[Any]
     certain: bool = False  # whether the type excludes an identifier: categories, floats of a data frame
+    note: str = ""  # how text was read, if it was not read as it is
 
 
 class RefusedError(TypeError):
@@ -167,6 +171,33 @@ def name_of(value: Any) -> str:
     return str(value)
 
 
+def read_texts(values: Values) -> Values:
+    """Text of a data frame, read as in CSV files: texts that mean a missing value, and numbers in one format.
+
+    At most 50 distinct whole numbers in plain digits stay text: somebody converted codes to text.
+    """
+    if values.kind != "text" or values.certain:
+        return values
+    texts = values.array.tolist()
+    distinct = {text: text.strip() for text in dict.fromkeys(texts) if text is not None}
+    missing = missing_among(set(distinct.values()))
+    held = {text: short for text, short in distinct.items() if short not in missing}
+    lost = sorted(distinct.keys() - held.keys())
+    doubtful = DOUBTFUL_TEXTS.intersection(map(str.strip, lost))
+    said = [f"{', '.join(map(repr, lost[:3]))} read as missing"] if doubtful else []
+    form = NumberFormat.of(held.values())
+    codes = form == NumberFormat() and len(held) <= MOST_CODES and all(map(str.isdigit, held.values()))
+    if form is None or codes:
+        if not lost:
+            return values
+        kept = np.array([text if text in held else None for text in texts], object)
+        return Values("text", kept, note="; ".join(said)) if held else nothing(len(texts))
+    numbers = dict(zip(held, form.numbers(held.values()).tolist(), strict=True))
+    first = next(iter(held))
+    said.append(f"text read as numbers ({first!r} is {numbers[first]:.15g})")
+    return Values("number", np.array([numbers.get(text, np.nan) for text in texts]), note="; ".join(said))
+
+
 def joined(parts: Sequence[Values]) -> Values:
     """The concatenated values of parts; parts without any value match all others."""
     kinds = {part.kind for part in parts} - {"nothing"}
@@ -184,6 +215,13 @@ def as_kind(values: Values, kind: str, row: Row | None = None, dates: DateFormat
         return empty.get(kind, values.array)
     if kind == "text":
         return _names(values.array)
+    if kind == "number" and values.kind == "text":
+        stripped = [None if text is None else text.strip() for text in values.array.tolist()]
+        form = NumberFormat.of({text for text in stripped if text is not None})
+        if form is not None:
+            return form.numbers(stripped)
+        bad = next(n for n, text in enumerate(stripped) if text is not None and NumberFormat.of([text]) is None)
+        raise TypeError(f"holds text ({values.array[bad]!s}, {row(bad)})")
     if kind == "time" and (values.kind == "text" or (dates or DateFormat()).name == COMPACT):
         texts = values.array if values.kind == "text" else _names(values.array)
         return times_of(texts, row, dates or DateFormat())

@@ -171,8 +171,8 @@ class CsvFile:
             line, expected, got, row = found.groups()
             if int(expected) == 1 and int(got) > 1 and self.has_names and not self.options.get("sep"):
                 return (
-                    f"{self.file}, line {line}: {got} fields, but line {int(line) - 1} has one. If that is a title above "
-                    "the column names, delete all lines above the names"
+                    f"{self.file}, line {line}: {got} fields, but line {int(line) - 1} has one. If that is a title "
+                    "above the column names, delete all lines above the names"
                 )
             unnamed = int(got) == int(expected) + 1 and int(line) == self.first_line and self.has_names
             remedy = (
