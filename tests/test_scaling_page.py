@@ -70,6 +70,16 @@ def test_memory_does_not_depend_on_the_rows():
     assert found["model"] == 48 * 64 * 64
 
 
+def test_local_models_by_hand():
+    found = arithmetic.local_models(4_000_000, 10, 9)
+    assert found["leaves"] == 10_000
+    assert found["hours"] == pytest.approx(300 / 3600)
+    assert found["minutes"] == pytest.approx(0.5)
+    assert (found["shuffled"], found["edges"]) == (8 * 4_000_000 * 10, 4 * 16)
+    assert found["model"] == 10_000 * (180_000 + 5_400)
+    assert "| 10^9 | 2,500,000 | 20.8 | 12.5 |" in page.local_section()
+
+
 def test_the_page_is_written_from_what_is_kept(tmp_path):
     fit = {"m": 64, "n_rows": 1000, "seconds": 2.0, "tuning_seconds": 1.0, "passes": 2.5}
     more = {

@@ -5,12 +5,15 @@ from math import ceil
 from benchmarks.scaling.machine import pass_flops
 
 from bayesvm.data.blocks import block_rows, most_held, stripe_rows
-from bayesvm.data.dask_rows import FAN_IN
+from bayesvm.data.dask_rows import BATCHES_PER_PARTITION, FAN_IN
+from bayesvm.inference.leaves import LEAF_ROWS, TREE_ROWS
+from bayesvm.inference.local import MOST_POINTS
 
 TASK = 1e-3  # seconds of Dask's scheduler for a task, one after the other
 LATENCY = 5e-3  # seconds of one level of the tree of sums, besides its bytes
 NETWORK = 1e9  # bytes a second into one machine
 PARTITION = 2**20  # rows
+LEAF_SECONDS = 0.03  # of one core, for a leaf of covtype: (27 s - 9 s of tuning) x 2 cores / 1,250 leaves
 OTHER_READS = 3  # of a fit besides its training passes: labels, rows to hold, scaling
 
 
@@ -84,4 +87,21 @@ def memory(m, d, threads, itemsize=4):
         "blocks": threads * per_thread,
         "sums": 2 * threads * sum_bytes(m),  # under way, and waiting to be added
         "model": 6 * 8 * m * m,  # P, its factor, root, S, the kernel's factor and the next P
+    }
+
+
+def local_models(n_rows, workers, d):
+    """Leaves, hours of one core, minutes with all workers, bytes of the shuffle and of the model, edges of the graph."""
+    leaves, partitions = ceil(n_rows / LEAF_ROWS), ceil(n_rows / PARTITION)
+    shuffled = 8 * n_rows * (d + 1)
+    return {
+        "n_rows": n_rows,
+        "leaves": leaves,
+        "hours": leaves * LEAF_SECONDS / 3600,
+        "minutes": leaves * LEAF_SECONDS / workers / 60,
+        "shuffled": shuffled,
+        "shuffle_minutes": shuffled / workers / NETWORK / 60,
+        "model": leaves * (2 * 4 * MOST_POINTS**2 + 4 * MOST_POINTS * d),
+        "edges": partitions * min(leaves, BATCHES_PER_PARTITION * partitions),
+        "sample": TREE_ROWS / leaves,
     }

@@ -42,7 +42,8 @@ def boosting(**how):
 def method(name, m):
     nystroem = Nystroem(gamma=1 / (2 * D), n_components=m or 1, random_state=0)
     return {
-        "ours": lambda: BayesianSVC(n_inducing=m, n_jobs=CORES, random_state=0),
+        "ours": lambda: BayesianSVC(n_inducing=m, local=False, n_jobs=CORES, random_state=0),
+        "ours, by default": lambda: BayesianSVC(n_jobs=CORES, random_state=0),
         "Nystroem + logistic regression": lambda: make_pipeline(
             StandardScaler(), nystroem, LogisticRegression(C=10, max_iter=300)
         ),
@@ -50,7 +51,8 @@ def method(name, m):
             StandardScaler(), nystroem, CalibratedClassifierCV(SGDClassifier(random_state=0), method="sigmoid", cv=3)
         ),
         "LightGBM": boosting,
-        "LightGBM, 500 rounds": lambda: boosting(n_estimators=500, learning_rate=0.1),
+        "LightGBM, 500 rounds": lambda: boosting(n_estimators=500),
+        "LightGBM, 500 rounds, 255 leaves": lambda: boosting(n_estimators=500, num_leaves=255),
     }[name]()
 
 

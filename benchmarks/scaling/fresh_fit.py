@@ -51,7 +51,7 @@ def main(given):
     else:
         data = tuple(np.load(Path(given["path"]) / f"{name}.npy") for name in "Xy")
         input_bytes, n_rows = sum(array.nbytes for array in data), len(data[1])
-    model = BayesianSVC(n_inducing=given["m"], n_jobs=CORES, random_state=0)
+    model = BayesianSVC(n_inducing=given["m"], local=False, n_jobs=CORES, random_state=0)
     tuning = []
     forget_peak()
     start = time.perf_counter()

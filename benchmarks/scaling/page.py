@@ -26,12 +26,29 @@ A default fit reads the whole table this often:
 | classes and their weights | labels and weights; with Dask all columns | once |
 | rows to hold, scaling | all columns | once; twice with Dask |
 | training, after growing subsets of the held rows | all columns | until the bound settles, a few times |
+| [local models](local.md), which replace the training on all rows | all columns | once, into a copy sorted by leaf |
 
 Tuning sees at most 8,000 rows whatever N is, so its time is constant. Leave-one-out and the link see 20,000 held
 rows. With `checkpoint=` the state after tuning and after updates is written to a file; the same call resumes from
 there.
 
 [Big files](big_data.md) is the guide.
+"""
+
+LOCAL = """[Local models](local.md) need no passes: rows are moved once to the worker of their leaf, and leaves are
+independent. The table is arithmetic for {workers} workers with one core each and {columns} columns, from
+{milliseconds:.0f} ms of one core for a leaf of {leaf_rows} rows (covtype; features, training and the refits for
+leave-one-out), {network:.0f} GB a second into a machine, and partitions of {per_partition:,} rows.
+"""
+LOCAL_STOPS = """What breaks first:
+
+- **The tree** is grown from {tree_rows:,} rows. At 10^8 rows that is half a row per leaf, so leaves become uneven;
+  the tree must then be grown level by level where the rows are.
+- **The model** is gathered on one machine. Beyond some 10^8 rows, leaves must be stored separately and loaded when
+  needed.
+- **The task graph** has an edge for every pair of a partition and a batch of leaves; there are four batches for each
+  partition.
+- **Stragglers.** A leaf is a unit of {milliseconds:.0f} ms and batches are small, so a lost worker costs little.
 """
 
 CLUSTER = """The figures below are arithmetic, not measurements. A pass is cut into partitions of {per_partition:,}
@@ -65,7 +82,9 @@ def text(kept):
             "Not measured yet." if measured is None else f"{about(measured['machine'])}\n\n{section(measured['rows'])}"
         )
         parts.append(f"### {title}\n\n{told}")
-    parts += ["## The arithmetic of a cluster", cluster_section(kept), "## The arithmetic of memory", memory_section()]
+    parts += ["## The arithmetic of a cluster", cluster_section(kept)]
+    parts += ["## The arithmetic of local models", local_section()]
+    parts += ["## The arithmetic of memory", memory_section()]
     return "\n\n".join(part.strip() for part in parts) + "\n"
 
 
@@ -108,6 +127,15 @@ def cluster_section(kept):
         **units, keeps=f"{keeps[0]}, {keeps[1]} and {keeps[2]}", sum_megabytes=arithmetic.sum_bytes(1000) / 1e6
     )
     return "\n\n".join([told.strip(), tables.cluster(rows), stops.strip()])
+
+
+def local_section(workers=100, columns=54):
+    rows = [arithmetic.local_models(10**power, workers, columns) for power in (7, 8, 9)]
+    given = {"leaf_rows": arithmetic.LEAF_ROWS, "tree_rows": arithmetic.TREE_ROWS, "columns": columns}
+    units = {"milliseconds": 1e3 * arithmetic.LEAF_SECONDS, "network": arithmetic.NETWORK / 1e9}
+    given |= units | {"workers": workers, "per_partition": arithmetic.PARTITION}
+    told = LOCAL.format(**given), tables.local_models(rows), LOCAL_STOPS.format(**given)
+    return "\n\n".join(part.strip() for part in told)
 
 
 def memory_section():

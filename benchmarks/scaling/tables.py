@@ -336,3 +336,23 @@ def bytes_told(number):
             return f"{number:,.0f} {unit}" if number >= 10 else f"{number:.1f} {unit}"
         number /= 1000
     raise AssertionError
+
+
+def local_models(rows):
+    """The arithmetic of local models."""
+    return markdown(
+        ["rows", "leaves", "hours of one core", "minutes", "shuffle", "minutes of it", "model", "edges"],
+        [
+            [
+                f"10^{len(str(row['n_rows'])) - 1}",
+                f"{row['leaves']:,}",
+                f"{row['hours']:.1f}",
+                f"{row['minutes']:.1f}",
+                f"{row['shuffled'] / 1e9:,.0f} GB",
+                f"{row['shuffle_minutes']:.1f}",
+                f"{row['model'] / 1e9:,.0f} GB",
+                f"{row['edges']:,}",
+            ]
+            for row in rows
+        ],
+    )
