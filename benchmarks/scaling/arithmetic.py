@@ -91,7 +91,7 @@ def memory(m, d, threads, itemsize=4):
 
 
 def local_models(n_rows, workers, d):
-    """Leaves, hours of one core, minutes with all workers, bytes of the shuffle and of the model, edges of the graph."""
+    """Leaves, hours of one core, minutes of all workers, bytes of the shuffle and of the model, edges of the graph."""
     leaves, partitions = ceil(n_rows / LEAF_ROWS), ceil(n_rows / PARTITION)
     shuffled = 8 * n_rows * (d + 1)
     return {
