@@ -40,7 +40,7 @@ def dates(order, sep):
 
 MISSING = np.where(Y == "yes", RNG.random(N) < 0.9, RNG.random(N) < 0.1)
 SPELLINGS = with_cell(with_cell(Y, 3, "YES"), 4, "No ")
-PRICES = [f'"${1000 + 37 * k % 61:,}.00"' for k in range(N)]
+PRICES = [f'"${1000 + 37 * k % 61 * 13:,}.00"' for k in range(N)]
 LINEAR = ("--linear",)
 USUAL = {"x": "number", "z": "category"}
 # File, words, what is printed on stdout or stderr; then "column: kind" of what was learned, or the exit code 1.

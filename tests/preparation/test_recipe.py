@@ -138,7 +138,7 @@ def test_values_that_training_had_not_are_told_once(files):
     data = frame(50, seed=1)
     data.loc[3, "count"] = np.nan
     data.loc[4, "sex"] = "?"
-    data.loc[5, "color"] = "never"
+    data.loc[5:9, "color"] = "never"
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
         X = recipe.encoded(pa.Table.from_pandas(data).to_batches())
@@ -168,9 +168,10 @@ def test_a_missing_category_is_not_an_unseen_one(files):
     ]
 
 
-def test_rare_categories_of_training_are_no_news(files):
+def test_rare_categories_of_training_and_few_new_ones_are_no_news(files):
     recipe = learned(files / "t.parquet")
     data = frame(50, seed=1).assign(color="ochre")
+    data.loc[:1, "color"] = "never"
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         X = Recipe.from_state(recipe.state()).encoded(pa.Table.from_pandas(data).to_batches())

@@ -94,3 +94,21 @@ def test_weights_count_in_training_and_in_judging(path, one_peer):
     given = {"weight": train.weight, "weight_test": test.weight}
     theirs = compete(one_peer, train.X, train.y, test.X, test.y, n_points=300, seed=2, **given)
     assert found.competitors[1].metrics == near(metrics(theirs.predictions))
+
+
+def test_groups_stay_together(tmp_path, one_peer, monkeypatch):
+    rng = np.random.default_rng(0)
+    who = np.arange(200) % 20
+    table = pa.table({"x": rng.normal(size=200), "who": who, "y": rng.choice(["a", "b"], 200)})
+    pq.write_table(table, tmp_path / "t.parquet")
+    found = []
+
+    def recorded(*arguments):
+        found.append(split(*arguments))
+        return found[-1]
+
+    monkeypatch.setattr(comparing, "split", recorded)
+    result = compare_on(tmp_path / "t.parquet", "y", group="who", estimator=BayesianLinearSVC())
+    ((train, test),) = found
+    assert not set(who[train]) & set(who[test])
+    assert (result.n_train, result.n_test) == (len(train), len(test))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from typing import Any
@@ -18,6 +19,7 @@ from bayesvm.schema import each, either, flag, nothing, one_of, real, record, sa
 
 MISSING = "(missing)"
 RARE = "(rare)"
+EXPECTED_NEW = 0.05  # share of rows whose category is new, but not reported if training had rare ones
 NONE_MISSING = "missing values, but had none in training"
 # In files. Earlier versions call categories "levels", and fill in missing numbers unless ``fill`` is NaN.
 NAMES = satisfying(each(text), "distinct names, at least one", lambda found, _: len(set(found)) == len(found) > 0)
@@ -161,9 +163,12 @@ class CategoryColumn:
         numbers = numbers | {text: self._number(text) for text in set(listed).difference(numbers)}
         found = np.fromiter(map(numbers.__getitem__, listed), np.intp, len(listed))
         out[:] = self.features[found]
-        strange = sorted({listed[row] or MISSING for row in np.flatnonzero(found == other)})
+        strange = Counter(listed[row] or MISSING for row in np.flatnonzero(found == other))
         if self.rare:
-            strange = [] if self.rare_checksums is None else [text for text in strange if not self._was_rare(text)]
+            new_rows = sum(count for text, count in strange.items() if not self._was_rare(text))
+            if self.rare_checksums is None or new_rows <= EXPECTED_NEW * len(listed):
+                return ()
+            strange = Counter({text: count for text, count in strange.items() if not self._was_rare(text)})
         new = [text for text in strange if text not in {MISSING, RARE}]
         return (
             *((f"{NONE_MISSING}; they count as {self.unknown}",) if MISSING in strange else ()),

@@ -22,7 +22,7 @@ from bayesvm.evaluation.peers import PEERS, compete
 from bayesvm.preparation import MixedTable, Recipe, encoded_table, prepared
 from bayesvm.workflow.fitting import estimator_for, task_of
 from bayesvm.workflow.judging import AnyPredictions, predicts_numbers
-from bayesvm.workflow.splitting import opened, require_share, split, with_codes, with_task
+from bayesvm.workflow.splitting import groups_of, opened, require_share, split, with_codes, with_task
 
 MOST_DENSE_VALUES = 2e8  # of sparse rows, which the peers need as they are: dense
 NYSTROEM_POINTS = 300  # of Nystroem, where our model has no inducing points
@@ -82,6 +82,7 @@ def compare_on(
     drop: Collection[str] = (),
     categories: Collection[str] = (),
     keep: Collection[str] = (),
+    group: str | None = None,
     holdout: float = 0.2,
     task: str = "auto",
     estimator: Any = None,
@@ -106,16 +107,18 @@ def compare_on(
     task = task_of(estimator, task)
     opening: dict[str, Any] = {"copy_to": copy_to, "verbose": verbose, **csv}
     choice: dict[str, Any] = {"columns": columns, "drop": drop, "categories": categories, "keep": keep}
-    table, names = opened(source, target, weight, **choice, **opening)
+    table, names = opened(source, target, weight, group=group, **choice, **opening)
     with table:
         table, task = with_task(table, task)
         estimator = estimator_for(task, estimator, {"random_state": seed} | dict(parameters or {}))
         estimator.set_params(verbose=verbose)
         table, classes = with_codes(table, task)
+        groups = groups_of(table, group)
         some = _some_rows(table.n_rows, rows, seed)
         learning = some
         if test is None:
-            parts = split(np.unique(classes[some], return_inverse=True)[1], holdout, seed)
+            own = None if groups is None else np.unique(groups[some], return_inverse=True)[1]
+            parts = split(np.unique(classes[some], return_inverse=True)[1], holdout, seed, own)
             learning, judging = (some[part] for part in parts if part is not None)
         recipe = table.subset(learning).learned() if isinstance(table, MixedTable) else None
         features = table if recipe is None else encoded_table(table, recipe)
