@@ -117,7 +117,7 @@ def compare_on(
         some = _some_rows(table.n_rows, rows, seed)
         learning = some
         if test is None:
-            own = None if groups is None else np.unique(groups[some], return_inverse=True)[1]
+            own = None if groups is None else np.unique(groups.numbers[some], return_inverse=True)[1]
             parts = split(np.unique(classes[some], return_inverse=True)[1], holdout, seed, own)
             learning, judging = (some[part] for part in parts if part is not None)
         recipe = table.subset(learning).learned() if isinstance(table, MixedTable) else None
