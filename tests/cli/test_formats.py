@@ -150,7 +150,8 @@ def test_categories_and_weights_and_columns(small):
     assert sorted(told["columns"][1]["categories"]) == ["10115", "20095", "80331"]
     assert told["card"]["weight"] == "w"
     done = bayesvm("evaluate", "table.bayesvm", "table.csv", folder=folder)
-    assert (done.code, done.err) == (0, "")
+    assert done.code == 0
+    assert done.err.startswith("Warning: the model was trained on the table, so these metrics are too good")
     small("test.csv", code=rng.choice([10115, 20095], 60))
     done = bayesvm("evaluate", "table.bayesvm", "test.csv", folder=folder)
     assert done.code == 0
@@ -221,7 +222,8 @@ def test_a_european_csv_gives_the_same_model_and_says_how_it_was_read(small):
         ["fit", "eu.csv", "-t", "y", "--linear", "-q"],
     ):
         done = bayesvm(*words, *said, folder=folder)
-        assert (done.code, done.err) == (0, "")
+        warned = "Warning: the model was trained on the table" if words[0] == "evaluate" else ""
+        assert (done.code, done.err[: len(warned) or None]) == (0, warned)
     stdin = (folder / "eu.csv").read_bytes()
     done = bayesvm("predict", "eu.bayesvm", "-", "-q", *said, folder=folder, stdin=stdin)
     assert done.out == expected.out

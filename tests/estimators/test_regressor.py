@@ -94,7 +94,7 @@ def test_few_rows_are_not_interpolated(seed):
     model = BayesianSVR(random_state=0).fit(x[:60], y[:60])
     _, std = model.predict(x[60:], return_std=True)
     assert np.median(std) == pytest.approx(np.median(model.loo_predictions_[1]), rel=0.15)
-    assert std.max() < 2.5 * np.median(std)
+    assert np.quantile(std, 0.99) < 3 * np.median(std)
 
 
 def test_the_parts_of_the_variance_add_up(model):

@@ -61,7 +61,7 @@ class Rows:
     def given(self, numbers):
         return numbers
 
-    def spread(self, numbers, means):
+    def changes(self, numbers, moments):
         return None
 
 

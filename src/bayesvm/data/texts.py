@@ -87,7 +87,7 @@ def merging(merged: Mapping[str, str], what: str) -> str:
     """The note that some spellings were merged; ``what`` is the column.
 
     >>> merging({"no ": "no", "YES": "yes"}, "column 'smoker'")
-    "column 'smoker': 'no ' is read as 'no', 'YES' as 'yes', because they differ only by case or spaces"
+    "column 'smoker': 'YES' is read as 'yes', 'no ' as 'no', because they differ only by case or spaces"
     """
     shown = [f"{text!r} as {kept!r}" for text, kept in sorted(merged.items())[:_MOST_SHOWN]]
     shown[0] = shown[0].replace(" as ", " is read as ", 1)
