@@ -51,7 +51,9 @@ def test_numbers_too_close_together_are_an_error():
 def test_text_among_numbers_is_named(y):
     with pytest.raises(ValueError, match="row 2: y is 'abc', which is not a number"):
         NUMBERS.require(y)
-    with pytest.raises(ValueError, match=r"row 0: y is '1\.5', which is not a number. Regression needs a numeric target"):
+    with pytest.raises(
+        ValueError, match=r"row 0: y is '1\.5', which is not a number. Regression needs a numeric target"
+    ):
         NUMBERS.require(np.array(["1.5", "2"]))
 
 

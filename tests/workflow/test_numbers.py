@@ -136,7 +136,10 @@ def test_weights_and_groups_count(path):
 @pytest.mark.filterwarnings("ignore:the target 'y' looks like a regression target:UserWarning")
 @pytest.mark.parametrize(
     ("strange", "words"),
-    [("abc", "line 9: the target 'y' is the text 'abc', but 59 other values are numbers"), ("inf", "(row 7|line 9).*infinity")],
+    [
+        ("abc", "line 9: the target 'y' is the text 'abc', but 59 other values are numbers"),
+        ("inf", "(row 7|line 9).*infinity"),
+    ],
 )
 def test_one_value_that_is_no_number_is_named(strange, words, tmp_path):
     y = [strange if i == 7 else f"{i if strange == 'inf' else np.sin(i)}" for i in range(60)]
