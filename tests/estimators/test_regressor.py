@@ -75,13 +75,13 @@ def test_the_log_density_is_estimated_by_leave_one_out(model):
 
 
 def test_quantiles_are_those_of_samples(model):
-    draws = model.sample_y(X[:5], 20_000, random_state=1)
+    draws = model.sample_y(X[:5], 4_000, random_state=1)
     found = model.predict_quantiles(X[:5], [0.05, 0.3, 0.5, 0.95])
     assert found.shape == (5, 4)
     shares = np.array([[np.mean(draws[:, i] <= q) for q in row] for i, row in enumerate(found)])
-    np.testing.assert_allclose(shares, np.tile([0.05, 0.3, 0.5, 0.95], (5, 1)), atol=0.015)
+    np.testing.assert_allclose(shares, np.tile([0.05, 0.3, 0.5, 0.95], (5, 1)), atol=0.03)
     mean, std = model.predict(X[:5], return_std=True)
-    np.testing.assert_allclose(draws.mean(axis=0), mean, atol=0.15)  # the draws are calibrated
+    np.testing.assert_allclose(draws.mean(axis=0), mean, atol=0.25)  # the draws are calibrated
     np.testing.assert_allclose(draws.std(axis=0), std, rtol=0.1)
 
 
