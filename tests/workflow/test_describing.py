@@ -7,7 +7,7 @@ import pytest
 
 from bayesvm import BayesianLinearSVC, BayesianSVC
 from bayesvm.core import kernels
-from bayesvm.evaluation import NumberPredictions, Predictions, metrics
+from bayesvm.evaluation import Predictions, RegressionPredictions, metrics
 from bayesvm.evaluation.formatting import METRIC_NAMES
 from bayesvm.preparation import Recipe
 from bayesvm.workflow import TableModel
@@ -68,5 +68,5 @@ def test_every_model_can_be_described(made):
 
 def test_every_metric_has_a_name():
     of_classes = metrics(Predictions.of([0, 1], [0, 1], [[0.5, 0.5]] * 2), n_bootstrap=0)
-    of_numbers = metrics(NumberPredictions.of([0, 1], [0, 1], [1, 1]), n_bootstrap=0)
-    assert list(METRIC_NAMES) == [*of_classes, *of_numbers]
+    is_regression = metrics(RegressionPredictions.of([0, 1], [0, 1], [1, 1]), n_bootstrap=0)
+    assert list(METRIC_NAMES) == [*of_classes, *is_regression]

@@ -16,7 +16,7 @@ from bayesvm.cli import console, options
 from bayesvm.data.tables.files import Paths, find_files
 from bayesvm.estimators import BayesianLinearSVC, BayesianSVC, stop_on_interrupt
 from bayesvm.estimators.columns import marked_note
-from bayesvm.evaluation import NumberPredictions, metrics
+from bayesvm.evaluation import RegressionPredictions, metrics
 from bayesvm.evaluation.formatting import cell, metric_rows
 from bayesvm.workflow import TableModel, fit_table
 from bayesvm.workflow.describing import described, left_out_lines
@@ -121,7 +121,7 @@ def fit(
         raise _rescued(model, path, checkpoint, error) from error
     if json:
         facts = described(model)
-        same = ("task", "classes", "left_out", "inducing_points", "converged", "interrupted", "judged_on", "metrics")
+        same = ("task", "classes", "left_out", "inducing_points", "converged", "interrupted", "evaluated_on", "metrics")
         sizes = {"columns": len(model.recipe.groups), "features": len(model.recipe.names)}
         loss = {f"loo_{name}": value for name, value in facts["leave_one_out"].items() if name != "error"}
         card = {name: value for name, value in facts["card"].items() if name != "profile"}
@@ -174,9 +174,9 @@ def _print_result(model: TableModel, path: Path) -> None:
     n_columns, n_features = len(model.recipe.groups), len(model.recipe.names)
     become = "" if n_columns == n_features else f" (they become {n_features} features)"
     console.say(f"{card['n_rows']:,} rows, {n_columns} columns{become}; {card['seconds']:.1f} s")
-    judged = model.judged_by_default
-    said = judged.predictions
-    if isinstance(said, NumberPredictions):
+    evaluated = model.default_evaluation
+    said = evaluated.predictions
+    if isinstance(said, RegressionPredictions):
         low, middle, high = (cell(float(f"{each:.4g}")) for each in np.quantile(said.y, (0, 0.5, 1)))
         target = f"{card['target']}: " if card["target"] else "target: "
         console.say(f"{target}{low} to {high}, median {middle}; regression")
@@ -190,7 +190,7 @@ def _print_result(model: TableModel, path: Path) -> None:
         console.say(line)
     console.say()
     rows = metric_rows(metrics(said))
-    console.table(judged.source, ["", "value", "95% interval"], rows)
+    console.table(evaluated.source, ["", "value", "95% interval"], rows)
     if card["refitted"]:
         console.say(f"then refitted on all {card['n_train']:,} rows")
     console.next_commands(

@@ -141,7 +141,7 @@ class PredictingModel(BaseEstimator, metaclass=ABCMeta):
     def predict(self, X: Any) -> np.ndarray:
         """Predict the target of each row."""
 
-    def _judged(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
+    def _evaluated(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
         """Targets, predictions and weights, in memory; a table contains targets and weights."""
         if isinstance(X, Table) and y is None:
             try:

@@ -330,7 +330,7 @@ class BaseBayesianSVC(ClassifierMixin, BaseBayesianModel):
         float
             Share of correct predictions, weighted.
         """
-        y, predicted, sample_weight = self._judged(X, y, sample_weight)
+        y, predicted, sample_weight = self._evaluated(X, y, sample_weight)
         return accuracy_score(y, predicted, sample_weight=sample_weight)
 
     def predictions(

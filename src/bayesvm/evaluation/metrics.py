@@ -7,8 +7,8 @@ from typing import NamedTuple
 import numpy as np
 
 from bayesvm.evaluation.calibration import CalibrationError, Z, wilson
-from bayesvm.evaluation.number_predictions import INTERVAL, NumberPredictions
 from bayesvm.evaluation.predictions import Flags, Predictions
+from bayesvm.evaluation.regression_predictions import INTERVAL, RegressionPredictions
 from bayesvm.evaluation.rows import Floats
 
 LEAST_PROBABILITY = np.finfo(np.float64).eps  # replaces a probability of zero in the log loss, as in scikit-learn
@@ -54,7 +54,7 @@ class Metric(NamedTuple):
 
 
 def metrics(
-    predictions: Predictions | NumberPredictions,
+    predictions: Predictions | RegressionPredictions,
     *,
     n_bootstrap: int | None = None,
     random_state: int | np.random.Generator | None = 0,
@@ -86,7 +86,7 @@ def metrics(
 
     Parameters
     ----------
-    predictions : Predictions or NumberPredictions
+    predictions : Predictions or RegressionPredictions
         Predicted probabilities or distributions, and the true targets.
     n_bootstrap : int or None
         Resamples; 0 for none, and intervals that are NaN. None means 1,000, or 200 of more than 50,000 rows (of more
@@ -119,22 +119,26 @@ def metrics(
     if n_bootstrap is not None and n_bootstrap < 0:
         raise ValueError(f"n_bootstrap must not be negative; got {n_bootstrap!r}")
     predictions = predictions.counted()
-    judge = _NumberJudge(predictions) if isinstance(predictions, NumberPredictions) else _Judge(predictions)
+    compute = (
+        _RegressionMetrics(predictions)
+        if isinstance(predictions, RegressionPredictions)
+        else _ClassMetrics(predictions)
+    )
     if n_bootstrap is None:
-        n_bootstrap = RESAMPLES if judge.n_rows * judge.n_ranked <= MOST_CELLS else FEWER_RESAMPLES
-    value = judge(np.ones(judge.n_rows))
+        n_bootstrap = RESAMPLES if compute.n_rows * compute.n_ranked <= MOST_CELLS else FEWER_RESAMPLES
+    value = compute(np.ones(compute.n_rows))
     rng = np.random.default_rng(random_state)
-    n = judge.n_rows
-    drawn = [judge(np.bincount(rng.integers(n, size=n), minlength=n).astype(np.float64)) for _ in range(n_bootstrap)]
+    n = compute.n_rows
+    drawn = [compute(np.bincount(rng.integers(n, size=n), minlength=n).astype(np.float64)) for _ in range(n_bootstrap)]
     intervals = {name: _quantiles([one[name] for one in drawn]) for name in value}
     if n_bootstrap:
-        intervals = judge.completed(intervals, value)
+        intervals = compute.completed(intervals, value)
     names = [name for name in value if name != "calibration_error_at_most"]
     return {name: Metric(value[name], *intervals[name]) for name in names}
 
 
 def paired_difference(
-    theirs: Predictions | NumberPredictions, ours: Predictions | NumberPredictions
+    theirs: Predictions | RegressionPredictions, ours: Predictions | RegressionPredictions
 ) -> dict[str, Metric]:
     """How much larger losses of other predictions for the same rows are; positive: they are worse.
 
@@ -185,15 +189,15 @@ def paired_difference(
     return found
 
 
-def _compared_losses(predictions: Predictions | NumberPredictions) -> dict[str, Floats]:
+def _compared_losses(predictions: Predictions | RegressionPredictions) -> dict[str, Floats]:
     """Of each row, by the names of their means."""
-    if isinstance(predictions, NumberPredictions):
+    if isinstance(predictions, RegressionPredictions):
         return {"mae": np.abs(predictions.y - predictions.mean)}
     error, _, log_loss = _losses(predictions)
     return {"error": error, "log_loss": log_loss}
 
 
-class _Judge:
+class _ClassMetrics:
     """The metrics of bootstrap samples, given how often each row is drawn; the common parts are computed once."""
 
     def __init__(self, predictions: Predictions) -> None:
@@ -235,12 +239,12 @@ class _Judge:
         return intervals | {"calibration_error": ends} | error
 
 
-class _NumberJudge:
+class _RegressionMetrics:
     """The same of predicted numbers."""
 
     n_ranked = 1
 
-    def __init__(self, predictions: NumberPredictions) -> None:
+    def __init__(self, predictions: RegressionPredictions) -> None:
         self.n_rows = predictions.n_rows
         self._weight = predictions.weight_or_ones
         self._shift = float(predictions.y.mean())  # or the squares of large numbers would lose their digits

@@ -39,7 +39,7 @@ class Peer:
 
     See Also
     --------
-    compete : Train and evaluate a peer.
+    evaluate_peer : Train and evaluate a peer.
 
     Examples
     --------
@@ -59,7 +59,7 @@ class Outcome(NamedTuple):
 
     Parameters
     ----------
-    predictions : Predictions or NumberPredictions
+    predictions : Predictions or RegressionPredictions
         What it said of the test rows.
     seconds : float
         Duration of the training.
@@ -68,7 +68,7 @@ class Outcome(NamedTuple):
 
     See Also
     --------
-    compete : Train and evaluate a peer.
+    evaluate_peer : Train and evaluate a peer.
 
     Examples
     --------
@@ -83,7 +83,7 @@ class Outcome(NamedTuple):
     n_rows: int
 
 
-def compete(
+def evaluate_peer(
     peer: Peer,
     X: Any,
     y: Any,
@@ -140,9 +140,9 @@ def compete(
     --------
     >>> from bayesvm.datasets import twonorm
     >>> from bayesvm.evaluation import metrics
-    >>> from bayesvm.evaluation.peers import PEERS, compete
+    >>> from bayesvm.evaluation.peers import PEERS, evaluate_peer
     >>> train, test = twonorm(200, random_state=0), twonorm(200, random_state=1)
-    >>> found = compete(PEERS["SVC + Platt"], train.X, train.y, test.X, test.y, n_points=50, seed=0)
+    >>> found = evaluate_peer(PEERS["SVC + Platt"], train.X, train.y, test.X, test.y, n_points=50, seed=0)
     >>> metrics(found.predictions, n_bootstrap=0)["error"].value < 0.1
     True
     """

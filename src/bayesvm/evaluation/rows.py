@@ -48,7 +48,7 @@ class RowPredictions:
 
         Returns
         -------
-        Predictions or NumberPredictions
+        Predictions or RegressionPredictions
             For these rows.
         """
         chosen = np.asarray(rows)
@@ -61,7 +61,7 @@ class RowPredictions:
 
         Returns
         -------
-        Predictions or NumberPredictions
+        Predictions or RegressionPredictions
             For the other rows.
         """
         return self if self.weight is None or self.weight.all() else self.take(self.weight > 0)
@@ -77,7 +77,7 @@ class RowPredictions:
 
         Returns
         -------
-        Predictions or NumberPredictions
+        Predictions or RegressionPredictions
             For the rows of all parts.
         """
         columns = {name: [getattr(part, name) for part in parts] for name in cls.columns()}

@@ -152,7 +152,7 @@ class PartialDependenceDisplay(Display):
             raise ValueError("feature is empty: pass the name or index of a column, or several")
         settings, labels = _settings(X, columns, names, values, labels, n_values)
         rows = rows_of(X, some_of(X.shape[0], max_rows, random_state))
-        numbers = fitted.predicts_numbers
+        numbers = fitted.is_regression
         draw = fitted.model.sample_latent if numbers else fitted.model.sample_proba
         found = mean_and_band(
             (lambda moved: estimator.predict(moved)[:, None]) if numbers else estimator.predict_proba,

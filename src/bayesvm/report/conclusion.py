@@ -7,7 +7,7 @@ from typing import Any
 
 from bayesvm.evaluation import Metric
 from bayesvm.evaluation.formatting import column_label, counted, points, shortened
-from bayesvm.workflow import Judged, TableModel
+from bayesvm.workflow import EvaluatedRows, TableModel
 from bayesvm.workflow.importance import Importance
 
 TRUSTED = 0.05  # calibration error up to which the probabilities are trusted
@@ -17,9 +17,9 @@ LEAST_CHANGE = 0.005  # of the probabilities, below which a column does not matt
 
 
 def conclusion(
-    model: TableModel, judged: str, quality: dict[str, Any], important: Importance | None
+    model: TableModel, evaluated: str, quality: dict[str, Any], important: Importance | None
 ) -> tuple[str, str]:
-    """Two sentences; ``judged`` names the rows, ``quality`` is the result of ``sections.quality``."""
+    """Two sentences; ``evaluated`` names the rows, ``quality`` is the result of ``sections.quality``."""
     error: Metric = quality["metrics"]["error"]
     right = accuracy(error.value)
     interval = f"{100 * (1 - error.high):.1f} to {accuracy(error.low)}"
@@ -27,7 +27,7 @@ def conclusion(
     others += [f"{each['name']} {accuracy(each['error'])}" for each in quality["baselines"]]
     first = (
         f"This model predicts {_predicted(model)} and has an accuracy of {right} (95%: {interval}), evaluated "
-        f"{judged}; {joined_words(others)}{' on the same rows' if quality['baselines'] else ''}."
+        f"{evaluated}; {joined_words(others)}{' on the same rows' if quality['baselines'] else ''}."
     )
     second = f"{_trust(quality['metrics']['calibration_error'])}{named_columns(important)}."
     return first, second
@@ -35,12 +35,12 @@ def conclusion(
 
 def caveat(model: TableModel) -> str:
     """A sentence about columns that alone explain the target; empty without such columns."""
-    found = model.card.get("giveaways") or []
+    found = model.card.get("leaks") or []
     if not found:
         return ""
     share = max(share for _, share in found)
     names = joined_words([shortened(column_label(name)) for name, _ in found[:MOST_NAMED]])
-    what = "of the variance of the target" if model.predicts_numbers else "of the rows"
+    what = "of the variance of the target" if model.is_regression else "of the rows"
     shown = "all" if share == 1 else f"{100 * share:.1f}%"
     subject = f"{names} alone explains" if len(found) == 1 else f"Each of {names} alone explains up to"
     return (
@@ -49,13 +49,13 @@ def caveat(model: TableModel) -> str:
     )
 
 
-def judged_on(judged: Judged, *, given: bool) -> str:
+def evaluated_on(evaluated: EvaluatedRows, *, given: bool) -> str:
     """The rows that evaluate a model, after "evaluated"; ``given``: they are those of a separate table."""
-    source = judged.source
+    source = evaluated.source
     if given:
-        return f"on {source} ({counted(judged.predictions.n_rows, 'row')})"
+        return f"on {source} ({counted(evaluated.predictions.n_rows, 'row')})"
     if source.startswith("leave-one-out"):
-        return f"on its {counted(judged.predictions.n_rows, 'training row')}, each left out in turn"
+        return f"on its {counted(evaluated.predictions.n_rows, 'training row')}, each left out in turn"
     if source.startswith("held out: "):
         return f"on {source.removeprefix('held out: ')}, held out of training"
     return f"by {source}"

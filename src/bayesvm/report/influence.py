@@ -19,7 +19,7 @@ from bayesvm.preparation import Recipe
 from bayesvm.preparation.dates import DateColumn
 from bayesvm.preparation.encoding import MISSING, CategoryColumn
 from bayesvm.report.svg import drawn
-from bayesvm.workflow import Judged, TableModel
+from bayesvm.workflow import EvaluatedRows, TableModel
 from bayesvm.workflow.describing import effect_columns
 from bayesvm.workflow.probing import joint_draws, responses, without_warnings
 
@@ -98,7 +98,7 @@ def dependence(
 
     The mean is taken over the rows X; ``values`` are more rows, which show what the columns may be set to.
     """
-    numbers = model.predicts_numbers
+    numbers = model.is_regression
     labels = ["prediction"] if numbers else [str(label) for label in model.estimator.classes_]
     drawings, low, high = list[Callable[..., None]](), np.inf, -np.inf
     for name in names:
@@ -180,20 +180,20 @@ def _draw_missing(ax: Any, at: Setting, band: Sequence[float], rank: float, colo
     ax.plot([x], [mean], marker="o", linestyle="", color=colour)
 
 
-def effect_plots(model: TableModel, judged: Judged) -> list[tuple[str, str]]:
+def effect_plots(model: TableModel, evaluated: EvaluatedRows) -> list[tuple[str, str]]:
     """Of each admitted effect: the columns of the table that it is of, and its plot."""
     estimator, plots = model.estimator, list[tuple[str, str]]()
-    if model.predicts_numbers:  # the displays of effects name classes
+    if model.is_regression:  # the displays of effects name classes
         return plots
     for i, effect in enumerate(getattr(estimator, "effects_", ())):
         names = effect_columns(effect, model.recipe)
         axes = [shortened(column_label(name), 24) for name in names]
-        complete = ~np.isnan(judged.X[:, effect.columns]).any(axis=1)
+        complete = ~np.isnan(evaluated.X[:, effect.columns]).any(axis=1)
         # For many classes, the one that the effect changes most.
         means = np.atleast_2d(effect.mean_and_variance(effect.points)[0].T)
         target = int(np.ptp(means, axis=1).argmax()) if len(means) > 1 else 1
 
-        rows = judged.X[complete] if complete.any() else None
+        rows = evaluated.X[complete] if complete.any() else None
 
         def draw(ax: Any, effect: Any = effect, axes: Any = axes, target: int = target, rows: Any = rows) -> None:
             with without_warnings():

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from bayesvm.evaluation import (
-    NumberPredictions,
     Predictions,
+    RegressionPredictions,
     cheapest_threshold,
     formatting,
     metrics,
@@ -22,10 +22,10 @@ from bayesvm.preparation import Recipe
 from bayesvm.preparation.dates import DateColumn
 from bayesvm.preparation.encoding import CategoryColumn, Column, NumberColumn
 from bayesvm.report.svg import small_bars
-from bayesvm.workflow import Judged, TableModel
+from bayesvm.workflow import EvaluatedRows, TableModel
 from bayesvm.workflow.contributions import contributions, reference
 from bayesvm.workflow.describing import SCALING_DESCRIPTIONS, describe_kernel, effects, members
-from bayesvm.workflow.judging import EXTREME
+from bayesvm.workflow.evaluated_rows import EXTREME
 from bayesvm.workflow.probing import usual_rows
 from bayesvm.workflow.profile import profile as profile_of
 from bayesvm.workflow.splitting import FOLDS
@@ -126,12 +126,12 @@ def _holds(column: Column) -> str:
     return f"number{filled}"
 
 
-def profile(model: TableModel, judged: Judged) -> dict[str, Any]:
+def profile(model: TableModel, evaluated: EvaluatedRows) -> dict[str, Any]:
     """A profile of the columns, from training rows or rows kept with the predictions, and columns left out."""
     facts, source = model.card.get("profile"), "training"
     if facts is None:
         facts, source = [], "evaluated"
-        if (rows := usual_rows(model, judged)) is not None and len(judged.X):
+        if (rows := usual_rows(model, evaluated)) is not None and len(evaluated.X):
             facts = profile_of(model.recipe, rows)
     by_name = {each["name"]: each for each in facts}
     holds = {column.name: _holds(column) for column in model.recipe.columns}
@@ -239,12 +239,12 @@ def confusion(predictions: Predictions) -> dict[str, Any] | None:
     }
 
 
-def n_rows_shown(judged: Judged) -> int:
+def n_rows_shown(evaluated: EvaluatedRows) -> int:
     """Return how many single rows a report shows: equal numbers of the most and of the least certain rows.
 
     Parameters
     ----------
-    judged : Judged
+    evaluated : EvaluatedRows
         The predictions that the report is about.
 
     Returns
@@ -259,21 +259,21 @@ def n_rows_shown(judged: Judged) -> int:
     Examples
     --------
     >>> from bayesvm.report import n_rows_shown
-    >>> n_rows_shown(model.judged("test.csv"))  # doctest: +SKIP
+    >>> n_rows_shown(model.evaluate("test.csv"))  # doctest: +SKIP
     10
     """
-    if isinstance(judged.predictions, NumberPredictions):
+    if isinstance(evaluated.predictions, RegressionPredictions):
         return 0
-    return 2 * min(EXTREME, len(judged.sample) // 2)
+    return 2 * min(EXTREME, len(evaluated.sample) // 2)
 
 
-def rows(model: TableModel, judged: Judged, ranked: Sequence[str]) -> dict[str, Any] | None:
+def rows(model: TableModel, evaluated: EvaluatedRows, ranked: Sequence[str]) -> dict[str, Any] | None:
     """The least and the most certain rows, with the values and contributions of the most important columns."""
-    n_rows = n_rows_shown(judged) // 2
-    usual = usual_rows(model, judged)
-    if n_rows == 0 or usual is None or isinstance(judged.predictions, NumberPredictions):
+    n_rows = n_rows_shown(evaluated) // 2
+    usual = usual_rows(model, evaluated)
+    if n_rows == 0 or usual is None or isinstance(evaluated.predictions, RegressionPredictions):
         return None
-    said = judged.predictions.take(judged.sample)
+    said = evaluated.predictions.take(evaluated.sample)
     order = np.argsort(said.doubt, kind="stable")
     names = list(ranked)[:VALUES_SHOWN]
     references = [reference(usual, model.recipe.groups[name]) for name in names]
@@ -282,13 +282,13 @@ def rows(model: TableModel, judged: Judged, ranked: Sequence[str]) -> dict[str, 
     shown = [1] if n_classes == 2 else list(range(n_classes)) if n_classes <= MOST_PROBABILITIES else []
 
     def table(which: Any) -> list[dict[str, Any]]:
-        values = model.recipe.decoded(judged.X[which])
+        values = model.recipe.decoded(evaluated.X[which])
         # For two classes, contributions to the class whose probability is shown.
         towards = [1] * len(which) if n_classes == 2 else said.predicted[which].tolist()
-        parts = contributions(model, judged.X[which], names, references, towards)
+        parts = contributions(model, evaluated.X[which], names, references, towards)
         return [
             {
-                "number": judged.rows[i],
+                "number": evaluated.rows[i],
                 "true": said.classes[said.y[i]],
                 "predicted": said.classes[said.predicted[i]],
                 "right": said.correct[i],

@@ -14,11 +14,11 @@ from threadpoolctl import threadpool_limits
 from bayesvm.data.blas import one_blas_thread
 from bayesvm.data.blocks import random_rows
 from bayesvm.data.tables import Batch, Table
-from bayesvm.evaluation import NumberPredictions, Predictions, metrics, number_peers, paired_difference
-from bayesvm.evaluation.peers import BASELINES, N_FOLDS, Peer, compete
+from bayesvm.evaluation import Predictions, RegressionPredictions, metrics, paired_difference, regression_peers
+from bayesvm.evaluation.peers import BASELINES, N_FOLDS, Peer, evaluate_peer
 from bayesvm.preparation import Recipe
 from bayesvm.warn import warn_user
-from bayesvm.workflow.judging import AnyPredictions, Judged
+from bayesvm.workflow.evaluated_rows import AnyPredictions, EvaluatedRows
 from bayesvm.workflow.profile import profile
 
 MOST_ROWS = 20_000  # that baselines learn from
@@ -27,19 +27,19 @@ LEAST_SHARE = 0.05  # of MOST_ROWS, below which a comparison would not be fair: 
 
 
 def about_the_data(
-    recipe: Recipe, learned: Table, held: Table | None, judged: Judged | None, seed: int
+    recipe: Recipe, learned: Table, held: Table | None, evaluated: EvaluatedRows | None, seed: int
 ) -> dict[str, Any]:
     """The part of a card that needs rows: a profile of the columns, and simple models for comparison.
 
-    ``learned`` are the training rows, ``held`` the held-out rows, ``judged`` the predictions for these.
+    ``learned`` are the training rows, ``held`` the held-out rows, ``evaluated`` the predictions for these.
     """
     train = sample_rows(learned, seed)
     if train is None:
         return {}
     about: dict[str, Any] = {"profile": profile(recipe, train.X)}
-    if held is not None and judged is not None and held.n_rows * held.n_features <= MOST_VALUES:
+    if held is not None and evaluated is not None and held.n_rows * held.n_features <= MOST_VALUES:
         test = _dense(held.rows(np.arange(held.n_rows)), sparse=held.sparse)
-        about["baselines"] = baselines([(train, test)], judged.predictions, seed)
+        about["baselines"] = baselines([(train, test)], evaluated.predictions, seed)
     return about
 
 
@@ -60,15 +60,15 @@ def baselines(parts: Sequence[tuple[Batch, Batch]], ours: AnyPredictions, seed: 
     with 95% intervals. None if there are too few rows, or too many values; Ctrl-C ends this only, since the model
     exists already.
     """
-    numbers = isinstance(ours, NumberPredictions)
-    if isinstance(ours, NumberPredictions):
+    numbers = isinstance(ours, RegressionPredictions)
+    if isinstance(ours, RegressionPredictions):
         possible = all(train.X.size <= MOST_VALUES and len(train.X) >= N_FOLDS for train, _ in parts)
     else:
         possible = all(_can_compete(train, test, len(ours.classes)) for train, test in parts)
     if not possible:
         return None
     try:
-        return [_competed(peer, parts, ours, seed) for peer in (number_peers.BASELINES if numbers else BASELINES)]
+        return [_competed(peer, parts, ours, seed) for peer in (regression_peers.BASELINES if numbers else BASELINES)]
     except KeyboardInterrupt:
         warn_user("interrupted while comparing with simple models and boosting: the report omits the comparison")
         return None
@@ -88,16 +88,18 @@ def _can_compete(train: Batch, test: Batch, n_classes: int) -> bool:
 def _competed(peer: Peer, parts: Sequence[tuple[Batch, Batch]], ours: AnyPredictions, seed: int) -> dict[str, Any]:
     found: list[Any] = []
     n_rows = 0
-    numbers = isinstance(ours, NumberPredictions)
+    numbers = isinstance(ours, RegressionPredictions)
     for train, test in parts:
         # One thread: the same bits everywhere, and on a busy machine OpenMP's many would wait for each other.
         with one_blas_thread(), threadpool_limits(1, "openmp"), warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
             how = {"weight": train.weight, "weight_test": test.weight}
-            trained = number_peers.compete_for_numbers if numbers else compete
+            trained = regression_peers.evaluate_regression_peer if numbers else evaluate_peer
             outcome = trained(peer, train.X, train.y, test.X, test.y, n_points=0, seed=seed, **how)
         found.append(
-            outcome.predictions if isinstance(ours, NumberPredictions) else _among(ours.classes, outcome.predictions)
+            outcome.predictions
+            if isinstance(ours, RegressionPredictions)
+            else _among(ours.classes, outcome.predictions)
         )
         n_rows = max(n_rows, outcome.n_rows)
     said = type(found[0]).joined(found)

@@ -44,7 +44,7 @@ LINK_DESCRIPTIONS = {
 def described(model: TableModel, path: Path | None = None) -> dict[str, Any]:
     """All that people may want to know of a model; ``path`` is its file."""
     estimator = model.estimator
-    judged = model.judged_by_default
+    evaluated = model.default_evaluation
     report = getattr(estimator, "tuning_report_", None)
     return {
         "file": None
@@ -52,7 +52,7 @@ def described(model: TableModel, path: Path | None = None) -> dict[str, Any]:
         else {"path": str(path), "bytes": path.stat().st_size, "format_version": persistence.version_of(path)},
         "card": model.card,
         "estimator": type(estimator).__name__,
-        "task": REGRESSION if model.predicts_numbers else CLASSIFICATION,
+        "task": REGRESSION if model.is_regression else CLASSIFICATION,
         "classes": getattr(estimator, "classes_", None),
         "columns": _columns(model),
         "left_out": model.recipe.left_out,
@@ -66,9 +66,9 @@ def described(model: TableModel, path: Path | None = None) -> dict[str, Any]:
         "converged": estimator.converged_,
         "interrupted": getattr(estimator, "interrupted_", False),
         "leave_one_out": left_out(model),
-        "judged_on": judged.source,
-        "judged_rows": judged.predictions.n_rows,
-        "metrics": metrics(judged.predictions),
+        "evaluated_on": evaluated.source,
+        "n_evaluated": evaluated.predictions.n_rows,
+        "metrics": metrics(evaluated.predictions),
         "effects": effects(model),
         "members": members(estimator),
         "tuning": None
@@ -95,7 +95,7 @@ def left_out_lines(reasons: Mapping[str, str]) -> list[str]:
 def left_out(model: TableModel) -> dict[str, float]:
     """Leave-one-out estimates of the fit, by name."""
     estimator = model.estimator
-    if model.predicts_numbers:
+    if model.is_regression:
         return {"rmse": estimator.loo_rmse_, "log_density": estimator.loo_log_density_}
     return {"log_loss": estimator.loo_log_loss_, "error": estimator.loo_error_}
 

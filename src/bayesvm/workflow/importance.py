@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from bayesvm.workflow.judging import Judged
+from bayesvm.workflow.evaluated_rows import EvaluatedRows
 from bayesvm.workflow.model import TableModel
 from bayesvm.workflow.probing import Floats, replaced, responses, some_rows, usual_rows
 
@@ -34,12 +34,12 @@ class Importance:
     points: bool
 
 
-def importance(model: TableModel, judged: Judged) -> Importance | None:
+def importance(model: TableModel, evaluated: EvaluatedRows) -> Importance | None:
     """How much each column of the table matters for the predictions; all features of a column are replaced together.
 
     None if there is nothing to try it on. Rows are a random choice, so are the values that they are given.
     """
-    usual = usual_rows(model, judged)
+    usual = usual_rows(model, evaluated)
     groups = _likely(model, usual) if usual is not None else {}
     if usual is None or len(usual) < 2 or not groups:
         return None
@@ -53,10 +53,10 @@ def importance(model: TableModel, judged: Judged) -> Importance | None:
         moved = replaced(np.tile(X, (n_repeats, 1)), features, X[donors][:, features])
         # D40, over some of the pairs of rows.
         distance = np.abs(responses(model, moved) - before).sum(axis=1).mean()
-        change.append(float(distance if model.predicts_numbers else distance / 2))
+        change.append(float(distance if model.is_regression else distance / 2))
     order = np.argsort(-np.array(change), kind="stable")
     names = list(groups)
-    return Importance(tuple(names[i] for i in order), np.array(change)[order], len(X), not len(judged.X))
+    return Importance(tuple(names[i] for i in order), np.array(change)[order], len(X), not len(evaluated.X))
 
 
 def _donors(n_rows: int, n_repeats: int) -> npt.NDArray[np.intp]:

@@ -19,7 +19,7 @@ from bayesvm.workflow.model import TableModel
 Watch = Callable[[int, int], None]  # rows done, rows in all
 
 
-def unwatched(done: int, n_rows: int) -> None:
+def no_progress(done: int, n_rows: int) -> None:
     """Nobody wants to know."""
 
 
@@ -29,7 +29,7 @@ class Predicted:
 
     n_rows: int
     n_kept: int  # rows that got a prediction
-    stated_error: float  # the error expected among them; NaN for numbers
+    expected_error: float  # the error expected among them; NaN for numbers
 
 
 def predict_table(
@@ -41,7 +41,7 @@ def predict_table(
     uncertainty: bool = True,
     coverage: float | None = None,
     keep: Sequence[str] = (),
-    watch: Watch = unwatched,
+    watch: Watch = no_progress,
 ) -> Predicted:
     """Write class, probabilities and uncertainty of every row; ``keep`` names columns that are copied beside them.
 
@@ -54,18 +54,18 @@ def predict_table(
     """
     if abstain is not None and not 0 < abstain < 1:
         raise ValueError(f"abstain must be an error rate between 0 and 1; got {abstain}")
-    if model.predicts_numbers and abstain is not None:
+    if model.is_regression and abstain is not None:
         raise ValueError("abstain is for classification; for regression, use std and the intervals")
     if isinstance(out, str | PathLike) and table.is_made_of(out):
         raise ValueError(f"{out} is a file of the table itself; write the predictions to another file")
     others = CopiedColumns(table, keep)
     done = kept = 0
-    stated = 0.0
+    expected = 0.0
     predictions = model.estimator.predictions(table, uncertainty=uncertainty, coverage=coverage)
     with _writing(out) as append, closing(predictions) as parts:
         most = np.inf if abstain is None else _most_doubt(model, table, abstain)
         for part in parts:
-            doubt = np.zeros(len(part["prediction"])) if model.predicts_numbers else _doubt(part)
+            doubt = np.zeros(len(part["prediction"])) if model.is_regression else _doubt(part)
             certain = doubt <= most
             n_rows = len(doubt)
             beside = others.next(n_rows)
@@ -74,9 +74,9 @@ def predict_table(
             if not certain.all():
                 part["prediction"] = optional("pyarrow", "tables").array(part["prediction"], mask=~certain)
             append(beside | part)
-            done, kept, stated = done + n_rows, kept + int(certain.sum()), stated + float(doubt[certain].sum())
+            done, kept, expected = done + n_rows, kept + int(certain.sum()), expected + float(doubt[certain].sum())
             watch(done, table.n_rows)
-    return Predicted(done, kept, stated / kept if kept and not model.predicts_numbers else np.nan)
+    return Predicted(done, kept, expected / kept if kept and not model.is_regression else np.nan)
 
 
 class CopiedColumns:

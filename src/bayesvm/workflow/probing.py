@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from bayesvm.workflow.judging import EXTREME, Judged
+from bayesvm.workflow.evaluated_rows import EXTREME, EvaluatedRows
 from bayesvm.workflow.model import TableModel
 
 Floats = npt.NDArray[np.float64]
@@ -22,7 +22,7 @@ Floats = npt.NDArray[np.float64]
 def responses(model: TableModel, X: Any) -> Floats:
     """What is predicted of rows of features: a column for each class, of its probabilities, or one of numbers."""
     with without_warnings():
-        if model.predicts_numbers:
+        if model.is_regression:
             return np.asarray(model.estimator.predict(X))[:, None]
         found: Floats = model.estimator.predict_proba(X)
     return found
@@ -34,22 +34,22 @@ def joint_draws(model: TableModel, X: Any, n_draws: int) -> Floats:
     Of numbers, draws of the function without noise.
     """
     with without_warnings():
-        if model.predicts_numbers:
+        if model.is_regression:
             return np.asarray(model.estimator.sample_latent(X, n_draws, 0))[..., None]
         found: Floats = model.estimator.sample_proba(X, n_draws, 0)
     return found
 
 
-def usual_rows(model: TableModel, judged: Judged) -> npt.NDArray[Any] | None:
+def usual_rows(model: TableModel, evaluated: EvaluatedRows) -> npt.NDArray[Any] | None:
     """Features of rows that others are like: those kept with the predictions, or the inducing points; None: neither."""
-    if not len(judged.X):
+    if not len(evaluated.X):
         points = getattr(model.estimator, "inducing_points_", None)
         return None if points is None else np.asarray(points)
-    if len(judged.X) <= 4 * EXTREME:
-        return judged.X
+    if len(evaluated.X) <= 4 * EXTREME:
+        return evaluated.X
     # The most and the least certain rows were kept because they are not like others.
-    order = np.argsort(judged.predictions.doubt[judged.sample], kind="stable")
-    return judged.X[np.sort(order[EXTREME:-EXTREME])]
+    order = np.argsort(evaluated.predictions.doubt[evaluated.sample], kind="stable")
+    return evaluated.X[np.sort(order[EXTREME:-EXTREME])]
 
 
 def some_rows(X: npt.NDArray[Any], most: int) -> npt.NDArray[Any]:

@@ -16,13 +16,13 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVR
 
-from bayesvm.evaluation.number_predictions import NumberPredictions
 from bayesvm.evaluation.peers import ENOUGH_TO_STOP_EARLY, N_FOLDS, Outcome, Peer, chosen_rows, filled_and_scaled
+from bayesvm.evaluation.regression_predictions import RegressionPredictions
 
 LEAST_DEVIATION = 1e-9  # of residuals, relative to that of y: a density needs some
 
 
-def compete_for_numbers(
+def evaluate_regression_peer(
     peer: Peer,
     X: Any,
     y: Any,
@@ -52,7 +52,7 @@ def compete_for_numbers(
     y_test : array-like of shape (n_test,)
         Their numbers.
     n_points : int
-        Not used; as in ``bayesvm.evaluation.peers.compete``.
+        Not used; as in ``bayesvm.evaluation.peers.evaluate_peer``.
     seed : int
         Controls the choice of rows, the folds and the peer.
     weight : array-like of shape (n_rows,) or None
@@ -73,10 +73,10 @@ def compete_for_numbers(
     --------
     >>> import numpy as np
     >>> from bayesvm.evaluation import metrics
-    >>> from bayesvm.evaluation.number_peers import PEERS, compete_for_numbers
+    >>> from bayesvm.evaluation.regression_peers import PEERS, evaluate_regression_peer
     >>> X = np.random.default_rng(0).normal(size=(200, 2))
     >>> y = X.sum(axis=1)
-    >>> found = compete_for_numbers(PEERS["linear regression"], X[:100], y[:100], X[100:], y[100:], seed=0)
+    >>> found = evaluate_regression_peer(PEERS["linear regression"], X[:100], y[:100], X[100:], y[100:], seed=0)
     >>> metrics(found.predictions, n_bootstrap=0)["rmse"].value < 1e-9
     True
     """
@@ -100,7 +100,7 @@ def compete_for_numbers(
     spread = np.sqrt(np.cov(y, aweights=weights))
     deviation = max(float(np.sqrt(np.average(squares, weights=weights))), LEAST_DEVIATION * float(spread))
     mean = regressor.predict(np.asarray(X_test))
-    said = NumberPredictions.of(y_test, mean, np.full(len(mean), deviation), weight=weight_test)
+    said = RegressionPredictions.of(y_test, mean, np.full(len(mean), deviation), weight=weight_test)
     return Outcome(said, seconds, len(rows))
 
 

@@ -18,7 +18,7 @@ LOG_NORMAL = 0.5 * np.log(2 * np.pi)
 
 
 @dataclass(frozen=True, eq=False)
-class NumberPredictions(RowPredictions):
+class RegressionPredictions(RowPredictions):
     """Predicted distributions for rows whose numbers are known; ``of`` makes them, and checks them.
 
     Parameters
@@ -43,8 +43,8 @@ class NumberPredictions(RowPredictions):
 
     Examples
     --------
-    >>> from bayesvm.evaluation import NumberPredictions, metrics
-    >>> predicted = NumberPredictions.of([1.0, 2.0, 4.0], mean=[1.5, 2.0, 3.0], std=[1.0, 1.0, 1.0])
+    >>> from bayesvm.evaluation import RegressionPredictions, metrics
+    >>> predicted = RegressionPredictions.of([1.0, 2.0, 4.0], mean=[1.5, 2.0, 3.0], std=[1.0, 1.0, 1.0])
     >>> metrics(predicted, n_bootstrap=0)["mae"].value
     0.5
     """
@@ -87,13 +87,13 @@ class NumberPredictions(RowPredictions):
 
         Returns
         -------
-        NumberPredictions
+        RegressionPredictions
             As arrays.
 
         Raises
         ------
         ValueError
-            If there are no rows, lengths differ, or a number cannot be what it claims.
+            If there are no rows, lengths differ, or a number cannot be what it events.
         """
         y = np.asarray(y, np.float64)
         if y.ndim != 1 or not len(y):
@@ -141,7 +141,7 @@ class IntervalCoverage(NamedTuple):
 
     Parameters
     ----------
-    stated : float
+    predicted : float
         Probability of the intervals.
     observed : float
         Share of the numbers in them.
@@ -155,22 +155,22 @@ class IntervalCoverage(NamedTuple):
     Examples
     --------
     >>> from bayesvm.evaluation import IntervalCoverage
-    >>> IntervalCoverage(stated=0.9, observed=0.89, low=0.85, high=0.92).observed
+    >>> IntervalCoverage(predicted=0.9, observed=0.89, low=0.85, high=0.92).observed
     0.89
     """
 
-    stated: float
+    predicted: float
     observed: float
     low: float
     high: float
 
 
-def interval_coverage(predictions: NumberPredictions, coverages: Any = COVERAGES) -> list[IntervalCoverage]:
+def interval_coverage(predictions: RegressionPredictions, coverages: Any = COVERAGES) -> list[IntervalCoverage]:
     """Whether intervals contain as many of the numbers as they state.
 
     Parameters
     ----------
-    predictions : NumberPredictions
+    predictions : RegressionPredictions
         Predicted distributions, and what was true.
     coverages : sequence of floats between 0 and 1
         Probabilities of central intervals.
@@ -186,14 +186,14 @@ def interval_coverage(predictions: NumberPredictions, coverages: Any = COVERAGES
 
     Examples
     --------
-    >>> from bayesvm.evaluation import NumberPredictions, interval_coverage
-    >>> predicted = NumberPredictions.of([1.0, 2.0, 4.0], mean=[1.5, 2.0, 3.0], std=[1.0, 1.0, 1.0])
+    >>> from bayesvm.evaluation import RegressionPredictions, interval_coverage
+    >>> predicted = RegressionPredictions.of([1.0, 2.0, 4.0], mean=[1.5, 2.0, 3.0], std=[1.0, 1.0, 1.0])
     >>> [round(each.observed, 2) for each in interval_coverage(predicted, [0.5, 0.9])]
     [0.67, 1.0]
     """
     predictions = predictions.counted()
     weight = predictions.weight_or_ones
-    shares = np.array([np.average(predictions.inside(stated), weights=weight) for stated in coverages])
+    shares = np.array([np.average(predictions.inside(predicted), weights=weight) for predicted in coverages])
     low, high = wilson(shares, np.full(len(shares), weight.sum() ** 2 / np.sum(weight**2)))
     rows = zip(coverages, shares.tolist(), low.tolist(), high.tolist(), strict=True)
     return [IntervalCoverage(*row) for row in rows]
