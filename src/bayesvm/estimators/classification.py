@@ -30,7 +30,7 @@ from bayesvm.inference.fitted import Fitted
 from bayesvm.storage.models import Model
 
 CALIBRATED, CALIBRATED_FOR_TWO = "link='calibrated'", "link='calibrated' and two classes"
-NOISE = 1.0  # variance; .3 and 3 are about as good; with many rows, all are far better than none
+NOISE = 1.0  # variance; 0.3 and 3 are about as good; with many rows, all are far better than none
 
 
 def class_head(fitted: Fitted) -> ClassHead:

@@ -20,14 +20,14 @@ class UncertaintyDisplay(PredictionDisplay):
     """Epistemic against aleatoric uncertainty of each row, with different markers for correct and wrong predictions.
 
     More data would reduce the epistemic uncertainty, but not the aleatoric uncertainty. For a ``BayesianSVR``, both are
-    standard deviations in the units of y, and the markers tell rows inside their 90 % intervals from those outside.
+    standard deviations in the units of y, and the markers tell rows inside their 90% intervals from those outside.
 
     Parameters
     ----------
     aleatoric, epistemic : arrays of shape (n,)
         Parts of the uncertainty in nats, from ``predict_uncertainty``; for numbers, standard deviations.
     correct : array of bool of shape (n,)
-        Whether the most probable class is the true one; for numbers, whether the 90 % interval contains the true one.
+        Whether the most probable class is the true one; for numbers, whether the 90% interval contains the true one.
     is_regression : bool
         Whether the predictions are numbers.
 

@@ -46,7 +46,7 @@ def predict_table(
     """Write class, probabilities and uncertainty of every row; ``keep`` names columns that are copied beside them.
 
     Of a regressor: the mean, and with ``uncertainty`` the standard deviation, its parts, and the ends of intervals of
-    the probability ``coverage``, .9 by default.
+    the probability ``coverage``, 0.9 by default.
 
     With ``abstain``, as many rows as needed, the least certain ones, get no prediction, so that the error that the
     probabilities of the others let expect is at most that rate. The rows are then read twice. With ``coverage``, the

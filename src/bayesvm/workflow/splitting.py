@@ -26,7 +26,7 @@ from bayesvm.estimators.tables import (
 from bayesvm.preparation import mixed_table, open_table
 from bayesvm.warn import ReadingNote, warn_user
 
-MOST_HELD_OUT = 50_000  # rows, enough for a log loss to ± .004
+MOST_HELD_OUT = 50_000  # rows, enough for a log loss to ± 0.004
 FOLDS = 5
 CHECKED_BYTES = 2**20  # of a file, to recognise it
 CROSS_VALIDATION = "fold cross-validation"  # in the source of predictions
