@@ -69,5 +69,5 @@ def test_the_report_opens_with_a_caveat(tmp_path):
         model = fit_table(tmp_path / "t.csv", "y", estimator=BayesianLinearSVC())
     model.save(tmp_path / "m.bayesvm")
     page = write_report(TableModel.load(tmp_path / "m.bayesvm"), tmp_path / "r.html").read_text()
-    assert "Caution: flag alone explains 9" in page
+    assert "Caution: flag alone predicts the class of 9" in page
     assert page.index("Caution") < page.index("This model predicts")

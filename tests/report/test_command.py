@@ -19,7 +19,7 @@ def test_the_report_gets_the_name_of_the_model(binary, folder, capsys):
     assert "it shows 20 rows of the table; --no-rows leaves them out" in printed
     assert run(["report", str(folder / "buyers.bayesvm"), "--no-rows"]) == 0
     assert "it shows" not in capsys.readouterr().out
-    assert "This report shows no single rows" in out.read_text()
+    assert "Single rows were left out of this report" in out.read_text()
 
 
 @pytest.mark.slow

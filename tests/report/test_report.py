@@ -294,7 +294,7 @@ def test_a_table_of_others_is_not_set_beside_baselines_of_the_hold_out(binary, f
 
 def test_no_rows_shows_none(binary, folder, page):
     text = write_report(binary, folder / "no_rows.html", show_rows=False).read_text(encoding="utf-8")
-    assert "This report shows no single rows" in Page(text).words
+    assert "Single rows were left out of this report" in Page(text).words
     assert ">Most certain<" in page
     assert ">Most certain<" not in text
     assert n_rows_shown(binary.holdout) == 20

@@ -18,7 +18,7 @@ from bayesvm.evaluation.peers import PEERS, evaluate_peer
 from bayesvm.workflow import TableModel
 from bayesvm.workflow.comparing import completed
 
-NEW = (1_000, 20_000)  # least and most rows to predict; a tenth of the training rows in between
+NEW = (1_000, 20_000)  # minimum and maximum number of rows to predict; a tenth of the training rows in between
 SHOWN = 4  # lines of the predictions
 
 
@@ -62,7 +62,7 @@ def demo(
     step("train a model", "fit", table, "--target income --out", model)
     step("evaluate it", "evaluate", model, new)
     step(
-        "predict, and abstain from uncertain rows",
+        "predict, and abstain on uncertain rows",
         "predict",
         model,
         new,

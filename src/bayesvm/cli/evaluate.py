@@ -13,7 +13,7 @@ from bayesvm.warn import warn_user
 from bayesvm.workflow.model import MOST_EVALUATED
 from bayesvm.workflow.splitting import checksums
 
-MANY = 100_000  # rows that take long enough to say what is going on
+MANY = 100_000  # rows from which the progress is reported
 
 
 def evaluate(
@@ -77,9 +77,9 @@ Shown = tuple[str, list[str], list[list[str]]]  # title, header and rows of a ta
 
 
 def _risks(said: Predictions) -> tuple[str, list[dict[str, float]], Shown]:
-    """The error that remains if doubtful rows are not predicted, for JSON and for people."""
+    """The error that remains if doubtful rows are not predicted, as JSON and as a table."""
     curve = risk_coverage(said)
-    kept = list(dict.fromkeys(map(curve.at, COVERAGES)))  # each once: rows of equal doubt go together
+    kept = list(dict.fromkeys(map(curve.at, COVERAGES)))  # each point once, since rows of equal doubt stay together
     points = [dict(zip(("coverage", "error", "expected_error"), row, strict=True)) for row in kept]
     rows = [[percent(share), rounded(risk), rounded(predicted)] for share, risk, predicted in kept]
     return (
@@ -90,7 +90,7 @@ def _risks(said: Predictions) -> tuple[str, list[dict[str, float]], Shown]:
 
 
 def _intervals(said: RegressionPredictions) -> tuple[str, list[dict[str, float]], Shown]:
-    """Whether intervals contain as many rows as predicted, for JSON and for people."""
+    """Whether intervals contain as many rows as predicted, as JSON and as a table."""
     found = interval_coverage(said)
     rows = [
         [

@@ -22,7 +22,7 @@ from bayesvm.workflow import TableModel, fit_table
 from bayesvm.workflow.describing import described, left_out_lines
 
 SMALL_MODEL = 2**21  # bytes
-BYTES_A_ROW = 20  # of a file, to guess how many rows it has
+BYTES_A_ROW = 20  # of a file, used to estimate its number of rows
 
 
 def fit(
@@ -46,12 +46,12 @@ def fit(
         typer.Option(help="Number of inducing points; more are slower and usually better.", show_default="auto"),
     ] = None,
     local: Annotated[
-        bool, typer.Option("--local/--no-local", help="Whether large tables may get local models, if these help.")
+        bool, typer.Option("--local/--no-local", help="Whether to add local models to large tables if they help.")
     ] = True,
     linear: Annotated[bool, typer.Option("--linear", metavar="", help="The linear model, for many columns.")] = False,
     time_limit: Annotated[float | None, typer.Option(help="Seconds for each fit.", show_default="none")] = None,
     checkpoint: Annotated[
-        Path | None, typer.Option(help="A file from which the same command resumes after it was killed.")
+        Path | None, typer.Option(help="A file from which the same command resumes after an interruption.")
     ] = None,
     seed: options.Seed = 0,
     jobs: options.Jobs = None,
@@ -133,7 +133,7 @@ def fit(
 
 
 def _estimated_bytes(estimator: Any, files: Paths) -> int:
-    """Of a model of such a table: matrices of the weights, and predictions of some rows."""
+    """Approximate size of a model file: matrices of the weights, and predictions for some rows."""
     rows = sum(file.size for file in find_files(files)[1]) // BYTES_A_ROW
     asked = getattr(estimator, "n_inducing", 0)
     n_weights = min(rows, estimator.max_inducing if asked == "auto" else asked)
@@ -141,7 +141,7 @@ def _estimated_bytes(estimator: Any, files: Paths) -> int:
 
 
 def _rescued(model: TableModel, path: Path, checkpoint: Path | None, error: OSError) -> OSError:
-    """Save a model elsewhere that cannot be written to its path; the error says where."""
+    """Save a model that cannot be written to its path elsewhere; the error names the place."""
     said = error.strerror or str(error)
     for folder in (tempfile.gettempdir, Path.cwd, Path.home):
         with suppress(OSError, RuntimeError):

@@ -82,7 +82,9 @@ class Workers:
 
         The function also gets a workspace, which is reused for one item after another as long as the pool is open.
         """
-        alone = isinstance(items, Sized) and len(items) == 1  # submitting it would take longer than a small block
+        alone = (
+            isinstance(items, Sized) and len(items) == 1
+        )  # submitting a small block would take longer than processing it
         if self._pool is None or alone:
             yield from (self._run(function, item) for item in items)
             return

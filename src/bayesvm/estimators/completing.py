@@ -56,7 +56,7 @@ class MissingValues:
 
 
 def changes_of(missing: MissingValues | None, numbers: RowNumbers, moments: MomentsOf) -> list[MeanAndVariance] | None:
-    """What completions of the missing values of some rows change in their moments; None without missing values."""
+    """Changes of the moments of some rows by completions of their missing values; None without missing values."""
     if missing is None or not missing.completion.loadings.size:
         return None
     return changes_at(missing.completion, missing.raw(numbers), moments)

@@ -11,14 +11,14 @@ from scipy.special import ndtr, ndtri
 from bayesvm.evaluation.predictions import Flags, Numbers, Predictions
 from bayesvm.evaluation.rows import Floats
 
-N_GROUPS = 15  # at most, for the calibration error
-LEAST_ROWS = 50  # per group: fewer rows do not estimate a frequency well
-LEAST_GROUPS = 3  # for any number of rows, so that over- and underestimation do not cancel out
+N_GROUPS = 15  # maximum, for the calibration error
+LEAST_ROWS = 50  # per group; fewer rows give a poor estimate of a frequency
+LEAST_GROUPS = 3  # minimum for any number of rows, so that over- and underestimation do not cancel out
 Z = float(ndtri(0.975))  # of a 95% interval
 
 
 class Events(NamedTuple):
-    """Predicted probabilities of an event, and whether it happened.
+    """Predicted probabilities of an event, and whether it occurred.
 
     The event: for two classes, the second class is true; for more, the most probable class is true.
     """

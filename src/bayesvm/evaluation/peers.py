@@ -1,4 +1,4 @@
-"""Evaluation: other classifiers on the same rows. The package does not import it, because it loads much."""
+"""Evaluation: other classifiers on the same rows. The package does not import it, because it loads many modules."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from sklearn.svm import SVC
 from bayesvm.evaluation.predictions import Numbers, Predictions
 
 N_FOLDS = 5  # of the cross-validation that calibrates an SVC; a class needs at least as many rows
-ENOUGH_TO_STOP_EARLY = 10_000  # rows, as in scikit-learn: with fewer, holding out a tenth costs accuracy
+ENOUGH_TO_STOP_EARLY = 10_000  # rows, as in scikit-learn; with fewer, holding out a tenth costs accuracy
 
 
 @dataclass(frozen=True)
@@ -32,10 +32,10 @@ class Peer:
     name : str
         Name in tables.
     factory : callable
-        ``factory(n_features, n_points, seed, n_rows=…)`` makes an unfitted pipeline whose last step is "classifier",
+        ``factory(n_features, n_points, seed, n_rows=…)`` creates an unfitted pipeline whose last step is "classifier"
         or "regressor".
     most_rows : int or None
-        How many rows it is given at most; None if it takes all.
+        Maximum number of training rows; None for no limit.
 
     See Also
     --------
@@ -60,7 +60,7 @@ class Outcome(NamedTuple):
     Parameters
     ----------
     predictions : Predictions or RegressionPredictions
-        What it said of the test rows.
+        The predictions for the test rows.
     seconds : float
         Duration of the training.
     n_rows : int

@@ -43,9 +43,7 @@ class ModelInPipeline:
         """The index of a label; ``None`` is the second of two classes. A regressor has no labels, and the index 0."""
         if self.is_regression:
             if label is not None:
-                raise ValueError(
-                    f"{called} is a class; a {type(self.model).__name__} predicts numbers, so leave it out"
-                )
+                raise ValueError(f"{called} is a class; leave it out for a {type(self.model).__name__}")
             return 0
         classes = self.model.classes_
         if label is None and len(classes) == 2:

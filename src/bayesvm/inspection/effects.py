@@ -48,7 +48,7 @@ class EffectDisplay(Display):
     points : array of shape (p, 1) or (p, 2), optional
         Inducing points of the effect; it is interpolated between them.
     target : label
-        The class; None for numbers.
+        The class; None for regression.
 
     Attributes
     ----------

@@ -20,16 +20,17 @@ class UncertaintyDisplay(PredictionDisplay):
     """Epistemic against aleatoric uncertainty of each row, with different markers for correct and wrong predictions.
 
     More data would reduce the epistemic uncertainty, but not the aleatoric uncertainty. For a ``BayesianSVR``, both are
-    standard deviations in the units of y, and the markers tell rows inside their 90% intervals from those outside.
+    standard deviations in the units of y, and the markers distinguish rows inside and outside their 90% intervals.
 
     Parameters
     ----------
     aleatoric, epistemic : arrays of shape (n,)
-        Parts of the uncertainty in nats, from ``predict_uncertainty``; for numbers, standard deviations.
+        Parts of the uncertainty in nats, from ``predict_uncertainty``; for regression, standard deviations.
     correct : array of bool of shape (n,)
-        Whether the most probable class is the true one; for numbers, whether the 90% interval contains the true one.
+        Whether the most probable class is the true one; for regression, whether the 90% interval contains the true
+        value.
     is_regression : bool
-        Whether the predictions are numbers.
+        Whether these are predictions of a regressor.
 
     Attributes
     ----------
@@ -81,7 +82,7 @@ class UncertaintyDisplay(PredictionDisplay):
         X : array, data frame or sparse matrix
             Rows.
         y : array-like of shape (n_rows,)
-            True labels or numbers.
+            True labels or values.
         sample_weight : array-like of shape (n_rows,) or None
             Weights of the rows.
         ax : matplotlib axes, optional

@@ -52,8 +52,8 @@ def learn(
     """Learn a recipe for all columns of files except the ``special`` ones (target and weight).
 
     ``columns`` names the columns to use, ``drop`` those to leave out, ``categories`` those whose numbers are
-    categories, and ``keep`` those to use although they look like an index or an identifier. A missing value that says
-    something about the ``target`` is marked by a feature.
+    categories, and ``keep`` those to use although they look like an index or an identifier. A feature marks missing
+    values that are informative about the ``target``.
     """
     file, schema = opened.schemas[0]
     opened.require_columns([*special, *(columns or ()), *drop, *categories, *keep])

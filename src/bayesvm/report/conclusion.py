@@ -10,10 +10,10 @@ from bayesvm.evaluation.formatting import column_label, counted, points, shorten
 from bayesvm.workflow import EvaluatedRows, TableModel
 from bayesvm.workflow.importance import Importance
 
-TRUSTED = 0.05  # calibration error up to which the probabilities are trusted
+TRUSTED = 0.05  # calibration error up to which the probabilities can be trusted
 MOST_NAMED = 3  # columns
-LEAST_PART = 0.25  # relative to the importance of the first column, below which a column is not named
-LEAST_CHANGE = 0.005  # of the probabilities, below which a column does not matter
+LEAST_PART = 0.25  # importance relative to the first column, below which a column is not named
+LEAST_CHANGE = 0.005  # change of the probabilities, below which a column does not matter
 
 
 def conclusion(
@@ -41,16 +41,17 @@ def caveat(model: TableModel) -> str:
     share = max(share for _, share in found)
     names = joined_words([shortened(column_label(name)) for name, _ in found[:MOST_NAMED]])
     what = "of the variance of the target" if model.is_regression else "of the rows"
+    verb = "explains" if model.is_regression else "predicts the class of"
     shown = "all" if share == 1 else f"{100 * share:.1f}%"
-    subject = f"{names} alone explains" if len(found) == 1 else f"Each of {names} alone explains up to"
+    subject = f"{names} alone {verb}" if len(found) == 1 else f"Each of {names} alone {verb} up to"
     return (
-        f"Caution: {subject} {shown} {what}. If this column is not known before the target, the metrics of this report "
-        "say nothing about new rows."
+        f"Caution: {subject} {shown} {what}. If it is not known before the target, the metrics of this report do not "
+        "apply to new rows."
     )
 
 
 def evaluated_on(evaluated: EvaluatedRows, *, given: bool) -> str:
-    """The rows that evaluate a model, after "evaluated"; ``given``: they are those of a separate table."""
+    """Describe the evaluated rows, to follow "evaluated"; ``given`` if they are a separate table."""
     source = evaluated.source
     if given:
         return f"on {source} ({counted(evaluated.predictions.n_rows, 'row')})"
@@ -62,7 +63,7 @@ def evaluated_on(evaluated: EvaluatedRows, *, given: bool) -> str:
 
 
 def accuracy(error: float) -> str:
-    """Of an error.
+    """The accuracy for an error rate.
 
     >>> accuracy(0.187)
     '81.3%'
@@ -90,7 +91,7 @@ def _trust(calibration: Metric) -> str:
 
 
 def named_columns(important: Importance | None, least_change: float = LEAST_CHANGE, what: str = "them") -> str:
-    """Which columns matter for "them", the predictions, as the end of a sentence."""
+    """Which columns matter for ``what``, the predictions, as the end of a sentence."""
     if important is None:
         return ""
     if important.change[0] < least_change:
@@ -107,5 +108,5 @@ def named_columns(important: Importance | None, least_change: float = LEAST_CHAN
 
 
 def joined_words(parts: Sequence[str]) -> str:
-    """With commas and an "and"."""
+    """Joined with commas and "and"."""
     return ", ".join(parts[:-1]) + (" and " if len(parts) > 1 else "") + parts[-1]

@@ -22,7 +22,7 @@ from bayesvm.workflow.importance import importance
 from bayesvm.workflow.probing import some_rows, usual_rows
 
 MOST_DEPENDENCES = 6
-BACKGROUND = 50  # rows whose other columns are unchanged while one column varies
+BACKGROUND = 50  # rows over which dependence is averaged
 
 
 def write_report(
@@ -70,7 +70,7 @@ def write_report(
 
 
 def _content(model: TableModel, evaluated: EvaluatedRows, *, given: bool, show_rows: bool) -> dict[str, Any]:
-    """What the templates put into words."""
+    """The content for the templates."""
     estimator, target = model.estimator, model.card.get("target")
     content = {
         "title": f"Predicting {column_label(target)}" if target else "A Bayesian support vector machine",
@@ -126,7 +126,7 @@ def _of_classes(model: TableModel, said: Predictions, content: dict[str, Any], *
 
 
 def _columns(model: TableModel, evaluated: EvaluatedRows) -> dict[str, Any]:
-    """Which columns matter, and how."""
+    """The importance, dependence, interactions and effects of columns."""
     found: dict[str, Any] = {
         "ranked": list(model.recipe.groups),
         "importance": None,
@@ -156,7 +156,7 @@ def _columns(model: TableModel, evaluated: EvaluatedRows) -> dict[str, Any]:
 
 
 def _rendered(content: dict[str, Any]) -> str:
-    """Names and values of a table may be anything: all of them are escaped; plots are not."""
+    """Render the page. All names and values are escaped, since they are untrusted; plots are not."""
     jinja = optional("jinja2", "cli")
     environment = jinja.Environment(
         loader=jinja.PackageLoader("bayesvm.report"),

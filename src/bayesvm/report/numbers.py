@@ -13,13 +13,13 @@ from bayesvm.report.svg import INK, drawn
 from bayesvm.workflow import TableModel
 from bayesvm.workflow.importance import Importance
 
-MOST_DOTS = 600  # of a scatter plot: more cannot be distinguished, but make the file heavy
-LEAST_CHANGE = 0.005  # of a prediction, in deviations of the target, below which no column matters
-CURVE = np.linspace(0.02, 0.98, 49)  # coverages of a plot
+MOST_DOTS = 600  # of a scatter plot; more points cannot be distinguished and make the file large
+LEAST_CHANGE = 0.005  # change of a prediction, in deviations of the target, below which a column does not matter
+CURVE = np.linspace(0.02, 0.98, 49)  # coverages in the plot
 
 
 def quality(model: TableModel, said: RegressionPredictions, *, given: bool) -> dict[str, Any]:
-    """The metrics, and those of the mean and of baseline models on the same rows.
+    """The metrics of the model, of the mean, and of baseline models on the same rows.
 
     Baselines are available for the held-out rows only, not for a table that is ``given``.
     """

@@ -30,21 +30,21 @@ from bayesvm.workflow.probing import usual_rows
 from bayesvm.workflow.profile import profile as profile_of
 from bayesvm.workflow.splitting import FOLDS
 
-MOST_LISTED = 5  # files or effects
-MOST_COLUMNS = 200  # that are listed
-VALUES_SHOWN = 5  # columns of a row whose values are shown
+MOST_LISTED = 5  # listed files or effects
+MOST_COLUMNS = 200  # listed columns
+VALUES_SHOWN = 5  # columns whose values are shown
 MOST_CLASSES = 20  # of a confusion table
-MOST_PROBABILITIES = 3  # classes of a row whose probabilities are shown
-LEAST_CONTRIBUTION = 0.0005  # to a probability
-MOST_SHARES = 4  # categories whose share is named
+MOST_PROBABILITIES = 3  # classes whose probabilities are shown
+LEAST_CONTRIBUTION = 0.0005  # smallest contribution to a probability that is shown
+MOST_SHARES = 4  # categories whose share is shown
 NOT_DESCRIBED = {"kind": "", "missing": np.nan, "distinct": 0, "names": [], "counts": []}
 THRESHOLDS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
-COST_RATIOS = (1, 2, 5, 10, 20, 50)  # of a false negative to a false positive
+COST_RATIOS = (1, 2, 5, 10, 20, 50)  # cost of a false negative relative to a false positive
 LIFT_SHARES = (0.01, 0.05, 0.1, 0.2, 0.5)
 
 
 def data_card(model: TableModel) -> list[tuple[str, str]]:
-    """The training data, as names and sentences."""
+    """Facts about the training data, as pairs of name and text."""
     recipe, card = model.recipe, model.card
     rows: list[tuple[str, str]] = []
     if card.get("files"):
@@ -77,7 +77,7 @@ def trained_on(model: TableModel) -> str:
 
 
 def model_card(model: TableModel) -> list[tuple[str, str]]:
-    """The model, as names and sentences."""
+    """Facts about the model, as pairs of name and text."""
     card, rows = model.card, _model(model)
     if card.get("seconds"):
         rows.append(("training took", formatting.duration(card["seconds"])))
@@ -127,7 +127,7 @@ def _holds(column: Column) -> str:
 
 
 def profile(model: TableModel, evaluated: EvaluatedRows) -> dict[str, Any]:
-    """A profile of the columns, from training rows or rows kept with the predictions, and columns left out."""
+    """Profiles of the columns, from training rows or rows kept with the predictions, and the columns left out."""
     facts, source = model.card.get("profile"), "training"
     if facts is None:
         facts, source = [], "evaluated"
@@ -172,7 +172,7 @@ def _summary(column: dict[str, Any]) -> str:
 
 
 def quality(model: TableModel, predictions: Predictions, *, given: bool) -> dict[str, Any]:
-    """The metrics, and those of a constant prediction and of baseline classifiers on the same rows.
+    """The metrics of the model, of a constant prediction, and of baseline classifiers on the same rows.
 
     Baselines are available for the held-out rows only, not for a table that is ``given``.
     """

@@ -1,4 +1,4 @@
-"""Workflow: simple models, trained and evaluated on the same rows as a model."""
+"""Workflow: simple models for comparison, trained and evaluated on the same rows as a model."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from bayesvm.warn import warn_user
 from bayesvm.workflow.evaluated_rows import AnyPredictions, EvaluatedRows
 from bayesvm.workflow.profile import profile
 
-MOST_ROWS = 20_000  # that baselines learn from
-MOST_VALUES = 2e7  # rows times features times functions: seconds of training
-LEAST_SHARE = 0.05  # of MOST_ROWS, below which a comparison would not be fair: there is none
+MOST_ROWS = 20_000  # of training for baselines
+MOST_VALUES = 2e7  # rows × features × functions: training takes seconds
+LEAST_SHARE = 0.05  # share of MOST_ROWS below which a comparison would be unfair and is omitted
 
 
 def about_the_data(
     recipe: Recipe, learned: Table, held: Table | None, evaluated: EvaluatedRows | None, seed: int
 ) -> dict[str, Any]:
-    """The part of a card that needs rows: a profile of the columns, and simple models for comparison.
+    """The part of the card that needs rows: a profile of the columns, and simple models for comparison.
 
     ``learned`` are the training rows, ``held`` the held-out rows, ``evaluated`` the predictions for these.
     """
@@ -53,12 +53,11 @@ def sample_rows(table: Table, seed: int) -> Batch | None:
 
 
 def baselines(parts: Sequence[tuple[Batch, Batch]], ours: AnyPredictions, seed: int) -> list[dict[str, Any]] | None:
-    """Metrics of a linear model and of boosting, for the card of a model: of classes error and log loss.
+    """Metrics of a linear model and of boosting, for the card; for classes, error and log loss.
 
-    ``parts`` are pairs of training rows and rows to predict: one pair for held-out rows, or one for each fold. ``ours``
-    are the model's predictions for the rows to predict, one part after the other. Differences are theirs minus ours,
-    with 95% intervals. None if there are too few rows, or too many values; Ctrl-C ends this only, since the model
-    exists already.
+    ``parts`` are pairs of training rows and rows to predict: one pair for held-out rows, or one per fold. ``ours`` are
+    the predictions of the model for the rows to predict, part after part. Differences are theirs minus ours, with 95%
+    intervals. None if there are too few rows or too many values. Ctrl-C ends only the comparison.
     """
     numbers = isinstance(ours, RegressionPredictions)
     if isinstance(ours, RegressionPredictions):
@@ -75,7 +74,7 @@ def baselines(parts: Sequence[tuple[Batch, Batch]], ours: AnyPredictions, seed: 
 
 
 def _can_compete(train: Batch, test: Batch, n_classes: int) -> bool:
-    """Whether training takes seconds, two classes have enough rows, and no other class is to be predicted."""
+    """Whether training takes seconds, two classes have enough rows, and the rows to predict have no other class."""
     labels, counts = np.unique(np.asarray(train.y), return_counts=True)
     n_values = train.X.size * (n_classes if n_classes > 2 else 1)
     return (
@@ -90,7 +89,7 @@ def _competed(peer: Peer, parts: Sequence[tuple[Batch, Batch]], ours: AnyPredict
     n_rows = 0
     numbers = isinstance(ours, RegressionPredictions)
     for train, test in parts:
-        # One thread: the same bits everywhere, and on a busy machine OpenMP's many would wait for each other.
+        # One thread: bit-identical results, and no waiting of OpenMP threads on a busy machine.
         with one_blas_thread(), threadpool_limits(1, "openmp"), warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
             how = {"weight": train.weight, "weight_test": test.weight}
@@ -113,7 +112,7 @@ def _competed(peer: Peer, parts: Sequence[tuple[Batch, Batch]], ours: AnyPredict
 
 
 def _among(classes: Any, said: Predictions) -> Predictions:
-    """Predictions with a column for each of some classes; those that were not learned get probability zero."""
+    """Predictions with a column for each of these classes; classes without training rows have probability zero."""
     if len(said.classes) == len(classes):
         return said
     place = np.searchsorted(classes, said.classes)

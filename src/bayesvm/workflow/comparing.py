@@ -24,18 +24,18 @@ from bayesvm.workflow.evaluated_rows import AnyPredictions, is_regression
 from bayesvm.workflow.fitting import estimator_for, task_of
 from bayesvm.workflow.splitting import groups_of, opened, require_share, split, with_codes, with_task
 
-MOST_DENSE_VALUES = 2e8  # of sparse rows, which the peers need as they are: dense
-NYSTROEM_POINTS = 300  # of Nystroem, where our model has no inducing points
+MOST_DENSE_VALUES = 2e8  # of sparse rows, which the peers need as dense arrays
+NYSTROEM_POINTS = 300  # of Nystroem, if our model has no inducing points
 
 
 @dataclass(frozen=True)
 class Competitor:
-    """A classifier or regressor, how good it is on the test rows, and what it cost."""
+    """A classifier or regressor with its metrics on the test rows and its cost."""
 
     name: str
     metrics: dict[str, Metric]
     seconds: float  # of training
-    n_rows: int  # trained with
+    n_rows: int  # training rows
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class Comparison:
     competitors: tuple[Competitor, ...]
     n_train: int
     n_test: int
-    source: str  # of the evaluation rows, for people
+    source: str  # description of the evaluation rows
     left_out: dict[str, str]
 
     @property
@@ -54,9 +54,9 @@ class Comparison:
         return {each.name: each.n_rows for each in self.competitors if each.n_rows < self.n_train}
 
     def best(self, metric: str) -> set[str]:
-        """Names of the best by a metric; for coverage, the one nearest to that of the intervals.
+        """Names of the best by a metric; for coverage, the one nearest to the probability of the intervals.
 
-        Calibration errors that cannot be told from zero are equally good.
+        Calibration errors that do not differ significantly from zero are equally good.
         """
         found = {each.name: each.metrics[metric] for each in self.competitors}
         unclear = {name for name, each in found.items() if metric == "calibration_error" and each.may_be_zero}
@@ -93,7 +93,7 @@ def compare_on(
     begin: Callable[[str], None] = lambda _: None,
     **csv: Unpack[CsvOptions],
 ) -> Comparison:
-    """Train our model and its peers on one part of a table, and evaluate them on the other, or on a test table.
+    """Train our model and its peers on one part of a table, and evaluate them on the other part or on a test table.
 
     At most ``rows`` rows, a random sample, are used, because the peers hold them in memory. ``begin`` is called with
     the name of each before its training. The other parameters are those of ``fit_table``.
@@ -186,7 +186,7 @@ def _competitors(
 
 
 def completed(estimator: Any, rows: Batch) -> Batch:
-    """Rows for peers, most of which take no missing values: completed as the fitted estimator does."""
+    """Rows for peers, most of which take no missing values: completed as by the fitted estimator."""
     completion = getattr(estimator, "completion_", None)
     return rows if completion is None else rows._replace(X=completion(rows.X))
 

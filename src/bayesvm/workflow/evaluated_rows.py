@@ -1,4 +1,4 @@
-"""Workflow: predictions for rows that a model was not trained on, and some of these rows to look at."""
+"""Workflow: predictions for rows that a model was not trained on, with some of these rows."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from bayesvm.estimators.tables import table_to_predict
 from bayesvm.evaluation import Predictions, RegressionPredictions
 from bayesvm.schema import array, either, nothing, record, satisfying, text
 
-EXTREME = 10  # rows kept of the most and of the least certain ones,
-MOST_KEPT = 400  # and in all, the others at random
-WIDEST_KEPT = 5_000  # features of a row; wider ones are not kept, since nobody would look at them
+EXTREME = 10  # number of the most and of the least certain rows to keep,
+MOST_KEPT = 400  # and of all rows to keep, the others being random
+WIDEST_KEPT = 5_000  # features of a row; wider rows are not kept, since no report could show them
 
 AnyPredictions = Predictions | RegressionPredictions
 
@@ -53,14 +53,14 @@ class EvaluatedRows:
     """Predictions for rows that the model was not trained on."""
 
     predictions: AnyPredictions
-    sample: RowNumbers  # of the predictions whose rows are kept: the most and the least certain, and some at random
-    X: npt.NDArray[Any]  # those rows, as features
+    sample: RowNumbers  # predictions whose rows are kept: the most and the least certain, and a random sample
+    X: npt.NDArray[Any]  # these rows, as features
     rows: RowNumbers  # and their numbers in the table
-    source: str  # the origin of the rows, for people
+    source: str  # description of the rows
 
     @classmethod
     def of(cls, estimator: Any, table: Table, source: str, numbers: RowNumbers | None = None) -> EvaluatedRows:
-        """Those of a table with labels; ``numbers`` are those of its rows in a larger one."""
+        """Predictions for a table with targets; ``numbers`` are the numbers of its rows in a larger table."""
         table = table_to_predict(estimator, table)
         return cls.with_rows(predictions_of(estimator, table), table, source, numbers)
 
@@ -68,7 +68,7 @@ class EvaluatedRows:
     def with_rows(
         cls, predictions: AnyPredictions, table: Table, source: str, numbers: RowNumbers | None = None
     ) -> EvaluatedRows:
-        """Predictions of the rows of a table, whose features are read for some of them."""
+        """Predictions for the rows of a table; the features of some rows are read."""
         if table.n_features > WIDEST_KEPT:
             return cls(predictions, *_no_rows(table.n_features), source)
         sample = _to_keep(predictions)
@@ -78,7 +78,7 @@ class EvaluatedRows:
 
     @classmethod
     def left_out(cls, estimator: Any) -> EvaluatedRows:
-        """The leave-one-out predictions of a fit, without their rows."""
+        """The leave-one-out predictions of a fit, without rows."""
         fitted = estimator.fitted_
         predictions: AnyPredictions
         if is_regression(estimator):
@@ -89,13 +89,13 @@ class EvaluatedRows:
         return cls(predictions, *_no_rows(n_features(estimator)), "leave-one-out on the training rows")
 
     def state(self) -> dict[str, Any]:
-        """As plain values, for files; the classes are those of the estimator."""
+        """Plain values for files; the classes are stored with the estimator."""
         rows = {name: getattr(self, name) for name in ("sample", "X", "rows", "source")}
         return {name: getattr(self.predictions, name) for name in self.predictions.columns()} | rows
 
     @classmethod
     def from_state(cls, state: dict[str, Any], classes: npt.NDArray[Any] | None) -> EvaluatedRows:
-        """Inverts ``state``; ``classes`` are those of the estimator, or None."""
+        """The inverse of ``state``; ``classes`` are those of the estimator, or None."""
         if (classes is None) == ("proba" in state):
             raise ValueError("the stored predictions are for another task than the model")
         predictions: AnyPredictions
@@ -107,7 +107,7 @@ class EvaluatedRows:
 
 
 def is_regression(estimator: Any) -> bool:
-    """Whether it is a regressor."""
+    """Whether an estimator is a regressor."""
     return isinstance(estimator, BayesianSVR)
 
 

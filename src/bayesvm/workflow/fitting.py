@@ -48,10 +48,10 @@ from bayesvm.workflow.splitting import (
     with_task,
 )
 
-FEW_ROWS = 2_000  # of a table; below, cross-validation instead of one small held-out part
-TOO_GOOD = 0.002  # error rate below which something may be wrong,
-LEAST_EVALUATED = 200  # on at least so many rows
-FEW_HELD_OUT = 2_000  # rows that evaluate a model after Ctrl-C, when somebody is waiting for it
+FEW_ROWS = 2_000  # of a table; smaller tables are evaluated by cross-validation
+TOO_GOOD = 0.002  # error rate that is suspiciously low,
+LEAST_EVALUATED = 200  # on at least this many rows
+FEW_HELD_OUT = 2_000  # evaluated rows after Ctrl-C, because the user is waiting
 
 
 def fit_table(
@@ -103,7 +103,7 @@ def fit_table(
     task : {"auto", "classification", "regression"}, default="auto"
         "auto" is regression if the target is numeric and has fractions, more than 200 distinct values, or more than 20
         with fewer than five rows each or that fill a range, such as ages; otherwise classification. Whole numbers
-        from 0 or 1 without a gap are codes of classes.
+        that start at 0 or 1 and have no gap count as codes of classes.
     estimator : BayesianSVC, BayesianLinearSVC or BayesianSVR, optional
         The estimator to clone and fit, which decides the task. Default: ``BayesianSVC(random_state=seed)``, or
         ``BayesianSVR`` for regression.
@@ -176,7 +176,7 @@ def fit_table(
             if not estimator.interrupted_:
                 evaluated, pairs = _cross_validated(estimator, table, classes, groups, seed, names)
             n_held = 0 if evaluated is None else evaluated.predictions.n_rows
-            seconds = time.perf_counter() - began  # without what others need
+            seconds = time.perf_counter() - began  # without the columns of other roles
             about = _about(estimator, table, pairs, seed)
         else:
             train, test = split(classes, holdout, seed, None if groups is None else groups.numbers)
@@ -218,7 +218,7 @@ def fit_table(
 
 
 def _labels(groups: Groups | None, rows: RowNumbers | None = None) -> Any:
-    """The labels of the groups of some rows, which messages of a fit name."""
+    """The group labels of some rows, for the messages of a fit."""
     return None if groups is None else groups.take(rows).labels
 
 
@@ -241,7 +241,7 @@ def estimator_for(task: str, estimator: Any, parameters: Mapping[str, Any]) -> A
 
 
 def _numbered(table: Table) -> Recipe:
-    """Of LIBSVM files, whose features have numbers for names."""
+    """The recipe of LIBSVM files, whose features have numbers instead of names."""
     return Recipe((), numbered=table.n_features, zero_based=table.zero_based)
 
 
@@ -254,7 +254,7 @@ def _about(estimator: Any, table: Table, pairs: Pairs | None, seed: int) -> dict
     about = about_the_data(estimator.recipe_ or _numbered(table), table_to_predict(estimator, table), None, None, seed)
     if pairs is not None:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # a category of one fold is no news
+            warnings.simplefilter("ignore")  # categories that a fold lacks are not reported
             rows = [tuple(sample_rows(part, seed) for part in parts) for parts in pairs.tables]
         if all(train is not None and test is not None for train, test in rows):
             about["baselines"] = baselines(cast(Any, rows), pairs.said, seed)
@@ -262,7 +262,7 @@ def _about(estimator: Any, table: Table, pairs: Pairs | None, seed: int) -> dict
 
 
 def _leaks(estimator: Any, table: Table, evaluated: EvaluatedRows | None) -> list[Leak]:
-    """Warn about columns that alone explain the target, or else about a suspiciously low error."""
+    """Warn about columns that alone explain the target, otherwise about a suspiciously low error."""
     if estimator.recipe_ is None:
         return []
     rows = checked_rows(table.n_rows)
@@ -272,7 +272,7 @@ def _leaks(estimator: Any, table: Table, evaluated: EvaluatedRows | None) -> lis
     report(found, len(rows), table.n_rows, numbers=numbers)
     if found or evaluated is None or evaluated.predictions.n_rows < LEAST_EVALUATED:
         return found
-    if isinstance(evaluated.predictions, RegressionPredictions):  # a law without noise may well be learned
+    if isinstance(evaluated.predictions, RegressionPredictions):  # a target without noise may be learned exactly
         return found
     wrong = float(np.average(~evaluated.predictions.correct, weights=evaluated.predictions.weight))
     if wrong <= TOO_GOOD:
@@ -284,7 +284,7 @@ def _leaks(estimator: Any, table: Table, evaluated: EvaluatedRows | None) -> lis
 
 
 def _limit_covariance(estimator: Any, table: Table) -> None:
-    """The linear model of very many features has no full covariance matrix."""
+    """Use variances instead of a covariance matrix in a linear model with very many features."""
     if getattr(estimator, "covariance", None) != "full":
         return
     width = table.n_features
@@ -313,7 +313,7 @@ def _refitted(estimator: Any, table: Table, groups: Groups | None, checkpoint: s
 def _evaluated(
     estimator: Any, held: Table, test: RowNumbers, names: Sequence[str], n_rows: int, seed: int
 ) -> EvaluatedRows | None:
-    """Predictions for the held-out rows; Ctrl-C ends this only, since the model exists already."""
+    """Predictions for the held-out rows. Ctrl-C ends only the evaluation, since the model exists already."""
     try:
         if estimator.interrupted_ and held.n_rows > FEW_HELD_OUT:
             few = random_rows(held.n_rows, FEW_HELD_OUT, np.random.default_rng(seed))
@@ -327,7 +327,7 @@ def _evaluated(
 
 @dataclass(frozen=True)
 class Pairs:
-    """Of folds: features to learn from and to predict, and the predictions for the latter, one fold after the other."""
+    """For each fold: features to train on and to predict, and the predictions for the latter."""
 
     tables: list[tuple[Table, Table]]
     said: AnyPredictions
@@ -336,7 +336,7 @@ class Pairs:
 def _cross_validated(
     estimator: Any, table: Table, classes: Codes, groups: Groups | None, seed: int, names: Sequence[str]
 ) -> tuple[EvaluatedRows | None, Pairs | None]:
-    """Predictions for each fifth of the rows by a model of the others; None if interrupted."""
+    """Predictions for each fifth of the rows by a model fitted to the others; None if interrupted."""
     found: list[AnyPredictions] = []
     tests, tables = [], []
     for train, test in folds(classes, seed, None if groups is None else groups.numbers):
@@ -348,7 +348,7 @@ def _cross_validated(
         if len(np.unique(classes[train])) <= classes.max():
             raise ValueError("all rows of a class are in the groups of one fold; set --holdout 0, or use no groups")
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # the fit to all rows has said it; a category of one fold is no news
+            warnings.simplefilter("ignore")  # already reported by the fit to all rows
             fold = clone(estimator).fit(table.subset(train), groups=_labels(groups, train))
             if fold.interrupted_:
                 break

@@ -24,9 +24,9 @@ from bayesvm.storage.models import write_model
 from bayesvm.workflow.evaluated_rows import EVALUATED_ROWS, EvaluatedRows, is_regression
 from bayesvm.workflow.splitting import CROSS_VALIDATION
 
-MOST_EVALUATED = 1_000_000  # rows of a test table; of more, a random choice
+MOST_EVALUATED = 1_000_000  # rows of a test table; a random sample of larger tables
 
-# What is kept in the file of an estimator beside it; a card may have more on it. Earlier files have the recipe here.
+# The additional content of a model file; a card may have other members, too. Earlier files have the recipe here.
 CARD = {
     "files": each(text),
     **dict.fromkeys(("target", "weight"), either(nothing, text)),

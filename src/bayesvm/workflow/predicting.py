@@ -1,4 +1,4 @@
-"""Workflow: predictions of a table, row by row, into a file or a stream; the least certain rows may be left open."""
+"""Workflow: write predictions for a table to a file or a stream, abstaining on the least certain rows if asked."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ Watch = Callable[[int, int], None]  # rows done, rows in all
 
 
 def no_progress(done: int, n_rows: int) -> None:
-    """Nobody wants to know."""
+    """Report nothing."""
 
 
 @dataclass(frozen=True)
 class Predicted:
-    """What was written."""
+    """Summary of the written predictions."""
 
     n_rows: int
-    n_kept: int  # rows that got a prediction
-    expected_error: float  # the error expected among them; NaN for numbers
+    n_kept: int  # rows with a prediction
+    expected_error: float  # their expected error rate; NaN for regression
 
 
 def predict_table(
@@ -43,14 +43,14 @@ def predict_table(
     keep: Sequence[str] = (),
     watch: Watch = no_progress,
 ) -> Predicted:
-    """Write class, probabilities and uncertainty of every row; ``keep`` names columns that are copied beside them.
+    """Write class, probabilities and uncertainty of each row; ``keep`` names columns to copy beside them.
 
-    Of a regressor: the mean, and with ``uncertainty`` the standard deviation, its parts, and the ends of intervals of
-    the probability ``coverage``, 0.9 by default.
+    For a regressor: the mean and, with ``uncertainty``, the standard deviation, the parts of the variance, and
+    intervals with the probability ``coverage``, 0.9 by default.
 
-    With ``abstain``, as many rows as needed, the least certain ones, get no prediction, so that the error that the
-    probabilities of the others let expect is at most that rate. The rows are then read twice. With ``coverage``, the
-    column ``set`` has the classes of ``predict_set`` with ``|`` between them.
+    With ``abstain``, the least certain rows get no prediction: as many as needed for an expected error rate of the
+    others of at most ``abstain``. The rows are then read twice. With ``coverage``, the column ``set`` has the classes
+    of ``predict_set``, separated by ``|``.
     """
     if abstain is not None and not 0 < abstain < 1:
         raise ValueError(f"abstain must be an error rate between 0 and 1; got {abstain}")
@@ -80,14 +80,14 @@ def predict_table(
 
 
 class CopiedColumns:
-    """Columns that are copied beside the predictions, in parts of as many rows as these have."""
+    """Columns to copy beside the predictions, in parts with given numbers of rows."""
 
     def __init__(self, table: Table, names: Sequence[str]) -> None:
         self._names, self._batches = list(names), table.columns(names) if names else iter(())
         self._waiting: list[Any] = []
 
     def next(self, n_rows: int) -> dict[str, Any]:
-        """Of the next rows."""
+        """The values of the next rows."""
         if not self._names:
             return {}
         while sum(batch.num_rows for batch in self._waiting) < n_rows:
@@ -112,7 +112,7 @@ def _most_doubt(model: TableModel, table: Table, rate: float) -> float:
 
 @contextmanager
 def _writing(out: str | PathLike[str] | BinaryIO) -> Iterator[Callable[[Part], None]]:
-    """A file that appears when it is whole, or a stream, to which CSV is written."""
+    """Write to a file, which appears when it is complete, or CSV to a stream."""
     if isinstance(out, str | PathLike):
         with writing_table(out) as append:
             yield append
