@@ -267,7 +267,7 @@ def test_messages_about_groups_name_their_labels(tmp_path):
     two = pa.table({"x": x, "who": np.where(np.arange(120) % 2, "odd", "even"), "y": np.where(x > 0, "a", "b")})
     pq.write_table(two, tmp_path / "two.parquet")
     with (
-        pytest.warns(UserWarning, match="there are 2 groups"),
+        pytest.warns(UserWarning, match="there are only 2 groups"),
         pytest.raises(ValueError, match="at least three groups, but there are 2"),
     ):
         fit_table(tmp_path / "two.parquet", "y", group="who", estimator=small)

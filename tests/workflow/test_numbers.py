@@ -125,7 +125,7 @@ def test_cross_validation_is_that_of_models_of_the_folds(model, path):
 
 
 def test_weights_and_groups_count(path):
-    with pytest.warns(UserWarning, match="there are 20 groups"):
+    with pytest.warns(UserWarning, match="there are only 20 groups"):
         made = fit_table(path, "y", columns=["a", "b"], weight="w", group="g", estimator=QUICK)
     weight = pq.read_table(path)["w"].to_numpy()
     np.testing.assert_array_equal(made.holdout.predictions.weight, weight)

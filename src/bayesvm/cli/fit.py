@@ -82,7 +82,7 @@ def fit(
     if linear and inducing is not None:
         raise typer.BadParameter("the linear model has no inducing points: leave out --inducing or --linear")
     if checkpoint is not None and tables == ["-"]:
-        raise typer.BadParameter("what comes from stdin cannot be read again: leave out --checkpoint, or give a file")
+        raise typer.BadParameter("stdin cannot be read again: leave out --checkpoint, or give a file")
     if linear and task == "regression":
         raise typer.BadParameter("the linear model is for classification only: leave out --linear or --task regression")
     shared: dict[str, Any] = {"random_state": seed, "n_jobs": jobs, "time_limit": time_limit}

@@ -102,7 +102,7 @@ def of_training(fitted: Fitted) -> np.ndarray:
 def numbers_of_training(fitted: Fitted) -> np.ndarray:
     """The indices of these rows in X, known after a fit."""
     if fitted.left_out_rows is None:
-        raise ValueError("the model does not know which rows were left out")
+        raise ValueError("the indices of the rows left out are missing")
     return fitted.left_out_rows[of_training(fitted)]
 
 

@@ -301,7 +301,7 @@ class BaseBayesianSVC(ClassifierMixin, BaseBayesianModel):
         return np.concatenate(list(self._predicted(X, lambda parts: 1 - head.probabilities(parts) <= thresholds)))
 
     def _set_thresholds(self, coverage: float, *, per_class: bool = False) -> np.ndarray:
-        """What ``1 - p`` of each class must not exceed for the class to be in the set (D35)."""
+        """The largest value of ``1 - p`` with which a class is in the set, per class (D35)."""
         require_coverage(coverage)
         fitted = self.fitted_
         return prediction_set_thresholds(

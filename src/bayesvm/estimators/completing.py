@@ -49,7 +49,7 @@ class RowsToComplete(Protocol):
 
 @dataclass(frozen=True)
 class MissingValues:
-    """How training rows are completed, and their values before."""
+    """The completion of the training rows, and their values before."""
 
     completion: Completion
     raw: Callable[[RowNumbers], Any]

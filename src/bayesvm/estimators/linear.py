@@ -235,7 +235,7 @@ def _features(fitted: Fitted) -> LinearFeatures:
 
 
 class _Columns(NamedTuple):
-    """What leads from weights on whitened features to coefficients of the columns."""
+    """The map from weights of whitened features to coefficients of the columns."""
 
     root: np.ndarray
     width: int

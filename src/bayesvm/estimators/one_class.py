@@ -41,7 +41,7 @@ SIDES = np.array([-1, 1])  # labels of the background and of the rows
 
 
 class BayesianOneClassSVM(OutlierMixin, KernelEstimator):
-    """Outlier detection without labels: a density of the rows, and a rate of false alarms that holds for new rows.
+    """Outlier detection without labels: a density of the rows, and a rate of false alarms for new rows.
 
     The rows are distinguished from rows sampled from a heavy-tailed background with their mean and covariance. The
     score of a row is the log density of the background plus the log odds of the binary model, which leave-one-out tunes

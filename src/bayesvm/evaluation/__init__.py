@@ -1,4 +1,4 @@
-"""Evaluation of predictions. Knows no estimator: predictions and true values are enough."""
+"""Evaluation of predictions, independent of estimators: predictions and true values are enough."""
 
 from bayesvm.evaluation.calibration import Reliability, reliability
 from bayesvm.evaluation.coverage import DoubtHistogram, RiskCoverage, risk_coverage

@@ -172,7 +172,7 @@ class CalibrationError:
         self._noise = predicted * (1 - predicted)
 
     def __call__(self, weight: Floats, squared: Floats) -> float:
-        """The error for given weights of the rows; ``squared`` stands for w² in σ²."""
+        """The error for given weights of the rows; ``squared`` replaces w² in σ²."""
         # Both are multiplied by the weight of the group, so that a group without drawn rows contributes nothing.
         off = np.abs(self._sums(weight * self._gap))
         sigma = np.sqrt(self._sums(squared * self._noise))

@@ -76,7 +76,7 @@ def learn(
         rows.where,
         None if target is None else joined([of_arrow(chunk.column(target)) for chunk in sample]).array,
     )
-    left_out = dict.fromkeys(drop, "as asked for") | left_out
+    left_out = dict.fromkeys(drop, "as requested") | left_out
     if not found:
         raise ValueError(f"{file} has no columns left to learn from ({_reasons(left_out)})")
     numbers = [column.name for column in found if isinstance(column, NumberColumn)]

@@ -109,9 +109,9 @@ def _columns(model: TableModel) -> list[dict[str, Any]]:
             facts |= {"categories": column.categories, "rare_categories": column.rare}
             missing = "a category of its own" if MISSING in column.categories else column.unknown
         elif isinstance(column, NumberColumn) and column.marks_missing:
-            missing = "completed from the other columns, and a feature says so"
+            missing = "completed from the other columns, and marked by a feature"
         elif isinstance(column, NumberColumn) and column.fill is not None:
-            missing = f"{column.fill:g}" + (", and a feature says so" if column.indicator else "")
+            missing = f"{column.fill:g}" + (", and marked by a feature" if column.indicator else "")
         elif getattr(model.estimator, "completion_", None) is None:
             missing = "refused"
         else:
