@@ -16,9 +16,10 @@ from bayesvm.core.linalg import NotFiniteError, NotPositiveDefiniteError
 from bayesvm.core.links import fit_probit
 from bayesvm.data.workers import Workers
 from bayesvm.datasets import waveform
-from bayesvm.inference import hyperparameters
+from bayesvm.inference import hyperparameters, judgements
 from bayesvm.inference.families import KernelFamily, LinearFamily
-from bayesvm.inference.hyperparameters import Rows, elbo_gradient, judge, loss_gradient, moved, search
+from bayesvm.inference.hyperparameters import elbo_gradient, loss_gradient, search
+from bayesvm.inference.judgements import Rows, judge, moved
 from bayesvm.kernels import RBF, Linear, Matern
 
 N, M = 300, 25
@@ -105,9 +106,9 @@ def test_a_start_from_a_neighbour_leads_to_the_same_judgement_in_fewer_updates(m
     rows, features = some_rows(THREE), InducingFeatures.build(Matern(3.0, 5.0), X[10:50])
     neighbour = judge(rows, InducingFeatures.build(KERNEL, POINTS))
     passes = []
-    step = hyperparameters.coordinate_ascent.step
+    step = judgements.coordinate_ascent.step
     counted = lambda *state: passes.append(1) or step(*state)
-    monkeypatch.setattr(hyperparameters.coordinate_ascent, "step", counted)
+    monkeypatch.setattr(judgements.coordinate_ascent, "step", counted)
     cold = judge(rows, features)
     from_prior = len(passes)
     warm = judge(rows, features, neighbour)
@@ -152,7 +153,7 @@ def test_a_start_from_kept_sites_is_the_start_from_those_that_rows_have(
     offsets = 0.2, -0.3, 0.4
     rows = some_rows(THREE, weight, offsets=(0.1, 0.5, -0.2))
     start = judge(rows, LINEAR if features is LINEAR else InducingFeatures.build(KERNEL, POINTS))
-    kept = hyperparameters._from_sites(*rows.with_features(features)[:2], start, offsets)
+    kept = judgements._from_sites(*rows.with_features(features)[:2], start, offsets)
     again = moved(start.plain_problem, start.functions, rows.source, features, offsets)
     assert [function.target for function in kept] == [0, 1, 2]
     for one, other in zip(kept, again, strict=True):

@@ -14,7 +14,7 @@ from bayesvm.core.likelihoods import LIKELIHOODS
 from bayesvm.core.linalg import NotPositiveDefiniteError
 from bayesvm.data.scaling import ColumnScaler
 from bayesvm.data.workers import Workers
-from bayesvm.inference import hyperparameters, tuning
+from bayesvm.inference import hyperparameters, judgements, tuning
 from bayesvm.inference.screening import Found
 from bayesvm.inference.tuning import Candidates, Tuner
 from bayesvm.inference.tuning_report import HEADER, Report, Trial, TrialLog
@@ -184,7 +184,7 @@ def test_what_twice_the_points_gain_is_recorded_and_nothing_else_changes():
         if field.name != "gained"
     )
     centres = KMeans(trial.n_inducing, n_init=1, random_state=1).fit(first.rows.source.gathered().X).cluster_centers_
-    again = hyperparameters.judge(first.rows, InducingFeatures.build(first.kernel, centres), updates=100)
+    again = judgements.judge(first.rows, InducingFeatures.build(first.kernel, centres), updates=100)
     assert trial.loo == pytest.approx(again.loo, abs=0.003)
 
 
@@ -400,7 +400,7 @@ def test_the_chosen_candidate_is_among_the_trials_with_its_own_loss():
 
 def test_kernels_that_failed_are_reported_once(monkeypatch):
     calls = []
-    judge = hyperparameters.judge
+    judge = judgements.judge
 
     def fragile(*given, **named):
         calls.append(given)

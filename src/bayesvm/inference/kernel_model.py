@@ -22,7 +22,7 @@ from bayesvm.data.stopping import Stopped
 from bayesvm.inference import inducing
 from bayesvm.inference.entries import Candidates, Entry
 from bayesvm.inference.fitting import train_all
-from bayesvm.inference.hyperparameters import moved
+from bayesvm.inference.judgements import moved
 from bayesvm.inference.leaves import may_be_local
 from bayesvm.inference.leaving_out import leave_one_out
 from bayesvm.inference.problem import Problem

@@ -29,8 +29,9 @@ from bayesvm.inference.effect_kernels import effects_of, residuals_of
 from bayesvm.inference.entries import Candidates, Entry, inducing_features, noise
 from bayesvm.inference.evidence import maximise
 from bayesvm.inference.families import KernelFamily
-from bayesvm.inference.hyperparameters import Judgement, Rows, judge, search, trying
+from bayesvm.inference.hyperparameters import search, trying
 from bayesvm.inference.inducing import select
+from bayesvm.inference.judgements import Judgement, Rows, judge
 from bayesvm.inference.screening import Found, screened, united
 from bayesvm.inference.training_state import Clock
 from bayesvm.inference.tuning_report import Trial, TrialLog
