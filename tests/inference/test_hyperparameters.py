@@ -126,6 +126,15 @@ def test_a_start_may_come_from_fewer_rows_and_have_other_prior_means():
     assert warm.loo == pytest.approx(cold.loo, abs=0.002)
 
 
+def test_a_start_that_predicts_other_rows_badly_is_not_used():
+    features = InducingFeatures.build(20.0 * Linear() + KERNEL, POINTS)
+    small = judge(some_rows(n_rows=150), features)
+    rows = some_rows(1 - TWO)
+    rows = replace(rows, source=replace(rows.source, X=30 * rows.source.X))
+    warm, cold = judge(rows, features, small), judge(rows, features)
+    assert warm.loo == cold.loo
+
+
 def test_sites_of_a_part_of_the_rows_are_scaled_up_to_all():
     rows, half = some_rows(), some_rows(n_rows=150)
     found = judge(rows, InducingFeatures.build(KERNEL, POINTS))
@@ -149,7 +158,7 @@ def test_a_start_from_kept_sites_is_the_start_from_those_that_rows_have(
     monkeypatch, features, weight, single_from, tolerance
 ):
     """Of the same rows: by the marginals that a judgement keeps, and by another pass over the rows (D18)."""
-    monkeypatch.setattr(hyperparameters, "SINGLE_FROM", single_from)
+    monkeypatch.setattr(judgements, "SINGLE_FROM", single_from)
     offsets = 0.2, -0.3, 0.4
     rows = some_rows(THREE, weight, offsets=(0.1, 0.5, -0.2))
     start = judge(rows, LINEAR if features is LINEAR else InducingFeatures.build(KERNEL, POINTS))
@@ -195,7 +204,7 @@ def test_single_precision_has_the_direction_of_double(monkeypatch, y):
     family = KernelFamily(KERNEL, POINTS, learn_points=True, effects=(EFFECT,))
     found = []
     for single_from in (np.inf, 0):
-        monkeypatch.setattr(hyperparameters, "SINGLE_FROM", single_from)
+        monkeypatch.setattr(judgements, "SINGLE_FROM", single_from)
         here = judge(some_rows(y), family.features(family.start()), updates=50)
         found.append((here.loo, family.gradient(here.features, loss_gradient(here))))
     (loo, double), (loo_single, single) = found

@@ -37,6 +37,7 @@ from bayesvm.inference.problem import Problem
 UNKNOWN_CONTRACTION, LEAST_CONTRACTION = 0.9, 0.6  # per update: default, and lower bound of an estimate
 FIRST_UPDATES, UPDATES = 15, 6  # maximum number, from a cold start and from the sites of a similar kernel
 GOOD_ENOUGH = 3e-4  # nats per row; an ELBO gain that may remain
+USELESS = 1.0  # nats per row; a start from which more than that remains is worse than the prior
 SINGLE_FROM = 50_000  # total features: rows times points
 BLOCK_ROWS = 1_024
 NOISE_ROUNDS = 8  # maximum number of rounds until bound and link agree on the noise
@@ -213,6 +214,11 @@ def _fitted(
 ) -> Judgement:
     """A judgement with a fixed bound."""
     states = coordinate_ascent.init(problem, source, functions, contraction)
+    if functions[0].trained and any(state.remaining > USELESS * problem.total_weight for state in states):
+        # In long tails, sites of other rows can be worse than none: from there, training takes dozens of updates.
+        fresh = problem.start(rows.offsets)
+        states = coordinate_ascent.init(problem, source, fresh, [UNKNOWN_CONTRACTION] * len(fresh))
+        updates = max(updates, FIRST_UPDATES)
     for _ in range(updates):
         if all(not s.rejected and s.remaining <= GOOD_ENOUGH * problem.total_weight for s in states):
             break
