@@ -87,7 +87,7 @@ def trying() -> Iterator[None]:
         yield
 
 
-def search(rows: Rows, family: Family, start: Judgement | None, most: int) -> Search:
+def search(rows: Rows, family: Family, start: Judgement | None, most: int, first_step: float = FIRST_STEP) -> Search:
     """Minimise leave-one-out loss plus penalty over a family, starting from the sites of a judgement.
 
     The gradient treats the sites as fixed although they change slightly; it is accurate enough to descend, but not to
@@ -124,7 +124,7 @@ def search(rows: Rows, family: Family, start: Judgement | None, most: int) -> Se
 
     low, high = (np.array(limits, np.float64) for limits in zip(*family.bounds(), strict=True))
     with suppress(Stopped, StopIteration):
-        descend(objective, first, low, high, most, FIRST_STEP)
+        descend(objective, first, low, high, most, first_step)
     return Search(best[1], judged, failed)
 
 

@@ -185,7 +185,7 @@ class KernelModel:
     def _tuner(self, raw: BlockSource, session: Session, log: TrialLog) -> Tuner:
         largest = int(np.clip(MOST_SAMPLE_ENTRIES // raw.n_features, 100, MOST_ROWS))
         # A table may be sorted, so it is shuffled, unless a stage uses all of it.
-        part = raw.held() if raw.n_rows <= FIRST[0] else raw.subset(min(largest, raw.n_rows), session.rng)
+        part = raw.held() if raw.n_rows <= FIRST.n_rows else raw.subset(min(largest, raw.n_rows), session.rng)
         part = merged(part) if session.repetition.copied else part
         return Tuner(
             part.gathered(),
