@@ -31,7 +31,7 @@ nitpicky = True
 # numpydoc links attributes that are properties, which have no entry.
 PROPERTIES = """
 prior_variance_ offset_ loo_scores_ is_pair points
-classes_ predicts_numbers recipe is_cross_validated judged_by_default
+classes_ is_regression recipe is_cross_validated default_evaluation
 """
 nitpick_ignore = [("py:obj", name) for name in PROPERTIES.split()]
 nitpick_ignore_regex = [

@@ -29,7 +29,7 @@ from bayesvm.kernels import RBF
 
 
 def plots():
-    """Names, and displays as they are drawn."""
+    """Yield names and displays."""
     X, y = make_moons(300, noise=0.25, random_state=0)
     moons = BayesianSVC(n_inducing=30, random_state=0).fit(X, y)
     yield "boundary", DecisionBoundaryDisplay.from_estimator(moons, X, y)

@@ -1,8 +1,8 @@
 """A table larger than memory
 ==========================
 
-The table lies in files and is read in passes; only a random choice of rows and some matrices are in memory. Here the
-files are small, but nothing would change with a thousand times as many rows.
+The table is in files and is read in passes; only a random sample of rows and some matrices are in memory. The files
+of this example are small, but the same code works for a thousand times as many rows.
 """
 
 import tempfile
@@ -23,8 +23,8 @@ for number in range(4):
     parquet.write_table(pa.table(columns | {"y": part.y}), folder / f"part-{number}.parquet")
 
 # %%
-# The files are one table. ``fit`` takes it in the place of X and y; the labels are in it. With ``checkpoint=`` a fit
-# that was killed would go on where it was.
+# The files are one table. ``fit`` takes it instead of X and y, since it contains the labels. With ``checkpoint=``, an
+# interrupted fit resumes where it stopped.
 table = open_table(str(folder / "*.parquet"), target="y")
 print(f"{table.n_rows:,} rows of {table.n_features} features in {len(list(folder.iterdir()))} files")
 model = BayesianSVC("rbf", n_inducing=100, tune=None, random_state=0).fit(table)
@@ -32,7 +32,7 @@ print(f"leave-one-out error {model.loo_error_:.3f} after {model.n_passes_:.1f} p
 ElboTraceDisplay.from_estimator(model, n_rows=table.n_rows)
 
 # %%
-# Predictions go to a file, some rows at a time.
+# Predictions are written to a file block by block.
 model.predict_to(open_table(folder / "part-0.parquet", columns=list(table.names)), folder / "predictions.parquet")
 predictions = parquet.read_table(folder / "predictions.parquet")
 print(", ".join(predictions.column_names))

@@ -1,7 +1,7 @@
 """From SVC and a grid search to one fit
 =====================================
 
-What takes a scaler, a grid of ``C`` and ``gamma``, cross-validation and a sigmoid with ``SVC``, is one call here.
+``SVC`` needs a scaler, a grid of ``C`` and ``gamma``, cross-validation and a sigmoid. ``BayesianSVC`` needs one call.
 """
 
 import matplotlib.pyplot as plt
@@ -33,7 +33,7 @@ before = CalibratedClassifierCV(search.best_estimator_, ensemble=False).fit(X_tr
 after = BayesianSVC(random_state=0).fit(X_train, y_train)
 
 # %%
-# The intervals overlap: 285 rows do not tell which one predicts better. Ours also says how sure it is.
+# The intervals overlap: 285 rows do not show which model is better. BayesianSVC also reports its uncertainty.
 for name, model in {"SVC": before, "BayesianSVC": after}.items():
     found = metrics(Predictions.of(model.classes_, y_test, model.predict_proba(X_test)))
     told = (f"{what} {found[what].value:.3f} ({found[what].low:.3f} to {found[what].high:.3f})" for what in SHOWN)
@@ -41,7 +41,7 @@ for name, model in {"SVC": before, "BayesianSVC": after}.items():
 parts = after.predict_uncertainty(X_test)
 wrong = after.predict(X_test) != y_test
 right, not_right = parts["total"][~wrong].mean(), parts["total"][wrong].mean()
-print(f"uncertainty of right answers {right:.2f} nats, of wrong ones {not_right:.2f}")
+print(f"mean uncertainty of correct predictions {right:.2f} nats, of wrong ones {not_right:.2f}")
 
 figure, axes = plt.subplots(1, 2, figsize=(9, 4), layout="constrained", sharey=True)
 for ax, (name, model) in zip(axes, {"SVC, sigmoid": before, "BayesianSVC": after}.items(), strict=True):

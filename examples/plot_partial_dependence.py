@@ -1,8 +1,8 @@
-"""How a probability moves with a feature
-======================================
+"""Partial dependence on a feature
+===============================
 
-The mean probability over rows in which one column is changed, with a band that holds 95% of what the posterior allows.
-A pipeline is asked in the columns that it is given, text included.
+The mean probability over rows in which one column is changed, with a 95% credible band. For a pipeline, the columns
+are those of its input, including text.
 """
 
 import matplotlib.pyplot as plt
@@ -16,7 +16,7 @@ from bayesvm import BayesianSVC
 from bayesvm.datasets import people
 from bayesvm.inspection import PartialDependenceDisplay
 
-synthetic = people(2_000, random_state=0)  # who earns much?
+synthetic = people(2_000, random_state=0)  # who has a high income?
 X, y = pd.DataFrame(synthetic.columns)[["age", "hours", "commute", "education"]], synthetic.income.astype(str)
 
 encode = make_column_transformer(

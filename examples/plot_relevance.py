@@ -1,8 +1,8 @@
 """Which features matter
 =====================
 
-Ten features, of which three say something about the class, one by a wave, two by their product. With one length-scale
-for every feature, learned by the gradient of the leave-one-out loss, the kernel finds out which.
+Three of ten features determine the class: one by a wave, two by their product. With one length-scale per feature,
+learned by the gradient of the leave-one-out loss, the kernel identifies them.
 """
 
 import numpy as np
@@ -20,7 +20,7 @@ names = ["wave", "factor 1", "factor 2", *(f"noise {number}" for number in range
 
 one = BayesianSVC(RBF(3.0, 4.0), tune="loo", n_inducing=100, random_state=0).fit(X[train], y[train])
 each = BayesianSVC(RBF(np.full(10, 3.0), 4.0), tune="loo", n_inducing=100, random_state=0).fit(X[train], y[train])
-for name, model in {"one length-scale": one, "one for every feature": each}.items():
+for name, model in {"one length-scale": one, "one per feature": each}.items():
     print(f"{name}: leave-one-out log loss {model.loo_log_loss_:.3f}, error {1 - model.score(X[test], y[test]):.3f}")
 
 # %%

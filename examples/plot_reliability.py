@@ -1,8 +1,8 @@
-"""Reliability beside an SVM with a sigmoid
-========================================
+"""Reliability compared with an SVM and a sigmoid
+==============================================
 
-Of the rows that are given a probability of 70%, do 70% come true? Ours is one fit. An ``SVC`` needs a sigmoid on top,
-fitted by cross-validation, which is what ``SVC(probability=True)`` did.
+Of the rows with a predicted probability of 70%, do 70% belong to the class? ``BayesianSVC`` needs one fit. ``SVC``
+needs a sigmoid, fitted by cross-validation, as ``SVC(probability=True)`` did.
 """
 
 import matplotlib.pyplot as plt
@@ -27,8 +27,8 @@ for name, model in models.items():
     ReliabilityDisplay.from_estimator(model, test.X, test.y, ax=ax, name=name, strip=name == "BayesianSVC")
 
 # %%
-# The same as metrics, with their 95% intervals. No model is better in expectation than the last line: the data are
-# synthetic, and their true probabilities are known.
+# The same as metrics with 95% intervals. The last line has the true probabilities of the synthetic data; in
+# expectation, no model is better.
 predicted = {name: model.predict_proba(test.X)[:, 1] for name, model in models.items()} | {"true": test.probability}
 for name, p in predicted.items():
     found = metrics(Predictions.of([-1, 1], test.y, [[1 - q, q] for q in p]), n_bootstrap=50)

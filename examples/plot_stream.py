@@ -1,8 +1,8 @@
 """A stream of rows
 ================
 
-Rows come in parts and are not kept. ``partial_fit`` takes the posterior so far as the prior of the next part. The first
-part decides about scaling, kernel and inducing points.
+Rows arrive in parts and are not stored. ``partial_fit`` uses the current posterior as the prior of the next part. The
+first part determines scaling, kernel and inducing points.
 """
 
 import matplotlib.pyplot as plt
@@ -23,7 +23,7 @@ for number in range(12):
     doubts.append(stream.predict_uncertainty(test.X)["epistemic"].mean())
 
 # %%
-# One fit to all rows, for comparison, and the true probabilities, which nobody can beat.
+# For comparison: one fit to all rows, and the true probabilities, the best possible predictions.
 parts = [waveform(250, random_state=100 + number) for number in range(12)]
 X, y = np.concatenate([part.X for part in parts]), np.concatenate([part.y for part in parts])
 whole = log_loss(test.y, BayesianSVC(n_inducing=60, random_state=0).fit(X, y).predict_proba(test.X))

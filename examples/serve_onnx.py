@@ -1,13 +1,13 @@
-"""Serve an exported model over HTTP, without bayesvm: NumPy, onnxruntime and Python's own server are enough.
+"""Serve an exported model over HTTP without bayesvm, with NumPy, onnxruntime and Python's HTTP server only.
 
     bayesvm export income.bayesvm --out income.onnx
     python examples/serve_onnx.py income.onnx --port 8000
-    curl localhost:8000                                              # what goes in, what comes out
+    curl localhost:8000                                              # inputs and outputs
     curl localhost:8000 -d '{"rows": [{"age": 39, "workclass": "Private"}]}'
 
-A row is an object of columns, where null or nothing means missing; or, for a model of an array, a list of numbers.
-Whatever is sent, time and memory stay bounded: the limits are below. Python's server is for trying things out all the
-same, without encryption or passwords; in the place of it, a real one can keep `Model`.
+A row is an object of columns, where null or an absent column means missing; for a model of an array, it is a list of
+numbers. The limits below bound time and memory for any request. Python's server has no encryption and no passwords, so
+it is for experiments only; a production server can reuse `Model`.
 """
 
 import argparse
@@ -23,9 +23,9 @@ import onnxruntime
 
 MOST_ROWS = 10_000  # in one request: a session takes memory for rows × inducing points
 MOST_BYTES = 10_000_000  # of a request; parsed, it may take forty times as much
-MOST_REQUESTS = 16  # at a time, each with a thread; others are asked to come again
-IDLE_SECONDS, MOST_SECONDS = 10, 60  # to wait for the next bytes of a request, and for all of it with its answer
-LARGEST = 1e30  # that is taken for a number; a graph in single precision could not hold much more
+MOST_REQUESTS = 16  # at a time, each with a thread; others get status 503
+IDLE_SECONDS, MOST_SECONDS = 10, 60  # limits for the next bytes of a request, and for a whole request with its response
+LARGEST = 1e30  # accepted number; single precision could not represent much more
 
 
 class Model:
@@ -38,7 +38,7 @@ class Model:
         self.classes = json.loads(self.session.get_modelmeta().custom_metadata_map["classes"])
 
     def about(self):
-        """What goes in, what comes out."""
+        """Inputs, outputs and classes."""
         inputs = {name: put.type[len("tensor(") : -1] for name, put in self.inputs.items()}
         return {"inputs": inputs, "outputs": self.outputs, "classes": self.classes}
 
@@ -72,37 +72,37 @@ class Model:
         ]
 
     def value(self, name, given):
-        """What stands for a value, or for a missing one."""
+        """The value for the session; missing values have a code."""
         if self.kind(name) is not object:
             return np.nan if given is None else number(f"column {name!r}", given)
         if isinstance(given, dict | list):
-            raise TypeError(f"column {name!r}: {given!r} is no text")
+            raise TypeError(f"column {name!r}: {given!r} is not text")
         return "(missing)" if given is None else str(given)
 
 
 def number(where, given):
-    """A number that a model can use, or an error that says where it is not one."""
+    """Return a number that a model can use; the error names its place."""
     if not isinstance(given, int | float) or not abs(given) <= LARGEST:
-        raise ValueError(f"{where}: {given!r} is no number that a model can use")
+        raise ValueError(f"{where}: {given!r} is not a number that a model can use")
     return float(given)
 
 
 class Handler(BaseHTTPRequestHandler):
-    """GET tells about the model, POST predicts."""
+    """GET describes the model, POST predicts."""
 
     model: Model
     timeout = IDLE_SECONDS
 
     def do_GET(self):
         if self.path != "/":
-            self.answer(404, {"error": f"there is nothing at {self.path}; GET / tells about the model"})
+            self.answer(404, {"error": f"no such path: {self.path}; GET / describes the model"})
         else:
             self.answer(200, self.model.about())
 
     def do_POST(self):
         size = self.headers.get("Content-Length")
         if self.path != "/":
-            self.answer(404, {"error": f"there is nothing at {self.path}; POST / predicts"})
+            self.answer(404, {"error": f"no such path: {self.path}; POST / predicts"})
         elif size is None:
             self.answer(411, {"error": "a request needs a Content-Length"})
         elif not (size.isascii() and size.isdecimal()):
@@ -113,17 +113,17 @@ class Handler(BaseHTTPRequestHandler):
             self.answer(*self.predicted(int(size)))
 
     def predicted(self, size):
-        """Status and content of an answer."""
+        """Status and content of the response."""
         try:
             body = self.rfile.read(size)
         except TimeoutError:
-            return 408, {"error": f"nothing came for {IDLE_SECONDS} seconds"}
+            return 408, {"error": f"no data received for {IDLE_SECONDS} seconds"}
         if len(body) < size:
             return 400, {"error": f"the request ended after {len(body)} of {size} bytes"}
-        with self.server.one_at_a_time:  # also while an error holds on to what was parsed
+        with self.server.one_at_a_time:  # also while an error keeps the parsed data in memory
             try:
                 return 200, self.model.predict(json.loads(body))
-            except (ValueError, TypeError, RecursionError) as error:  # of JSON that is none, too
+            except (ValueError, TypeError, RecursionError) as error:  # also for invalid JSON
                 return 400, {"error": str(error)[:1000]}
 
     def answer(self, status, content):
@@ -143,7 +143,7 @@ class Server(ThreadingHTTPServer):
         self.deadlines, self.one_at_a_time = {}, threading.Lock()
 
     def verify_request(self, request, client_address):
-        """Whether it is answered; Python's server asks this before it starts a thread."""
+        """Whether to accept the request; called before a thread is started."""
         if len(self.deadlines) >= MOST_REQUESTS:
             with contextlib.suppress(OSError):
                 request.sendall(b"HTTP/1.0 503 Service Unavailable\r\nRetry-After: 1\r\nContent-Length: 0\r\n\r\n")
@@ -152,11 +152,11 @@ class Server(ThreadingHTTPServer):
         return True
 
     def service_actions(self):
-        """What is overdue is closed; Python's server calls this twice a second."""
+        """Close overdue requests; called twice a second."""
         for request, deadline in list(self.deadlines.items()):
             if deadline < time.monotonic():
                 with contextlib.suppress(OSError):
-                    request.shutdown(socket.SHUT_RDWR)  # its thread, which waits for more, sees the end
+                    request.shutdown(socket.SHUT_RDWR)  # ends the thread, which waits for data
 
     def shutdown_request(self, request):
         self.deadlines.pop(request, None)

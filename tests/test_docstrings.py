@@ -67,7 +67,7 @@ def test_every_attribute_has_an_entry_of_its_own(name):
         ("BayesianLinearSVC", {"fit", "partial_fit", "predict_uncertainty", "sample_proba", "predict_to"}),
         ("BayesianSVR", {"fit", "partial_fit", "predict_interval", "predict_quantiles", "sample_y", "save"}),
         ("BayesianOneClassSVM", {"fit", "score_samples", "predict_p_value", "explain", "predict_to", "save"}),
-        ("workflow.TableModel", {"load", "save", "predict", "judged"}),
+        ("workflow.TableModel", {"load", "save", "predict", "evaluate"}),
         ("data.tables.Table", {"batches", "rows", "close"}),
     ],
 )

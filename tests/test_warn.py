@@ -300,7 +300,7 @@ def test_values_not_seen_in_training_in_a_thread_that_reads_ahead(method, model,
 def test_weights_that_are_not_there(model, tmp_path):
     (tmp_path / "new.csv").write_text("x,z,y\n0.5,u,a\n0.1,v,b\n")
     warned(
-        lambda: model.judged(tmp_path / "new.csv"),  # here
+        lambda: model.evaluate(tmp_path / "new.csv"),  # here
         "has no column 'w' of weights",
     )
 

@@ -10,37 +10,38 @@ in one run, relative to the machine's own matrix product or to another method; s
 
 ## What runs where
 
-- A table is cut into **blocks** of 2,048 to 8,192 rows. Block by block, features are made, used and overwritten.
-- A worker thread takes a **stripe**, up to eight blocks, and returns sums. The cut depends on the table alone, and
-  sums are added in its order, so the result does not depend on the number of threads, to the last bit.
-- Rows in files are read again in every pass, ahead of the workers. Rows on a Dask cluster stay there, and only sums
-  move.
-- Of a large table a random choice of rows is **held** in memory: 40,000,000 numbers, 2.2 million rows of 18 columns.
-  Tuning, inducing points, growing subsets and leave-one-out use these. A smaller table is held as a whole and read
-  once.
+- A table is divided into **blocks** of 2,048 to 8,192 rows. Features are computed, used and overwritten block by
+  block.
+- A worker thread takes a **stripe**, up to eight blocks, and returns sums. The division depends on the table only,
+  and sums are added in its order, so results are bit-identical for any number of threads.
+- Rows in files are read again in every pass, ahead of the workers. Rows on a Dask cluster stay where they are; only
+  sums are transferred.
+- A random sample of the rows of a large table is **held** in memory: 40,000,000 values, or 2.2 million rows of 18
+  columns. Tuning, inducing points, growing subsets and leave-one-out use this sample. A smaller table is held as a
+  whole and read once.
 
-A default fit reads the whole table this often:
+How often a default fit reads the whole table:
 
-| what for | reads | how often |
+| purpose | reads | how often |
 | --- | --- | --- |
 | classes and their weights | labels and weights; with Dask all columns | once |
 | rows to hold, scaling | all columns | once; twice with Dask |
-| training, after growing subsets of the held rows | all columns | until the bound settles, a few times |
+| training, after growing subsets of the held rows | all columns | until the ELBO converges, a few times |
 | [local models](local.md), which replace the training on all rows | all columns | once, into a copy sorted by leaf |
 
-Tuning sees at most 8,000 rows whatever N is, so its time is constant. Leave-one-out and the link see 20,000 held
-rows. With `checkpoint=` the state after tuning and after updates is written to a file; the same call resumes from
-there.
+Tuning uses at most 8,000 rows for any N, so its time is constant. Leave-one-out and the link use 20,000 held rows.
+With `checkpoint=`, the state after tuning and after updates is written to a file, from which the same call resumes.
 
-[Big files](big_data.md) is the guide.
+The guide is [big files](big_data.md).
 """
 
 LOCAL = """[Local models](local.md) need no passes: rows are moved once to the worker of their leaf, and leaves are
-independent. The table is arithmetic for {workers} workers with one core each and {columns} columns, from
-{milliseconds:.0f} ms of one core for a leaf of {leaf_rows} rows (covtype; features, training and the refits for
-leave-one-out), {network:.0f} GB a second into a machine, and partitions of {per_partition:,} rows.
+independent.
+The table is arithmetic for {workers} workers with one core each and {columns} columns, from {milliseconds:.0f} ms of
+one core for a leaf of {leaf_rows} rows (covtype; features, training and the refits for leave-one-out), {network:.0f}
+GB per second into a machine, and partitions of {per_partition:,} rows.
 """
-LOCAL_STOPS = """What breaks first:
+LOCAL_STOPS = """What fails first:
 
 - **The tree** is grown from {tree_rows:,} rows. At 10^8 rows that is half a row per leaf, so leaves become uneven;
   the tree must then be grown level by level where the rows are.
@@ -51,25 +52,26 @@ LOCAL_STOPS = """What breaks first:
 - **Stragglers.** A leaf is a unit of {milliseconds:.0f} ms and batches are small, so a lost worker costs little.
 """
 
-CLUSTER = """The figures below are arithmetic, not measurements. A pass is cut into partitions of {per_partition:,}
-rows. Every partition is one task that returns an M×M matrix; a tree adds {fan_in} of them at a time; the client gets
-one. The model goes to every worker once a pass. Assumed are {task:.0f} ms of Dask's scheduler a task, one after the
-other, {latency:.0f} ms for a level of the tree, {network:.0f} GB a second into a machine, and every core as fast as
-one of those measured here. {passes} training passes are those of the largest fit measured, rounded up; larger tables
-may need others. With the {other} other reads, all counted as dear as a training pass, this gives the seconds of a
-fit.
+CLUSTER = """The numbers below are computed, not measured. A pass is divided into partitions of {per_partition:,}
+rows. Every
+partition is one task that returns an M×M matrix; a tree adds {fan_in} of them at a time; the client gets one. The
+model is sent to every worker once per pass. We assume {task:.0f} ms of Dask's scheduler per task, one after the
+other, {latency:.0f} ms for a level of the tree, {network:.0f} GB per second into a machine, and cores as fast as
+those measured here. {passes} training passes are those of the largest fit measured, rounded up; larger tables may
+need others. With the {other} other reads, each counted like a training pass, this gives the seconds of a fit.
 """
 STOPS = """Where it stops scaling:
 
 - **Scheduling.** A partition must take much longer than a task's {task:.0f} ms times the number of cores. Partitions
   of {per_partition:,} rows keep {keeps} cores busy at M = 64, 256 and 1000. Larger partitions keep more.
 - **Few partitions.** Cores beyond the number of partitions do nothing.
-- **The client.** Its work of order M³ is done once a pass, by one machine.
+- **The client.** Its work of order M³ is done once per pass, by one machine.
 - **The tree.** Its levels grow as the logarithm of the partitions; at M = 1000 a sum has {sum_megabytes:.0f} MB.
 - **Stragglers.** A pass ends with its slowest worker. The table does not count that, nor reading from disk.
 """
-MEMORY = """What a fit from disk holds, by the same kind of arithmetic, for 18 columns and {threads} threads, in MB.
-It does not depend on N. Libraries and Parquet's own buffers come on top; the measured peaks above include them.
+MEMORY = """The memory of a fit from disk, computed in the same way, for 18 columns and {threads} threads, in MB. It
+does not
+depend on N. Libraries and Parquet's buffers are additional; the measured peaks above include them.
 """
 
 

@@ -6,22 +6,25 @@ SHARES = {64: 0.35, 256: 0.65, 512: 0.8, 1024: 0.8}  # of GEMM, by M
 FIT_ERROR, DISK, FASTER, EXPONENT, MEGABYTES, PREDICTED = 1e-3, 1.3, 20, 1.05, 1000, 1_000_000
 SLOWER = 10  # times our time, that SVGP should need
 
-FITS = """A whole default fit, with the operations of its training passes only; and the largest difference of f between
-a fit in single and one in double precision with this kernel and these points to
-100,000 rows, on 10,000 fresh ones."""
+FITS = """A whole default fit, with the operations of its training passes only; and the largest difference of f, on
+10,000 fresh
+rows, between fits to 100,000 rows in single and in double precision with the same kernel and points."""
 FIVE_MILLION = """{n_rows:,} rows of 18 columns, M = 64; log loss on fresh rows, whose best possible value is
-{bayes:.4f}. The Parquet file was taken out of the system's cache before; later passes may find it there again."""
-ALGORITHM_1 = """The paper's algorithm 1 in plain NumPy on the same rows: minibatches of 100, steps (t+1)^-.7. It has
-scaled rows, k-means points and the better of two links, a probit fitted to the held-out rows among them, for free, and
-one or all BLAS threads, whichever is faster. Once with the paper's kernel (θ = 5), and once it is given the kernel,
-points, prior mean and link that our fit found by tuning."""
-COVTYPE = """{n_rows:,} training rows of 54 columns; the others are for the test. Ratios are over our time at the M in
-brackets. Nystroem (γ = 1/108) with either classifier sees standardised columns in single precision: in double its
-features alone would take 8 GB at M = 2000."""
-SVGP = """SVGP has minibatches of 1024 and Adam at .01, and learns one length-scale, the variance and inducing
+{bayes:.4f}. The Parquet
+file was removed from the system's cache before the fit; later passes may find it there again."""
+ALGORITHM_1 = """The paper's algorithm 1 in plain NumPy on the same rows: minibatches of 100, steps (t+1)^-0.7. The
+time excludes
+scaling, k-means and the link, the better of two, one of which is fitted to the held-out rows; one or all BLAS
+threads, whichever is faster. One run has the paper's kernel (θ = 5), the other the kernel, points, prior mean and
+link that our fit found by tuning."""
+COVTYPE = """{n_rows:,} training rows of 54 columns; the other rows are test rows. Ratios are relative to our time at
+the M in
+brackets. Nystroem (γ = 1/108) with either classifier uses standardised columns in single precision: in double
+precision, its features alone would take 8 GB at M = 2000."""
+SVGP = """SVGP uses minibatches of 1024 and Adam with rate 0.01, and learns one length-scale, the variance and inducing
 points. Our log loss at the same M was {goal} in {ratio:.1f} times our time, {epochs:.1f} epochs:"""
 DASK = """A training pass over {n_rows:,} rows, M = {m}: two threads in memory against two Dask workers, processes with
-one thread each. The last columns say where a worker's seconds go."""
+one thread each. The last columns show how a worker spends its time."""
 
 
 def verdict(aim, missed):
@@ -37,9 +40,9 @@ def gemm(rows):
     unsettled = [str(row["m"]) for row in fits if not row["both_converged"]]
     return "\n\n".join(
         [
-            "A training pass counts 3M²+2MD operations a row.",
+            "A training pass counts 3M²+2MD operations per row.",
             markdown(
-                ["M", "rows", "share of GEMM", "aim", "s a million rows", "s a step on M×M matrices"],
+                ["M", "rows", "share of GEMM", "aim", "s per million rows", "s per step on M×M matrices"],
                 [
                     [
                         str(row["m"]),
@@ -59,7 +62,7 @@ def gemm(rows):
                     "M",
                     "rows",
                     "seconds",
-                    "of them tuning",
+                    "tuning",
                     "passes",
                     "share",
                     "without tuning",
@@ -104,7 +107,7 @@ def five_million(rows):
         [
             FIVE_MILLION.format(**fits[0]),
             markdown(
-                ["rows from", "seconds", "of them tuning", "passes", "log loss", "peak MB", "MB beyond the input"],
+                ["rows from", "seconds", "tuning", "passes", "log loss", "peak MB", "MB beyond the input"],
                 [
                     [
                         row["form"],
@@ -150,9 +153,9 @@ def growth(rows):
     large = [row for row in fits if row["beyond_input_megabytes"] > MEGABYTES]
     return "\n\n".join(
         [
-            "Default fits, 18 columns, M = 64, each in a process of its own. Memory counts the libraries.",
+            "Default fits, 18 columns, M = 64, each in a process of its own. Memory includes the libraries.",
             markdown(
-                ["rows", "from", "seconds", "of them tuning", "passes", "peak MB", "MB beyond the input"],
+                ["rows", "from", "seconds", "tuning", "passes", "peak MB", "MB beyond the input"],
                 [
                     [
                         f"{row['n_rows']:,}",
@@ -247,11 +250,14 @@ def prediction(rows):
     return "\n\n".join(
         [
             markdown(
-                ["", "M", "rows a second", "share of double GEMM"],
+                ["", "M", "rows per second", "share of double GEMM"],
                 [[r["what"], str(r["m"]), f"{r['rows_per_second']:,.0f}", f"{r['share']:.2f}"] for r in rows],
             ),
-            "Predictions are in double precision, whatever that of the fit. The share counts 2M²+2MD operations a row. "
-            + verdict(f"{PREDICTED:,} rows a second at M = 64 in memory", f"{first:,.0f}" if first < PREDICTED else ""),
+            "Predictions use double precision, whatever the precision of the fit. The share counts 2M²+2MD "
+            "operations per row. "
+            + verdict(
+                f"{PREDICTED:,} rows per second at M = 64 in memory", f"{first:,.0f}" if first < PREDICTED else ""
+            ),
         ]
     )
 
@@ -271,15 +277,15 @@ def dask(rows):
                 *[f"{figure:.3f}" for figure in (*spent, max(rest, 0.0))],
             ]
         )
-    header = ["rows of a partition", "s in memory", "s with Dask", "ratio", *kinds, "scheduling, waiting"]
+    header = ["rows per partition", "s in memory", "s with Dask", "ratio", *kinds, "scheduling, waiting"]
     return DASK.format(**rows[0]) + "\n\n" + markdown(header, lines)
 
 
 SECTIONS = {
     "gemm": ("Share of the machine's own matrix product", gemm),
     "five_million": ("Five million rows", five_million),
-    "growth": ("More and more rows", growth),
-    "covtype": ("covtype, against what one would pick instead", covtype),
+    "growth": ("Growing numbers of rows", growth),
+    "covtype": ("covtype, compared with alternatives", covtype),
     "prediction": ("Prediction", prediction),
     "dask": ("A pass with Dask", dask),
 }
@@ -296,10 +302,10 @@ def cluster(rows):
             "sums moved",
             "models moved",
             "read",
-            "s a pass",
-            "s a fit",
+            "s per pass",
+            "s per fit",
             "efficiency",
-            "most of it",
+            "bottleneck",
         ],
         [
             [

@@ -33,7 +33,7 @@ def cited(text: str) -> set[int]:
 def table() -> str:
     """Of every formula: what it is, where it is computed, which other files of the library name it."""
     naming = {path.relative_to(PACKAGE).as_posix(): cited(path.read_text()) for path in sorted(PACKAGE.rglob("*.py"))}
-    lines = ["| formula | computed in | named in, too |", "|---|---|---|"]
+    lines = ["| formula | computed in | also named in |", "|---|---|---|"]
     for label, number, title, text in SECTION.findall(DERIVATION.read_text()):
         told = re.search(r"\*Computed\b(.*?)\*Checked\b", text, flags=re.DOTALL)
         if told is None:

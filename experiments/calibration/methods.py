@@ -16,7 +16,7 @@ from sklearn.preprocessing import StandardScaler
 from bayesvm import BayesianSVC
 from bayesvm.core.links import PLAIN_LINKS
 from bayesvm.core.members import mixed_moments
-from bayesvm.evaluation.peers import ENOUGH_TO_STOP_EARLY, N_FOLDS, PEERS, Peer, chosen_rows, compete
+from bayesvm.evaluation.peers import ENOUGH_TO_STOP_EARLY, N_FOLDS, PEERS, Peer, chosen_rows, evaluate_peer
 from experiments.calibration.sets import SEED
 
 FEW = 1_500  # rows that GaussianProcessClassifier is given: its time grows with their cube
@@ -69,7 +69,7 @@ def peer(which, name):
 
     def answer(problem):
         how = {"n_points": 1, "seed": SEED}  # points are for Nystroem, which is not here
-        outcome = compete(which, problem.X, problem.y, *problem.asked, **how)
+        outcome = evaluate_peer(which, problem.X, problem.y, *problem.asked, **how)
         return Answer({name: outcome.predictions.positive}, outcome.n_rows, outcome.seconds)
 
     return answer

@@ -1,4 +1,4 @@
-"""Calibration: docs/calibration.md with its plots, written from kept answers. Sentences that judge are computed."""
+"""Calibration: docs/calibration.md with its plots, written from stored predictions. Conclusions are computed."""
 
 import csv
 
@@ -57,7 +57,7 @@ def text(sets):
         words.LIMITS,
         words.HOW.format(n_sets=len(tested), n_imbalanced=rare),
         sets_table(sets),
-        markdown(["name", "what it is", "rows that it learns from"], words.METHODS_TOLD),
+        markdown(["name", "what it is", "training rows"], words.METHODS_TOLD),
         words.NOBODY.format(few=FEW),
         "## All sets at a glance",
         glance(tested),
@@ -83,14 +83,14 @@ def in_short(tested, far, shifts):
         if better + worse + still_open:
             told.append(
                 f"- **{method}** has a lower log loss than ours on {better} of {len(tested)} sets and a higher one on "
-                f"{worse}; on {still_open} chance may explain the difference."
+                f"{worse}; on {still_open} the difference is not significant."
             )
     lines = calibration_errors(tested)
     sure = {method: number for method, number, _ in lines}
     if OURS in sure:
         others = ", ".join(f"{method} on {sure[method]}" for method in (FROM_FEW, *OTHERS) if method in sure)
         told.append(
-            f"- **A calibration error that chance does not explain**, of {len(tested)} sets: BayesianSVC with its "
+            f"- **Sets with a significant calibration error**, of {len(tested)}: BayesianSVC with its "
             f"default link on {sure[OURS]}, {others}."
         )
     ranked = ", ".join(f"{method} {decimal(mean)}" for method, _, mean in lines)
@@ -111,13 +111,7 @@ def in_short(tested, far, shifts):
 
 
 def decimal(value, digits=4):
-    """Without the zero before the point.
-
-    >>> decimal(0.0123), decimal(-0.5, 2), decimal(1.0, 1)
-    ('.0123', '-.50', '1.0')
-    """
-    shown = f"{value:.{digits}f}"
-    return shown.replace("0.", ".", 1) if abs(value) < 1 and not shown.lstrip("-").startswith("1") else shown
+    return f"{value:.{digits}f}"
 
 
 def interval(values, digits=4):
@@ -145,11 +139,13 @@ def glance(tested):
     return "\n\n".join(
         [
             by_metric[0],
-            "**Bold**: below ours beyond chance (95 %), on the same rows.",
+            "**Bold**: significantly below ours (95%), on the same rows.",
             by_metric[1],
-            "**Bold**: the interval does not begin at zero, so that chance does not explain it.",
-            "Log loss of the others against ours, with all that each could learn from:",
-            markdown(["", "sets where it is better", "sets where it is worse", "not told apart"], compared(tested)),
+            "**Bold**: the interval excludes zero, so chance does not explain the error.",
+            "Log loss of the other methods compared with ours, each trained on all rows that it can use:",
+            markdown(
+                ["", "sets where it is better", "sets where it is worse", "no significant difference"], compared(tested)
+            ),
             *verdicts(tested),
         ]
     )
@@ -201,8 +197,8 @@ def verdicts(tested):
         key=lambda item: item[1][0],
     )
     return [
-        "Calibration errors of all sets together, the smallest mean first:",
-        markdown(["", "sets where chance does not explain it", "mean over the sets"], lines),
+        "Calibration errors over all sets, smallest mean first:",
+        markdown(["", "sets where it is significant", "mean over the sets"], lines),
         f"Our largest calibration error with the calibrated link is {interval(worst[1])}, on {worst[0]}.",
     ]
 
@@ -231,7 +227,12 @@ def far_section(far):
                 lines.append([name, method, *confidences, f"{each.moved[method][-1][1]:.0%}"])
         if each.moved_epistemic:
             lines.append([name, "*our epistemic part, nats*", *(decimal(v, 3) for v in each.moved_epistemic), ""])
-    header = ["set", "mean confidence", *(f"{distance} sd" for distance in DISTANCES), "surer than 95 % at the end"]
+    header = [
+        "set",
+        "mean confidence",
+        *(f"{distance} sd" for distance in DISTANCES),
+        "more confident than 95% at 20 sd",
+    ]
     return markdown(header, lines) + "\n\n" + "\n".join(far_verdicts(far))
 
 
@@ -251,7 +252,7 @@ def far_verdicts(far):
             f"{name} {decimal(path[0][0], 2)} to {decimal(path[-1][0], 2)}" for name, path in ends.items()
         )
         where = f"falls on {listed(fell)}" if fell else "falls on none of the sets"
-        rest = f", and does not on {listed(kept)}" if kept and fell else ""
+        rest = f", but not on {listed(kept)}" if kept and fell else ""
         told.append(f"- **{method}**: the mean confidence from 0 to 20 sd {where}{rest} ({changes}).")
     rose = [name for name, each in far.items() if each.moved_epistemic[-1] > each.moved_epistemic[0]]
     times = "; ".join(
@@ -332,12 +333,12 @@ def links_section(sets):
     told = (
         f"Three probits have a lower log loss than two on {len(better)} of {len(gains)} sets; the differences (two "
         f"minus three) go from {decimal(gains[least], 5)} on {least} to {decimal(gains[most], 5)} on {most}."
-        + (" That is no gain to rely on, so two it is." if len(better) < len(gains) else "")
+        + (" This gain is not reliable, so the link has two." if len(better) < len(gains) else "")
     )
     n_people = sets["people"].n_train if "people" in sets else 0
     return [
         words.LINKS_TOLD.format(people=n_people),
-        markdown([*header, "two probits on the left-out rows"], lines),
+        markdown([*header, "two probits on the leave-one-out rows"], lines),
         told,
     ]
 

@@ -31,10 +31,10 @@ def reliability(sets, path, methods=SHOWN, titles=None):
                 if said is not None:
                     groups = said.reliability
                     # One broken line for all intervals: a collection takes ten times the bytes.
-                    at = np.repeat(groups.stated, 3)
+                    at = np.repeat(groups.predicted, 3)
                     ends = np.column_stack([groups.low, groups.high, np.full(len(groups.low), np.nan)]).ravel()
                     axis.plot(at, ends, color=COLOUR[method], alpha=0.5, linewidth=2, solid_capstyle="butt")
-                    axis.plot(groups.stated, groups.observed, "o-", color=COLOUR[method])
+                    axis.plot(groups.predicted, groups.observed, "o-", color=COLOUR[method])
                 around, ticks = (-0.04 * top, 1.04 * top), [0, top / 2, top]
                 axis.set(xlim=around, ylim=around, xticks=ticks, yticks=ticks)
                 axis.grid(visible=False)
@@ -44,7 +44,7 @@ def reliability(sets, path, methods=SHOWN, titles=None):
             row[0].set_ylabel(name)
         for axis, method in zip(axes[0], methods, strict=True):
             axis.set_title((titles or {}).get(method, method), fontsize="medium")
-        figure.supxlabel("stated probability of the second class", fontsize="medium")
+        figure.supxlabel("predicted probability of the second class", fontsize="medium")
         figure.supylabel("observed share, with 95 % interval", fontsize="medium")
         small(figure, path)
 
@@ -52,7 +52,7 @@ def reliability(sets, path, methods=SHOWN, titles=None):
 def reach(each, methods):
     """Of the axes of a set: one, or less where all groups have small probabilities, as of rare classes."""
     groups = [each.parts["test"][method].reliability for method in methods if method in each.parts["test"]]
-    most = max(float(max(group.stated.max(), group.observed.max())) for group in groups)
+    most = max(float(max(group.predicted.max(), group.observed.max())) for group in groups)
     return next(top for top in (0.2, 0.4, 1.0) if most <= top)
 
 

@@ -130,18 +130,18 @@ SETS = {
     "splice": Set("splice junctions in DNA", whole("splice_raetsch", 1_500)),
     "protein": Set("homologous proteins", whole("protein_homology", 20_000), "imbalanced"),
     "adult, 5 %": Set(
-        "adult, with rows of the second class left out at random until they are 5 %",
+        "adult, with rows of the second class removed at random until they are 5%",
         rarer("adult", 0.05, 10_000),
         "imbalanced",
     ),
-    "digits, eight": Set("the digit eight or another, scikit-learn's digits", eights, "imbalanced"),
+    "digits, eight": Set("the digit eight or another digit, from scikit-learn", eights, "imbalanced"),
     "covtype, higher": Set(
-        "learned where the elevation is below its median, asked about the highest 30 %",
+        "trained where the elevation is below its median, evaluated on the highest 30%",
         shifted("covtype", 0, 0.5, 0.7, 10_000),
         "shift",
     ),
     "adult, older": Set(
-        "learned from the younger half, asked about the oldest 30 %", shifted("adult", 0, 0.5, 0.7, 10_000), "shift"
+        "trained on the younger half, evaluated on the oldest 30%", shifted("adult", 0, 0.5, 0.7, 10_000), "shift"
     ),
     "people": Set(
         "`bayesvm.datasets.people`, a synthetic table, for the shape of our link only",

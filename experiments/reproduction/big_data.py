@@ -100,10 +100,10 @@ def section(lines):
     susy = [line for line in lines if line["set"] == SUSY]
     of_generated = [line for line in lines if line["set"] != SUSY]
     whole_file = (
-        "A user with a network runs the paper's own experiment on the whole file with `make reproduce-susy`: it "
-        "downloads the file once, learns from the first 4,500,000 rows and tests on the last 500,000."
+        "With a network connection, `make reproduce-susy` runs the paper's experiment on the whole file: it downloads "
+        "the file once, trains on the first 4,500,000 rows and tests on the last 500,000."
     )
-    parts = on_susy(susy) if susy else ["The real rows of SUSY were not at hand."]
+    parts = on_susy(susy) if susy else ["The real rows of SUSY were not available."]
     return "\n\n".join([*parts, whole_file, *(on_generated(of_generated) if of_generated else [])])
 
 
@@ -120,8 +120,9 @@ def on_susy(lines):
     table.append(["*paper: S-BSVM, all 5,000,000 rows*", f"*{printed['auc']}*", f"*{printed['brier']}*", "", "*600*"])
     table.append(["*paper: deep net, all rows*", f"*{printed['net_auc']}*", "", "", ""])
     text = (
-        f"**The real rows.** Of SUSY's 5,000,000 rows {lines[0]['n_train']:,} are at hand to learn from and 10,000 of "
-        "the customary test part. As in the paper: 64 points, minibatches of 100, θ = 5."
+        f"**The real rows.** Of SUSY's 5,000,000 rows {lines[0]['n_train']:,} are available for training, and "
+        "10,000 of "
+        "the usual test part. As in the paper: 64 points, minibatches of 100, θ = 5."
     )
     return [text, markdown(["method", "AUC", "Brier score", "log loss", "seconds"], table)]
 
@@ -140,12 +141,13 @@ def on_generated(lines):
         for line in lines
     ]
     text = (
-        "**Generated rows with a known answer.** Two normal clouds in 18 dimensions, one shifted in six and wider in "
-        f"six others; the best error possible is {lines[0]['bayes_error']:.3f}. One thread. 'Of it before' is what the "
-        "process held when training began: the table itself and the libraries. As in the paper: 64 points, minibatches "
+        "**Generated rows with a known answer.** Two normal distributions in 18 dimensions, one shifted in six "
+        "of them and wider in six others; the lowest possible error is {lines[0]['bayes_error']:.3f}. One "
+        "thread. 'Before training' is the memory of the process when training began: the table and the "
+        "libraries. As in the paper: 64 points, minibatches "
         "of 100, θ = 5, one pass in minibatches and one over all rows."
     )
-    header = ["rows", "method", "seconds", "peak MB", "of it before", "log loss", "above Bayes"]
+    header = ["rows", "method", "seconds", "peak MB", "before training", "log loss", "above Bayes"]
     return [text, markdown(header, table)]
 
 

@@ -68,7 +68,7 @@ def best_of_table(lines):
         for name in NAMES
         for metric in ("error", "brier")
     ]
-    return verdict(2 * sum(wins) > len(wins)), f"best or level (.005) in {sum(wins)} of {len(wins)} cells"
+    return verdict(2 * sum(wins) > len(wins)), f"best, or within 0.005 of the best, in {sum(wins)} of {len(wins)} cells"
 
 
 def svm_is_fastest(lines):
@@ -139,7 +139,7 @@ def _evidence(lines):
 def finds_the_optimum(lines):
     gaps = {name: found["log_loss"] - best["log_loss"] for name, best, found, _ in _evidence(lines)}
     told = ", ".join(f"{NAMES[name]} {gap:+.4f}" for name, gap in gaps.items())
-    return verdict(max(gaps.values()) < 0.005), f"log loss above the grid's best: {told}; .005 would do"
+    return verdict(max(gaps.values()) < 0.005), f"log loss above the grid's best: {told}; the limit is 0.005"
 
 
 def in_five_steps(lines):
@@ -153,8 +153,8 @@ def in_five_steps(lines):
         return ", ".join(f"{NAMES[name]} {found[name]:.0f}" for name in auto_tuning.SETS)
 
     far, near = steps(auto_tuning.AS_IN_THE_PAPER), steps(auto_tuning.FROM_NEAR)
-    measured = f"steps to within 10 % of the end: {told(far)} from θ = {auto_tuning.START:g}; "
-    measured += f"{told(near)} from θ = {auto_tuning.NEAR_START:g}; a step changes θ by 10 % at most"
+    measured = f"steps to within 10% of the end: {told(far)} from θ = {auto_tuning.START:g}; "
+    measured += f"{told(near)} from θ = {auto_tuning.NEAR_START:g}; a step changes θ by at most 10%"
     return verdict(max(near.values()) <= 5), measured
 
 
@@ -174,20 +174,20 @@ def k_means_beats_random(lines):
     few = [size for size in inducing_points.SIZES if size <= FEW]
     told = ", ".join(f"{size}: {cells['kmeans', size]:.3f} v {cells['random', size]:.3f}" for size in few)
     much = all(cells["kmeans", size] <= 0.8 * cells["random", size] for size in few)
-    return verdict(much), f"errors at few points {told}; much means a fifth"
+    return verdict(much), f"errors at few points {told}; the limit is a fifth"
 
 
 def one_percent_suffices(lines):
     cells = _points(lines)
     at, best = cells["kmeans", inducing_points.ONE_PERCENT], min(cells.values())
-    return verdict(at <= best + 0.01), f"error {at:.3f} with 1 % by k-means, {best:.3f} at best; near means .01"
+    return verdict(at <= best + 0.01), f"error {at:.3f} with 1% by k-means, {best:.3f} at best; the limit is 0.01"
 
 
 def few_points_save_time(lines):
     seconds = _points(lines, "fit_seconds")
     most = max(inducing_points.SIZES)
     ratio = seconds["kmeans", most] / seconds["kmeans", inducing_points.ONE_PERCENT]
-    return verdict(ratio >= 2), f"{ratio:.0f} times faster with 1 % than with {most} points"
+    return verdict(ratio >= 2), f"{ratio:.0f} times faster with 1% than with {most} points"
 
 
 def mixture_fails(lines):
@@ -214,7 +214,7 @@ def susy_figures(lines):
 
 def tuned_to_five(lines):
     theta = _susy(lines, big_data.TUNED_AS_IN_THE_PAPER)["theta"]
-    return verdict(4 <= theta <= 6.25), f"θ = {theta:.2f} on the rows at hand, from θ = 1.4; within a quarter would do"
+    return verdict(4 <= theta <= 6.25), f"θ = {theta:.2f} on the available rows, from θ = 1.4; the limit is a quarter"
 
 
 def ten_minutes(lines):
@@ -227,7 +227,7 @@ def ten_minutes(lines):
 
 def deep_net(lines):
     net, default = (_susy(lines, method) for method in ("deep net, 5 × 300", "S-BSVM, our default"))
-    told = f"needs the 5,000,000 rows; from {net['n_train']:,} a net of that shape has AUC {net['auc']:.3f}"
+    told = f"needs all 5,000,000 rows; with {net['n_train']:,} a net of that shape has AUC {net['auc']:.3f}"
     return UNTESTED, f"{told}, our default {default['auc']:.3f}"
 
 
@@ -247,26 +247,26 @@ CLAIMS = (
     Claim(
         "S-GPC has a run time comparable to S-BSVM's",
         "run_time",
-        arrival_ratio("S-GPC, natural gradients", 0.2, 5, "; comparable means up to five times"),
+        arrival_ratio("S-GPC, natural gradients", 0.2, 5, "; the limit is five times"),
     ),
     Claim("S-GPC is very unstable and predicts badly", "run_time", stochastic_gp_is_unstable),
     Claim(
         "the SVM (libsvm) has a run time similar to S-BSVM's",
         "run_time",
-        arrival_ratio("SVM + Platt", 0.2, 5, "; similar means between a fifth and five times"),
+        arrival_ratio("SVM + Platt", 0.2, 5, "; the limits are a fifth and five times"),
     ),
     Claim("tuning by ELBO gradients finds the optimal length-scale", "auto_tuning", finds_the_optimum),
     Claim("in only 5 hyperparameter steps", "auto_tuning", in_five_steps),
     Claim("0.3 s against 188 s of a grid search with 1000 points", "auto_tuning", beats_the_grid),
     Claim("k-means is much better than random rows at few points", "inducing_points", k_means_beats_random),
-    Claim("1 % of the rows as inducing points are nearly optimal", "inducing_points", one_percent_suffices),
+    Claim("1% of the rows as inducing points are nearly optimal", "inducing_points", one_percent_suffices),
     Claim("and decrease the run time significantly", "inducing_points", few_points_save_time),
     Claim("the Gaussian mixture fails to converge", "inducing_points", mixture_fails),
     Claim("similar results of inducing points on all sets considered", "inducing_points", unnamed),
-    Claim("SUSY: AUC .84, Brier score .22", "big_data", susy_figures),
+    Claim("SUSY: AUC 0.84, Brier score 0.22", "big_data", susy_figures),
     Claim("SUSY: tuning finds θ = 5", "big_data", tuned_to_five),
     Claim("5,000,000 rows in 10 minutes on one core", "big_data", ten_minutes),
-    Claim("a deep net reaches AUC .88 on SUSY", "big_data", deep_net),
+    Claim("a deep net reaches AUC 0.88 on SUSY", "big_data", deep_net),
 )
 
 

@@ -13,7 +13,7 @@ from experiments.runs.sweep import Run
 from experiments.text import markdown
 
 NAME = "inducing_points"
-TITLE = "Inducing points figure: how many, and chosen how"
+TITLE = "Inducing points figure: number and method of choice"
 SET = "usps_3v5/shuffled"
 SIZES = (5, 10, 14, 20, 40, 80, 160, 320, 640)  # 14 is 1 % of the training rows
 ONE_PERCENT = 14
@@ -88,9 +88,9 @@ def section(lines):
         if "converged" in line
     )
     return (
-        "1540 rows (the paper speaks of 1350, the public file has 1540), 256 grey values on a common scale, RBF "
-        "with length-scale 16 (θ = 22.6) and σ² = 4, exact bound; shuffled folds. 14 points are 1 % of the training "
-        "rows. Our mixture has diagonal covariances and takes five steps of EM from k-means.\n\n"
+        "1540 rows (the paper says 1350, the public file has 1540), 256 grey values on a common scale, RBF "
+        "with length-scale 16 (θ = 22.6) and σ² = 4, exact bound; shuffled folds. 14 points are 1% of the "
+        "training rows. Our mixture has diagonal covariances and starts five steps of EM from k-means.\n\n"
         f"**Error**\n\n{table('error', 3)}\n\n**Log loss**\n\n{table('log_loss', 3)}\n\n"
         f"**Seconds to train**\n\n{table('fit_seconds', 2)}\n\n"
         f"scikit-learn's mixture alone, 100 steps of EM at most, components (covariances): {alone}."

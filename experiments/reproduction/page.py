@@ -11,7 +11,7 @@ INTRODUCTION = """# The paper, reproduced
 
 Every table, figure and claim of Wenzel, Galy-Fajou, Deutsch and Kloft, *Bayesian Nonlinear Support Vector Machines
 for Big Data* (2017), compared with our measurements. Written by `make reproduce`; do not edit by hand. The derivation
-lists the paper's wrong formulas as errata; where it matters, "as in the paper" uses the *printed* form.
+lists the paper's incorrect formulas as errata; where it matters, "as in the paper" uses the *printed* form.
 """
 A_FIRST_LOOK = """**A first look**, by `make reproduce-quick`: two folds, small sets, short ladders. It shows that
 everything runs and says nothing about the paper's claims; texts below describe the full run.
@@ -56,8 +56,8 @@ def about(records):
     threads = sorted({record["n_threads"] for record in records})
     return (
         f"Measured {' to '.join(dict.fromkeys([days[0], days[-1]]))} on: {'; '.join(machines)}; "
-        f"threads: {' and '.join(map(str, threads))} (the paper's machine used one core, too). Other work may have "
-        "shared the machine: ratios within a run are worth more than seconds. "
+        f"threads: {' and '.join(map(str, threads))} (the paper's machine used one core, too). Other processes "
+        "may have used the machine: ratios within a run are more reliable than seconds. "
         f"{len(records)} runs; {sum(bool(record['failure']) for record in records)} failed."
     )
 
@@ -75,8 +75,9 @@ def troubles(records):
 
 def footer(folder):
     return (
-        f"The figures' numbers are in `{folder.name}/*.csv`. `make reproduce-quick` is a first look in less than ten "
-        f"minutes. Page written {datetime.now(UTC).date()}."
+        f"The figures' numbers are in `{folder.name}/*.csv`. `make reproduce-quick` is a first look and takes "
+        "less than "
+        f"ten minutes. Page written {datetime.now(UTC).date()}."
     )
 
 

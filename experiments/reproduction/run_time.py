@@ -141,12 +141,12 @@ def section(lines):
         for method, points in curves(lines).items()
     ]
     header = ["method", *(f"best {title}" for title in METRICS.values())]
-    header += ["seconds to within 1 % of its best Brier score (over S-BSVM's)", "of its best log loss (over S-BSVM's)"]
+    header += ["seconds to within 1% of its best Brier score (over S-BSVM's)", "of its best log loss (over S-BSVM's)"]
     return (
-        f"Waveform, {lines[0]['n_train']} rows to learn from, 1000 held out, θ = 5, σ² = 1, 100 inducing points and "
-        "minibatches of 10 where there are any. A point is a fit of its own with so large a budget of passes, "
-        "iterations or epochs; S-BSVM's last pass goes over all rows. Under the printed link the log loss goes on "
-        "falling slowly for as long as one trains, so the claims are judged by the Brier score, which the paper uses. "
+        f"Waveform, {lines[0]['n_train']} training rows, 1000 held-out rows, θ = 5, σ² = 1, 100 inducing points "
+        "and, for stochastic methods, minibatches of 10. Each point is a separate fit with a given budget of "
+        "passes, iterations or epochs; S-BSVM's last pass goes over all rows. With the printed link, the log "
+        "loss decreases slowly during the whole training, so verdicts use the Brier score, as the paper does. "
         "'Exact bound' is this library with the same fixed kernel and points, its own bound, batch inference and "
         "calibrated link; 'full steps' are natural gradients with rate 1. B-BSVM's pass costs about ten products of "
         "N×N matrices, ECM's iteration one factorisation. S-GPC's step is mostly GPyTorch's overhead.\n\n"

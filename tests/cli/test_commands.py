@@ -114,7 +114,7 @@ def test_abstain_keeps_the_stated_and_nearly_the_true_error(home, tmp_path):
     doubt = 1 - np.maximum(table["probability_average"].to_numpy(), table["probability_high"].to_numpy())
     assert (told["n_rows"], told["n_kept"]) == (300, kept.sum())
     assert 50 < kept.sum() < 300
-    assert told["stated_error"] == pytest.approx(doubt[kept].mean())
+    assert told["expected_error"] == pytest.approx(doubt[kept].mean())
     assert doubt[kept].mean() <= 0.1
     assert doubt[kept].max() < doubt[~kept].min()
     truth = some_people(300, 1)["income"]
@@ -128,7 +128,7 @@ def test_predict_without_uncertainty_writes_fewer_columns(home):
 
 
 @pytest.mark.slow
-def test_compare_judges_all_on_the_same_rows(home):
+def test_compare_evaluates_all_on_the_same_rows(home):
     words = ["compare", "people.csv", "-t", "income", "--test", "new.csv", "--rows", 250]
     done = process(*words, "--json", folder=home)
     assert done.code == 0, done.err

@@ -166,7 +166,7 @@ def test_options_of_csv_for_other_files(tmp_path):
         (["-t", "y", "--drop", "nope"], ["no column 'nope'"]),
         (["-t", "y", "--categories", "nope"], ["no column 'nope'"]),
         (["-t", "y", "--columns", "x,nope"], ["no column 'nope'"]),
-        (["-t", "y", "--drop", "x,z"], ["no column", "as asked for"]),
+        (["-t", "y", "--drop", "x,z"], ["no column", "as requested"]),
         (["-t", "y", "--weight", "z"], ["weights 'z'", "text"]),
         (["-t", "y", "--holdout", "1"], ["0 or more and below 1"]),
         (["-t", "y", "--time-limit", "-1"], ["time_limit"]),

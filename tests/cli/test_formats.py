@@ -134,7 +134,7 @@ def test_names_with_commas_spaces_and_umlauts(small):
     words = ["-t", "y", "--linear", "-q", "--json", "--drop", '"a, b", z']
     done = bayesvm("fit", "table.csv", *words, folder=folder)
     told = json.loads(done.out)
-    assert told["left_out"] == {"a, b": "as asked for", "z": "as asked for"}
+    assert told["left_out"] == {"a, b": "as requested", "z": "as requested"}
     assert told["columns"] == 2
     done = bayesvm("predict", "table.bayesvm", "table.csv", "-q", "--keep", 'größe in m,"a, b"', folder=folder)
     assert done.out.startswith('"größe in m","a, b","prediction"')

@@ -65,7 +65,7 @@ def test_evaluate(home):
     assert value_of(done.out, "R²") > 0.95
     assert "Share of the rows inside central intervals" in done.out
     facts = json.loads(bayesvm("evaluate", "houses.bayesvm", "houses.csv", "--json", folder=home).out)
-    assert [each["stated"] for each in facts["interval_coverage"]] == [0.5, 0.8, 0.9, 0.95, 0.99]
+    assert [each["predicted"] for each in facts["interval_coverage"]] == [0.5, 0.8, 0.9, 0.95, 0.99]
 
 
 def test_predict_writes_intervals(home):

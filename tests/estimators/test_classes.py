@@ -119,7 +119,7 @@ def test_ages_in_a_file_are_regression_unless_classification_is_asked_for(tmp_pa
     data.to_csv(tmp_path / "t.csv", index=False)
     with pytest.warns(UserWarning, match="'age' looks like a regression target: BayesianSVR is fitted"):
         model = fit_table(tmp_path / "t.csv", "age", holdout=0, parameters={"n_inducing": 10, "tune": None})
-    assert model.predicts_numbers
+    assert model.is_regression
 
 
 def test_a_hundred_classes_of_text_are_fitted_with_a_warning():
@@ -141,8 +141,8 @@ def test_numbers_of_the_target_can_be_said_to_be_names(tmp_path, suffix):
     data.to_csv(path, index=False) if suffix == "csv" else data.to_parquet(path)
     model = fit_table(path, "code", categories=["code"], estimator=BayesianLinearSVC(random_state=0), seed=0)
     assert model.classes_.tolist() == sorted(set(map(str, codes)))
-    judged = model.judged(path)
-    np.testing.assert_array_equal(model.classes_[judged.predictions.y], codes.astype(str))
+    evaluated = model.evaluate(path)
+    np.testing.assert_array_equal(model.classes_[evaluated.predictions.y], codes.astype(str))
 
 
 # Labels that NumPy cannot tell apart

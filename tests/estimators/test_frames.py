@@ -218,7 +218,7 @@ def test_streams_and_warm_starts_keep_the_recipe(make):
     assert warm.fit(USED.iloc[first], Y[first]).recipe_ is recipe
 
 
-def test_a_giveaway_is_named():
+def test_a_leak_is_named():
     frame = USED.assign(paid=np.where(Y == "yes", 100.0, -1.0) + RNG.random(N), verdict=np.where(Y == "yes", "a", "b"))
     with pytest.warns(
         UserWarning, match="each of the columns 'paid', 'verdict' alone determines the classes of all 240 rows"

@@ -193,7 +193,7 @@ def test_local_models_and_groups_exclude_each_other():
 def test_few_groups_are_what_counts(tmp_path):
     """A set of 90 % of 8 groups has every class; a file holds what is needed to know that."""
     few = PATIENT < 8
-    with pytest.warns(UserWarning, match="there are 8 groups"):
+    with pytest.warns(UserWarning, match="there are only 8 groups"):
         model = BayesianSVC(**HOW).fit(X[few], Y[few], groups=PATIENT[few])
     assert model.predict_set(X, 0.9).all()
     assert not model.predict_set(X, 0.6).all()

@@ -276,7 +276,7 @@ def test_threads_do_not_change_bits(fixed):
     np.testing.assert_array_equal(other.predict(X[TEST]), fixed.predict(X[TEST]))
 
 
-def test_held_out_rows_are_judged_during_the_fit():
+def test_held_out_rows_are_evaluated_during_the_fit():
     seen = []
     BayesianSVR(**FIXED).fit(
         X[TRAIN], Y[TRAIN], held_out=(X[TEST], Y[TEST]), callback=lambda p: seen.append(p.held_out)

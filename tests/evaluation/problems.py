@@ -1,4 +1,4 @@
-"""Predictions that tests of this room judge."""
+"""Predictions for the tests of this package."""
 
 import numpy as np
 
@@ -6,12 +6,12 @@ from bayesvm.evaluation import Predictions
 
 
 def calibrated(n, n_classes=2, *, seed=0, sharpness=1.0, **more):
-    """Labels drawn from probabilities; stated are those probabilities to the power of ``sharpness``, normalised."""
+    """Labels drawn from probabilities; predicted are those probabilities to the power of ``sharpness``, normalised."""
     rng = np.random.default_rng(seed)
     true = rng.dirichlet(np.full(n_classes, 0.7), n)
     y = (true.cumsum(axis=1) < rng.random((n, 1))).sum(axis=1).clip(0, n_classes - 1)
-    stated = true**sharpness
-    return Predictions.of(np.arange(n_classes), y, stated / stated.sum(axis=1, keepdims=True), **more)
+    predicted = true**sharpness
+    return Predictions.of(np.arange(n_classes), y, predicted / predicted.sum(axis=1, keepdims=True), **more)
 
 
 def weights(n, seed=1):

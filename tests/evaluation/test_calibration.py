@@ -8,8 +8,8 @@ from bayesvm.evaluation import Predictions, metrics, reliability
 from tests.evaluation.problems import calibrated, tied, weights
 
 
-def claims(said):
-    """What is stated and what happened, by the definition."""
+def events(said):
+    """What is predicted and what happened, by the definition."""
     if len(said.classes) == 2:
         return said.proba[:, 1], (said.y == 1).astype(float)
     return said.proba.max(axis=1), (said.proba.argmax(axis=1) == said.y).astype(float)
@@ -17,11 +17,11 @@ def claims(said):
 
 def halved(said, n_groups, n_halvings, seed=0):
     """The calibration error by real halvings: one half tells the direction, the other the distance."""
-    stated, happened = claims(said)
+    predicted, happened = events(said)
     rng = np.random.default_rng(seed)
     total = 0.0
-    for rows in np.array_split(np.argsort(stated), n_groups):
-        gap = stated[rows] - happened[rows]
+    for rows in np.array_split(np.argsort(predicted), n_groups):
+        gap = predicted[rows] - happened[rows]
         for _ in range(n_halvings):
             rng.shuffle(gap)
             one, other = gap[: len(gap) // 2], gap[len(gap) // 2 :]
@@ -30,14 +30,14 @@ def halved(said, n_groups, n_halvings, seed=0):
 
 
 def halved_as_if_normal(said, n_groups, n_halvings, seed=0):
-    """The same by halves that differ as normal numbers would, by the chance that the stated probabilities imply."""
-    stated, happened = claims(said)
+    """The same by halves that differ as normal numbers would, by the chance that the predicted probabilities imply."""
+    predicted, happened = events(said)
     w = said.weight_or_ones
     rng = np.random.default_rng(seed)
     total = 0.0
-    for rows in np.array_split(np.argsort(stated), n_groups):
-        d = np.average(stated[rows] - happened[rows], weights=w[rows])
-        chance = np.sqrt(np.sum(w[rows] ** 2 * stated[rows] * (1 - stated[rows]))) / w[rows].sum()
+    for rows in np.array_split(np.argsort(predicted), n_groups):
+        d = np.average(predicted[rows] - happened[rows], weights=w[rows])
+        chance = np.sqrt(np.sum(w[rows] ** 2 * predicted[rows] * (1 - predicted[rows]))) / w[rows].sum()
         e = chance * rng.standard_normal(n_halvings)
         total += w[rows].sum() * np.mean(np.sign(d + e) * (d - e))
     return total / w.sum()
@@ -52,7 +52,7 @@ def test_the_error_is_that_of_halvings(n_classes, sharpness):
     said = calibrated(1500, n_classes, sharpness=sharpness)
     assert calibration_error(said) > 0.03
     assert calibration_error(said) == pytest.approx(halved_as_if_normal(said, 15, 30_000), rel=0.01)
-    assert calibration_error(said) == pytest.approx(halved(said, 15, 300), rel=0.15)  # chance as seen, not as stated
+    assert calibration_error(said) == pytest.approx(halved(said, 15, 300), rel=0.15)  # chance as seen, not as predicted
 
 
 def test_the_error_of_weighted_rows_is_that_of_halvings():
@@ -66,12 +66,12 @@ def test_the_error_of_weighted_rows_is_that_of_halvings():
 
 def test_far_from_chance_it_is_the_mean_difference_of_stated_and_observed():
     said = calibrated(60_000, sharpness=3)
-    stated, happened = claims(said)
-    naive = sum(abs((stated - happened)[rows].sum()) for rows in np.array_split(np.argsort(stated), 15)) / 60_000
+    predicted, happened = events(said)
+    naive = sum(abs((predicted - happened)[rows].sum()) for rows in np.array_split(np.argsort(predicted), 15)) / 60_000
     assert naive > 0.05
     assert calibration_error(said) == pytest.approx(naive, rel=0.01)
     shown = reliability(said)
-    assert np.abs(shown.stated - shown.observed) @ shown.count / 60_000 == pytest.approx(naive, rel=1e-3)
+    assert np.abs(shown.predicted - shown.observed) @ shown.count / 60_000 == pytest.approx(naive, rel=1e-3)
 
 
 def test_well_calibrated_probabilities_have_no_error_on_average():
@@ -79,7 +79,7 @@ def test_well_calibrated_probabilities_have_no_error_on_average():
     for seed in range(60):
         said = calibrated(600, seed=seed)
         shown = reliability(said)
-        naive.append(np.abs(shown.stated - shown.observed) @ shown.count / 600)
+        naive.append(np.abs(shown.predicted - shown.observed) @ shown.count / 600)
         ours.append(calibration_error(said))
     assert np.mean(naive) > 0.03  # why chance is taken off
     assert np.mean(ours) < 0.01
@@ -121,17 +121,17 @@ def wilson_by_its_definition(share, n):
 @pytest.mark.parametrize("weight", [None, weights(400)], ids=["plain", "weighted"])
 def test_reliability_group_by_group(n_classes, weight):
     said = calibrated(400, n_classes, weight=weight)
-    stated, happened = claims(said)
+    predicted, happened = events(said)
     w = np.ones(400) if weight is None else weight
     shown = reliability(said, 7)
     assert shown.count.sum() == (w > 0).sum()
-    order = [row for row in np.argsort(stated) if w[row] > 0]
+    order = [row for row in np.argsort(predicted) if w[row] > 0]
     ends = np.cumsum([0, *shown.count])
     assert len(ends) == 8
     for g, (a, b) in enumerate(pairwise(ends)):
         rows = order[a:b]
         assert w[rows].sum() == pytest.approx(w.sum() / 7, abs=w.max())
-        assert shown.stated[g] == pytest.approx(np.average(stated[rows], weights=w[rows]))
+        assert shown.predicted[g] == pytest.approx(np.average(predicted[rows], weights=w[rows]))
         assert shown.observed[g] == pytest.approx(np.average(happened[rows], weights=w[rows]))
         low, high = wilson_by_its_definition(shown.observed[g], w[rows].sum() ** 2 / np.sum(w[rows] ** 2))
         assert (shown.low[g], shown.high[g]) == pytest.approx((low, high), abs=1e-9)
@@ -144,7 +144,7 @@ def test_rows_that_state_the_same_stay_together():
     shown = reliability(said)
     values, counts = np.unique(said.positive, return_counts=True)
     assert len(values) == 11
-    assert shown.stated == pytest.approx(values)
+    assert shown.predicted == pytest.approx(values)
     assert shown.count.tolist() == counts.tolist()
     by_label = reliability(said.take(np.argsort(said.y)))
     assert by_label.observed == pytest.approx(shown.observed)
@@ -153,7 +153,7 @@ def test_rows_that_state_the_same_stay_together():
 def test_all_rows_state_the_same():
     shown = reliability(Predictions.of([0, 1], [0, 1, 1], [[0.4, 0.6]] * 3))
     assert shown.count.tolist() == [3]
-    assert shown.stated == pytest.approx([0.6])
+    assert shown.predicted == pytest.approx([0.6])
     assert shown.observed == pytest.approx([2 / 3])
 
 
@@ -169,7 +169,7 @@ def test_one_row_says_next_to_nothing():
 def test_probabilities_of_zero_and_one_that_hold():
     said = Predictions.of([0, 1], np.arange(40) % 2, np.eye(2)[np.arange(40) % 2])
     shown = reliability(said)
-    assert shown.stated == pytest.approx([0, 1])
+    assert shown.predicted == pytest.approx([0, 1])
     assert shown.observed == pytest.approx([0, 1])
     assert metrics(said)["calibration_error"] == pytest.approx((0, 0, 0), abs=1e-12)
 

@@ -6,7 +6,7 @@ from tests.evaluation.problems import calibrated, tied, weights
 
 
 def by_a_loop(said):
-    """Coverage, risk and stated risk of the rows with at most each doubt."""
+    """Coverage, risk and predicted risk of the rows with at most each doubt."""
     w = np.ones(said.n_rows) if said.weight is None else said.weight
     doubt = 1 - said.proba.max(axis=1)
     wrong = said.proba.argmax(axis=1) != said.y
@@ -29,12 +29,12 @@ def by_a_loop(said):
 def test_risk_and_coverage_are_those_of_a_loop(n_classes, weight, change):
     said = change(calibrated(300, n_classes, weight=weight))
     found = risk_coverage(said)
-    coverage, risk, stated = by_a_loop(said)
+    coverage, risk, predicted = by_a_loop(said)
     assert len(found.coverage) > 0.95 * len(coverage)  # two points may be too close for both to be shown
     shown = np.searchsorted(coverage, found.coverage - 1e-12)
     assert found.coverage == pytest.approx(coverage[shown])
     assert found.risk == pytest.approx(risk[shown])
-    assert found.stated == pytest.approx(stated[shown])
+    assert found.predicted == pytest.approx(predicted[shown])
     assert found.area == pytest.approx(np.sum(risk * np.diff(coverage, prepend=0)))
     assert found.coverage[-1] == pytest.approx(1)
 
@@ -44,10 +44,10 @@ def test_risk_and_coverage_are_those_of_a_loop(n_classes, weight, change):
 def test_at_a_share_stands_what_can_be_reached(change, n_rows):
     said = change(calibrated(n_rows))
     curve = risk_coverage(said)
-    coverage, risk, stated = by_a_loop(said)
+    coverage, risk, predicted = by_a_loop(said)
     for share in (1.0, 0.95, 0.9, 0.5):
         first = np.flatnonzero(coverage >= share)[0]
-        assert curve.at(share) == pytest.approx((coverage[first], risk[first], stated[first]))
+        assert curve.at(share) == pytest.approx((coverage[first], risk[first], predicted[first]))
     with pytest.raises(ValueError, match="between 0 and 1; got 1.1"):
         curve.at(1.1)
 
@@ -69,7 +69,7 @@ def test_one_row_and_equal_rows_are_one_point():
         found = risk_coverage(Predictions.of([0, 1], np.arange(n) % 2, [[0.4, 0.6]] * n))
         assert found.coverage == pytest.approx([1])
         assert found.risk == pytest.approx([0.5 if n == 6 else 1])
-        assert found.stated == pytest.approx([0.4])
+        assert found.predicted == pytest.approx([0.4])
         assert found.area == pytest.approx(found.risk[0])
 
 

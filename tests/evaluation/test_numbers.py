@@ -6,16 +6,16 @@ from scipy.stats import binomtest, norm
 from sklearn.linear_model import LinearRegression
 from sklearn.metrics import mean_absolute_error, r2_score, root_mean_squared_error
 
-from bayesvm.evaluation import NumberPredictions, interval_coverage, metrics, paired_difference
+from bayesvm.evaluation import RegressionPredictions, interval_coverage, metrics, paired_difference
 from bayesvm.evaluation.formatting import metric_rows
-from bayesvm.evaluation.number_peers import PEERS, compete_for_numbers
+from bayesvm.evaluation.regression_peers import PEERS, evaluate_regression_peer
 
 
 def some(n_rows=300, shift=0.0, weighted=False):
     rng = np.random.default_rng(0)
     mean, std = rng.normal(size=n_rows) + shift, rng.uniform(0.5, 2, n_rows)
     weight = rng.integers(0, 4, n_rows) if weighted else None
-    return NumberPredictions.of(mean + std * rng.normal(size=n_rows), mean, std, weight=weight)
+    return RegressionPredictions.of(mean + std * rng.normal(size=n_rows), mean, std, weight=weight)
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -44,11 +44,11 @@ def test_intervals_hold_what_other_rows_show():
 
 
 def test_a_coverage_of_all_has_wilsons_interval():
-    said = NumberPredictions.of(np.arange(20.0), np.arange(20.0), np.ones(20))
+    said = RegressionPredictions.of(np.arange(20.0), np.arange(20.0), np.ones(20))
     found = metrics(said)["coverage"]
     exact = binomtest(20, 20).proportion_ci(method="wilson")
     assert (found.low, found.high) == pytest.approx((exact.low, exact.high))
-    assert np.isnan(metrics(NumberPredictions.of([2.0, 2.0], [1, 1], [1, 1]), n_bootstrap=0)["r2"].value)
+    assert np.isnan(metrics(RegressionPredictions.of([2.0, 2.0], [1, 1], [1, 1]), n_bootstrap=0)["r2"].value)
 
 
 def test_the_coverage_of_intervals():
@@ -57,12 +57,12 @@ def test_the_coverage_of_intervals():
         n_inside = round(each.observed * 5_000)
         exact = binomtest(n_inside, 5_000).proportion_ci(method="wilson")
         assert (each.low, each.high) == pytest.approx((exact.low, exact.high))
-        assert each.low <= each.stated <= each.high
+        assert each.low <= each.predicted <= each.high
 
 
 def test_paired_differences_of_the_absolute_error():
     ours = some()
-    theirs = NumberPredictions.of(ours.y, ours.mean + 1, ours.std)
+    theirs = RegressionPredictions.of(ours.y, ours.mean + 1, ours.std)
     found = paired_difference(theirs, ours)
     assert list(found) == ["mae"]
     expected = np.abs(ours.y - theirs.mean) - np.abs(ours.y - ours.mean)
@@ -80,26 +80,26 @@ def test_paired_differences_of_the_absolute_error():
 )
 def test_what_is_no_prediction(given, message):
     with pytest.raises(ValueError, match=message):
-        NumberPredictions.of(*given)
+        RegressionPredictions.of(*given)
 
 
 def test_probabilities_and_weights_are_checked():
     with pytest.raises(ValueError, match="below must be a probability; row 0 has 1.5"):
-        NumberPredictions.of([1.0], [1.0], [1.0], below=[1.5])
+        RegressionPredictions.of([1.0], [1.0], [1.0], below=[1.5])
     with pytest.raises(ValueError, match="all rows have weight zero"):
-        NumberPredictions.of([1.0], [1.0], [1.0], weight=[0.0])
+        RegressionPredictions.of([1.0], [1.0], [1.0], weight=[0.0])
 
 
 def test_parts_are_joined():
     said = some(weighted=True)
-    again = NumberPredictions.joined([said.take(np.arange(100)), said.take(np.arange(100, 300))])
-    for name in NumberPredictions.columns():
+    again = RegressionPredictions.joined([said.take(np.arange(100)), said.take(np.arange(100, 300))])
+    for name in RegressionPredictions.columns():
         np.testing.assert_array_equal(getattr(again, name), getattr(said, name))
 
 
 def test_errors_are_shown_with_the_digits_that_they_have():
     said = some()
-    large = NumberPredictions.of(1e4 * said.y, 1e4 * said.mean, 1e4 * said.std)
+    large = RegressionPredictions.of(1e4 * said.y, 1e4 * said.mean, 1e4 * said.std)
     (_, value, interval), *_ = metric_rows(metrics(large))
     assert value.replace(",", "").isdigit()
     assert " to " in interval
@@ -111,7 +111,7 @@ def test_other_regressors(name):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(600, 3))
     y = 1e6 + 100 * (X[:, 0] + 0.3 * rng.normal(size=600))
-    found = compete_for_numbers(PEERS[name], X[:300], y[:300], X[300:], y[300:], seed=0)
+    found = evaluate_regression_peer(PEERS[name], X[:300], y[:300], X[300:], y[300:], seed=0)
     values = {name: metric.value for name, metric in metrics(found.predictions, n_bootstrap=0).items()}
     assert values["r2"] > 0.8
     assert 0.8 < values["coverage"] < 0.97
@@ -122,4 +122,4 @@ def test_other_regressors(name):
 
 def test_a_regressor_needs_rows_for_the_folds():
     with pytest.raises(ValueError, match="SVR needs at least 5 rows; there are 3"):
-        compete_for_numbers(PEERS["SVR"], np.eye(3), np.arange(3), np.eye(3), np.arange(3), seed=0)
+        evaluate_regression_peer(PEERS["SVR"], np.eye(3), np.arange(3), np.eye(3), np.arange(3), seed=0)

@@ -10,7 +10,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
 from bayesvm.evaluation import metrics
-from bayesvm.evaluation.peers import PEERS, Peer, chosen_rows, compete
+from bayesvm.evaluation.peers import PEERS, Peer, chosen_rows, evaluate_peer
 
 HOW = {"n_points": 40, "seed": 0}
 
@@ -39,7 +39,7 @@ def test_there_are_those_that_one_would_otherwise_use():
 @pytest.mark.parametrize("peer", PEERS.values(), ids=PEERS)
 def test_two_classes_are_learned(peer, cancer):
     Xa, Xb, ya, yb = cancer
-    outcome = compete(peer, Xa, ya, Xb, yb, **HOW)
+    outcome = evaluate_peer(peer, Xa, ya, Xb, yb, **HOW)
     assert outcome.n_rows == len(ya)
     assert outcome.seconds > 0
     found = metrics(outcome.predictions, n_bootstrap=0)
@@ -50,7 +50,7 @@ def test_two_classes_are_learned(peer, cancer):
 @pytest.mark.parametrize("peer", PEERS.values(), ids=PEERS)
 def test_three_classes_with_names_are_learned(peer, three_digits):
     Xa, Xb, ya, yb = three_digits
-    said = compete(peer, Xa, ya, Xb, yb, **HOW).predictions
+    said = evaluate_peer(peer, Xa, ya, Xb, yb, **HOW).predictions
     assert said.classes.tolist() == ["one", "two", "zero"]
     assert np.mean(said.correct) > 0.95
 
@@ -60,14 +60,14 @@ def test_they_are_what_scikit_learn_makes(cancer):
     svc = make_pipeline(StandardScaler(), CalibratedClassifierCV(SVC(), ensemble=False)).fit(Xa, ya)
     boosting = HistGradientBoostingClassifier(random_state=0).fit(Xa, ya)
     for name, classifier in (("SVC + Platt", svc), ("gradient boosting", boosting)):
-        found = compete(PEERS[name], Xa, ya, Xb, yb, **HOW).predictions
+        found = evaluate_peer(PEERS[name], Xa, ya, Xb, yb, **HOW).predictions
         assert found.proba == pytest.approx(classifier.predict_proba(Xb), abs=1e-9)
 
 
 def test_more_points_than_rows_are_as_many_as_rows(cancer):
     Xa, Xb, ya, yb = cancer
     peer = PEERS["Nystroem + logistic regression"]
-    outcome = compete(peer, Xa[:60], ya[:60], Xb, yb, n_points=500, seed=0)  # scikit-learn would warn
+    outcome = evaluate_peer(peer, Xa[:60], ya[:60], Xb, yb, n_points=500, seed=0)  # scikit-learn would warn
     assert np.mean(outcome.predictions.correct) > 0.9
 
 
@@ -85,7 +85,7 @@ def test_one_that_takes_few_rows_is_given_few(cancer):
         seen.append((n_features, n_points, seed, n_rows))
         return PEERS["Nystroem + logistic regression"].factory(n_features, n_points, seed, n_rows)
 
-    outcome = compete(Peer("small", factory, most_rows=100), Xa, ya, Xb, yb, n_points=30, seed=7)
+    outcome = evaluate_peer(Peer("small", factory, most_rows=100), Xa, ya, Xb, yb, n_points=30, seed=7)
     assert outcome.n_rows == 100
     assert seen == [(30, 30, 7, 100)]
     assert outcome.predictions.n_rows == len(yb)
@@ -107,7 +107,7 @@ def test_a_class_of_few_rows_gets_its_share(three_digits):
     Xa, Xb, ya, yb = three_digits
     few = np.flatnonzero(ya == "two")[3:]
     Xa, ya = np.delete(Xa, few, axis=0), np.delete(ya, few)
-    said = compete(PEERS["SVC + Platt"], Xa, ya, Xb, yb, **HOW).predictions
+    said = evaluate_peer(PEERS["SVC + Platt"], Xa, ya, Xb, yb, **HOW).predictions
     assert said.proba[:, 1] == pytest.approx(np.full(len(yb), 3 / len(ya)))
     assert said.proba.sum(axis=1) == pytest.approx(np.ones(len(yb)))
     assert np.mean(said.correct[yb != "two"]) > 0.95
@@ -117,15 +117,15 @@ def test_one_class_is_not_enough(cancer):
     Xa, Xb, ya, yb = cancer
     rows = np.concatenate([np.flatnonzero(ya == 0), np.flatnonzero(ya == 1)[:2]])
     with pytest.raises(ValueError, match=r"gradient boosting needs two classes of at least 5 rows; .* 1: 2\}"):
-        compete(PEERS["gradient boosting"], Xa[rows], ya[rows], Xb, yb, **HOW)
+        evaluate_peer(PEERS["gradient boosting"], Xa[rows], ya[rows], Xb, yb, **HOW)
 
 
 @pytest.mark.parametrize("peer", PEERS.values(), ids=PEERS)
 def test_weights_are_passed_on(peer, cancer):
     Xa, Xb, ya, yb = cancer
     heavy = np.where(ya == 1, 20.0, 1.0)
-    plain = compete(peer, Xa, ya, Xb, yb, **HOW).predictions
-    weighted = compete(peer, Xa, ya, Xb, yb, weight=heavy, weight_test=np.arange(len(yb)), **HOW).predictions
+    plain = evaluate_peer(peer, Xa, ya, Xb, yb, **HOW).predictions
+    weighted = evaluate_peer(peer, Xa, ya, Xb, yb, weight=heavy, weight_test=np.arange(len(yb)), **HOW).predictions
     assert weighted.weight.tolist() == list(range(len(yb)))
     assert weighted.positive.mean() > plain.positive.mean()
     expected = log_loss(yb, weighted.proba, sample_weight=np.arange(len(yb)))

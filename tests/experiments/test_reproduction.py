@@ -331,10 +331,10 @@ JUDGED = {  # the beginning of the claim: figures with which it holds, figures w
     "in only 5 hyperparameter steps": (tuning_lines(), tuning_lines(steps=6)),
     "0.3 s against 188 s": (tuning_lines(), tuning_lines(seconds=10.0)),
     "k-means is much better": (point_lines(), point_lines(few=0.19)),
-    "1 % of the rows": (point_lines(), point_lines(many=0.05)),
+    "1% of the rows": (point_lines(), point_lines(many=0.05)),
     "and decrease the run time": (point_lines(), point_lines(seconds=0.1)),
     "the Gaussian mixture fails": (point_lines(converged=False), point_lines()),
-    "SUSY: AUC .84": (susy_lines(), susy_lines(auc=0.82)),
+    "SUSY: AUC 0.84": (susy_lines(), susy_lines(auc=0.82)),
     "SUSY: tuning finds": (susy_lines(), susy_lines(theta=9.0)),
     "5,000,000 rows in 10 minutes": (susy_lines(), susy_lines(seconds=900.0)),
 }

@@ -99,15 +99,15 @@ def test_a_table_model_is_exported_and_served(saved, run, serve, capsys):
         ({"rows": []}, "ask for"),
         ({"rows": [[39, "self"]]}, "each row must be an object with the columns age, hours, sex, work, town"),
         ({"rows": [{"agee": 3}]}, "there is no column 'agee'; there are age, hours"),
-        ({"rows": [{"age": "old"}]}, "column 'age': 'old' is no number"),
-        ({"rows": [{"age": [39]}]}, "column 'age': [39] is no number"),
+        ({"rows": [{"age": "old"}]}, "column 'age': 'old' is not a number"),
+        ({"rows": [{"age": [39]}]}, "column 'age': [39] is not a number"),
         ({"rows": [{"age": 10**400}]}, "is no number that a model can use"),
-        ({"rows": [{"age": float("inf")}]}, "column 'age': inf is no number"),
-        ({"rows": [{"work": {}}]}, "column 'work': {} is no text"),
+        ({"rows": [{"age": float("inf")}]}, "column 'age': inf is not a number"),
+        ({"rows": [{"work": {}}]}, "column 'work': {} is not text"),
     ):
         assert words in refused(url, wrong)
-    assert "nothing at /predict; POST / predicts" in refused(url + "/predict", {"rows": rows}, 404)
-    assert "nothing at /model; GET / tells about the model" in refused(url + "/model", None, 404)
+    assert "no such path: /predict; POST / predicts" in refused(url + "/predict", {"rows": rows}, 404)
+    assert "no such path: /model; GET / describes the model" in refused(url + "/model", None, 404)
     assert ask(url, {"rows": rows[:1]})["label"] == model.predict(asked[:1]).tolist()  # it is still there
 
 
@@ -124,7 +124,7 @@ def test_a_model_of_numbers_is_exported_and_served(tmp_path, run, serve, capsys)
     for wrong in ([[1.0, 2.0]], [[1.0], [2.0, 3.0]], [{"X": 1.0}], [1.0]):
         assert "each row must be a list of 3 numbers" in refused(url, {"rows": wrong})
     for wrong in (None, "1", float("nan")):
-        assert f"row 1: {wrong!r} is no number" in refused(url, {"rows": [[1.0, 2.0, 3.0], [1.0, 2.0, wrong]]})
+        assert f"row 1: {wrong!r} is not a number" in refused(url, {"rows": [[1.0, 2.0, 3.0], [1.0, 2.0, wrong]]})
 
 
 def test_the_command_says_what_is_wrong(saved, run, capsys, monkeypatch):

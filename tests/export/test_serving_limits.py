@@ -119,7 +119,7 @@ def test_a_body_that_does_not_come_is_told(start):
     server = start(IDLE_SECONDS=0.2)
     status, content = posted(server, Content_Length=1000)
     assert status == 408
-    assert "nothing came for 0.2 seconds" in content["error"]
+    assert "no data received for 0.2 seconds" in content["error"]
     assert is_well(server)
 
 

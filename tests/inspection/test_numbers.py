@@ -30,7 +30,7 @@ def test_partial_dependence_is_that_of_scikit_learn(model, ax):
     assert (found.lower <= found.mean).all()
     assert (found.mean <= found.upper).all()
     assert (found.upper - found.lower < 100).all()
-    with pytest.raises(ValueError, match="a BayesianSVR predicts numbers, so leave it out"):
+    with pytest.raises(ValueError, match="leave it out for a BayesianSVR"):
         PartialDependenceDisplay.from_estimator(model, X, 0, target=1)
 
 

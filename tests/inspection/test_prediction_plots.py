@@ -77,9 +77,9 @@ def test_three_ways_to_the_same_plot(display, model, new, ax):
 
 def test_reliability_is_that_of_scikit_learn():
     found = ReliabilityDisplay.from_predictions(Y, P, n_bins=10)
-    observed, stated = calibration_curve(Y == "yes", P, n_bins=10, strategy="quantile")
+    observed, predicted = calibration_curve(Y == "yes", P, n_bins=10, strategy="quantile")
     x, drawn = found.line_.get_data()
-    np.testing.assert_allclose(x, stated, atol=1e-3)
+    np.testing.assert_allclose(x, predicted, atol=1e-3)
     np.testing.assert_allclose(drawn, observed, atol=0.02)
     ends = np.array([path.vertices for path in found.intervals_.get_paths()])
     np.testing.assert_allclose(ends[:, 0], np.column_stack([x, found.low]))
@@ -110,12 +110,12 @@ def test_two_models_on_the_same_axes(ax):
 def test_reliability_of_many_classes(of_flowers):
     found = ReliabilityDisplay.of(of_flowers, n_bins=3)
     assert found.ax_.get_xlabel() == "predicted probability of the most probable class"
-    assert found.stated @ np.ones(3) / 3 == pytest.approx(of_flowers.proba.max(axis=1).mean(), abs=0.02)
+    assert found.predicted @ np.ones(3) / 3 == pytest.approx(of_flowers.proba.max(axis=1).mean(), abs=0.02)
     one = ReliabilityDisplay.of(of_flowers, pos_label=2, n_bins=1)
-    assert one.stated[0] == pytest.approx(of_flowers.proba[:, 2].mean())
+    assert one.predicted[0] == pytest.approx(of_flowers.proba[:, 2].mean())
     assert one.observed[0] == pytest.approx((KINDS[1::2] == 2).mean())
     first = ReliabilityDisplay.from_predictions(Y, P, pos_label="no", n_bins=1)
-    assert first.stated[0] == pytest.approx(1 - P.mean())
+    assert first.predicted[0] == pytest.approx(1 - P.mean())
 
 
 def test_risk_and_coverage_by_counting(ax):
@@ -124,8 +124,8 @@ def test_risk_and_coverage_by_counting(ax):
     for coverage, risk in list(np.transpose(found.line_.get_data()))[::50]:
         kept = np.argsort(doubt)[: round(coverage * 600)]
         assert risk == pytest.approx(wrong[kept].mean())
-        at = np.flatnonzero(found.stated_line_.get_xdata() == coverage)[0]
-        assert found.stated_line_.get_ydata()[at] == pytest.approx(doubt[kept].mean())
+        at = np.flatnonzero(found.predicted_line_.get_xdata() == coverage)[0]
+        assert found.predicted_line_.get_ydata()[at] == pytest.approx(doubt[kept].mean())
     labels = [text.get_text() for text in ax.get_legend().get_texts()]
     assert labels == [f"ours, observed (area {found.area:.3g})", "ours, predicted"]
     again = RiskCoverageDisplay.from_predictions(Y, P, ax=ax)

@@ -75,7 +75,7 @@ def test_what_is_learned(files):
 def test_what_is_left_out_and_why(files):
     left_out = learned(files / "t.parquet", drop=["flag"]).left_out
     assert list(left_out) == ["flag", "id", "constant", "same", "nothing"]
-    assert left_out["flag"] == "as asked for"
+    assert left_out["flag"] == "as requested"
     assert "an identifier?" in left_out["id"]
     assert left_out["constant"] == "the same value in all rows (1)"
     assert left_out["same"] == "the same value in all rows (x)"
@@ -270,7 +270,7 @@ def test_choices_of_columns(files):
     assert [(column.name, column.kind) for column in recipe.columns] == [("count", "category"), ("sex", "category")]
     with pytest.raises(ValueError, match="no column 'nope'"):
         learned(files / "t.parquet", columns=["nope"])
-    with pytest.raises(ValueError, match="as asked for"):
+    with pytest.raises(ValueError, match="as requested"):
         learned(files / "t.parquet", columns=["sex"], drop=["sex"])
 
 

@@ -43,10 +43,10 @@ def test_in_files(tmp_path):
     loaded = type(model).load(tmp_path / "m.bayesvm")
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        judged = loaded.judged(tmp_path / "o.csv")
+        evaluated = loaded.evaluate(tmp_path / "o.csv")
         np.testing.assert_array_equal(loaded.predict_proba(other), loaded.predict_proba(same))
-    assert judged.predictions.n_rows == 60
-    assert judged.predictions.correct.mean() > 0.5
+    assert evaluated.predictions.n_rows == 60
+    assert evaluated.predictions.correct.mean() > 0.5
 
 
 def test_open_table_merges_labels(tmp_path):

@@ -79,10 +79,10 @@ def from_libsvm(folder):
 
 @pytest.fixture(scope="session")
 def plain(folder):
-    """An estimator that was saved alone, and a table to judge it by."""
+    """An estimator that was saved alone, and a table to evaluate it."""
     X, y = load_iris(return_X_y=True, as_frame=True)
     two = y < 2
     BayesianSVC(n_inducing=20, tune=None, random_state=0).fit(X[two], y[two]).save(folder / "plain.bayesvm")
     X[two].assign(kind=y[two]).to_csv(folder / "test.csv", index=False)
     model = TableModel.load(folder / "plain.bayesvm")
-    return model, model.judged(folder / "test.csv", "kind", "test.csv")
+    return model, model.evaluate(folder / "test.csv", "kind", "test.csv")

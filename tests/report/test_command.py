@@ -19,14 +19,14 @@ def test_the_report_gets_the_name_of_the_model(binary, folder, capsys):
     assert "it shows 20 rows of the table; --no-rows leaves them out" in printed
     assert run(["report", str(folder / "buyers.bayesvm"), "--no-rows"]) == 0
     assert "it shows" not in capsys.readouterr().out
-    assert "This report shows no single rows" in out.read_text()
+    assert "Single rows were left out of this report" in out.read_text()
 
 
 @pytest.mark.slow
-def test_it_is_judged_on_a_table(plain, folder, capsys):
+def test_it_is_evaluated_on_a_table(plain, folder, capsys):
     arguments = [str(folder / "plain.bayesvm"), str(folder / "test.csv"), "--target", "kind", "--quiet"]
-    assert run(["report", *arguments, "--out", str(folder / "judged.html")]) == 0
-    assert "test.csv (100 rows)" in (folder / "judged.html").read_text()
+    assert run(["report", *arguments, "--out", str(folder / "evaluated.html")]) == 0
+    assert "test.csv (100 rows)" in (folder / "evaluated.html").read_text()
     assert capsys.readouterr().out == ""
 
 

@@ -16,7 +16,7 @@ from bayesvm.preparation import Recipe
 from bayesvm.preparation.encoding import NumberColumn
 from bayesvm.report import n_rows_shown, sections, write_report
 from bayesvm.report.influence import setting
-from bayesvm.workflow import Judged, TableModel
+from bayesvm.workflow import EvaluatedRows, TableModel
 from tests.recipes import with_recipe
 
 from .conftest import NASTY, people
@@ -190,14 +190,14 @@ def test_a_linear_model(linear, written):
     assert "tunes the size of its weights" in parsed.words
 
 
-def test_without_rows_held_out_it_is_judged_by_leave_one_out(without_holdout, written):
+def test_without_rows_held_out_it_is_evaluated_by_leave_one_out(without_holdout, written):
     text = written("left_out", without_holdout)
     parsed = Page(text)
     assert "uncertainty" not in parsed.plots
     assert PREDICTED | OF_TWO | {"importance", "dependence0"} <= parsed.plots  # by inducing points
     assert "200 training rows, each left out in turn" in parsed.words
     assert "No rows were kept" in parsed.words
-    assert f"{metrics(Judged.left_out(without_holdout.estimator).predictions)['log_loss'].value:.4f}" in text
+    assert f"{metrics(EvaluatedRows.left_out(without_holdout.estimator).predictions)['log_loss'].value:.4f}" in text
 
 
 def test_a_linear_model_without_rows_says_what_is_missing(folder, written, linear):
@@ -208,7 +208,7 @@ def test_a_linear_model_without_rows_says_what_is_missing(folder, written, linea
 
 
 @pytest.mark.slow
-def test_an_estimator_alone_with_a_table_to_judge_it_by(plain, written):
+def test_an_estimator_alone_with_a_table_to_evaluate_it(plain, written):
     model, test = plain
     parsed = Page(written("plain", model, test))
     assert ALL - {"tuning"} <= parsed.plots
@@ -225,14 +225,14 @@ def test_a_model_of_libsvm_files(from_libsvm, written):
 
 def test_a_test_table_comes_before_the_rows_held_out(binary, folder, written):
     people(100, seed=1).to_csv(folder / "other.csv", index=False)
-    text = written("tested", binary, binary.judged(folder / "other.csv", name="other.csv"))
+    text = written("tested", binary, binary.evaluate(folder / "other.csv", name="other.csv"))
     assert "other.csv (100 rows)" in Page(text).words
 
 
 def test_one_class_only_has_no_curves(binary, written):
     said = binary.holdout.predictions
     kept = np.flatnonzero(said.y[binary.holdout.sample] == 1)
-    only = Judged(
+    only = EvaluatedRows(
         said.take(binary.holdout.sample[kept]),
         np.arange(len(kept)),
         binary.holdout.X[kept],
@@ -287,14 +287,14 @@ def test_the_rows_of_the_evaluated_and_of_the_final_model_are_both_told(binary, 
 
 def test_a_table_of_others_is_not_set_beside_baselines_of_the_hold_out(binary, folder, written):
     people(100, seed=1).to_csv(folder / "others.csv", index=False)
-    parsed = Page(written("others", binary, binary.judged(folder / "others.csv", name="others.csv")))
+    parsed = Page(written("others", binary, binary.evaluate(folder / "others.csv", name="others.csv")))
     assert "gradient boosting" not in parsed.words
     assert "always guessing" in parsed.words
 
 
 def test_no_rows_shows_none(binary, folder, page):
     text = write_report(binary, folder / "no_rows.html", show_rows=False).read_text(encoding="utf-8")
-    assert "This report shows no single rows" in Page(text).words
+    assert "Single rows were left out of this report" in Page(text).words
     assert ">Most certain<" in page
     assert ">Most certain<" not in text
     assert n_rows_shown(binary.holdout) == 20
@@ -320,7 +320,9 @@ def test_booleans_are_points_and_a_column_without_a_name_has_words(folder, writt
     y = (X[:, 0] + X[:, 1] > 0.5).astype(int)
     said = Predictions(estimator.classes_, y, estimator.predict_proba(X))
     text = written(
-        "flags", TableModel(with_recipe(estimator, recipe)), Judged(said, np.arange(200), X, np.arange(200), "flags")
+        "flags",
+        TableModel(with_recipe(estimator, recipe)),
+        EvaluatedRows(said, np.arange(200), X, np.arange(200), "flags"),
     )
     parsed = Page(text)
     assert "(unnamed column)" in parsed.words

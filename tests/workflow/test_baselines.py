@@ -39,7 +39,7 @@ def fitted(tmp_path_factory):
         return fit_table(path, "y", estimator=estimator), path
 
 
-def test_of_small_tables_they_are_judged_on_the_same_folds(tmp_path):
+def test_of_small_tables_they_are_evaluated_on_the_same_folds(tmp_path):
     rows = table()
     rows.to_csv(tmp_path / "table.csv", index=False)
     model = fit_table(tmp_path / "table.csv", "y", estimator=BayesianLinearSVC(random_state=0), seed=3)
@@ -107,7 +107,7 @@ def test_ctrl_c_ends_the_baselines_only(fitted, monkeypatch):
     def stop(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(baselines, "compete", stop)
+    monkeypatch.setattr(baselines, "evaluate_peer", stop)
     _, path = fitted
     estimator = BayesianSVC(n_inducing=10, tune=None, random_state=0)
     with pytest.warns(UserWarning, match="the report omits the comparison"):

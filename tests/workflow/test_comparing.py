@@ -9,7 +9,7 @@ import pytest
 
 from bayesvm import BayesianLinearSVC, open_table
 from bayesvm.evaluation import Predictions, metrics
-from bayesvm.evaluation.peers import PEERS, compete
+from bayesvm.evaluation.peers import PEERS, evaluate_peer
 from bayesvm.workflow import comparing
 from bayesvm.workflow.comparing import compare_on
 from bayesvm.workflow.splitting import split, with_codes
@@ -36,7 +36,7 @@ def one_peer(monkeypatch):
     return peer
 
 
-def test_all_are_judged_on_the_rows_that_fit_would_hold_out(path, one_peer):
+def test_all_are_evaluated_on_the_rows_that_fit_would_hold_out(path, one_peer):
     begun = []
     found = compare_on(path, "y", estimator=BayesianLinearSVC(), seed=2, begin=begun.append)
     table = open_table(path, "y")
@@ -44,7 +44,7 @@ def test_all_are_judged_on_the_rows_that_fit_would_hold_out(path, one_peer):
     ours = BayesianLinearSVC().fit(train.X, train.y)
     expected = metrics(Predictions.of(ours.classes_, test.y, ours.predict_proba(test.X)))
     assert found.competitors[0].metrics == near(expected)
-    theirs = compete(one_peer, train.X, train.y, test.X, test.y, n_points=300, seed=2)
+    theirs = evaluate_peer(one_peer, train.X, train.y, test.X, test.y, n_points=300, seed=2)
     assert found.competitors[1].metrics == near(metrics(theirs.predictions))
     assert begun == ["BayesianLinearSVC", one_peer.name]
     assert found.limited == {}
@@ -82,7 +82,7 @@ def test_ctrl_c_ends_the_comparison(path, one_peer, monkeypatch):
         compare_on(path, "y", estimator=BayesianLinearSVC(random_state=0))
 
 
-def test_weights_count_in_training_and_in_judging(path, one_peer):
+def test_weights_count_in_training_and_in_evaluation(path, one_peer):
     weighted = pq.read_table(path).append_column("w", pa.array(np.random.default_rng(1).integers(1, 9, 300)))
     pq.write_table(weighted, path)
     found = compare_on(path, "y", weight="w", estimator=BayesianLinearSVC(), seed=2)
@@ -92,7 +92,7 @@ def test_weights_count_in_training_and_in_judging(path, one_peer):
     expected = metrics(Predictions.of(ours.classes_, test.y, ours.predict_proba(test.X), weight=test.weight))
     assert found.competitors[0].metrics == near(expected)
     given = {"weight": train.weight, "weight_test": test.weight}
-    theirs = compete(one_peer, train.X, train.y, test.X, test.y, n_points=300, seed=2, **given)
+    theirs = evaluate_peer(one_peer, train.X, train.y, test.X, test.y, n_points=300, seed=2, **given)
     assert found.competitors[1].metrics == near(metrics(theirs.predictions))
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from bayesvm import BayesianLinearSVC, BayesianSVC
 from bayesvm.core import kernels
-from bayesvm.evaluation import NumberPredictions, Predictions, metrics
+from bayesvm.evaluation import Predictions, RegressionPredictions, metrics
 from bayesvm.evaluation.formatting import METRIC_NAMES
 from bayesvm.preparation import Recipe
 from bayesvm.workflow import TableModel
@@ -34,7 +34,7 @@ def test_the_scaling_is_the_one_that_was_used(scale):
         (kernels.RBF(0.5), "RBF (very smooth), with one length-scale for all features: 0.5"),
         (
             kernels.RBF(np.array([0.5, 2.0])),
-            "RBF (very smooth), with a length-scale of its own for every feature, from 0.5 to 2",
+            "RBF (very smooth), with one length-scale per feature, from 0.5 to 2",
         ),
         (kernels.Matern(2.0, nu=2.5), "Matérn 5/2 (less smooth), with one length-scale for all features: 2"),
         (kernels.Linear(), "linear in the features"),
@@ -53,7 +53,7 @@ def test_local_models_are_described():
     X = np.random.default_rng(0).normal(size=(90, 2))
     models = [BayesianSVC(n_inducing=9, tune=None, random_state=seed).fit(X, X[:, 0] * X[:, 1] > 0) for seed in (0, 1)]
     local = TableModel(with_recipe(local_models(models), Recipe.plain(["a", "b"])))
-    assert "on top of it, local models in 3 leaves, 8 inducing points in all" in described(local)["kernel"]
+    assert "plus local models in 3 leaves, 8 inducing points in total" in described(local)["kernel"]
     assert [member["leaves"] for member in described(local)["members"]] == [3, 0]
 
 
@@ -68,5 +68,5 @@ def test_every_model_can_be_described(made):
 
 def test_every_metric_has_a_name():
     of_classes = metrics(Predictions.of([0, 1], [0, 1], [[0.5, 0.5]] * 2), n_bootstrap=0)
-    of_numbers = metrics(NumberPredictions.of([0, 1], [0, 1], [1, 1]), n_bootstrap=0)
-    assert list(METRIC_NAMES) == [*of_classes, *of_numbers]
+    is_regression = metrics(RegressionPredictions.of([0, 1], [0, 1], [1, 1]), n_bootstrap=0)
+    assert list(METRIC_NAMES) == [*of_classes, *is_regression]

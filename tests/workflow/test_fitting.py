@@ -9,7 +9,7 @@ from sklearn.metrics import log_loss
 from bayesvm import BayesianLinearSVC, BayesianSVC, open_table
 from bayesvm.datasets import waveform
 from bayesvm.workflow import fit_table, splitting
-from bayesvm.workflow.judging import Judged
+from bayesvm.workflow.evaluated_rows import EvaluatedRows
 from bayesvm.workflow.splitting import folds, split, with_codes
 
 
@@ -26,7 +26,7 @@ def path(tmp_path_factory):
 
 @pytest.fixture
 def held_out(monkeypatch):
-    """Small tables are judged like large ones."""
+    """Small tables are evaluated like large ones."""
     monkeypatch.setattr("bayesvm.workflow.fitting.FEW_ROWS", 0)
 
 
@@ -77,11 +77,11 @@ def test_what_is_held_out_is_neither_learned_nor_changes_the_fit(path):
     alone = BayesianSVC(n_inducing=15, random_state=0).fit(table.subset(train))
     expected = alone.predict_proba(table)
     np.testing.assert_array_equal(made.estimator.predict_proba(table), expected)
-    judged = made.holdout
-    np.testing.assert_allclose(judged.predictions.proba, expected[test], rtol=1e-10)
-    np.testing.assert_array_equal(judged.predictions.classes[judged.predictions.y], labels_of(table)[test])
-    np.testing.assert_array_equal(judged.rows, test[judged.sample])
-    np.testing.assert_array_equal(judged.X, table.rows(judged.rows).X)
+    evaluated = made.holdout
+    np.testing.assert_allclose(evaluated.predictions.proba, expected[test], rtol=1e-10)
+    np.testing.assert_array_equal(evaluated.predictions.classes[evaluated.predictions.y], labels_of(table)[test])
+    np.testing.assert_array_equal(evaluated.rows, test[evaluated.sample])
+    np.testing.assert_array_equal(evaluated.X, table.rows(evaluated.rows).X)
 
 
 @pytest.mark.parametrize("many", [False, True])
@@ -129,11 +129,11 @@ def test_the_recipe_is_learned_from_the_rows_that_are_learned_from(tmp_path):
 
 
 @pytest.mark.usefixtures("held_out")
-def test_a_model_is_kept_if_its_judging_is_stopped(path, monkeypatch):
+def test_a_model_is_kept_if_its_evaluation_is_interrupted(path, monkeypatch):
     def stopped(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(Judged, "of", stopped)
+    monkeypatch.setattr(EvaluatedRows, "of", stopped)
     with pytest.warns(UserWarning, match="interrupted before"):
         made = fit_table(path, "y", drop=["w"], estimator=BayesianLinearSVC(random_state=0))
     assert made.holdout is None
@@ -179,30 +179,30 @@ def test_numbers_that_are_names_keep_their_digits(tmp_path):
 
 @pytest.mark.usefixtures("held_out")
 def test_the_most_and_the_least_certain_rows_are_kept(path, monkeypatch):
-    monkeypatch.setattr("bayesvm.workflow.judging.MOST_KEPT", 20)
-    monkeypatch.setattr("bayesvm.workflow.judging.EXTREME", 5)
-    judged = fit_table(path, "y", drop=["w"], estimator=BayesianLinearSVC(random_state=0), holdout=0.5).holdout
-    order = np.argsort(judged.predictions.doubt, kind="stable")
-    assert set(order[:5]) | set(order[-5:]) <= set(judged.sample)
-    assert len(judged.sample) <= 20
+    monkeypatch.setattr("bayesvm.workflow.evaluated_rows.MOST_KEPT", 20)
+    monkeypatch.setattr("bayesvm.workflow.evaluated_rows.EXTREME", 5)
+    evaluated = fit_table(path, "y", drop=["w"], estimator=BayesianLinearSVC(random_state=0), holdout=0.5).holdout
+    order = np.argsort(evaluated.predictions.doubt, kind="stable")
+    assert set(order[:5]) | set(order[-5:]) <= set(evaluated.sample)
+    assert len(evaluated.sample) <= 20
 
 
 @pytest.mark.usefixtures("held_out")
-def test_a_judged_model_is_fitted_again_to_all_rows(path):
-    """To the bits of a fit to all rows; what is held out judges the model before."""
+def test_an_evaluated_model_is_refitted_to_all_rows(path):
+    """To the bits of a fit to all rows; the held-out rows evaluate the model before it."""
     given = BayesianLinearSVC(random_state=0)
     made = fit_table(path, "y", drop=["w"], estimator=given)
     table = open_table(path, "y", columns=["a", "b"])
     np.testing.assert_array_equal(made.estimator.predict_proba(table), given.fit(table).predict_proba(table))
-    judged = fit_table(path, "y", drop=["w"], estimator=given, refit=False)
+    evaluated = fit_table(path, "y", drop=["w"], estimator=given, refit=False)
     assert made.card["refitted"]
-    assert not judged.card["refitted"]
+    assert not evaluated.card["refitted"]
     assert made.estimator.n_samples_ == made.card["n_train"] == 500
-    assert judged.estimator.n_samples_ == judged.card["n_train"] == 500 - judged.card["n_holdout"]
-    np.testing.assert_array_equal(made.holdout.predictions.proba, judged.holdout.predictions.proba)
+    assert evaluated.estimator.n_samples_ == evaluated.card["n_train"] == 500 - evaluated.card["n_holdout"]
+    np.testing.assert_array_equal(made.holdout.predictions.proba, evaluated.holdout.predictions.proba)
 
 
-def test_small_tables_are_judged_by_models_of_the_other_folds(path):
+def test_small_tables_are_evaluated_by_models_of_the_other_folds(path):
     given = BayesianLinearSVC(random_state=0)
     made = fit_table(path, "y", drop=["w"], estimator=given, seed=1)
     table = open_table(path, "y", columns=["a", "b"])
@@ -234,7 +234,7 @@ def test_folds_have_each_row_once_and_the_shares_of_the_classes():
 
 @pytest.mark.parametrize("few", [0, 2_000])
 def test_groups_stay_together(tmp_path, monkeypatch, few):
-    """Rows of a group are alike, so that only whole groups can judge: held out, and in folds."""
+    """Rows of a group are alike, so only whole groups are held out or form folds."""
     monkeypatch.setattr("bayesvm.workflow.fitting.FEW_ROWS", few)
     rng = np.random.default_rng(0)
     groups = rng.permutation(np.repeat(np.arange(60), 8))
@@ -245,8 +245,8 @@ def test_groups_stay_together(tmp_path, monkeypatch, few):
     made = fit_table(tmp_path / "t.parquet", "y", group="who", estimator=BayesianSVC(n_inducing=40, random_state=0))
     assert made.recipe.needed == ["x"]
     assert made.card["group"] == "who"
-    judged = set(groups[made.holdout.rows])
-    assert (len(judged) == 60) if few else (len(judged) == 12)
+    evaluated = set(groups[made.holdout.rows])
+    assert (len(evaluated) == 60) if few else (len(evaluated) == 12)
     assert np.mean(made.holdout.predictions.correct) < 0.75
     table = pa.table(data | {"who": [None, *data["who"][1:]]})
     pq.write_table(table, tmp_path / "t.parquet")
@@ -267,7 +267,7 @@ def test_messages_about_groups_name_their_labels(tmp_path):
     two = pa.table({"x": x, "who": np.where(np.arange(120) % 2, "odd", "even"), "y": np.where(x > 0, "a", "b")})
     pq.write_table(two, tmp_path / "two.parquet")
     with (
-        pytest.warns(UserWarning, match="there are 2 groups"),
+        pytest.warns(UserWarning, match="there are only 2 groups"),
         pytest.raises(ValueError, match="at least three groups, but there are 2"),
     ):
         fit_table(tmp_path / "two.parquet", "y", group="who", estimator=small)

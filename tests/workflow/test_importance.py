@@ -8,7 +8,7 @@ from bayesvm import BayesianLinearSVC, BayesianSVC
 from bayesvm.evaluation import Predictions
 from bayesvm.preparation import Recipe
 from bayesvm.preparation.encoding import CategoryColumn, NumberColumn
-from bayesvm.workflow import Judged, TableModel
+from bayesvm.workflow import EvaluatedRows, TableModel
 from bayesvm.workflow.contributions import contributions, reference
 from bayesvm.workflow.importance import importance
 from tests.recipes import with_recipe
@@ -41,17 +41,17 @@ def rows(n_rows=150, seed=0):
     )
 
 
-def judged(X):
+def evaluated(X):
     y = (X[:, 0] > 0).astype(int)
     p = np.full((len(X), 2), 0.5)
-    return Judged(
+    return EvaluatedRows(
         Predictions.of(["no", "yes"], np.array(["no", "yes"])[y], p), np.arange(len(X)), X, np.arange(len(X)), "x"
     )
 
 
 def test_importance_is_the_mean_over_all_pairs_of_rows():
     X = rows()
-    found = importance(TableModel(with_recipe(Shifted(), RECIPE)), judged(X))
+    found = importance(TableModel(with_recipe(Shifted(), RECIPE)), evaluated(X))
     assert found.names == ("age", "place", "b")
     assert not found.points
     place = np.where(X[:, 2] > 0, 2.0, 0.0)
@@ -70,7 +70,7 @@ def test_of_three_classes_it_is_the_total_variation():
             return np.column_stack([p, np.full(len(X), 0.2), 0.8 - p])
 
     X = rows()
-    found = importance(TableModel(with_recipe(Three(), RECIPE)), judged(X))
+    found = importance(TableModel(with_recipe(Three(), RECIPE)), evaluated(X))
     share = X[:, 4].mean()
     assert found.names[0] == "b"
     assert found.change[0] == pytest.approx(0.6 * 2 * share * (1 - share), abs=0.03)
@@ -83,12 +83,12 @@ def test_without_rows_the_inducing_points_stand_for_them():
     model = TableModel(
         with_recipe(BayesianSVC(n_inducing=20, tune=None, random_state=0).fit(X, y), Recipe.plain("abc"))
     )
-    found = importance(model, model.judged_by_default)
+    found = importance(model, model.default_evaluation)
     assert found.points
     assert found.names[0] == "b"
     assert found.change[0] > 5 * found.change[1]
     linear = TableModel(with_recipe(BayesianLinearSVC().fit(X, y), Recipe.plain("abc")))
-    assert importance(linear, linear.judged_by_default) is None
+    assert importance(linear, linear.default_evaluation) is None
 
 
 def test_very_many_columns_are_tried_by_their_weights(monkeypatch):
@@ -96,7 +96,7 @@ def test_very_many_columns_are_tried_by_their_weights(monkeypatch):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(150, 5))
     model = TableModel(with_recipe(BayesianLinearSVC().fit(X, X[:, 3] + 0.5 * X[:, 1] > 0), Recipe.plain("abcde")))
-    found = importance(model, judged(X))
+    found = importance(model, evaluated(X))
     assert found.names == ("d", "b")
 
 

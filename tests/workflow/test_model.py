@@ -13,7 +13,7 @@ from bayesvm import BayesianLinearSVC
 from bayesvm.data.tables.arrow_parts import FilePart
 from bayesvm.datasets import people
 from bayesvm.evaluation import DoubtHistogram
-from bayesvm.workflow import Judged, TableModel, fit_table
+from bayesvm.workflow import EvaluatedRows, TableModel, fit_table
 from bayesvm.workflow.describing import described
 from bayesvm.workflow.predicting import predict_table
 
@@ -90,37 +90,37 @@ def test_data_frames_and_files_give_the_same(model, folder):
         model.estimator.predict(given.rename(columns={"hours": "Hours"}))
 
 
-def test_judged_on_a_table(model, folder, monkeypatch):
-    judged = model.judged(folder / "new.parquet", name="new")
-    assert judged.source == "new"
-    np.testing.assert_allclose(judged.predictions.proba, model.predict_proba(folder / "new.parquet"), rtol=1e-12)
+def test_evaluated_on_a_table(model, folder, monkeypatch):
+    evaluated = model.evaluate(folder / "new.parquet", name="new")
+    assert evaluated.source == "new"
+    np.testing.assert_allclose(evaluated.predictions.proba, model.predict_proba(folder / "new.parquet"), rtol=1e-12)
     truth = frame(1_000, 1)["income"].to_numpy()
-    np.testing.assert_array_equal(model.classes_[judged.predictions.y], truth)
-    assert len(judged.sample) == len(np.unique(judged.sample)) <= 400
-    doubt = judged.predictions.doubt
-    assert {doubt.argmin(), doubt.argmax()} <= set(judged.sample.tolist())
-    monkeypatch.setattr("bayesvm.workflow.model.MOST_JUDGED", 300)
-    some = model.judged(folder / "new.parquet", name="new")
+    np.testing.assert_array_equal(model.classes_[evaluated.predictions.y], truth)
+    assert len(evaluated.sample) == len(np.unique(evaluated.sample)) <= 400
+    doubt = evaluated.predictions.doubt
+    assert {doubt.argmin(), doubt.argmax()} <= set(evaluated.sample.tolist())
+    monkeypatch.setattr("bayesvm.workflow.model.MOST_EVALUATED", 300)
+    some = model.evaluate(folder / "new.parquet", name="new")
     assert some.predictions.n_rows == 300
     assert some.source == "new, a random 300 of its 1,000 rows"
     np.testing.assert_array_equal(some.X, model.table(folder / "new.parquet").rows(some.rows).X)
 
 
-def test_judged_state_and_back(model):
-    judged = model.holdout
-    again = Judged.from_state(judged.state(), model.classes_)
-    np.testing.assert_array_equal(again.predictions.proba, judged.predictions.proba)
-    np.testing.assert_array_equal(again.sample, judged.sample)
-    np.testing.assert_array_equal(again.rows, judged.rows)
+def test_state_of_evaluated_rows_and_back(model):
+    evaluated = model.holdout
+    again = EvaluatedRows.from_state(evaluated.state(), model.classes_)
+    np.testing.assert_array_equal(again.predictions.proba, evaluated.predictions.proba)
+    np.testing.assert_array_equal(again.sample, evaluated.sample)
+    np.testing.assert_array_equal(again.rows, evaluated.rows)
     assert again.predictions.weight is None
 
 
 def test_leave_one_out_predictions_are_those_of_the_fit(model):
-    judged = Judged.left_out(model.estimator)
-    np.testing.assert_array_equal(judged.predictions.proba, model.estimator.loo_proba_)
-    wrong = np.average(~judged.predictions.correct, weights=judged.predictions.weight_or_ones)
+    evaluated = EvaluatedRows.left_out(model.estimator)
+    np.testing.assert_array_equal(evaluated.predictions.proba, model.estimator.loo_proba_)
+    wrong = np.average(~evaluated.predictions.correct, weights=evaluated.predictions.weight_or_ones)
     assert wrong == pytest.approx(model.estimator.loo_error_)
-    assert judged.X.shape == (0, len(model.recipe.names))
+    assert evaluated.X.shape == (0, len(model.recipe.names))
 
 
 @pytest.mark.parametrize("abstain", [None, 0.05, 0.15])
@@ -150,7 +150,7 @@ def test_a_stream_of_predictions_is_what_memory_gives(model, folder, tmp_path, a
     expected = model.classes_[p.argmax(axis=1)]
     assert written["prediction"][kept].tolist() == expected[kept].tolist()
     assert (done.n_rows, done.n_kept) == (1_000, kept.sum())
-    assert done.stated_error == pytest.approx(doubt[kept].mean())
+    assert done.expected_error == pytest.approx(doubt[kept].mean())
     assert seen[-1] == (1_000, 1_000)
     uncertainty = model.predict_uncertainty(data)
     np.testing.assert_allclose(written["epistemic"], uncertainty["epistemic"], rtol=1e-9, atol=1e-12)
@@ -159,7 +159,7 @@ def test_a_stream_of_predictions_is_what_memory_gives(model, folder, tmp_path, a
 def test_if_nothing_is_certain_enough_all_is_left_open(model, folder, tmp_path):
     done = predict_table(model, model.table(folder / "new.parquet"), tmp_path / "p.csv", abstain=1e-9)
     assert done.n_kept == 0
-    assert np.isnan(done.stated_error)
+    assert np.isnan(done.expected_error)
     assert pyarrow.csv.read_csv(tmp_path / "p.csv").num_rows == 1_000
 
 
@@ -182,11 +182,11 @@ def test_what_is_no_table_is_told(model):
         model.predict([{"age": 3}])
 
 
-def test_rows_are_read_once_to_be_judged(model, folder, monkeypatch):
+def test_rows_are_read_once_for_an_evaluation(model, folder, monkeypatch):
     reads = []
     read = FilePart.read
     monkeypatch.setattr(FilePart, "read", lambda self, *a: reads.append(a) or read(self, *a))
-    model.judged(folder / "new.parquet")
+    model.evaluate(folder / "new.parquet")
     assert len(reads) == 1
 
 
@@ -194,5 +194,5 @@ def test_an_estimator_of_unnamed_features_takes_libsvm_files(tmp_path):
     (tmp_path / "t.libsvm").write_text("\n".join(f"{i % 2} 1:{i % 7} 2:{i % 2 + 0.1}" for i in range(60)))
     table = bayesvm.open_table(tmp_path / "t.libsvm")
     BayesianLinearSVC(random_state=0).fit(table).save(tmp_path / "m.bayesvm")
-    judged = TableModel.load(tmp_path / "m.bayesvm").judged(tmp_path / "t.libsvm")
-    assert judged.predictions.correct.all()
+    evaluated = TableModel.load(tmp_path / "m.bayesvm").evaluate(tmp_path / "t.libsvm")
+    assert evaluated.predictions.correct.all()

@@ -1,4 +1,4 @@
-"""Tables whose target is a number: the task, the judging, the file and the predictions."""
+"""Tables whose target is a number: the task, the evaluation, the file and the predictions."""
 
 import numpy as np
 import pyarrow as pa
@@ -8,7 +8,7 @@ import pytest
 from sklearn.metrics import mean_absolute_error, r2_score, root_mean_squared_error
 
 from bayesvm import BayesianLinearSVC, BayesianOneClassSVM, BayesianSVC, BayesianSVR, open_table
-from bayesvm.evaluation import NumberPredictions, metrics
+from bayesvm.evaluation import RegressionPredictions, metrics
 from bayesvm.warn import ReadingNote
 from bayesvm.workflow import TableModel, fit_table
 from bayesvm.workflow.comparing import compare_on
@@ -64,7 +64,7 @@ def test_which_targets_are_numbers(tmp_path):
 def test_the_task_can_be_said(tmp_path):
     path = written(tmp_path, x=np.sin(np.arange(60)), y=np.arange(60) % 3, z=["one", "2"] * 30)
     asked = fit_table(path, "y", columns=["x"], task="regression", parameters=PARAMETERS, holdout=0)
-    assert asked.predicts_numbers
+    assert asked.is_regression
     assert asked.card.get("baselines") is None
     auto = fit_table(path, "y", columns=["x"], parameters=PARAMETERS, holdout=0)
     assert isinstance(auto.estimator, BayesianSVC)
@@ -125,7 +125,7 @@ def test_cross_validation_is_that_of_models_of_the_folds(model, path):
 
 
 def test_weights_and_groups_count(path):
-    with pytest.warns(UserWarning, match="there are 20 groups"):
+    with pytest.warns(UserWarning, match="there are only 20 groups"):
         made = fit_table(path, "y", columns=["a", "b"], weight="w", group="g", estimator=QUICK)
     weight = pq.read_table(path)["w"].to_numpy()
     np.testing.assert_array_equal(made.holdout.predictions.weight, weight)
@@ -159,7 +159,7 @@ def test_rows_without_a_target_are_left_out(tmp_path):
 def test_the_file_gives_everything_back(model, path, tmp_path):
     model.save(tmp_path / "m.bayesvm")
     again = TableModel.load(tmp_path / "m.bayesvm")
-    for name in NumberPredictions.columns():
+    for name in RegressionPredictions.columns():
         np.testing.assert_array_equal(
             getattr(again.holdout.predictions, name), getattr(model.holdout.predictions, name)
         )
@@ -167,8 +167,8 @@ def test_the_file_gives_everything_back(model, path, tmp_path):
     np.testing.assert_array_equal(again.predict(path), model.predict(path))
     low, high = again.predict_interval(path, 0.5)
     assert (low < high).all()
-    judged = again.judged(path)
-    assert metrics(judged.predictions, n_bootstrap=0)["r2"].value > 0.95
+    evaluated = again.evaluate(path)
+    assert metrics(evaluated.predictions, n_bootstrap=0)["r2"].value > 0.95
     facts = described(again)
     assert (facts["task"], facts["classes"]) == ("regression", None)
     assert facts["leave_one_out"] == {
@@ -177,11 +177,11 @@ def test_the_file_gives_everything_back(model, path, tmp_path):
     }
 
 
-def test_an_estimator_alone_is_judged_by_leave_one_out(tmp_path):
+def test_an_estimator_alone_is_evaluated_by_leave_one_out(tmp_path):
     X = np.random.default_rng(0).normal(size=(60, 2))
     alone = BayesianSVR(tune=None, n_inducing=10, random_state=0).fit(X, X[:, 0])
     alone.save(tmp_path / "m.bayesvm")
-    found = metrics(TableModel.load(tmp_path / "m.bayesvm").judged_by_default.predictions, n_bootstrap=0)
+    found = metrics(TableModel.load(tmp_path / "m.bayesvm").default_evaluation.predictions, n_bootstrap=0)
     assert found["rmse"].value == pytest.approx(alone.loo_rmse_)
     assert found["log_density"].value == pytest.approx(alone.loo_log_density_)
 
@@ -193,11 +193,11 @@ def test_a_model_of_one_class_is_refused(tmp_path):
         TableModel.load(tmp_path / "m.bayesvm")
 
 
-def test_a_file_whose_judging_is_of_another_kind(model):
-    from bayesvm.workflow import Judged  # noqa: PLC0415
+def test_a_file_whose_evaluation_is_of_another_kind(model):
+    from bayesvm.workflow import EvaluatedRows  # noqa: PLC0415
 
     with pytest.raises(ValueError, match="for another task than the model"):
-        Judged.from_state(model.holdout.state(), np.array([0, 1]))
+        EvaluatedRows.from_state(model.holdout.state(), np.array([0, 1]))
 
 
 def test_predictions_in_a_file(model, path, tmp_path):
@@ -209,7 +209,7 @@ def test_predictions_in_a_file(model, path, tmp_path):
     np.testing.assert_allclose(found["upper"], high, rtol=1e-9)
     assert found.column_names[:2] == ["prediction", "std"]
     assert (done.n_rows, done.n_kept) == (240, 240)
-    assert np.isnan(done.stated_error)
+    assert np.isnan(done.expected_error)
     with pytest.raises(ValueError, match="abstain is for classification"):
         predict_table(model, table, tmp_path / "q.csv", abstain=0.1)
 

@@ -54,8 +54,8 @@ def test_a_place_named_total_is_none(tmp_path):
 
 def test_many_columns_left_out_for_one_reason_take_one_line():
     same = {f"c{number}": f"the same value in all rows ({number})" for number in range(813)}
-    assert left_out_lines({"": "no value in any row", "b": "as asked for"} | same) == [
+    assert left_out_lines({"": "no value in any row", "b": "as requested"} | same) == [
         "left out: (unnamed column) (no value in any row)",
-        "left out: b (as asked for)",
+        "left out: b (as requested)",
         "left out: 813 columns (the same value in all rows): c0, c1, c2, c3 and 809 more",
     ]

@@ -24,7 +24,7 @@ def main() -> None:
 
 
 def _use_little_address_space() -> None:
-    """With limited memory (``ulimit -v``), use the system allocator; that of Arrow would reserve too much."""
+    """If memory is limited (``ulimit -v``), use the system allocator, since Arrow's would reserve too much."""
     try:
         import resource  # noqa: PLC0415  (Windows has none)
     except ImportError:

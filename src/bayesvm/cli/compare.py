@@ -83,7 +83,7 @@ def compare(
 
 
 def _print_result(found: Comparison) -> None:
-    """One line for each; the best of a column has a star."""
+    """Print one line per model; the best value of a column has a star."""
     lines = []
     for each in found.competitors:
         stars = {name: "*" if each.name in found.best(name) else " " for name in each.metrics}
@@ -92,6 +92,6 @@ def _print_result(found: Comparison) -> None:
     header = ["", *(f"{METRIC_NAMES[name]} " for name in found.competitors[0].metrics), "training", "rows"]
     console.table(f"{found.source}: {found.n_test:,} rows; {found.n_train:,} training rows", header, lines)
     console.say()
-    console.say("* best of the column")
+    console.say("* best in the column")
     for name, n_rows in found.limited.items():
-        console.say(f"{name} was trained on only {n_rows:,} rows; all of them would take too long")
+        console.say(f"{name} was trained on only {n_rows:,} rows, because all rows would take too long")

@@ -14,11 +14,11 @@ from bayesvm.datasets import people
 from bayesvm.datasets.people import People
 from bayesvm.evaluation import Predictions, metrics
 from bayesvm.evaluation.formatting import METRIC_NAMES, metric_cell
-from bayesvm.evaluation.peers import PEERS, compete
+from bayesvm.evaluation.peers import PEERS, evaluate_peer
 from bayesvm.workflow import TableModel
 from bayesvm.workflow.comparing import completed
 
-NEW = (1_000, 20_000)  # least and most rows to predict; a tenth of the training rows in between
+NEW = (1_000, 20_000)  # minimum and maximum number of rows to predict; a tenth of the training rows in between
 SHOWN = 4  # lines of the predictions
 
 
@@ -62,7 +62,7 @@ def demo(
     step("train a model", "fit", table, "--target income --out", model)
     step("evaluate it", "evaluate", model, new)
     step(
-        "predict, and abstain from uncertain rows",
+        "predict, and abstain on uncertain rows",
         "predict",
         model,
         new,
@@ -73,12 +73,12 @@ def demo(
         for _, line in zip(range(SHOWN), lines, strict=False):
             console.say(line.rstrip())
     step("write a report", "report", model, new, "--out", page)
-    _judge(TableModel.load(model), table, new, people(n_new, seed + 1), seed)
+    _compare_with_truth(TableModel.load(model), table, new, people(n_new, seed + 1), seed)
     console.say()
     console.say(f"{time.perf_counter() - began:.0f} seconds in total; open {page} in a browser")
 
 
-def _judge(model: TableModel, table: Path, new: Path, truth: People, seed: int) -> None:
+def _compare_with_truth(model: TableModel, table: Path, new: Path, truth: People, seed: int) -> None:
     """Compare the model with the true probabilities and a peer."""
     classes = model.classes_
     limit = Predictions.of(classes, truth.income, np.column_stack([1 - truth.probability, truth.probability]))
@@ -88,7 +88,7 @@ def _judge(model: TableModel, table: Path, new: Path, truth: People, seed: int) 
         train, test = (completed(model.estimator, each.rows(np.arange(each.n_rows))) for each in (learned, other))
     peer = PEERS["Nystroem + logistic regression"]
     n_points = len(model.estimator.inducing_points_)
-    outcome = compete(peer, train.X, train.y, test.X, test.y, n_points=n_points, seed=seed)
+    outcome = evaluate_peer(peer, train.X, train.y, test.X, test.y, n_points=n_points, seed=seed)
     took = {"BayesianSVC": model.card["seconds"], peer.name: outcome.seconds}
     lines = {"true probabilities": limit, "BayesianSVC": said, peer.name: outcome.predictions}
     rows = []

@@ -5,15 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 from bayesvm.cli import console, options
-from bayesvm.evaluation import NumberPredictions, Predictions, interval_coverage, metrics, risk_coverage
+from bayesvm.evaluation import Predictions, RegressionPredictions, interval_coverage, metrics, risk_coverage
 from bayesvm.evaluation.coverage import COVERAGES
 from bayesvm.evaluation.formatting import decimal as rounded
 from bayesvm.evaluation.formatting import exact_percent, metric_rows, percent
 from bayesvm.warn import warn_user
-from bayesvm.workflow.model import MOST_JUDGED
+from bayesvm.workflow.model import MOST_EVALUATED
 from bayesvm.workflow.splitting import checksums
 
-MANY = 100_000  # rows that take long enough to say what is going on
+MANY = 100_000  # rows from which the progress is reported
 
 
 def evaluate(
@@ -43,31 +43,31 @@ def evaluate(
 
         bayesvm evaluate income.bayesvm "test/*.csv" --json
     """
-    judge = options.loaded(model, jobs)
+    loaded = options.loaded(model, jobs)
     with options.source(tables, kind) as files:
-        if seen := set(judge.card.get("checksums", ())).intersection(checksums(files)):
+        if seen := set(loaded.card.get("checksums", ())).intersection(checksums(files)):
             which = "the table" if len(seen) == 1 else f"{len(seen)} of the files"
             warn_user(
                 f"the model was trained on {which}, so these metrics are too good; those of `bayesvm fit` are from "
                 "rows that it was not trained on (`bayesvm inspect` shows them)"
             )
-        wanted = target or judge.card.get("target")
+        wanted = target or loaded.card.get("target")
         csv = options.csv_options(sep, decimal, encoding, missing, no_header)
         opening: dict[str, Any] = {"copy_to": copy_to, "verbose": 0 if quiet else 1, **csv}
-        opened: Any = files if wanted is None else judge.table(files, wanted, **opening)
+        opened: Any = files if wanted is None else loaded.table(files, wanted, **opening)
         n_rows = getattr(opened, "n_rows", 0)
         if n_rows > MANY and not quiet:
-            console.errors.print(f"predicting {min(n_rows, MOST_JUDGED):,} rows …")
-        judged = judge.judged(opened, target, options.name_of(tables), **opening)
-    if judged.predictions.n_rows > MANY and not quiet:
-        console.errors.print(f"intervals from resamples of {judged.predictions.n_rows:,} rows …")
-    said, found = judged.predictions, metrics(judged.predictions)
-    name, points, shown = _intervals(said) if isinstance(said, NumberPredictions) else _risks(said)
+            console.errors.print(f"predicting {min(n_rows, MOST_EVALUATED):,} rows …")
+        evaluated = loaded.evaluate(opened, target, options.name_of(tables), **opening)
+    if evaluated.predictions.n_rows > MANY and not quiet:
+        console.errors.print(f"intervals from resamples of {evaluated.predictions.n_rows:,} rows …")
+    said, found = evaluated.predictions, metrics(evaluated.predictions)
+    name, points, shown = _intervals(said) if isinstance(said, RegressionPredictions) else _risks(said)
     if json:
-        sizes = {"source": judged.source, "n_rows": said.n_rows}
+        sizes = {"source": evaluated.source, "n_rows": said.n_rows}
         console.as_json(sizes | {"metrics": found, name: points})
         return
-    title = f"{judged.source}: {said.n_rows:,} rows"
+    title = f"{evaluated.source}: {said.n_rows:,} rows"
     console.table(title, ["", "value", "95% interval"], metric_rows(found))
     console.say()
     console.table(*shown)
@@ -77,11 +77,11 @@ Shown = tuple[str, list[str], list[list[str]]]  # title, header and rows of a ta
 
 
 def _risks(said: Predictions) -> tuple[str, list[dict[str, float]], Shown]:
-    """The error that remains if doubtful rows are not predicted, for JSON and for people."""
+    """The error that remains if doubtful rows are not predicted, as JSON and as a table."""
     curve = risk_coverage(said)
-    kept = list(dict.fromkeys(map(curve.at, COVERAGES)))  # each once: rows of equal doubt go together
-    points = [dict(zip(("coverage", "error", "stated_error"), row, strict=True)) for row in kept]
-    rows = [[percent(share), rounded(risk), rounded(stated)] for share, risk, stated in kept]
+    kept = list(dict.fromkeys(map(curve.at, COVERAGES)))  # each point once, since rows of equal doubt stay together
+    points = [dict(zip(("coverage", "error", "expected_error"), row, strict=True)) for row in kept]
+    rows = [[percent(share), rounded(risk), rounded(predicted)] for share, risk, predicted in kept]
     return (
         "risk_coverage",
         points,
@@ -89,12 +89,12 @@ def _risks(said: Predictions) -> tuple[str, list[dict[str, float]], Shown]:
     )
 
 
-def _intervals(said: NumberPredictions) -> tuple[str, list[dict[str, float]], Shown]:
-    """Whether intervals contain as many rows as predicted, for JSON and for people."""
+def _intervals(said: RegressionPredictions) -> tuple[str, list[dict[str, float]], Shown]:
+    """Whether intervals contain as many rows as predicted, as JSON and as a table."""
     found = interval_coverage(said)
     rows = [
         [
-            percent(each.stated),
+            percent(each.predicted),
             exact_percent(each.observed),
             f"{exact_percent(each.low)} to {exact_percent(each.high)}",
         ]

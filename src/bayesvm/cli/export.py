@@ -13,7 +13,7 @@ from bayesvm.evaluation.formatting import listed
 from bayesvm.export import to_onnx
 from bayesvm.workflow import load
 
-MOST_NAMES = 12  # inputs or outputs that are shown
+MOST_NAMES = 12  # inputs or outputs to show
 
 
 def export(
@@ -22,7 +22,7 @@ def export(
         Path | None,
         typer.Option("--out", "-o", help="The ONNX file; default: the model's name with .onnx.", show_default=False),
     ] = None,
-    single: Annotated[bool, typer.Option("--single", help="Single precision: smaller, faster, less exact.")] = False,
+    single: Annotated[bool, typer.Option("--single", help="Single precision: smaller, faster, less accurate.")] = False,
     uncertainty: Annotated[
         bool, typer.Option("--uncertainty", help="Add outputs for epistemic and aleatoric uncertainty.")
     ] = False,

@@ -16,13 +16,13 @@ from bayesvm.cli import console, options
 from bayesvm.data.tables.files import Paths, find_files
 from bayesvm.estimators import BayesianLinearSVC, BayesianSVC, stop_on_interrupt
 from bayesvm.estimators.columns import marked_note
-from bayesvm.evaluation import NumberPredictions, metrics
+from bayesvm.evaluation import RegressionPredictions, metrics
 from bayesvm.evaluation.formatting import cell, metric_rows
 from bayesvm.workflow import TableModel, fit_table
 from bayesvm.workflow.describing import described, left_out_lines
 
 SMALL_MODEL = 2**21  # bytes
-BYTES_A_ROW = 20  # of a file, to guess how many rows it has
+BYTES_A_ROW = 20  # of a file, used to estimate its number of rows
 
 
 def fit(
@@ -46,12 +46,12 @@ def fit(
         typer.Option(help="Number of inducing points; more are slower and usually better.", show_default="auto"),
     ] = None,
     local: Annotated[
-        bool, typer.Option("--local/--no-local", help="Whether large tables may get local models, if these help.")
+        bool, typer.Option("--local/--no-local", help="Whether to add local models to large tables if they help.")
     ] = True,
     linear: Annotated[bool, typer.Option("--linear", metavar="", help="The linear model, for many columns.")] = False,
     time_limit: Annotated[float | None, typer.Option(help="Seconds for each fit.", show_default="none")] = None,
     checkpoint: Annotated[
-        Path | None, typer.Option(help="A file from which the same command resumes after it was killed.")
+        Path | None, typer.Option(help="A file from which the same command resumes after an interruption.")
     ] = None,
     seed: options.Seed = 0,
     jobs: options.Jobs = None,
@@ -82,7 +82,7 @@ def fit(
     if linear and inducing is not None:
         raise typer.BadParameter("the linear model has no inducing points: leave out --inducing or --linear")
     if checkpoint is not None and tables == ["-"]:
-        raise typer.BadParameter("what comes from stdin cannot be read again: leave out --checkpoint, or give a file")
+        raise typer.BadParameter("stdin cannot be read again: leave out --checkpoint, or give a file")
     if linear and task == "regression":
         raise typer.BadParameter("the linear model is for classification only: leave out --linear or --task regression")
     shared: dict[str, Any] = {"random_state": seed, "n_jobs": jobs, "time_limit": time_limit}
@@ -121,7 +121,7 @@ def fit(
         raise _rescued(model, path, checkpoint, error) from error
     if json:
         facts = described(model)
-        same = ("task", "classes", "left_out", "inducing_points", "converged", "interrupted", "judged_on", "metrics")
+        same = ("task", "classes", "left_out", "inducing_points", "converged", "interrupted", "evaluated_on", "metrics")
         sizes = {"columns": len(model.recipe.groups), "features": len(model.recipe.names)}
         loss = {f"loo_{name}": value for name, value in facts["leave_one_out"].items() if name != "error"}
         card = {name: value for name, value in facts["card"].items() if name != "profile"}
@@ -133,7 +133,7 @@ def fit(
 
 
 def _estimated_bytes(estimator: Any, files: Paths) -> int:
-    """Of a model of such a table: matrices of the weights, and predictions of some rows."""
+    """Approximate size of a model file: matrices of the weights, and predictions for some rows."""
     rows = sum(file.size for file in find_files(files)[1]) // BYTES_A_ROW
     asked = getattr(estimator, "n_inducing", 0)
     n_weights = min(rows, estimator.max_inducing if asked == "auto" else asked)
@@ -141,7 +141,7 @@ def _estimated_bytes(estimator: Any, files: Paths) -> int:
 
 
 def _rescued(model: TableModel, path: Path, checkpoint: Path | None, error: OSError) -> OSError:
-    """Save a model elsewhere that cannot be written to its path; the error says where."""
+    """Save a model that cannot be written to its path elsewhere; the error names the place."""
     said = error.strerror or str(error)
     for folder in (tempfile.gettempdir, Path.cwd, Path.home):
         with suppress(OSError, RuntimeError):
@@ -174,9 +174,9 @@ def _print_result(model: TableModel, path: Path) -> None:
     n_columns, n_features = len(model.recipe.groups), len(model.recipe.names)
     become = "" if n_columns == n_features else f" (they become {n_features} features)"
     console.say(f"{card['n_rows']:,} rows, {n_columns} columns{become}; {card['seconds']:.1f} s")
-    judged = model.judged_by_default
-    said = judged.predictions
-    if isinstance(said, NumberPredictions):
+    evaluated = model.default_evaluation
+    said = evaluated.predictions
+    if isinstance(said, RegressionPredictions):
         low, middle, high = (cell(float(f"{each:.4g}")) for each in np.quantile(said.y, (0, 0.5, 1)))
         target = f"{card['target']}: " if card["target"] else "target: "
         console.say(f"{target}{low} to {high}, median {middle}; regression")
@@ -190,7 +190,7 @@ def _print_result(model: TableModel, path: Path) -> None:
         console.say(line)
     console.say()
     rows = metric_rows(metrics(said))
-    console.table(judged.source, ["", "value", "95% interval"], rows)
+    console.table(evaluated.source, ["", "value", "95% interval"], rows)
     if card["refitted"]:
         console.say(f"then refitted on all {card['n_train']:,} rows")
     console.next_commands(

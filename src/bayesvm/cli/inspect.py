@@ -26,7 +26,7 @@ def inspect(model: options.ModelFile, json: options.Json = False) -> None:
     """
     loaded = TableModel.load(model)
     facts = described(loaded, model)
-    facts["importance"] = importance(loaded, loaded.judged_by_default)
+    facts["importance"] = importance(loaded, loaded.default_evaluation)
     if json:
         found = facts["importance"]
         facts["importance"] = None if found is None else dict(zip(found.names, found.change, strict=True))
@@ -35,7 +35,9 @@ def inspect(model: options.ModelFile, json: options.Json = False) -> None:
     _print_origin(facts)
     _print_columns(facts)
     _print_model(facts)
-    title = f"{facts['judged_on']}" + ("" if "rows)" in facts["judged_on"] else f" ({facts['judged_rows']:,} rows)")
+    title = f"{facts['evaluated_on']}" + (
+        "" if "rows)" in facts["evaluated_on"] else f" ({facts['n_evaluated']:,} rows)"
+    )
     console.table(title, ["", "value", "95% interval"], metric_rows(facts["metrics"]))
     _print_effects(facts)
     _print_importance(facts["importance"], numbers=facts["classes"] is None)

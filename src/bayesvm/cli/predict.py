@@ -10,7 +10,7 @@ import typer
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from bayesvm.cli import console, options
-from bayesvm.workflow.predicting import Watch, predict_table, unwatched
+from bayesvm.workflow.predicting import Watch, no_progress, predict_table
 
 
 def predict(
@@ -89,8 +89,8 @@ def predict(
         )
         expected = (
             ""
-            if not done.n_kept or predictor.predicts_numbers
-            else f"; expected error of the predictions {done.stated_error:.4f}"
+            if not done.n_kept or predictor.is_regression
+            else f"; expected error of the predictions {done.expected_error:.4f}"
         )
         where = "" if out == "-" else f": {out}"
         console.errors.print(f"{done.n_rows:,} rows{predicted}{expected}{where}")
@@ -100,7 +100,7 @@ def predict(
 def rows_bar(*, quiet: bool) -> Iterator[Watch]:
     """A bar on a terminal for the pass over rows."""
     if quiet or not console.errors.is_terminal:
-        yield unwatched
+        yield no_progress
         return
     columns = (TextColumn("predicting"), BarColumn(30), TextColumn("{task.completed:,.0f} rows"), TimeElapsedColumn())
     with Progress(*columns, TimeRemainingColumn(), console=console.errors, transient=True) as bar:

@@ -55,14 +55,14 @@ def report(
     """
     path = out or model.with_suffix(".html")
     options.require_writable(path, tables or (), model)
-    shown, judged = options.loaded(model, jobs), None
+    shown, evaluated = options.loaded(model, jobs), None
     if tables:
         with options.source(tables, kind) as files:
             csv = options.csv_options(sep, decimal, encoding, missing, no_header)
             name = options.name_of(tables)
-            judged = shown.judged(files, target, name, copy_to=copy_to, verbose=0 if quiet else 1, **csv)
-    write_report(shown, path, judged, show_rows=not no_rows)
+            evaluated = shown.evaluate(files, target, name, copy_to=copy_to, verbose=0 if quiet else 1, **csv)
+    write_report(shown, path, evaluated, show_rows=not no_rows)
     if not quiet:
         console.say(f"written: {path} ({path.stat().st_size / 1000:,.0f} kB)")
-        if n_shown := 0 if no_rows else n_rows_shown(judged or shown.judged_by_default):
+        if n_shown := 0 if no_rows else n_rows_shown(evaluated or shown.default_evaluation):
             console.say(f"it shows {counted(n_shown, 'row')} of the table; --no-rows leaves them out")

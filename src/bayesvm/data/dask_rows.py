@@ -320,7 +320,7 @@ def _computed_in_turn(values: Sequence[Any]) -> Iterator[Any]:
 
 
 def _quiet() -> AbstractContextManager[Any]:
-    """Without Dask's warning about large graphs; before distributed is imported, nothing would warn."""
+    """Suppress Dask's warning about large graphs, which is possible only after distributed is imported."""
     return cast(
         "AbstractContextManager[Any]",
         optional("dask", "dask").config.set(QUIET if "distributed" in sys.modules else {}),

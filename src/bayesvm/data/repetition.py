@@ -43,7 +43,7 @@ class Repetition:
 
 
 def repetition(source: BlockSource) -> Repetition:
-    """Whether a table has copies, and its effective number of rows; estimated from a random sample if it is large."""
+    """Whether a table has copies, and its effective number of rows; estimated from a random sample of large tables."""
     rows = at_most(source, MOST_COMPARED, np.random.default_rng(0))
     weight = np.ones(rows.n_rows) if rows.weights is None else rows.weights
     evenness = effective_rows(weight) / rows.n_rows

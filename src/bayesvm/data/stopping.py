@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 
 class Stopped(KeyboardInterrupt):
-    """A pass was aborted on request. If there is nothing to keep yet, it ends the fit like Ctrl-C."""
+    """A pass was aborted on request. If there is no model to keep yet, it ends the fit like Ctrl-C."""
 
 
 @dataclass

@@ -33,7 +33,7 @@ class CompletingEncoder:
     completion: Completion
 
     def __call__(self, y: Targets, weight: Array | None) -> tuple[npt.NDArray[Any], Array | None]:
-        """Encode as the wrapped encoder does."""
+        """Encode with the wrapped encoder."""
         return self.encoder(y, weight)
 
 

@@ -23,8 +23,8 @@ def missing_among(texts: set[str], missing: frozenset[str] = MISSING_TEXTS) -> f
     return missing - {"-"} if "+" in texts else missing
 
 
-_CODE = 2  # characters up to which case may have a meaning: genotypes Aa and AA, units M and m
-_FLAGS = frozenset({"y", "n", "t", "f", "no"})  # short words in which it has none
+_CODE = 2  # length up to which case may matter: genotypes Aa and AA, units M and m
+_FLAGS = frozenset({"y", "n", "t", "f", "no"})  # short words in which it does not matter
 _MOST_SHOWN = 5  # spellings in a note
 _INNER_CAPITAL = re.compile(r"[^\W\d_A-Z][A-Z]")
 

@@ -91,7 +91,8 @@ class Workers:
         The function also gets a workspace, which is reused for one item after another as long as the pool is open. It
         may call ``map`` itself; the inner items then run one after another in its thread.
         """
-        alone = isinstance(items, Sized) and len(items) == 1  # submitting it would take longer than a small block
+        # Submitting a small block would take longer than processing it.
+        alone = isinstance(items, Sized) and len(items) == 1
         if self._pool is None or alone or self._busy:
             yield from (self._run(function, item) for item in items)
             return

@@ -1,6 +1,6 @@
 """Datasets: Breiman's waveform, twonorm and ringnorm, each with its exact class probability.
 
-The densities are known, and with them the best possible log loss, error and Brier score.
+The densities are known, and so are the best possible log loss, error and Brier score.
 Breiman et al. 1984, *Classification and Regression Trees*; Breiman 1996, *Bias, variance and arcing
 classifiers*.
 """

@@ -22,8 +22,8 @@ from bayesvm.estimators._numbers import NUMBERS
 from bayesvm.estimators._targets import TargetKind
 from bayesvm.estimators.columns import rows_with_targets
 from bayesvm.estimators.completing import MissingValues, RowsToComplete, changes_of
-from bayesvm.estimators.giveaways import warn_of_giveaways
 from bayesvm.estimators.labels import LabelCounts
+from bayesvm.estimators.leakage import warn_of_leakage
 from bayesvm.estimators.tables import table_rows
 from bayesvm.estimators.validation import row_weights, training_data
 from bayesvm.inference.session import TrainingRows
@@ -138,7 +138,7 @@ def training_rows(estimator: Any, X: Any, y: Any, sample_weight: Any, kind: Targ
     _warn_of_spellings(encoder.classes)
     rows = ArrayRows.of(X, y, weight, encoder, totals)
     if estimator.recipe_ is not None:
-        warn_of_giveaways(rows.X, rows.y, estimator.recipe_, numbers=kind is not CLASSES)
+        warn_of_leakage(rows.X, rows.y, estimator.recipe_, numbers=kind is not CLASSES)
     return rows if labelled is None else replace(rows, kept=labelled[rows.given(np.arange(rows.n_rows))])
 
 

@@ -11,7 +11,7 @@ from bayesvm.data.checks import Locate, is_number
 from bayesvm.estimators._targets import TargetKind
 
 LARGEST = 1e100  # its square is still finite
-MOST_STRANGE = 0.5  # share of text that is not a number, below which the rest is taken for numbers
+MOST_STRANGE = 0.5  # share of text that is not a number, below which the column counts as numeric
 SMALLEST = 1e-100  # spread whose square is not zero
 MIDDLE = 0.6745  # half of a standard normal distribution is within ± this deviation,
 NEARLY_ALL = 1.6449  # and nine tenths within ± this one

@@ -141,7 +141,7 @@ class PredictingModel(BaseEstimator, metaclass=ABCMeta):
     def predict(self, X: Any) -> np.ndarray:
         """Predict the target of each row."""
 
-    def _judged(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
+    def _evaluated(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
         """Targets, predictions and weights, in memory; a table contains targets and weights."""
         if isinstance(X, Table) and y is None:
             try:
@@ -218,7 +218,7 @@ class PredictingModel(BaseEstimator, metaclass=ABCMeta):
         return f[..., 0] if f.shape[-1] == 1 else f
 
     def _samples(self, X: Any, n: int, random_state: Any) -> tuple[np.ndarray, np.ndarray]:
-        """Draws of f, of shape (n, n_rows, n_functions), and the number of the member behind each."""
+        """Draws of f, of shape (n, n_rows, n_functions), and the index of the member of each draw."""
         X = new_data(self, X)
         if X.shape[0] > MOST_JOINT_ROWS:
             raise ValueError(

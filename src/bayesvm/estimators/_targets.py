@@ -13,7 +13,7 @@ class TargetKind(Protocol):
     """Classes or numbers. Summaries of the targets of chunks of rows can be added, and have ``n_rows``."""
 
     def require(self, y: Any) -> None:
-        """Raise an error that names the row; the errors of scikit-learn do not."""
+        """Check targets; errors name the row, unlike those of scikit-learn."""
         ...
 
     def of(self, y: np.ndarray, weight: np.ndarray | None) -> Any:

@@ -18,8 +18,11 @@ from bayesvm.estimators.groups import group_numbers
 from bayesvm.inference.fitted import Fitted
 from bayesvm.warn import warn_user
 
-DISTANT, MOST_DISTANT = 300.0, 0.01  # spreads beyond which a row is left out of the fit; at most this share of the rows
-FEWEST, NEARLY_CONSTANT = 20, 0.5  # rows, and a share of equal values, for which the spread is not trusted
+DISTANT, MOST_DISTANT = (
+    300.0,
+    0.01,
+)  # spreads beyond which rows are left out of the fit, and the largest share of such rows
+FEWEST, NEARLY_CONSTANT = 20, 0.5  # minimum rows, and maximum share of equal values, for a reliable spread
 
 
 @dataclass(frozen=True)
@@ -32,7 +35,7 @@ class Background:
 
     @classmethod
     def of(cls, X: np.ndarray, weight: np.ndarray) -> Background:
-        """Around these rows."""
+        """The background of these rows."""
         scaler = ColumnMoments.of([Block(X, np.zeros(len(X)), weight)]).scaler()
         Z = scaler(X)
         density = StudentT.of(Z, weight)
@@ -41,13 +44,13 @@ class Background:
         return cls(scaler, density, density.log_density_left_out(Z, weight))
 
     def spread_over(self, n_rows: int, kept: np.ndarray) -> Background:
-        """With a density left out for all rows given; NaN for those that are not used."""
+        """A copy with left-out densities for all given rows; NaN for unused rows."""
         left_out = np.full(n_rows, np.nan)
         left_out[kept] = self.left_out
         return replace(self, left_out=left_out)
 
     def grouped(self, outline: Any, rows: ArrayRows, groups: Any, X: Any) -> ArrayRows:
-        """Rows with groups; those given are first. Drawn rows are independent, each a group of its own.
+        """Group indices of all rows, with the given rows first. Drawn rows are independent, each with its own group.
 
         Sets the background of the outline to one with groups left out.
         """
@@ -62,27 +65,27 @@ class Background:
         return replace(rows, groups=np.concatenate([numbers, drawn]))
 
     def log_density(self, X: Any) -> np.ndarray:
-        """Of rows in the units of the table, as a density of standardised columns."""
+        """Log density of the standardised columns, for rows in the units of the table."""
         return self.density.log_density(self.scaler(np.asarray(X, np.float64)))
 
     def draws(self, n_rows: int, rng: np.random.Generator) -> np.ndarray:
-        """Rows in the units of the table."""
+        """Sampled rows in the units of the table."""
         return self.scaler.inverse(self.density.draws(n_rows, rng))
 
     def expected(self, X: np.ndarray, column: int) -> np.ndarray:
-        """A column as the others let expect it."""
+        """The expectation of a column given the others."""
         Z = self.scaler(X)
         replaced = Z.copy()
         replaced[:, column] = self.density.expected(Z, column)
         return self.scaler.inverse(replaced)[:, column]
 
     def state(self) -> dict[str, Any]:
-        """What a file holds of it."""
+        """Plain values for a file."""
         return vars(self.scaler) | vars(self.density) | {"left_out": self.left_out}
 
     @classmethod
     def from_state(cls, state: dict[str, Any] | None) -> Background:
-        """Back from a file."""
+        """The background from plain values."""
         if state is None:
             raise ValueError("a model of one class needs a background")
         density = StudentT(*(state[name] for name in ("mean", "values", "vectors", "shrinkage", "total")))
@@ -92,14 +95,14 @@ class Background:
 
 
 def of_training(fitted: Fitted) -> np.ndarray:
-    """Which of the rows left out are rows that were given, and not of the background."""
+    """Which of the left-out rows are given rows, not background rows."""
     return fitted.left_out_y == 1
 
 
 def numbers_of_training(fitted: Fitted) -> np.ndarray:
-    """The numbers of those rows in X; a fit knows them, and there is no stream."""
+    """The indices of these rows in X, known after a fit."""
     if fitted.left_out_rows is None:
-        raise ValueError("the model does not know which rows were left out")
+        raise ValueError("the indices of the rows left out are missing")
     return fitted.left_out_rows[of_training(fitted)]
 
 
@@ -141,7 +144,7 @@ def rows_to_learn_from(X: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
 
 
 def require_memory(X: Any) -> None:
-    """Neither a table in files nor a Dask collection."""
+    """Require rows in memory."""
     if isinstance(X, Table) or is_dask(X):
         raise TypeError(
             "BayesianOneClassSVM takes rows in memory: their background needs all columns at once. Take a sample of a "

@@ -30,7 +30,7 @@ from bayesvm.inference.fitted import Fitted
 from bayesvm.storage.models import Model
 
 CALIBRATED, CALIBRATED_FOR_TWO = "link='calibrated'", "link='calibrated' and two classes"
-NOISE = 1.0  # variance; .3 and 3 are about as good; with many rows, all are far better than none
+NOISE = 1.0  # variance; 0.3 and 3 are about as good; with many rows, all are far better than none
 
 
 def class_head(fitted: Fitted) -> ClassHead:
@@ -301,7 +301,7 @@ class BaseBayesianSVC(ClassifierMixin, BaseBayesianModel):
         return np.concatenate(list(self._predicted(X, lambda parts: 1 - head.probabilities(parts) <= thresholds)))
 
     def _set_thresholds(self, coverage: float, *, per_class: bool = False) -> np.ndarray:
-        """What ``1 - p`` of each class must not exceed for the class to be in the set (D35)."""
+        """The largest value of ``1 - p`` with which a class is in the set, per class (D35)."""
         require_coverage(coverage)
         fitted = self.fitted_
         return prediction_set_thresholds(
@@ -330,7 +330,7 @@ class BaseBayesianSVC(ClassifierMixin, BaseBayesianModel):
         float
             Share of correct predictions, weighted.
         """
-        y, predicted, sample_weight = self._judged(X, y, sample_weight)
+        y, predicted, sample_weight = self._evaluated(X, y, sample_weight)
         return accuracy_score(y, predicted, sample_weight=sample_weight)
 
     def predictions(

@@ -83,7 +83,7 @@ def report_left_out(recipe: Recipe, source: str) -> None:
     """Warn once about the columns that a recipe does not use, unless the user excluded them; note what it adds."""
     if recipe.marked:
         warn_user(marked_note(recipe.marked), ReadingNote)
-    found = [f"{name!r} ({why})" for name, why in recipe.left_out.items() if why != "as asked for"]
+    found = [f"{name!r} ({why})" for name, why in recipe.left_out.items() if why != "as requested"]
     if found:
         more = f", and {len(found) - 6} more" if len(found) > 6 else ""
         remedy = (

@@ -49,14 +49,14 @@ class RowsToComplete(Protocol):
 
 @dataclass(frozen=True)
 class MissingValues:
-    """How training rows are completed, and their values before."""
+    """The completion of the training rows, and their values before."""
 
     completion: Completion
     raw: Callable[[RowNumbers], Any]
 
 
 def changes_of(missing: MissingValues | None, numbers: RowNumbers, moments: MomentsOf) -> list[MeanAndVariance] | None:
-    """What completions of the missing values of some rows change in their moments; None without missing values."""
+    """Changes of the moments of some rows by completions of their missing values; None without missing values."""
     if missing is None or not missing.completion.loadings.size:
         return None
     return changes_at(missing.completion, missing.raw(numbers), moments)

@@ -18,8 +18,8 @@ from bayesvm.suggest import did_you_mean
 
 Made = TypeVar("Made")
 
-SUFFIX = ".bayesvm"  # of files that `bayesvm fit` writes
-MOST_LISTED = 5  # files in a message
+SUFFIX = ".bayesvm"  # extension of files that `bayesvm fit` writes
+MOST_LISTED = 5  # files listed in a message
 
 ESTIMATORS: dict[str, type[BaseBayesianModel]] = {
     cls.__name__: cls for cls in (BayesianSVC, BayesianLinearSVC, BayesianOneClassSVM, BayesianSVR)

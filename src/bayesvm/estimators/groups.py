@@ -20,7 +20,7 @@ from bayesvm.estimators.tables import TableRows
 from bayesvm.warn import warn_user
 
 Labels = npt.NDArray[Any]
-FEW_GROUPS = 30  # of which estimates are rough
+FEW_GROUPS = 30  # for precise estimates
 
 
 def grouped(rows: Any, groups: Any, X: Any) -> Any:
@@ -40,8 +40,8 @@ def group_numbers(groups: Any, X: Any, used: RowNumbers, n_given: int) -> RowNum
     require_several(names)
     if len(names) < FEW_GROUPS:
         warn_user(
-            f"there are {len(names)} groups, and groups are what leave-one-out counts: estimates, intervals and "
-            f"prediction sets for new groups are rough with fewer than about {FEW_GROUPS}",
+            f"there are only {len(names)} groups, and leave-one-out counts groups, not rows: estimates, intervals and "
+            f"prediction sets for new groups are imprecise with fewer than about {FEW_GROUPS}",
         )
     return numbers
 

@@ -22,7 +22,7 @@ from bayesvm.inference.training import Callback, Progress
 
 MOST_ROWS = 2_000
 MOST_VALUES = 10_000_000
-SHARE = 0.05  # of the time that the evaluation may take
+SHARE = 0.05  # share of the time for evaluations
 
 
 @dataclass

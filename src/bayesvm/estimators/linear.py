@@ -61,7 +61,7 @@ class BayesianLinearSVC(BaseBayesianSVC):
         Budget in passes over the data, including rejected steps.
     tol : float, default=5e-5
         Stop when the estimated gain in ELBO of further updates is below this many nats per row; with the default, a
-        tuned model also stops when it is below .01 nats in total. 0 uses the whole budget.
+        tuned model also stops when it is below 0.01 nats in total. 0 uses the whole budget.
     time_limit : float or None, default=None
         Budget in seconds. The current update is completed.
     warm_start : bool, default=False
@@ -235,7 +235,7 @@ def _features(fitted: Fitted) -> LinearFeatures:
 
 
 class _Columns(NamedTuple):
-    """What leads from weights on whitened features to coefficients of the columns."""
+    """The map from weights of whitened features to coefficients of the columns."""
 
     root: np.ndarray
     width: int

@@ -1,4 +1,4 @@
-"""Estimators: parameter names in ``set_params`` and grid searches, with errors that say what to set instead."""
+"""Estimators: checks of parameter names in ``set_params`` and grid searches; errors say what to set instead."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ def headline(estimator: Any) -> list[tuple[str, str]]:
 
 
 def _quality(estimator: Any) -> list[tuple[str, str]]:
-    """Leave-one-out metrics; of one class, the rate of false alarms and the threshold that holds it."""
+    """Leave-one-out metrics; for one class, the rate of false alarms and its threshold."""
     if hasattr(estimator, "contamination"):
         offset = estimator.offset_
         outliers = (estimator.loo_scores_ < offset).mean()

@@ -1,4 +1,4 @@
-"""Estimators: what a fitted regressor says of rows whose number is known, among them the rows left out."""
+"""Estimators: predictions of a fitted regressor for rows with known targets, including the rows left out."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from bayesvm.inference.fitted import Fitted
 
 
 def number_head(fitted: Fitted) -> Regression:
-    """The head of a model that predicts numbers."""
+    """The head of a regression model."""
     if not isinstance(fitted.head, Regression):
-        raise TypeError(f"{type(fitted.head).__name__} does not predict numbers")
+        raise TypeError(f"{type(fitted.head).__name__} is not for regression")
     return fitted.head
 
 
@@ -22,7 +22,7 @@ def _left_out_residuals(fitted: Fitted) -> np.ndarray:
 
 
 def left_out_predictions(fitted: Fitted) -> tuple[np.ndarray, np.ndarray]:
-    """Means and standard deviations of the rows left out."""
+    """Predicted means and standard deviations of the rows left out."""
     head, parts = number_head(fitted), fitted.left_out_moments
     return head.mean(parts), np.sqrt(head.variances(parts)["total"])
 
@@ -33,14 +33,14 @@ def left_out_rmse(fitted: Fitted) -> float:
 
 
 def left_out_checks(fitted: Fitted) -> dict[str, np.ndarray]:
-    """What ``predictive_checks`` gives, of the rows left out, each predicted without itself; and their numbers, y."""
+    """The result of ``predictive_checks`` for the rows left out, each predicted without itself, and their targets."""
     head = number_head(fitted)
     y = head.centre + head.spread * fitted.left_out_y
     return {"y": y} | checks_of(fitted, fitted.left_out_moments, y)
 
 
 def checks_of(fitted: Fitted, parts: Parts, y: np.ndarray) -> dict[str, np.ndarray]:
-    """What ``predictive_checks`` gives, of moments and numbers."""
+    """The result of ``predictive_checks`` for given moments and targets."""
     head = number_head(fitted)
     variances = head.variances(parts)
     return {

@@ -34,14 +34,14 @@ from bayesvm.estimators.validation import new_data, row_weights, training_rows_w
 from bayesvm.inference.fitted import Fitted
 from bayesvm.storage.models import Model
 
-BACKGROUND_ROWS = 2  # for each training row; 1 and 4 are about as good
-FARTHEST = 30.0  # a probit beyond which ratios are not distinguished
-ROWS_AT_ONCE = 8_192  # of predictions that are written
-SIDES = np.array([-1, 1])  # of the background, and of the rows
+BACKGROUND_ROWS = 2  # background rows per training row; 1 and 4 are about as good
+FARTHEST = 30.0  # probit beyond which ratios are not distinguished
+ROWS_AT_ONCE = 8_192  # columns of written predictions
+SIDES = np.array([-1, 1])  # labels of the background and of the rows
 
 
 class BayesianOneClassSVM(OutlierMixin, KernelEstimator):
-    """Outlier detection without labels: a density of the rows, and a rate of false alarms that holds for new rows.
+    """Outlier detection without labels: a density of the rows, and a rate of false alarms for new rows.
 
     The rows are distinguished from rows sampled from a heavy-tailed background with their mean and covariance. The
     score of a row is the log density of the background plus the log odds of the binary model, which leave-one-out tunes
@@ -265,7 +265,7 @@ class BayesianOneClassSVM(OutlierMixin, KernelEstimator):
         return np.asarray(log_ndtr(z) - log_ndtr(-z) + np.log(BACKGROUND_ROWS))
 
     def _scores(self, X: np.ndarray) -> np.ndarray:
-        """Of rows that were checked."""
+        """Scores of checked rows."""
         return np.concatenate(list(self._predicted(X, self._odds, checked=True))) + self.background_.log_density(X)
 
     def _checked(self, X: Any) -> np.ndarray:

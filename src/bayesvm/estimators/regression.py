@@ -292,11 +292,11 @@ class BaseBayesianSVR(RegressorMixin, BaseBayesianModel):
         float
             1 for perfect predictions, 0 for a constant prediction of the mean of y.
         """
-        y, predicted, sample_weight = self._judged(X, y, sample_weight)
+        y, predicted, sample_weight = self._evaluated(X, y, sample_weight)
         return float(r2_score(y, predicted, sample_weight=sample_weight))
 
     def predictive_checks(self, X: Any, y: Any) -> dict[str, np.ndarray]:
-        """Return what ``bayesvm.evaluation.NumberPredictions.of`` needs to evaluate predictions.
+        """Return what ``bayesvm.evaluation.RegressionPredictions.of`` needs to evaluate predictions.
 
         Parameters
         ----------

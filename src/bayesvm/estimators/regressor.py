@@ -29,7 +29,7 @@ class BayesianSVR(KernelEstimator, BaseBayesianSVR):
         Number of inducing points of each member. None uses every distinct row: the full batch model of the paper.
         "auto" without tuning is 300. "auto" with tuning is a fifth of the rows up to 300, then a twelfth of the rows up
         to 500, and at least 100. On its last sample, tuning also tries twice as many points; if that lowers the
-        leave-one-out log loss by .004 and there are no local models, the fit uses up to 700 points, and by .012 up to
+        leave-one-out log loss by 0.004 and there are no local models, the fit uses up to 700 points, and by 0.012 up to
         2,000. Beyond 100 points, there are at least five rows per point. Beyond 300 points, rows × points² is at most
         2·10¹⁰, a budget that the members share. There are never more points than distinct rows.
     max_inducing : int, default=2000
@@ -67,7 +67,7 @@ class BayesianSVR(KernelEstimator, BaseBayesianSVR):
         Budget in passes over the data, including rejected steps.
     tol : float, default=5e-5
         Stop when the estimated gain in ELBO of further updates is below this many nats per row; with the default, a
-        tuned model also stops when it is below .01 nats in total. 0 uses the whole budget.
+        tuned model also stops when it is below 0.01 nats in total. 0 uses the whole budget.
     time_limit : float or None, default=None
         Budget in seconds. The current update is completed.
     warm_start : bool, default=False

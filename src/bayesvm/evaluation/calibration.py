@@ -11,23 +11,23 @@ from scipy.special import ndtr, ndtri
 from bayesvm.evaluation.predictions import Flags, Numbers, Predictions
 from bayesvm.evaluation.rows import Floats
 
-N_GROUPS = 15  # at most, for the calibration error
-LEAST_ROWS = 50  # per group: fewer rows do not estimate a frequency well
-LEAST_GROUPS = 3  # for any number of rows, so that over- and underestimation do not cancel out
+N_GROUPS = 15  # maximum, for the calibration error
+LEAST_ROWS = 50  # per group; fewer rows give a poor estimate of a frequency
+LEAST_GROUPS = 3  # minimum for any number of rows, so that over- and underestimation do not cancel out
 Z = float(ndtri(0.975))  # of a 95% interval
 
 
-class Claims(NamedTuple):
-    """Predicted probabilities of an event, and whether it happened.
+class Events(NamedTuple):
+    """Predicted probabilities of an event, and whether it occurred.
 
     The event: for two classes, the second class is true; for more, the most probable class is true.
     """
 
-    stated: Floats
+    predicted: Floats
     happened: Flags
 
     @classmethod
-    def of(cls, predictions: Predictions) -> Claims:
+    def of(cls, predictions: Predictions) -> Events:
         """The events of some predictions."""
         if len(predictions.classes) == 2:
             return cls(predictions.positive, predictions.y == 1)
@@ -40,7 +40,7 @@ class Reliability:
 
     Parameters
     ----------
-    stated : array of shape (n_groups,)
+    predicted : array of shape (n_groups,)
         Mean predicted probability of each group.
     observed : array of shape (n_groups,)
         Observed frequency in each group.
@@ -62,7 +62,7 @@ class Reliability:
     array([0., 1.])
     """
 
-    stated: Floats
+    predicted: Floats
     observed: Floats
     low: Floats
     high: Floats
@@ -105,22 +105,22 @@ def reliability(predictions: Predictions, n_bins: int = N_GROUPS) -> Reliability
     >>> p = np.random.default_rng(0).random(10_000)
     >>> y = np.random.default_rng(1).random(10_000) < p  # calibrated
     >>> found = reliability(Predictions.of([False, True], y, np.column_stack([1 - p, p])))
-    >>> bool(np.abs(found.stated - found.observed).max() < 0.05)
+    >>> bool(np.abs(found.predicted - found.observed).max() < 0.05)
     True
     """
     if n_bins < 1:
         raise ValueError(f"n_bins must be at least 1; got {n_bins!r}")
     predictions = predictions.counted()
-    claims, weight = Claims.of(predictions), predictions.weight_or_ones
-    group = grouped(claims.stated, weight, n_bins)
+    events, weight = Events.of(predictions), predictions.weight_or_ones
+    group = grouped(events.predicted, weight, n_bins)
     count = np.bincount(group, minlength=n_bins)
-    total, squares, stated, happened = (
+    total, squares, predicted, happened = (
         np.bincount(group, values, n_bins)[count > 0]
-        for values in (weight, weight * weight, weight * claims.stated, weight * claims.happened)
+        for values in (weight, weight * weight, weight * events.predicted, weight * events.happened)
     )
     observed = np.clip(happened / total, 0.0, 1.0)
     low, high = wilson(observed, total**2 / squares)
-    return Reliability(stated / total, observed, low, high, count[count > 0])
+    return Reliability(predicted / total, observed, low, high, count[count > 0])
 
 
 def wilson(share: Floats, n: Floats) -> tuple[Floats, Floats]:
@@ -131,14 +131,14 @@ def wilson(share: Floats, n: Floats) -> tuple[Floats, Floats]:
     return np.clip(low, 0.0, share), np.clip(high, share, 1.0)  # rounding may exceed shares of 0 and 1
 
 
-def grouped(stated: Floats, weight: Floats, n_groups: int) -> Numbers:
+def grouped(predicted: Floats, weight: Floats, n_groups: int) -> Numbers:
     """The index of the group of each row: groups have equal weight, and equal values are in the same group.
 
     The middle of its weight decides the group of a value. If equal values were split, the order of the rows would
     change the result.
     """
-    order = np.argsort(stated)
-    ranked = stated[order]
+    order = np.argsort(predicted)
+    ranked = predicted[order]
     begins = np.flatnonzero(np.diff(ranked, prepend=-1.0))
     each = np.add.reduceat(weight[order], begins)
     middle = np.cumsum(each) - each / 2
@@ -165,14 +165,14 @@ class CalibrationError:
     """
 
     def __init__(self, predictions: Predictions) -> None:
-        stated, happened = Claims.of(predictions)
+        predicted, happened = Events.of(predictions)
         self._n_groups = int(np.clip(predictions.n_rows // LEAST_ROWS, LEAST_GROUPS, N_GROUPS))
-        self._group = grouped(stated, predictions.weight_or_ones, self._n_groups)
-        self._gap = stated - happened
-        self._noise = stated * (1 - stated)
+        self._group = grouped(predicted, predictions.weight_or_ones, self._n_groups)
+        self._gap = predicted - happened
+        self._noise = predicted * (1 - predicted)
 
     def __call__(self, weight: Floats, squared: Floats) -> float:
-        """The error for given weights of the rows; ``squared`` stands for w² in σ²."""
+        """The error for given weights of the rows; ``squared`` replaces w² in σ²."""
         # Both are multiplied by the weight of the group, so that a group without drawn rows contributes nothing.
         off = np.abs(self._sums(weight * self._gap))
         sigma = np.sqrt(self._sums(squared * self._noise))

@@ -24,7 +24,7 @@ class RiskCoverage(NamedTuple):
         Share of the rows that are predicted, increasing to 1; at most 500 points.
     risk : array of shape (n_points,)
         Observed error rate of these rows.
-    stated : array of shape (n_points,)
+    predicted : array of shape (n_points,)
         Mean doubt of these rows: the error rate that the probabilities predict.
     area : float
         Mean risk over all coverages: the area under the curve.
@@ -44,11 +44,11 @@ class RiskCoverage(NamedTuple):
 
     coverage: Floats
     risk: Floats
-    stated: Floats
+    predicted: Floats
     area: float
 
     def at(self, share: float) -> tuple[float, float, float]:
-        """Return coverage, risk and stated risk at a minimum coverage.
+        """Return coverage, risk and predicted risk at a minimum coverage.
 
         Rows of equal doubt stay together, so the coverage may be larger.
 
@@ -59,13 +59,13 @@ class RiskCoverage(NamedTuple):
 
         Returns
         -------
-        coverage, risk, stated : float
+        coverage, risk, predicted_risk : float
             The point of the curve with the smallest sufficient coverage.
         """
         if not 0 <= share <= 1:
             raise ValueError(f"share must be between 0 and 1; got {share!r}")
         point = np.searchsorted(self.coverage, share)
-        return float(self.coverage[point]), float(self.risk[point]), float(self.stated[point])
+        return float(self.coverage[point]), float(self.risk[point]), float(self.predicted[point])
 
 
 def risk_coverage(predictions: Predictions) -> RiskCoverage:
@@ -92,21 +92,21 @@ def risk_coverage(predictions: Predictions) -> RiskCoverage:
     --------
     >>> from bayesvm.evaluation import Predictions, risk_coverage
     >>> predicted = Predictions.of([0, 1], [0, 1, 1, 0], [[0.9, 0.1], [0.2, 0.8], [0.3, 0.7], [0.4, 0.6]])
-    >>> coverage, risk, stated = risk_coverage(predicted).at(0.75)
-    >>> print(coverage, risk, round(stated, 3))  # no error without the most doubtful row
+    >>> coverage, risk, predicted_risk = risk_coverage(predicted).at(0.75)
+    >>> print(coverage, risk, round(predicted_risk, 3))  # no error without the most doubtful row
     0.75 0.0 0.2
     """
     predictions = predictions.counted()
     doubt, weight = predictions.doubt, predictions.weight_or_ones
     order = np.argsort(doubt)
     ends = np.flatnonzero(np.diff(doubt[order], append=2.0))  # the last row of each doubt
-    kept, wrong, stated = (
+    kept, wrong, predicted = (
         np.cumsum(values[order])[ends] for values in (weight, weight * ~predictions.correct, weight * doubt)
     )
     coverage, risk = kept / kept[-1], wrong / kept
     area = float(risk @ np.diff(coverage, prepend=0.0))
     shown = np.unique(np.searchsorted(coverage, np.arange(1, POINTS_SHOWN + 1) / POINTS_SHOWN))
-    return RiskCoverage(coverage[shown], risk[shown], (stated / kept)[shown], area)
+    return RiskCoverage(coverage[shown], risk[shown], (predicted / kept)[shown], area)
 
 
 class DoubtHistogram:

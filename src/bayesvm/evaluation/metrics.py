@@ -7,14 +7,14 @@ from typing import NamedTuple
 import numpy as np
 
 from bayesvm.evaluation.calibration import CalibrationError, Z, wilson
-from bayesvm.evaluation.number_predictions import INTERVAL, NumberPredictions
 from bayesvm.evaluation.predictions import Flags, Predictions
+from bayesvm.evaluation.regression_predictions import INTERVAL, RegressionPredictions
 from bayesvm.evaluation.rows import Floats
 
 LEAST_PROBABILITY = np.finfo(np.float64).eps  # replaces a probability of zero in the log loss, as in scikit-learn
-# With 1,000 resamples, the ends of an interval hardly depend on the seed; many rows allow only fewer.
+# With 1,000 resamples, the ends of an interval hardly depend on the seed; with many rows, there is time for fewer.
 RESAMPLES, FEWER_RESAMPLES = 1_000, 200
-MOST_CELLS = 50_000  # rows times probabilities of each, to be resampled so often in about two seconds
+MOST_CELLS = 50_000  # rows × probabilities per row; resampling takes about two seconds
 LARGER_IS_BETTER = {"auc", "r2", "log_density"}
 
 
@@ -54,18 +54,18 @@ class Metric(NamedTuple):
 
 
 def metrics(
-    predictions: Predictions | NumberPredictions,
+    predictions: Predictions | RegressionPredictions,
     *,
     n_bootstrap: int | None = None,
     random_state: int | np.random.Generator | None = 0,
 ) -> dict[str, Metric]:
     """Compute metrics of predictions; smaller is better, except for the area under the curve.
 
-    Of predicted classes:
+    For classification:
 
     - ``error``: share of rows whose most probable class is not the true one.
-    - ``brier``: mean squared distance of the probability of the second class from what happened; of more than two
-      classes, the sum over all of them.
+    - ``brier``: mean squared difference between the probability of the second class and the outcome (0 or 1); for more
+      than two classes, the sum over all of them.
     - ``log_loss``: mean of ``-log`` of the probability of the true class, in nats; a probability of zero counts as
       2.2e-16, as in scikit-learn.
     - ``auc``: area under the ROC curve; for more than two classes, the mean over the classes that occur, each against
@@ -73,24 +73,24 @@ def metrics(
     - ``calibration_error``: mean difference between predicted probability and observed frequency, corrected for chance;
       see ``bayesvm.evaluation.calibration.CalibrationError``.
 
-    Of predicted numbers:
+    For regression:
 
     - ``rmse`` and ``mae``: root of the mean squared error, and mean absolute error, in the units of y.
-    - ``r2``: coefficient of determination R², one less the squared error relative to that of the mean of y; larger is
+    - ``r2``: coefficient of determination R², one minus the squared error relative to that of the mean of y; larger is
       better. NaN if all y are equal.
     - ``log_density``: mean logarithm of the predicted density at y, in nats; larger is better.
     - ``coverage``: share of y inside the central 90% intervals; best near 0.9.
 
-    The intervals are quantiles over resamples of the rows, each row with its weight. If no row is wrong, or every row,
-    then all resamples agree, and the error's interval is Wilson's; so is that of a coverage of none or all.
+    The intervals are quantiles over resamples of the rows, each row with its weight. If all predictions are correct, or
+    all are wrong, all resamples agree, and the interval of the error is Wilson's; likewise for a coverage of 0 or 1.
 
     Parameters
     ----------
-    predictions : Predictions or NumberPredictions
+    predictions : Predictions or RegressionPredictions
         Predicted probabilities or distributions, and the true targets.
     n_bootstrap : int or None
-        Resamples; 0 for none, and intervals that are NaN. None means 1,000, or 200 of more than 50,000 rows (of more
-        than two classes: rows times classes).
+        Number of resamples. With 0, the intervals are NaN. None means 1,000, or 200 for more than 50,000 rows (with
+        more than two classes, rows times classes).
     random_state : int, numpy.random.Generator or None
         Controls the resamples; pass an int for reproducible results.
 
@@ -119,26 +119,30 @@ def metrics(
     if n_bootstrap is not None and n_bootstrap < 0:
         raise ValueError(f"n_bootstrap must not be negative; got {n_bootstrap!r}")
     predictions = predictions.counted()
-    judge = _NumberJudge(predictions) if isinstance(predictions, NumberPredictions) else _Judge(predictions)
+    compute = (
+        _RegressionMetrics(predictions)
+        if isinstance(predictions, RegressionPredictions)
+        else _ClassMetrics(predictions)
+    )
     if n_bootstrap is None:
-        n_bootstrap = RESAMPLES if judge.n_rows * judge.n_ranked <= MOST_CELLS else FEWER_RESAMPLES
-    value = judge(np.ones(judge.n_rows))
+        n_bootstrap = RESAMPLES if compute.n_rows * compute.n_ranked <= MOST_CELLS else FEWER_RESAMPLES
+    value = compute(np.ones(compute.n_rows))
     rng = np.random.default_rng(random_state)
-    n = judge.n_rows
-    drawn = [judge(np.bincount(rng.integers(n, size=n), minlength=n).astype(np.float64)) for _ in range(n_bootstrap)]
+    n = compute.n_rows
+    drawn = [compute(np.bincount(rng.integers(n, size=n), minlength=n).astype(np.float64)) for _ in range(n_bootstrap)]
     intervals = {name: _quantiles([one[name] for one in drawn]) for name in value}
     if n_bootstrap:
-        intervals = judge.completed(intervals, value)
+        intervals = compute.completed(intervals, value)
     names = [name for name in value if name != "calibration_error_at_most"]
     return {name: Metric(value[name], *intervals[name]) for name in names}
 
 
 def paired_difference(
-    theirs: Predictions | NumberPredictions, ours: Predictions | NumberPredictions
+    theirs: Predictions | RegressionPredictions, ours: Predictions | RegressionPredictions
 ) -> dict[str, Metric]:
-    """How much larger losses of other predictions for the same rows are; positive: they are worse.
+    """Compare the losses of two models on the same rows; positive if the first model is worse.
 
-    Of classes, error and log loss; of numbers, the mean absolute error.
+    For classification, error and log loss; for regression, the mean absolute error.
 
     The interval is that of the mean difference d per row, ``d ± 1.96 √(Σ w² (d_i - d)²) / Σ w``. It is narrower than
     the intervals of the two metrics suggest, because the same rows are hard for both.
@@ -185,15 +189,15 @@ def paired_difference(
     return found
 
 
-def _compared_losses(predictions: Predictions | NumberPredictions) -> dict[str, Floats]:
-    """Of each row, by the names of their means."""
-    if isinstance(predictions, NumberPredictions):
+def _compared_losses(predictions: Predictions | RegressionPredictions) -> dict[str, Floats]:
+    """The losses of each row, by the names of their means."""
+    if isinstance(predictions, RegressionPredictions):
         return {"mae": np.abs(predictions.y - predictions.mean)}
     error, _, log_loss = _losses(predictions)
     return {"error": error, "log_loss": log_loss}
 
 
-class _Judge:
+class _ClassMetrics:
     """The metrics of bootstrap samples, given how often each row is drawn; the common parts are computed once."""
 
     def __init__(self, predictions: Predictions) -> None:
@@ -229,21 +233,21 @@ class _Judge:
         }
 
     def completed(self, intervals: Intervals, value: dict[str, float]) -> Intervals:
-        """The end of the interval that comes from the calibration error of the other kind, and Wilson's interval."""
+        """Replace one end of the interval by the other kind of calibration error, and insert Wilson's interval."""
         ends = (intervals["calibration_error"][0], intervals["calibration_error_at_most"][1])
         error = {"error": _wilson(value["error"], self._weight)} if self._agree else {}
         return intervals | {"calibration_error": ends} | error
 
 
-class _NumberJudge:
-    """The same of predicted numbers."""
+class _RegressionMetrics:
+    """The same for regression."""
 
     n_ranked = 1
 
-    def __init__(self, predictions: NumberPredictions) -> None:
+    def __init__(self, predictions: RegressionPredictions) -> None:
         self.n_rows = predictions.n_rows
         self._weight = predictions.weight_or_ones
-        self._shift = float(predictions.y.mean())  # or the squares of large numbers would lose their digits
+        self._shift = float(predictions.y.mean())  # so that squares of large numbers keep their digits
         residual, y = predictions.y - predictions.mean, predictions.y - self._shift
         rows = (residual**2, np.abs(residual), predictions.log_density, predictions.inside(INTERVAL), y, y**2)
         self._rows = np.stack(rows).astype(np.float64)
@@ -261,7 +265,7 @@ class _NumberJudge:
         }
 
     def completed(self, intervals: Intervals, value: dict[str, float]) -> Intervals:
-        """With Wilson's interval where all resamples agree."""
+        """Insert Wilson's interval where all resamples agree."""
         if 0 < value["coverage"] < 1:
             return intervals
         return intervals | {"coverage": _wilson(value["coverage"], self._weight)}

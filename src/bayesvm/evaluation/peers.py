@@ -1,4 +1,4 @@
-"""Evaluation: other classifiers on the same rows. The package does not import it, because it loads much."""
+"""Evaluation: other classifiers on the same rows. The package does not import it, because it loads many modules."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from sklearn.svm import SVC
 from bayesvm.evaluation.predictions import Numbers, Predictions
 
 N_FOLDS = 5  # of the cross-validation that calibrates an SVC; a class needs at least as many rows
-ENOUGH_TO_STOP_EARLY = 10_000  # rows, as in scikit-learn: with fewer, holding out a tenth costs accuracy
+ENOUGH_TO_STOP_EARLY = 10_000  # rows, as in scikit-learn; with fewer, holding out a tenth costs accuracy
 
 
 @dataclass(frozen=True)
@@ -32,14 +32,14 @@ class Peer:
     name : str
         Name in tables.
     factory : callable
-        ``factory(n_features, n_points, seed, n_rows=…)`` makes an unfitted pipeline whose last step is "classifier",
+        ``factory(n_features, n_points, seed, n_rows=…)`` creates an unfitted pipeline whose last step is "classifier"
         or "regressor".
     most_rows : int or None
-        How many rows it is given at most; None if it takes all.
+        Maximum number of training rows; None for no limit.
 
     See Also
     --------
-    compete : Train and evaluate a peer.
+    evaluate_peer : Train and evaluate a peer.
 
     Examples
     --------
@@ -59,8 +59,8 @@ class Outcome(NamedTuple):
 
     Parameters
     ----------
-    predictions : Predictions or NumberPredictions
-        What it said of the test rows.
+    predictions : Predictions or RegressionPredictions
+        The predictions for the test rows.
     seconds : float
         Duration of the training.
     n_rows : int
@@ -68,7 +68,7 @@ class Outcome(NamedTuple):
 
     See Also
     --------
-    compete : Train and evaluate a peer.
+    evaluate_peer : Train and evaluate a peer.
 
     Examples
     --------
@@ -83,7 +83,7 @@ class Outcome(NamedTuple):
     n_rows: int
 
 
-def compete(
+def evaluate_peer(
     peer: Peer,
     X: Any,
     y: Any,
@@ -140,9 +140,9 @@ def compete(
     --------
     >>> from bayesvm.datasets import twonorm
     >>> from bayesvm.evaluation import metrics
-    >>> from bayesvm.evaluation.peers import PEERS, compete
+    >>> from bayesvm.evaluation.peers import PEERS, evaluate_peer
     >>> train, test = twonorm(200, random_state=0), twonorm(200, random_state=1)
-    >>> found = compete(PEERS["SVC + Platt"], train.X, train.y, test.X, test.y, n_points=50, seed=0)
+    >>> found = evaluate_peer(PEERS["SVC + Platt"], train.X, train.y, test.X, test.y, n_points=50, seed=0)
     >>> metrics(found.predictions, n_bootstrap=0)["error"].value < 0.1
     True
     """

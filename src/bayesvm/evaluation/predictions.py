@@ -13,12 +13,12 @@ from bayesvm.evaluation.rows import Floats, RowPredictions, checked_columns
 Numbers = npt.NDArray[np.intp]
 Flags = npt.NDArray[np.bool_]
 
-SUM_TOLERANCE = 1e-3  # of the sum of probabilities, which may come from files with few digits
+SUM_TOLERANCE = 1e-3  # tolerance of the sum of probabilities, which may come from files with few digits
 
 
 @dataclass(frozen=True, eq=False)
 class Predictions(RowPredictions):
-    """Probabilities for rows whose classes are known; ``of`` makes them from labels, and checks them.
+    """Predicted probabilities for rows with known classes; ``of`` creates them from labels and checks them.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Evaluation: what predictions of classes and of numbers share: values row by row, perhaps with weights."""
+"""Evaluation: the common base of predictions: values per row, optionally with weights."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ Floats = npt.NDArray[np.float64]
 
 
 class RowPredictions:
-    """A base for dataclasses whose fields are arrays with a value for each row, or None."""
+    """Base of dataclasses whose fields are arrays with one value per row, or None."""
 
-    _of_all_rows: ClassVar[tuple[str, ...]] = ()  # fields that are no such arrays
+    _of_all_rows: ClassVar[tuple[str, ...]] = ()  # other fields
     y: Any
     weight: Floats | None
 
@@ -29,27 +29,27 @@ class RowPredictions:
 
     @classmethod
     def columns(cls) -> tuple[str, ...]:
-        """Names of the fields with a value for each row.
+        """Return the names of the fields with one value per row.
 
         Returns
         -------
         tuple of str
-            In the order of the fields.
+            Names, in the order of the fields.
         """
         return tuple(f.name for f in fields(cls) if f.name not in cls._of_all_rows)  # type: ignore[arg-type]
 
     def take(self, rows: npt.ArrayLike) -> Self:
-        """The predictions for some rows.
+        """Return the predictions for some rows.
 
         Parameters
         ----------
         rows : array-like
-            Their numbers, or a mask.
+            Indices of the rows, or a mask.
 
         Returns
         -------
-        Predictions or NumberPredictions
-            For these rows.
+        Predictions or RegressionPredictions
+            The predictions for these rows.
         """
         chosen = np.asarray(rows)
         values = {name: getattr(self, name) for name in self.columns()}
@@ -57,28 +57,28 @@ class RowPredictions:
         return replace(self, **changed)  # type: ignore[type-var]
 
     def counted(self) -> Self:
-        """Without the rows of weight zero.
+        """Return the predictions without the rows of weight zero.
 
         Returns
         -------
-        Predictions or NumberPredictions
-            For the other rows.
+        Predictions or RegressionPredictions
+            The predictions for the other rows.
         """
         return self if self.weight is None or self.weight.all() else self.take(self.weight > 0)
 
     @classmethod
     def joined(cls, parts: Sequence[Self]) -> Self:
-        """The predictions of several parts, one after the other.
+        """Concatenate predictions.
 
         Parameters
         ----------
         parts : sequence of predictions
-            For the same classes, all with weights or all without.
+            Predictions for the same classes, all with weights or all without.
 
         Returns
         -------
-        Predictions or NumberPredictions
-            For the rows of all parts.
+        Predictions or RegressionPredictions
+            The predictions for the rows of all parts.
         """
         columns = {name: [getattr(part, name) for part in parts] for name in cls.columns()}
         together = {name: np.concatenate(each) for name, each in columns.items() if each[0] is not None}
@@ -86,7 +86,7 @@ class RowPredictions:
 
 
 def per_row(name: str, values: Any, n_rows: int) -> Floats:
-    """A finite number for each row; weights are not negative."""
+    """Check that there is one finite number per row, and that weights are not negative."""
     numbers = np.asarray(values, np.float64)
     if numbers.shape != (n_rows,):
         raise ValueError(f"{name} must have one number for each of the {n_rows} rows; got shape {numbers.shape}")
@@ -99,7 +99,7 @@ def per_row(name: str, values: Any, n_rows: int) -> Floats:
 
 
 def checked_columns(columns: dict[str, Any], n_rows: int) -> dict[str, Floats]:
-    """Those that were given, each ``per_row``; some weight is not zero."""
+    """The given columns, each checked by ``per_row``; some weights must be positive."""
     checked = {name: per_row(name, values, n_rows) for name, values in columns.items() if values is not None}
     if "weight" in checked and not checked["weight"].any():
         raise ValueError("all rows have weight zero, so there is nothing to evaluate; some weights must be positive")

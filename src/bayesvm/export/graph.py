@@ -167,7 +167,7 @@ class Graph:
     def loop(
         self, items: Value, states: Sequence[Value], body: Callable[[Graph, Value, Sequence[Value]], Sequence[Value]]
     ) -> list[Value]:
-        """The states after ``states = body(graph, item, states)`` for every item of a vector, in a graph of its own."""
+        """The states after ``states = body(graph, item, states)`` for every item of a vector, in a separate graph."""
         helper = self.onnx.helper
         inside = Graph(f"{self.prefix}loop_{len(self.nodes)}/", self.onnx, n_bytes=self.n_bytes)
 

@@ -30,7 +30,7 @@ def _category(column: CategoryColumn, graph: Graph, dtype: np.dtype[Any]) -> Val
     """Look up text in a table of features, with one row per category and a last row for all other text."""
     given = graph.input(column.name, np.object_, 1)
     n_categories = len(column.categories)
-    rows = np.eye(n_categories + 1)[:, : n_categories + column.rare]  # other text is a category of its own, or none
+    rows = np.eye(n_categories + 1)[:, : n_categories + column.rare]  # other text is a separate category, or none
     if rows.shape[1] == 2:
         rows = rows[:, 1:]
     number = given.apply(

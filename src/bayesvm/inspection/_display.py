@@ -15,7 +15,7 @@ from bayesvm.extras import optional
 __all__ = ["MOST_POINTS", "Array", "Display", "Floats", "legend_on_top", "some_of", "without_math"]
 
 Array = npt.NDArray[Any]
-MOST_POINTS = 2_000  # of a scatter plot; more make it slow and its file large, and cannot be distinguished
+MOST_POINTS = 2_000  # of a scatter plot; more are slow, make large files and cannot be distinguished
 
 
 class Display:

@@ -35,17 +35,15 @@ class ModelInPipeline:
         return X if self.before is None else self.before.transform(X)
 
     @property
-    def predicts_numbers(self) -> bool:
+    def is_regression(self) -> bool:
         """Whether the model is a regressor."""
         return not hasattr(self.model, "sample_proba")
 
     def class_number(self, label: Any, called: str = "target") -> int:
         """The index of a label; ``None`` is the second of two classes. A regressor has no labels, and the index 0."""
-        if self.predicts_numbers:
+        if self.is_regression:
             if label is not None:
-                raise ValueError(
-                    f"{called} is a class; a {type(self.model).__name__} predicts numbers, so leave it out"
-                )
+                raise ValueError(f"{called} is a class; leave it out for a {type(self.model).__name__}")
             return 0
         classes = self.model.classes_
         if label is None and len(classes) == 2:

@@ -48,7 +48,7 @@ class EffectDisplay(Display):
     points : array of shape (p, 1) or (p, 2), optional
         Inducing points of the effect; it is interpolated between them.
     target : label
-        The class; None for numbers.
+        The class; None for regression.
 
     Attributes
     ----------
@@ -145,7 +145,7 @@ class EffectDisplay(Display):
             rows = as_rows(fitted.inner_features(X))
             reference = np.column_stack([column_of(rows, k).astype(float) for k in found.columns])
         mean, variance = found.mean_and_variance(_combined(axes, found), reference)
-        if fitted.predicts_numbers:
+        if fitted.is_regression:
             spread = fitted.model.fitted_.head.spread
             mean, variance = spread * mean, spread**2 * variance
         elif mean.ndim == 2:  # one function per class
@@ -162,7 +162,7 @@ class EffectDisplay(Display):
             labels=[axis.labels for axis in axes],
             names=[axis.name for axis in axes] if factor_names is None else factor_names,
             points=np.column_stack([axis.points for axis in axes]),
-            target=None if fitted.predicts_numbers else fitted.model.classes_[number],
+            target=None if fitted.is_regression else fitted.model.classes_[number],
         ).plot(ax=ax, **kwargs)
 
     def plot(self, ax: Any = None, **kwargs: Any) -> EffectDisplay:

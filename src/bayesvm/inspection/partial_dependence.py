@@ -1,4 +1,4 @@
-"""Inspection: partial dependence of class probabilities, or of a number, on a feature, with credible bands."""
+"""Inspection: partial dependence of class probabilities or of predictions on a feature, with credible bands."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class PartialDependenceDisplay(Display):
     feature_name : str
         Label of the axis.
     target : label
-        The class; None for numbers.
+        The class; None for regression.
     n_rows : int, optional
         Number of rows behind the mean.
 
@@ -152,7 +152,7 @@ class PartialDependenceDisplay(Display):
             raise ValueError("feature is empty: pass the name or index of a column, or several")
         settings, labels = _settings(X, columns, names, values, labels, n_values)
         rows = rows_of(X, some_of(X.shape[0], max_rows, random_state))
-        numbers = fitted.predicts_numbers
+        numbers = fitted.is_regression
         draw = fitted.model.sample_latent if numbers else fitted.model.sample_proba
         found = mean_and_band(
             (lambda moved: estimator.predict(moved)[:, None]) if numbers else estimator.predict_proba,
@@ -217,7 +217,7 @@ class PartialDependenceDisplay(Display):
 
 
 def _in_columns(draws: Floats, *, single: bool) -> Floats:
-    """Draws with a last axis for classes, or for the one number."""
+    """Draws with a last axis for classes, or of length one."""
     return draws[..., None] if single else draws
 
 

@@ -99,13 +99,13 @@ class ProbabilityHistogramDisplay(PredictionDisplay):
             predictions = against_the_rest(predictions, pos_label)
             labels, what = [f"not {pos_label}", str(pos_label)], f"y = {pos_label}"
         if len(predictions.classes) == 2:
-            group, stated = predictions.y, predictions.positive
+            group, predicted = predictions.y, predictions.positive
         else:
             labels, what, grouped_by = ["correct", "wrong"], "the most probable class", "prediction"
-            group, stated = (~predictions.correct).astype(np.intp), predictions.proba.max(axis=1)
+            group, predicted = (~predictions.correct).astype(np.intp), predictions.proba.max(axis=1)
         edges = np.linspace(0, 1, n_bins + 1)
         weight = predictions.weight_or_ones
-        heights = [np.histogram(stated[group == k], edges, weights=weight[group == k])[0] for k in range(2)]
+        heights = [np.histogram(predicted[group == k], edges, weights=weight[group == k])[0] for k in range(2)]
         shares = np.array([height / max(height.sum(), np.finfo(float).tiny) for height in heights])
         counts = np.bincount(group[weight > 0], minlength=2).tolist()
         return cls(shares, edges, labels, counts, what=what, grouped_by=grouped_by).plot(ax=ax, **kwargs)

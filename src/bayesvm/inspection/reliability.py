@@ -28,7 +28,7 @@ class ReliabilityDisplay(PredictionDisplay):
 
     Parameters
     ----------
-    stated, observed, low, high : arrays of shape (n_groups,)
+    predicted, observed, low, high : arrays of shape (n_groups,)
         Mean predicted probability, observed frequency, and its interval.
     counts : array, optional
         Numbers of rows, by predicted probability in bins of equal width from 0 to 1.
@@ -61,11 +61,11 @@ class ReliabilityDisplay(PredictionDisplay):
     >>> p = np.random.default_rng(0).random(1000)
     >>> y = np.random.default_rng(1).random(1000) < p  # calibrated
     >>> display = ReliabilityDisplay.from_predictions(y, p, n_bins=10)
-    >>> bool(((display.low < display.stated) & (display.stated < display.high)).mean() > 0.8)
+    >>> bool(((display.low < display.predicted) & (display.predicted < display.high)).mean() > 0.8)
     True
     """
 
-    stated: Floats
+    predicted: Floats
     observed: Floats
     low: Floats
     high: Floats
@@ -101,9 +101,9 @@ class ReliabilityDisplay(PredictionDisplay):
         if pos_label is not None:
             predictions, what = against_the_rest(predictions, pos_label), f"y = {pos_label}"
         found = reliability(predictions, n_bins)
-        stated = predictions.positive if len(predictions.classes) == 2 else predictions.proba.max(axis=1)
-        counts, _ = np.histogram(stated[predictions.weight_or_ones > 0], BARS, (0, 1))
-        shown = cls(found.stated, found.observed, found.low, found.high, counts=counts, what=what)
+        predicted = predictions.positive if len(predictions.classes) == 2 else predictions.proba.max(axis=1)
+        counts, _ = np.histogram(predicted[predictions.weight_or_ones > 0], BARS, (0, 1))
+        shown = cls(found.predicted, found.observed, found.low, found.high, counts=counts, what=what)
         return shown.plot(ax=ax, **kwargs)
 
     def plot(self, ax: Any = None, *, name: str | None = None, strip: bool = True, **kwargs: Any) -> Self:
@@ -132,9 +132,9 @@ class ReliabilityDisplay(PredictionDisplay):
         look = {"marker": "o", "markersize": 4.5, "linewidth": 1, "zorder": 3}
         style = {"color": colours.series(number)} | look | kwargs
         self.intervals_ = ax.vlines(
-            self.stated, self.low, self.high, colors=style["color"], alpha=0.55, linewidth=2, zorder=2
+            self.predicted, self.low, self.high, colors=style["color"], alpha=0.55, linewidth=2, zorder=2
         )
-        (self.line_,) = ax.plot(self.stated, self.observed, label=name or "observed, 95% interval", **style)
+        (self.line_,) = ax.plot(self.predicted, self.observed, label=name or "observed, 95% interval", **style)
         ax.set(xlim=(-0.02, 1.02), xlabel=f"predicted probability of {self.what}", ylabel="observed frequency")
         without_math(ax.xaxis.label)
         ax.set_yticks(np.arange(0, 1.01, 0.2))

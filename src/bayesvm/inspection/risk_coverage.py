@@ -21,7 +21,7 @@ class RiskCoverageDisplay(PredictionDisplay):
     ----------
     coverage : array of shape (n,)
         Share of the rows that are predicted.
-    risk, stated : arrays of shape (n,)
+    risk, predicted : arrays of shape (n,)
         Observed error rate of these rows, and their mean doubt.
     area : float
         Area under the observed curve.
@@ -34,7 +34,7 @@ class RiskCoverageDisplay(PredictionDisplay):
         Figure of the plot.
     line_ : matplotlib line
         Observed error rate.
-    stated_line_ : matplotlib line
+    predicted_line_ : matplotlib line
         Predicted error rate.
 
     See Also
@@ -49,13 +49,13 @@ class RiskCoverageDisplay(PredictionDisplay):
     >>> p = np.random.default_rng(0).random(1000)
     >>> y = np.random.default_rng(1).random(1000) < p
     >>> display = RiskCoverageDisplay.from_predictions(y, p)
-    >>> print(display.risk[-1].round(2), display.stated[-1].round(2))  # for all rows
+    >>> print(display.risk[-1].round(2), display.predicted[-1].round(2))  # for all rows
     0.25 0.25
     """
 
     coverage: Floats
     risk: Floats
-    stated: Floats
+    predicted: Floats
     area: float
 
     @classmethod
@@ -99,8 +99,13 @@ class RiskCoverageDisplay(PredictionDisplay):
         style = {"color": colours.series(len(ax.get_lines()) // 2)} | kwargs
         whose = "" if name is None else f"{name}, "
         (self.line_,) = ax.plot(self.coverage, self.risk, label=f"{whose}observed (area {self.area:.3g})", **style)
-        (self.stated_line_,) = ax.plot(
-            self.coverage, self.stated, label=f"{whose}predicted", color=style["color"], linestyle="dashed", alpha=0.8
+        (self.predicted_line_,) = ax.plot(
+            self.coverage,
+            self.predicted,
+            label=f"{whose}predicted",
+            color=style["color"],
+            linestyle="dashed",
+            alpha=0.8,
         )
         ax.set(xlim=(0, 1.01), xlabel="coverage (share of rows, least doubtful first)", ylabel="error rate")
         ax.set_ylim(bottom=0)

@@ -20,16 +20,17 @@ class UncertaintyDisplay(PredictionDisplay):
     """Epistemic against aleatoric uncertainty of each row, with different markers for correct and wrong predictions.
 
     More data would reduce the epistemic uncertainty, but not the aleatoric uncertainty. For a ``BayesianSVR``, both are
-    standard deviations in the units of y, and the markers tell rows inside their 90 % intervals from those outside.
+    standard deviations in the units of y, and the markers distinguish rows inside and outside their 90% intervals.
 
     Parameters
     ----------
     aleatoric, epistemic : arrays of shape (n,)
-        Parts of the uncertainty in nats, from ``predict_uncertainty``; for numbers, standard deviations.
+        Parts of the uncertainty in nats, from ``predict_uncertainty``; for regression, standard deviations.
     correct : array of bool of shape (n,)
-        Whether the most probable class is the true one; for numbers, whether the 90 % interval contains the true one.
-    of_numbers : bool
-        Whether the predictions are numbers.
+        Whether the most probable class is the true one; for regression, whether the 90% interval contains the true
+        value.
+    is_regression : bool
+        Whether these are predictions of a regressor.
 
     Attributes
     ----------
@@ -66,7 +67,7 @@ class UncertaintyDisplay(PredictionDisplay):
     epistemic: Floats
     correct: Array
     _: KW_ONLY
-    of_numbers: bool = False
+    is_regression: bool = False
 
     @classmethod
     def from_estimator(
@@ -81,7 +82,7 @@ class UncertaintyDisplay(PredictionDisplay):
         X : array, data frame or sparse matrix
             Rows.
         y : array-like of shape (n_rows,)
-            True labels or numbers.
+            True labels or values.
         sample_weight : array-like of shape (n_rows,) or None
             Weights of the rows.
         ax : matplotlib axes, optional
@@ -95,12 +96,12 @@ class UncertaintyDisplay(PredictionDisplay):
             The display, with the plotted data.
         """
         fitted = ModelInPipeline.of(estimator, classifier=False)
-        if not fitted.predicts_numbers:
+        if not fitted.is_regression:
             return super().from_estimator(estimator, X, y, sample_weight=sample_weight, ax=ax, **kwargs)
         found, y = fitted.model.predict_uncertainty(fitted.prepared(X)), np.asarray(y, np.float64)
         inside = (found["lower"] <= y) & (y <= found["upper"])
         parts = np.sqrt(found["aleatoric"]), np.sqrt(found["epistemic"])
-        return cls(*parts, inside, of_numbers=True).plot(ax=ax, **kwargs)
+        return cls(*parts, inside, is_regression=True).plot(ax=ax, **kwargs)
 
     @classmethod
     def of(cls, predictions: Predictions, *, ax: Any = None, **kwargs: Any) -> Self:
@@ -151,7 +152,7 @@ class UncertaintyDisplay(PredictionDisplay):
         ax = self._begin(ax)
         shown = some_of(len(self.correct), max_points)
         parts = []
-        names = ("inside the interval", "outside") if self.of_numbers else ("correct", "wrong")
+        names = ("inside the interval", "outside") if self.is_regression else ("correct", "wrong")
         for right, name, look in (
             (True, names[0], {"marker": "o", "s": 12, "alpha": 0.45, "linewidths": 0, "color": colours.series(0)}),
             (False, names[1], {"marker": "x", "s": 22, "alpha": 0.9, "linewidths": 1.1, "color": colours.series(1)}),
@@ -161,8 +162,8 @@ class UncertaintyDisplay(PredictionDisplay):
             parts.append(ax.scatter(self.aleatoric[rows], self.epistemic[rows], **(look | kwargs), label=label))
         self.right_, self.wrong_ = parts
         ax.set(
-            xlabel="aleatoric: noise (std)" if self.of_numbers else "aleatoric: classes overlap (nats)",
-            ylabel=f"epistemic: more data would help ({'std' if self.of_numbers else 'nats'})",
+            xlabel="aleatoric: noise (std)" if self.is_regression else "aleatoric: classes overlap (nats)",
+            ylabel=f"epistemic: more data would help ({'std' if self.is_regression else 'nats'})",
         )
         ax.set_xlim(left=0)
         ax.set_ylim(bottom=0)

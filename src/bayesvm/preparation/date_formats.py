@@ -1,6 +1,6 @@
 """Preparation: the formats of dates in text, such as 31.01.2012 14:30 or Jan 31, 2012: detect and parse them.
 
-One format holds for all values of a column, because 03/04/2012 alone may be in March or in April.
+All values of a column have one format, because 03/04/2012 alone may be in March or in April.
 """
 
 from __future__ import annotations
@@ -49,9 +49,9 @@ EXAMPLES = {
     "b y": "Apr 2024",
     COMPACT: "20240423",
 }
-TWINS = {"m/d/y": "d/m/y", "d-m-y": "m-d-y"}  # formats whose day and month may be mistaken for each other
+TWINS = {"m/d/y": "d/m/y", "d-m-y": "m-d-y"}  # formats whose day and month may be interchanged
 EARLIEST, LATEST = 1900, 2100  # years of a whole number such as 20240403
-LEAST_COMPACT = 8  # distinct whole numbers of this form; fewer are dates by chance
+LEAST_COMPACT = 8  # minimum number of distinct whole numbers of this form; fewer may be dates by chance
 
 
 @dataclass(frozen=True)

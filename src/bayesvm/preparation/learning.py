@@ -52,8 +52,8 @@ def learn(
     """Learn a recipe for all columns of files except the ``special`` ones (target and weight).
 
     ``columns`` names the columns to use, ``drop`` those to leave out, ``categories`` those whose numbers are
-    categories, and ``keep`` those to use although they look like an index or an identifier. A missing value that says
-    something about the ``target`` is marked by a feature.
+    categories, and ``keep`` those to use although they look like an index or an identifier. A feature marks missing
+    values that are informative about the ``target``.
     """
     file, schema = opened.schemas[0]
     opened.require_columns([*special, *(columns or ()), *drop, *categories, *keep])
@@ -76,7 +76,7 @@ def learn(
         rows.where,
         None if target is None else joined([of_arrow(chunk.column(target)) for chunk in sample]).array,
     )
-    left_out = dict.fromkeys(drop, "as asked for") | left_out
+    left_out = dict.fromkeys(drop, "as requested") | left_out
     if not found:
         raise ValueError(f"{file} has no columns left to learn from ({_reasons(left_out)})")
     numbers = [column.name for column in found if isinstance(column, NumberColumn)]

@@ -1,8 +1,8 @@
-"""Preparation: find columns whose missing values say something about the target: a test for each, with a correction.
+"""Preparation: find columns whose missing values are informative about the target, by a corrected test per column.
 
 Fisher's exact test of two classes, a chi-squared test of more, and a rank test of numbers; with Bonferroni's
 correction.
-A test is marginal: an indicator may repeat what another column says already, which does no harm.
+A test is marginal: an indicator may be redundant given the other columns, which does no harm.
 """
 
 from __future__ import annotations

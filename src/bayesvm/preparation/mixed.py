@@ -53,7 +53,7 @@ class MixedTable(Table):
             name: [column for column in choice[name] if column in (self.names or ())] for name in ("categories", "keep")
         }
         recipe = learn(self.opened, (), columns=self.names, target=self.target, **used)
-        return replace(recipe, left_out=dict.fromkeys(choice["drop"], "as asked for") | recipe.left_out)
+        return replace(recipe, left_out=dict.fromkeys(choice["drop"], "as requested") | recipe.left_out)
 
 
 def open_table(
@@ -200,7 +200,7 @@ def mixed_table(
         if name not in {*special, *drop} and not PANDAS_INDEX.fullmatch(name)
     )
     if not names:
-        reasons = "; ".join(f"{name}: as asked for" for name in drop)
+        reasons = "; ".join(f"{name}: as requested" for name in drop)
         raise ValueError(f"no column of {opened.schemas[0][0]} is left to learn from ({reasons})")
     if weight is not None:
         for each, fields in opened.schemas:

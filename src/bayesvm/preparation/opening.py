@@ -132,7 +132,7 @@ def open_files(
 
     In CSV files, columns in ``exact`` (labels) keep their detected type, and columns in ``texts`` are read as text;
     those in ``verbatim`` are text for display and stay unchanged. Only ``columns`` without ``drop``, and always
-    ``exact`` and ``weight``, can be read later; invalid values in other columns do no harm. ``csv`` are the options of
+    ``exact`` and ``weight``, can be read later; invalid values in other columns are ignored. ``csv`` are the options of
     ``open_table`` for CSV files.
     """
     kind, files = find_files(source)
@@ -172,7 +172,7 @@ def prepared(
 ) -> Table:
     """A table in files as the numbers that a recipe makes of it; weights are used if it has them.
 
-    ``keep`` names other columns that will be asked for, of CSV files as text; None: all of them may be. With
+    ``keep`` names other columns that will be read, as text in CSV files; None means any of them. With
     ``text_labels``, numbers among the labels are names. ``csv`` are the options of ``open_table`` for CSV files.
     """
     kind, files = find_files(source)

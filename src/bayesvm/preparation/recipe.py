@@ -26,7 +26,7 @@ from bayesvm.preparation.values import Row, Values, of_arrow
 from bayesvm.schema import each, either, flag, nothing, real, record, size, text
 from bayesvm.warn import warn_user
 
-Strange = dict[tuple[str, str], None]  # columns and what training did not have, in order
+Strange = dict[tuple[str, str], None]  # columns and values not seen in training, in order
 
 # In files, for D features.
 RECIPE = record(
@@ -68,7 +68,7 @@ class Recipe:
 
     @property
     def marked(self) -> list[str]:
-        """Columns whose missing values are marked by a feature, because they say something about the target."""
+        """Columns whose missing values a feature marks, because they are informative about the target."""
         return [column.name for column in self.columns if isinstance(column, NumberColumn) and column.marks_missing]
 
     @cached_property

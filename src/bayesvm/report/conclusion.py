@@ -7,19 +7,19 @@ from typing import Any
 
 from bayesvm.evaluation import Metric
 from bayesvm.evaluation.formatting import column_label, counted, points, shortened
-from bayesvm.workflow import Judged, TableModel
+from bayesvm.workflow import EvaluatedRows, TableModel
 from bayesvm.workflow.importance import Importance
 
-TRUSTED = 0.05  # calibration error up to which the probabilities are trusted
+TRUSTED = 0.05  # calibration error up to which the probabilities can be trusted
 MOST_NAMED = 3  # columns
-LEAST_PART = 0.25  # relative to the importance of the first column, below which a column is not named
-LEAST_CHANGE = 0.005  # of the probabilities, below which a column does not matter
+LEAST_PART = 0.25  # importance relative to the first column, below which a column is not named
+LEAST_CHANGE = 0.005  # change of the probabilities, below which a column does not matter
 
 
 def conclusion(
-    model: TableModel, judged: str, quality: dict[str, Any], important: Importance | None
+    model: TableModel, evaluated: str, quality: dict[str, Any], important: Importance | None
 ) -> tuple[str, str]:
-    """Two sentences; ``judged`` names the rows, ``quality`` is the result of ``sections.quality``."""
+    """Two sentences; ``evaluated`` names the rows, ``quality`` is the result of ``sections.quality``."""
     error: Metric = quality["metrics"]["error"]
     right = accuracy(error.value)
     interval = f"{100 * (1 - error.high):.1f} to {accuracy(error.low)}"
@@ -27,7 +27,7 @@ def conclusion(
     others += [f"{each['name']} {accuracy(each['error'])}" for each in quality["baselines"]]
     first = (
         f"This model predicts {_predicted(model)} and has an accuracy of {right} (95%: {interval}), evaluated "
-        f"{judged}; {joined_words(others)}{' on the same rows' if quality['baselines'] else ''}."
+        f"{evaluated}; {joined_words(others)}{' on the same rows' if quality['baselines'] else ''}."
     )
     second = f"{_trust(quality['metrics']['calibration_error'])}{named_columns(important)}."
     return first, second
@@ -35,34 +35,35 @@ def conclusion(
 
 def caveat(model: TableModel) -> str:
     """A sentence about columns that alone explain the target; empty without such columns."""
-    found = model.card.get("giveaways") or []
+    found = model.card.get("leaks") or []
     if not found:
         return ""
     share = max(share for _, share in found)
     names = joined_words([shortened(column_label(name)) for name, _ in found[:MOST_NAMED]])
-    what = "of the variance of the target" if model.predicts_numbers else "of the rows"
+    what = "of the variance of the target" if model.is_regression else "of the rows"
+    verb = "explains" if model.is_regression else "predicts the class of"
     shown = "all" if share == 1 else f"{100 * share:.1f}%"
-    subject = f"{names} alone explains" if len(found) == 1 else f"Each of {names} alone explains up to"
+    subject = f"{names} alone {verb}" if len(found) == 1 else f"Each of {names} alone {verb} up to"
     return (
-        f"Caution: {subject} {shown} {what}. If this column is not known before the target, the metrics of this report "
-        "say nothing about new rows."
+        f"Caution: {subject} {shown} {what}. If it is not known before the target, the metrics of this report do not "
+        "apply to new rows."
     )
 
 
-def judged_on(judged: Judged, *, given: bool) -> str:
-    """The rows that evaluate a model, after "evaluated"; ``given``: they are those of a separate table."""
-    source = judged.source
+def evaluated_on(evaluated: EvaluatedRows, *, given: bool) -> str:
+    """Describe the evaluated rows, to follow "evaluated"; ``given`` if they are a separate table."""
+    source = evaluated.source
     if given:
-        return f"on {source} ({counted(judged.predictions.n_rows, 'row')})"
+        return f"on {source} ({counted(evaluated.predictions.n_rows, 'row')})"
     if source.startswith("leave-one-out"):
-        return f"on its {counted(judged.predictions.n_rows, 'training row')}, each left out in turn"
+        return f"on its {counted(evaluated.predictions.n_rows, 'training row')}, each left out in turn"
     if source.startswith("held out: "):
         return f"on {source.removeprefix('held out: ')}, held out of training"
     return f"by {source}"
 
 
 def accuracy(error: float) -> str:
-    """Of an error.
+    """The accuracy for an error rate.
 
     >>> accuracy(0.187)
     '81.3%'
@@ -90,7 +91,7 @@ def _trust(calibration: Metric) -> str:
 
 
 def named_columns(important: Importance | None, least_change: float = LEAST_CHANGE, what: str = "them") -> str:
-    """Which columns matter for "them", the predictions, as the end of a sentence."""
+    """Which columns matter for ``what``, the predictions, as the end of a sentence."""
     if important is None:
         return ""
     if important.change[0] < least_change:
@@ -107,5 +108,5 @@ def named_columns(important: Importance | None, least_change: float = LEAST_CHAN
 
 
 def joined_words(parts: Sequence[str]) -> str:
-    """With commas and an "and"."""
+    """Joined with commas and "and"."""
     return ", ".join(parts[:-1]) + (" and " if len(parts) > 1 else "") + parts[-1]

@@ -1,4 +1,4 @@
-"""Report: which columns matter, and how the predictions go with them, in the values of the table."""
+"""Report: the importance of columns and the dependence of predictions on them, in the values of the table."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from bayesvm.preparation import Recipe
 from bayesvm.preparation.dates import DateColumn
 from bayesvm.preparation.encoding import MISSING, CategoryColumn
 from bayesvm.report.svg import drawn
-from bayesvm.workflow import Judged, TableModel
+from bayesvm.workflow import EvaluatedRows, TableModel
 from bayesvm.workflow.describing import effect_columns
 from bayesvm.workflow.probing import joint_draws, responses, without_warnings
 
-GRID = 16  # settings of a number with many values
+GRID = 16  # settings of a numeric column with many values
 TOP = 15  # bars
 CLASSES_SHOWN = 3  # in one plot
-DRAWS = 200  # from the posterior, for a band
-LEAST_HEIGHT = 0.3  # of the axis, of numbers in deviations: no small movement shall look large
-BESIDE = 0.12  # of the distance of two categories
-ROOM = 0.16  # share of it for a legend
+DRAWS = 200  # posterior draws for a band
+LEAST_HEIGHT = 0.3  # minimum range of the axis (in deviations, for regression), so that small changes do not look large
+BESIDE = 0.12  # relative to the distance of two categories
+ROOM = 0.16  # share of the height for a legend
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Setting:
     features: list[int]
     values: npt.NDArray[Any]  # (settings, features)
     labels: list[str] | None  # of categories
-    missing: npt.NDArray[Any] | None = None  # (features,) of a missing number, beside settings without labels
+    missing: npt.NDArray[Any] | None = None  # (features,) of a missing number, in addition to settings without labels
 
 
 def bars(name: str, label: str, axis: str, found: tuple[Sequence[str], npt.NDArray[Any]]) -> str:
@@ -59,7 +59,7 @@ def bars(name: str, label: str, axis: str, found: tuple[Sequence[str], npt.NDArr
 
 
 def setting(recipe: Recipe, name: str, X: npt.NDArray[Any]) -> Setting:
-    """The settings of a column: categories, or numbers that occur in some rows."""
+    """The settings of a column: its categories, or numbers that occur in some rows."""
     features = recipe.groups[name]
     column = next((column for column in recipe.columns if column.name == name), None)
     if isinstance(column, CategoryColumn):
@@ -72,7 +72,7 @@ def setting(recipe: Recipe, name: str, X: npt.NDArray[Any]) -> Setting:
         return Setting(features, *column.on_days(np.unique(np.floor(np.linspace(low, high, FEW_VALUES)))))
     is_missing = np.isnan(X[:, features[0]])
     missing = np.full(len(features), np.nan)
-    if len(features) == 2:  # the second feature says that the number is missing
+    if len(features) == 2:  # the second feature marks a missing number
         is_missing |= X[:, features[1]] > 0.5
         missing = np.array([np.median(X[is_missing, features[0]]) if is_missing.any() else np.nan, 1.0])
     numbers = X[~is_missing, features[0]]
@@ -94,11 +94,11 @@ def setting(recipe: Recipe, name: str, X: npt.NDArray[Any]) -> Setting:
 def dependence(
     model: TableModel, names: Sequence[str], X: npt.NDArray[Any], values: npt.NDArray[Any]
 ) -> list[tuple[str, str]]:
-    """Of some columns: name and plot of the mean responses, all with the same axis of responses.
+    """Names and plots of mean responses to some columns, all with the same scale.
 
-    The mean is taken over the rows X; ``values`` are more rows, which show what the columns may be set to.
+    The mean is taken over the rows X; ``values`` are more rows, from which the settings are chosen.
     """
-    numbers = model.predicts_numbers
+    numbers = model.is_regression
     labels = ["prediction"] if numbers else [str(label) for label in model.estimator.classes_]
     drawings, low, high = list[Callable[..., None]](), np.inf, -np.inf
     for name in names:
@@ -139,7 +139,7 @@ def _draw(
     limits: tuple[float, float],
 ) -> None:
     for rank, k in enumerate(shown):
-        # The colour of the class, as long as each has its own.
+        # The colour of the class, if every class has its own.
         colour = 0 if len(labels) <= 2 else k if len(labels) <= len(CLASSES) else rank
         curve = [band[: len(at.values), k] for band in bands]
         display = PartialDependenceDisplay(
@@ -180,20 +180,20 @@ def _draw_missing(ax: Any, at: Setting, band: Sequence[float], rank: float, colo
     ax.plot([x], [mean], marker="o", linestyle="", color=colour)
 
 
-def effect_plots(model: TableModel, judged: Judged) -> list[tuple[str, str]]:
-    """Of each admitted effect: the columns of the table that it is of, and its plot."""
+def effect_plots(model: TableModel, evaluated: EvaluatedRows) -> list[tuple[str, str]]:
+    """The columns and the plot of each effect."""
     estimator, plots = model.estimator, list[tuple[str, str]]()
-    if model.predicts_numbers:  # the displays of effects name classes
+    if model.is_regression:  # the displays of effects use labels of classes
         return plots
     for i, effect in enumerate(getattr(estimator, "effects_", ())):
         names = effect_columns(effect, model.recipe)
         axes = [shortened(column_label(name), 24) for name in names]
-        complete = ~np.isnan(judged.X[:, effect.columns]).any(axis=1)
+        complete = ~np.isnan(evaluated.X[:, effect.columns]).any(axis=1)
         # For many classes, the one that the effect changes most.
         means = np.atleast_2d(effect.mean_and_variance(effect.points)[0].T)
         target = int(np.ptp(means, axis=1).argmax()) if len(means) > 1 else 1
 
-        rows = judged.X[complete] if complete.any() else None
+        rows = evaluated.X[complete] if complete.any() else None
 
         def draw(ax: Any, effect: Any = effect, axes: Any = axes, target: int = target, rows: Any = rows) -> None:
             with without_warnings():

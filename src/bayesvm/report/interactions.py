@@ -18,11 +18,11 @@ from bayesvm.report.svg import drawn
 from bayesvm.workflow import TableModel
 from bayesvm.workflow.probing import joint_draws, replaced, responses, some_rows
 
-MOST_COLUMNS = 4  # the most important ones, whose pairs are all evaluated
+MOST_COLUMNS = 4  # most important columns, of which all pairs are evaluated
 MOST_SHOWN = 2  # pairs
 MOST_SETTINGS = 8  # of a column
-N_ROWS = 16  # over which the mean is taken; all cells of them are drawn jointly
-LEAST = 0.3  # of log odds, below which an interaction is not worth a plot
+N_ROWS = 16  # rows of the mean; all their cells are drawn jointly
+LEAST = 0.3  # in log odds, below which an interaction is not plotted
 LEAST_SURE = 0.25  # of the cells
 LEAST_PROBABILITY = 0.001  # at which log odds are clipped, so that nearly certain rows do not dominate
 BAND = (0.025, 0.975)
@@ -30,14 +30,14 @@ BAND = (0.025, 0.975)
 
 @dataclass(frozen=True)
 class Grid:
-    """Two columns at each pair of settings, in the same rows."""
+    """Rows with two columns at each pair of settings."""
 
     names: tuple[str, str]
     settings: tuple[Setting, Setting]
     rows: npt.NDArray[Any]  # of features: settings of the first, of the second, rows
 
     def beyond_additive(self, p: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-        """Log odds of each class, mean over the rows, less what is additive in both columns.
+        """The mean log odds of each class over the rows, minus the part that is additive in both columns.
 
         With the mean ``l_ab`` at settings a and b that is ``l_ab - l_a. - l_.b + l_..``, where a dot is a mean over
         settings. For ``p`` of shape (..., rows, classes) it has the shape (..., classes, settings, settings).
@@ -63,7 +63,7 @@ class Interaction:
 
     @classmethod
     def of(cls, model: TableModel, grid: Grid, mean: npt.NDArray[np.float64]) -> Interaction:
-        """With the interval, from joint posterior draws; ``mean`` is that of all classes."""
+        """The interaction with its interval, from joint posterior draws; ``mean`` contains all classes."""
         target = 1 if len(mean) == 2 else int(np.abs(mean).max(axis=(1, 2)).argmax())
         draws = grid.beyond_additive(joint_draws(model, grid.rows, DRAWS))[:, target]
         low, high = np.quantile(draws, BAND, axis=0)
@@ -71,13 +71,13 @@ class Interaction:
 
     @property
     def size(self) -> float:
-        """The largest amount whose interval excludes zero; of few cells that may be chance, and counts as nothing."""
+        """The largest value whose interval excludes zero; 0 if there are few such cells, which may be chance."""
         sure = (self.low > 0) | (self.high < 0)
         return float(np.abs(self.mean[sure]).max()) if sure.mean() >= LEAST_SURE else 0.0
 
 
 def grid_of(model: TableModel, names: tuple[str, str], X: npt.NDArray[Any], values: npt.NDArray[Any]) -> Grid:
-    """Rows of X with two columns at all pairs of settings; ``values`` are rows that show what these may be."""
+    """Rows of X with two columns at all pairs of settings, which are chosen from the rows ``values``."""
     a, b = (_coarse(setting(model.recipe, name, values)) for name in names)
     rows = some_rows(X, N_ROWS)
     cells = [replaced(replaced(rows, a.features, u), b.features, v) for u, v in product(a.values, b.values)]
@@ -87,7 +87,7 @@ def grid_of(model: TableModel, names: tuple[str, str], X: npt.NDArray[Any], valu
 def interactions(
     model: TableModel, ranked: Sequence[str], X: npt.NDArray[Any], values: npt.NDArray[Any]
 ) -> list[Interaction]:
-    """The largest interactions among the most important columns; empty if none is certain."""
+    """The largest interactions among the most important columns; empty if none is significant."""
     grids = [grid_of(model, pair, X, values) for pair in combinations(ranked[:MOST_COLUMNS], 2)]
     means = [grid.beyond_additive(responses(model, grid.rows)) for grid in grids]
     largest = sorted(range(len(grids)), key=lambda i: -float(np.abs(means[i]).max()))[:MOST_SHOWN]
@@ -96,7 +96,7 @@ def interactions(
 
 
 def interaction_plots(model: TableModel, found: Sequence[Interaction]) -> list[tuple[str, str]]:
-    """Title and heat map of each."""
+    """Titles and heat maps."""
     plots = []
     for number, each in enumerate(found):
         title = " × ".join(map(column_label, each.grid.names))
@@ -119,7 +119,7 @@ def interaction_plots(model: TableModel, found: Sequence[Interaction]) -> list[t
 
 
 def _coarse(at: Setting) -> Setting:
-    """A few of the settings."""
+    """A subset of the settings."""
     some = np.unique(np.linspace(0, len(at.values) - 1, MOST_SETTINGS).round().astype(int))
     if len(at.values) <= MOST_SETTINGS or at.labels is not None:
         some = np.arange(min(len(at.values), MOST_SETTINGS))

@@ -6,20 +6,20 @@ from typing import Any
 
 import numpy as np
 
-from bayesvm.evaluation import Metric, NumberPredictions, interval_coverage, metrics
+from bayesvm.evaluation import Metric, RegressionPredictions, interval_coverage, metrics
 from bayesvm.evaluation.formatting import column_label, in_units
 from bayesvm.report.conclusion import joined_words, named_columns
 from bayesvm.report.svg import INK, drawn
 from bayesvm.workflow import TableModel
 from bayesvm.workflow.importance import Importance
 
-MOST_DOTS = 600  # of a scatter plot: more cannot be distinguished, but make the file heavy
-LEAST_CHANGE = 0.005  # of a prediction, in deviations of the target, below which no column matters
-CURVE = np.linspace(0.02, 0.98, 49)  # coverages of a plot
+MOST_DOTS = 600  # of a scatter plot; more points cannot be distinguished and make the file large
+LEAST_CHANGE = 0.005  # change of a prediction, in deviations of the target, below which a column does not matter
+CURVE = np.linspace(0.02, 0.98, 49)  # coverages in the plot
 
 
-def quality(model: TableModel, said: NumberPredictions, *, given: bool) -> dict[str, Any]:
-    """The metrics, and those of the mean and of baseline models on the same rows.
+def quality(model: TableModel, said: RegressionPredictions, *, given: bool) -> dict[str, Any]:
+    """The metrics of the model, of the mean, and of baseline models on the same rows.
 
     Baselines are available for the held-out rows only, not for a table that is ``given``.
     """
@@ -37,7 +37,9 @@ def quality(model: TableModel, said: NumberPredictions, *, given: bool) -> dict[
     }
 
 
-def conclusion(model: TableModel, judged: str, found: dict[str, Any], important: Importance | None) -> tuple[str, str]:
+def conclusion(
+    model: TableModel, evaluated: str, found: dict[str, Any], important: Importance | None
+) -> tuple[str, str]:
     """Two sentences: what is predicted and how well; whether intervals can be trusted, and which columns matter."""
     mae, r2, coverage = (found["metrics"][name] for name in ("mae", "r2", "coverage"))
     half = (mae.high - mae.low) / 2
@@ -47,7 +49,7 @@ def conclusion(model: TableModel, judged: str, found: dict[str, Any], important:
     share = "" if np.isnan(r2.value) else f" and explains {100 * r2.value:.1f}% of its variance"
     first = (
         f"This model predicts {target}, is off by {in_units(mae.value, half)} on average "
-        f"(95%: {in_units(mae.low, half)} to {in_units(mae.high, half)}){share}, evaluated {judged}; "
+        f"(95%: {in_units(mae.low, half)} to {in_units(mae.high, half)}){share}, evaluated {evaluated}; "
         f"{joined_words(others)}{' on the same rows' if found['baselines'] else ''}."
     )
     least = LEAST_CHANGE * found["usual_rmse"]
@@ -60,7 +62,7 @@ def _trust(coverage: Metric) -> str:
     return f"Its 90% intervals contain {100 * coverage.value:.1f}% of the rows (95%: {low} to {high})"
 
 
-def plots(said: NumberPredictions) -> dict[str, str]:
+def plots(said: RegressionPredictions) -> dict[str, str]:
     """Plots that need only predicted distributions and true values."""
     said = said.counted()
     found = {
@@ -74,13 +76,13 @@ def plots(said: NumberPredictions) -> dict[str, str]:
     return {name: drawn(name, title, draw, (5.0, 4.2)) for name, (title, draw) in found.items()}
 
 
-def _some(said: NumberPredictions) -> NumberPredictions:
+def _some(said: RegressionPredictions) -> RegressionPredictions:
     if said.n_rows <= MOST_DOTS:
         return said
     return said.take(np.sort(np.random.default_rng(0).choice(said.n_rows, MOST_DOTS, replace=False)))
 
 
-def _predicted(ax: Any, said: NumberPredictions) -> None:
+def _predicted(ax: Any, said: RegressionPredictions) -> None:
     some = _some(said)
     ends = [float(min(some.y.min(), some.mean.min())), float(max(some.y.max(), some.mean.max()))]
     ax.plot(ends, ends, color=INK, alpha=0.45, linewidth=1)
@@ -89,7 +91,7 @@ def _predicted(ax: Any, said: NumberPredictions) -> None:
     ax.locator_params(nbins=6)
 
 
-def _intervals(ax: Any, said: NumberPredictions) -> None:
+def _intervals(ax: Any, said: RegressionPredictions) -> None:
     found = np.array(interval_coverage(said, CURVE.tolist()))
     ax.plot([0, 1], [0, 1], color=INK, alpha=0.45, linewidth=1)
     ax.fill_between(found[:, 0], found[:, 2], found[:, 3], alpha=0.25, linewidth=0)
@@ -99,7 +101,7 @@ def _intervals(ax: Any, said: NumberPredictions) -> None:
     ax.set(xlabel="probability of the interval", ylabel="share of the rows in it")
 
 
-def _residuals(ax: Any, said: NumberPredictions) -> None:
+def _residuals(ax: Any, said: RegressionPredictions) -> None:
     some = _some(said)
     ax.axhline(0, color=INK, alpha=0.45, linewidth=1)
     ax.plot(some.mean, (some.y - some.mean) / some.std, marker="o", markersize=3, linestyle="", alpha=0.5)

@@ -24,12 +24,12 @@ from bayesvm.report.svg import INK, drawn
 
 MOST_CURVES = 10
 POINTS_OF_CURVE = 200  # of a curve,
-MOST_DOTS = 600  # and of a scatter plot: more cannot be distinguished and make the file large
-LEAST_GAIN = 0.002  # of an axis of the ELBO, relative
-MANY_TIMES = 20  # between values that need an axis of logarithms
-LONGEST = 16  # letters of a label
-LEAST_FLAGGED = 10  # rows of which a lift is shown
-FEW = 6  # curves that a legend inside the plot has room for
+MOST_DOTS = 600  # and of a scatter plot; more points cannot be distinguished and make the file large
+LEAST_GAIN = 0.002  # minimum range of the axis of the ELBO, relative
+MANY_TIMES = 20  # ratio of values from which the axis is logarithmic
+LONGEST = 16  # characters of a label
+LEAST_FLAGGED = 10  # minimum number of rows for a lift
+FEW = 6  # maximum number of curves for a legend inside the plot
 
 
 def of_predictions(predictions: Predictions) -> dict[str, str]:
@@ -68,7 +68,7 @@ def of_training(estimator: Any, n_rows: float | None) -> dict[str, str]:
     found: dict[str, tuple[Any, ...]] = {}
     report = getattr(estimator, "tuning_report_", None)
     if report is not None and report.trials:
-        title = "Leave-one-out log loss of everything that was tried"
+        title = "Leave-one-out log loss of all trials"
         found["tuning"] = (title, lambda ax: _tuning(ax, estimator), (5.0, 5.0))
     if report is not None and report.climb:
         found["climb"] = ("Parameters of the kernel, step by step", lambda ax: _climb(ax, estimator))
@@ -80,7 +80,7 @@ def of_training(estimator: Any, n_rows: float | None) -> dict[str, str]:
 def _reliability(ax: Any, predictions: Predictions) -> None:
     ReliabilityDisplay.of(predictions, ax=ax)
     for text in ax.texts:
-        text.set_fontsize(8.5)  # to be read on a phone
+        text.set_fontsize(8.5)  # readable on a phone
 
 
 def _histogram(ax: Any, predictions: Predictions) -> None:
@@ -90,7 +90,7 @@ def _histogram(ax: Any, predictions: Predictions) -> None:
 
 
 class _Curve(NamedTuple):
-    """One class against the rest: the truths and scores of the rows, and the look of the curve."""
+    """One class against the rest: true classes and scores of the rows, and the style of the curve."""
 
     label: str
     true: Any
@@ -198,7 +198,7 @@ def _elbo(ax: Any, estimator: Any, n_rows: float | None) -> None:
 
 
 def _climb(ax: Any, estimator: Any) -> None:
-    """At most six parameters, those that changed most."""
+    """The parameters that changed most, at most six."""
     path = np.array(estimator.tuning_report_.climb)[:, 1:]
     learned = estimator.kernel_.learned()
     names = [
@@ -212,7 +212,7 @@ def _climb(ax: Any, estimator: Any) -> None:
     shown = path[:, moved]
     if shown.max() > MANY_TIMES * shown.min():
         ax.set_yscale("log")
-        ax.yaxis.set_major_formatter("{x:g}")  # its own labels would be mathtext, which is off
+        ax.yaxis.set_major_formatter("{x:g}")  # default labels would be math text, which is off
         ax.yaxis.set_minor_formatter("")
     ax.set(xlabel="step", ylabel="parameter of the kernel")
     ax.legend(loc="best")

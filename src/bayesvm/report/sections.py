@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from bayesvm.evaluation import (
-    NumberPredictions,
     Predictions,
+    RegressionPredictions,
     cheapest_threshold,
     formatting,
     metrics,
@@ -22,29 +22,29 @@ from bayesvm.preparation import Recipe
 from bayesvm.preparation.dates import DateColumn
 from bayesvm.preparation.encoding import CategoryColumn, Column, NumberColumn
 from bayesvm.report.svg import small_bars
-from bayesvm.workflow import Judged, TableModel
+from bayesvm.workflow import EvaluatedRows, TableModel
 from bayesvm.workflow.contributions import contributions, reference
 from bayesvm.workflow.describing import SCALING_DESCRIPTIONS, describe_kernel, effects, members
-from bayesvm.workflow.judging import EXTREME
+from bayesvm.workflow.evaluated_rows import EXTREME
 from bayesvm.workflow.probing import usual_rows
 from bayesvm.workflow.profile import profile as profile_of
 from bayesvm.workflow.splitting import FOLDS
 
-MOST_LISTED = 5  # files or effects
-MOST_COLUMNS = 200  # that are listed
-VALUES_SHOWN = 5  # columns of a row whose values are shown
+MOST_LISTED = 5  # listed files or effects
+MOST_COLUMNS = 200  # listed columns
+VALUES_SHOWN = 5  # columns whose values are shown
 MOST_CLASSES = 20  # of a confusion table
-MOST_PROBABILITIES = 3  # classes of a row whose probabilities are shown
-LEAST_CONTRIBUTION = 0.0005  # to a probability
-MOST_SHARES = 4  # categories whose share is named
+MOST_PROBABILITIES = 3  # classes whose probabilities are shown
+LEAST_CONTRIBUTION = 0.0005  # smallest contribution to a probability that is shown
+MOST_SHARES = 4  # categories whose share is shown
 NOT_DESCRIBED = {"kind": "", "missing": np.nan, "distinct": 0, "names": [], "counts": []}
 THRESHOLDS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
-COST_RATIOS = (1, 2, 5, 10, 20, 50)  # of a false negative to a false positive
+COST_RATIOS = (1, 2, 5, 10, 20, 50)  # cost of a false negative relative to a false positive
 LIFT_SHARES = (0.01, 0.05, 0.1, 0.2, 0.5)
 
 
 def data_card(model: TableModel) -> list[tuple[str, str]]:
-    """The training data, as names and sentences."""
+    """Facts about the training data, as pairs of name and text."""
     recipe, card = model.recipe, model.card
     rows: list[tuple[str, str]] = []
     if card.get("files"):
@@ -77,7 +77,7 @@ def trained_on(model: TableModel) -> str:
 
 
 def model_card(model: TableModel) -> list[tuple[str, str]]:
-    """The model, as names and sentences."""
+    """Facts about the model, as pairs of name and text."""
     card, rows = model.card, _model(model)
     if card.get("seconds"):
         rows.append(("training took", formatting.duration(card["seconds"])))
@@ -126,12 +126,12 @@ def _holds(column: Column) -> str:
     return f"number{filled}"
 
 
-def profile(model: TableModel, judged: Judged) -> dict[str, Any]:
-    """A profile of the columns, from training rows or rows kept with the predictions, and columns left out."""
+def profile(model: TableModel, evaluated: EvaluatedRows) -> dict[str, Any]:
+    """Profiles of the columns, from training rows or rows kept with the predictions, and the columns left out."""
     facts, source = model.card.get("profile"), "training"
     if facts is None:
         facts, source = [], "evaluated"
-        if (rows := usual_rows(model, judged)) is not None and len(judged.X):
+        if (rows := usual_rows(model, evaluated)) is not None and len(evaluated.X):
             facts = profile_of(model.recipe, rows)
     by_name = {each["name"]: each for each in facts}
     holds = {column.name: _holds(column) for column in model.recipe.columns}
@@ -172,7 +172,7 @@ def _summary(column: dict[str, Any]) -> str:
 
 
 def quality(model: TableModel, predictions: Predictions, *, given: bool) -> dict[str, Any]:
-    """The metrics, and those of a constant prediction and of baseline classifiers on the same rows.
+    """The metrics of the model, of a constant prediction, and of baseline classifiers on the same rows.
 
     Baselines are available for the held-out rows only, not for a table that is ``given``.
     """
@@ -239,12 +239,12 @@ def confusion(predictions: Predictions) -> dict[str, Any] | None:
     }
 
 
-def n_rows_shown(judged: Judged) -> int:
+def n_rows_shown(evaluated: EvaluatedRows) -> int:
     """Return how many single rows a report shows: equal numbers of the most and of the least certain rows.
 
     Parameters
     ----------
-    judged : Judged
+    evaluated : EvaluatedRows
         The predictions that the report is about.
 
     Returns
@@ -259,21 +259,21 @@ def n_rows_shown(judged: Judged) -> int:
     Examples
     --------
     >>> from bayesvm.report import n_rows_shown
-    >>> n_rows_shown(model.judged("test.csv"))  # doctest: +SKIP
+    >>> n_rows_shown(model.evaluate("test.csv"))  # doctest: +SKIP
     10
     """
-    if isinstance(judged.predictions, NumberPredictions):
+    if isinstance(evaluated.predictions, RegressionPredictions):
         return 0
-    return 2 * min(EXTREME, len(judged.sample) // 2)
+    return 2 * min(EXTREME, len(evaluated.sample) // 2)
 
 
-def rows(model: TableModel, judged: Judged, ranked: Sequence[str]) -> dict[str, Any] | None:
+def rows(model: TableModel, evaluated: EvaluatedRows, ranked: Sequence[str]) -> dict[str, Any] | None:
     """The least and the most certain rows, with the values and contributions of the most important columns."""
-    n_rows = n_rows_shown(judged) // 2
-    usual = usual_rows(model, judged)
-    if n_rows == 0 or usual is None or isinstance(judged.predictions, NumberPredictions):
+    n_rows = n_rows_shown(evaluated) // 2
+    usual = usual_rows(model, evaluated)
+    if n_rows == 0 or usual is None or isinstance(evaluated.predictions, RegressionPredictions):
         return None
-    said = judged.predictions.take(judged.sample)
+    said = evaluated.predictions.take(evaluated.sample)
     order = np.argsort(said.doubt, kind="stable")
     names = list(ranked)[:VALUES_SHOWN]
     references = [reference(usual, model.recipe.groups[name]) for name in names]
@@ -282,13 +282,13 @@ def rows(model: TableModel, judged: Judged, ranked: Sequence[str]) -> dict[str, 
     shown = [1] if n_classes == 2 else list(range(n_classes)) if n_classes <= MOST_PROBABILITIES else []
 
     def table(which: Any) -> list[dict[str, Any]]:
-        values = model.recipe.decoded(judged.X[which])
+        values = model.recipe.decoded(evaluated.X[which])
         # For two classes, contributions to the class whose probability is shown.
         towards = [1] * len(which) if n_classes == 2 else said.predicted[which].tolist()
-        parts = contributions(model, judged.X[which], names, references, towards)
+        parts = contributions(model, evaluated.X[which], names, references, towards)
         return [
             {
-                "number": judged.rows[i],
+                "number": evaluated.rows[i],
                 "true": said.classes[said.y[i]],
                 "predicted": said.classes[said.predicted[i]],
                 "right": said.correct[i],

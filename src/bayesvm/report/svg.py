@@ -16,9 +16,9 @@ TAG = re.compile(r"<[^>]+>")
 INK = "#010203"  # placeholder for the text colour of the page
 SIZE = (5.0, 3.6)  # inches of 72 units: on a phone a unit is a pixel
 STYLE = {
-    "svg.fonttype": "none",  # keep text as text: small, and in the font of the page
-    "svg.hashsalt": "bayesvm",  # the same names each time
-    "text.parse_math": False,  # a column may be called $
+    "svg.fonttype": "none",  # keep text as text: small files, and the font of the page
+    "svg.hashsalt": "bayesvm",  # reproducible names
+    "text.parse_math": False,  # names of columns may contain $
     "font.family": "sans-serif",
     "font.sans-serif": ["DejaVu Sans"],
     "font.size": 10.5,
@@ -42,10 +42,12 @@ STYLE = {
 
 
 def drawn(name: str, label: str, draw: Callable[[Any], Any], size: tuple[float, float] = SIZE) -> str:
-    """What ``draw`` does with the axes that it is given, as ``<svg>``; ``label`` is for those who cannot see it."""
+    """The plot that ``draw`` draws on given axes, as ``<svg>``; ``label`` describes it to screen readers."""
     matplotlib, figure_module = optional("matplotlib", "cli"), optional("matplotlib.figure", "cli")
     with warnings.catch_warnings(), matplotlib.rc_context():
-        warnings.simplefilter("ignore", UserWarning)  # about characters that its fonts lack; browsers have them
+        warnings.simplefilter(
+            "ignore", UserWarning
+        )  # warnings about characters that its fonts lack; browsers have them
         matplotlib.rcdefaults()
         matplotlib.rcParams.update(STYLE | {"axes.prop_cycle": matplotlib.cycler(color=list(CLASSES))})
         figure = figure_module.Figure(size, layout="constrained")
@@ -56,7 +58,7 @@ def drawn(name: str, label: str, draw: Callable[[Any], Any], size: tuple[float, 
 
 
 def small_bars(counts: Sequence[float]) -> str:
-    """A histogram in a line of a table, without axes."""
+    """A histogram for a row of a table, without axes."""
     if not len(counts) or not max(counts):
         return ""
     width, height, most = 100 / len(counts), 24, max(counts)
@@ -69,7 +71,7 @@ def small_bars(counts: Sequence[float]) -> str:
 
 
 def inlined(svg: str, name: str, label: str) -> str:
-    """Make a stand-alone SVG part of a page with other plots: names must be distinct."""
+    """Prepare a stand-alone SVG for a page with other plots: names must be distinct."""
     box = re.search(r'viewBox="([^"]*)"', svg)
     content = svg[svg.index(">", svg.index("<svg")) + 1 :]
     content = re.sub(r"<!--.*?-->|<metadata>.*?</metadata>|<style.*?</style>", "", content, flags=re.DOTALL)

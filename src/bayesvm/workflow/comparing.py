@@ -14,28 +14,28 @@ from bayesvm.data.blocks import RowNumbers, random_rows
 from bayesvm.data.tables import Batch, Table
 from bayesvm.data.tables.csv_dialect import CsvOptions
 from bayesvm.data.tables.files import Paths, find_files
-from bayesvm.evaluation import Metric, NumberPredictions, Predictions, metrics, number_peers
+from bayesvm.evaluation import Metric, Predictions, RegressionPredictions, metrics, regression_peers
 from bayesvm.evaluation.formatting import IN_UNITS
 from bayesvm.evaluation.metrics import LARGER_IS_BETTER
-from bayesvm.evaluation.number_predictions import INTERVAL
-from bayesvm.evaluation.peers import PEERS, compete
+from bayesvm.evaluation.peers import PEERS, evaluate_peer
+from bayesvm.evaluation.regression_predictions import INTERVAL
 from bayesvm.preparation import MixedTable, Recipe, encoded_table, prepared
+from bayesvm.workflow.evaluated_rows import AnyPredictions, is_regression
 from bayesvm.workflow.fitting import estimator_for, task_of
-from bayesvm.workflow.judging import AnyPredictions, predicts_numbers
 from bayesvm.workflow.splitting import groups_of, opened, require_share, split, with_codes, with_task
 
-MOST_DENSE_VALUES = 2e8  # of sparse rows, which the peers need as they are: dense
-NYSTROEM_POINTS = 300  # of Nystroem, where our model has no inducing points
+MOST_DENSE_VALUES = 2e8  # of sparse rows, which the peers need as dense arrays
+NYSTROEM_POINTS = 300  # of Nystroem, if our model has no inducing points
 
 
 @dataclass(frozen=True)
 class Competitor:
-    """A classifier or regressor, how good it is on the test rows, and what it cost."""
+    """A classifier or regressor with its metrics on the test rows and its cost."""
 
     name: str
     metrics: dict[str, Metric]
     seconds: float  # of training
-    n_rows: int  # trained with
+    n_rows: int  # training rows
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class Comparison:
     competitors: tuple[Competitor, ...]
     n_train: int
     n_test: int
-    source: str  # of the evaluation rows, for people
+    source: str  # description of the evaluation rows
     left_out: dict[str, str]
 
     @property
@@ -54,9 +54,9 @@ class Comparison:
         return {each.name: each.n_rows for each in self.competitors if each.n_rows < self.n_train}
 
     def best(self, metric: str) -> set[str]:
-        """Names of the best by a metric; for coverage, the one nearest to that of the intervals.
+        """Names of the best by a metric; for coverage, the one nearest to the probability of the intervals.
 
-        Calibration errors that cannot be told from zero are equally good.
+        Calibration errors that do not differ significantly from zero are equally good.
         """
         found = {each.name: each.metrics[metric] for each in self.competitors}
         unclear = {name for name, each in found.items() if metric == "calibration_error" and each.may_be_zero}
@@ -93,7 +93,7 @@ def compare_on(
     begin: Callable[[str], None] = lambda _: None,
     **csv: Unpack[CsvOptions],
 ) -> Comparison:
-    """Train our model and its peers on one part of a table, and evaluate them on the other, or on a test table.
+    """Train our model and its peers on one part of a table, and evaluate them on the other part or on a test table.
 
     At most ``rows`` rows, a random sample, are used, because the peers hold them in memory. ``begin`` is called with
     the name of each before its training. The other parameters are those of ``fit_table``.
@@ -119,24 +119,24 @@ def compare_on(
         if test is None:
             own = None if groups is None else np.unique(groups.numbers[some], return_inverse=True)[1]
             parts = split(np.unique(classes[some], return_inverse=True)[1], holdout, seed, own)
-            learning, judging = (some[part] for part in parts if part is not None)
+            learning, testing = (some[part] for part in parts if part is not None)
         recipe = table.subset(learning).learned() if isinstance(table, MixedTable) else None
         features = table if recipe is None else encoded_table(table, recipe)
         train = _in_memory(features.subset(learning))
         if test is None:
-            judge, name = (
-                _in_memory(features.subset(judging)),
-                f"held out: {len(judging) / len(some):.0%} of {names[0]}",
+            held, name = (
+                _in_memory(features.subset(testing)),
+                f"held out: {len(testing) / len(some):.0%} of {names[0]}",
             )
         else:
             asked = recipe or Recipe((), numbered=table.n_features, zero_based=table.zero_based)
             text_labels = target in categories
             with prepared(test, asked, target, weight, text_labels=text_labels, **opening).labelled() as opened_test:
                 other = opened_test.with_spelling(table.spelled)
-                judge = _in_memory(other.subset(_some_rows(other.n_rows, rows, seed)))
+                held = _in_memory(other.subset(_some_rows(other.n_rows, rows, seed)))
             name = find_files(test)[1][0].path.name
-    found = tuple(_competitors(estimator, train, judge, seed, begin))
-    return Comparison(found, len(train.X), len(judge.X), name, {} if recipe is None else recipe.left_out)
+    found = tuple(_competitors(estimator, train, held, seed, begin))
+    return Comparison(found, len(train.X), len(held.X), name, {} if recipe is None else recipe.left_out)
 
 
 def _some_rows(n_rows: int, most: int, seed: int) -> RowNumbers:
@@ -156,7 +156,7 @@ def _in_memory(table: Table) -> Batch:
 
 
 def _competitors(
-    estimator: Any, train: Batch, judge: Batch, seed: int, begin: Callable[[str], None]
+    estimator: Any, train: Batch, held: Batch, seed: int, begin: Callable[[str], None]
 ) -> Iterator[Competitor]:
     name = type(estimator).__name__
     begin(name)
@@ -165,34 +165,34 @@ def _competitors(
     seconds = time.perf_counter() - start
     if estimator.interrupted_:
         raise KeyboardInterrupt
-    yield Competitor(name, metrics(_said(estimator, judge)), seconds, len(train.X))
-    numbers = predicts_numbers(estimator)
-    train, judge = (completed(estimator, part) for part in (train, judge))
+    yield Competitor(name, metrics(_said(estimator, held)), seconds, len(train.X))
+    numbers = is_regression(estimator)
+    train, held = (completed(estimator, part) for part in (train, held))
     n_points = len(getattr(estimator, "inducing_points_", range(NYSTROEM_POINTS)))
-    for peer in (number_peers.PEERS if numbers else PEERS).values():
+    for peer in (regression_peers.PEERS if numbers else PEERS).values():
         begin(peer.name)
-        outcome = (number_peers.compete_for_numbers if numbers else compete)(
+        outcome = (regression_peers.evaluate_regression_peer if numbers else evaluate_peer)(
             peer,
             train.X,
             train.y,
-            judge.X,
-            judge.y,
+            held.X,
+            held.y,
             n_points=n_points,
             seed=seed,
             weight=train.weight,
-            weight_test=judge.weight,
+            weight_test=held.weight,
         )
         yield Competitor(peer.name, metrics(outcome.predictions), outcome.seconds, outcome.n_rows)
 
 
 def completed(estimator: Any, rows: Batch) -> Batch:
-    """Rows for peers, most of which take no missing values: completed as the fitted estimator does."""
+    """Rows for peers, most of which take no missing values: completed as by the fitted estimator."""
     completion = getattr(estimator, "completion_", None)
     return rows if completion is None else rows._replace(X=completion(rows.X))
 
 
-def _said(estimator: Any, judge: Batch) -> AnyPredictions:
-    if predicts_numbers(estimator):
-        checks = estimator.predictive_checks(judge.X, judge.y)
-        return NumberPredictions.of(judge.y, **checks, weight=judge.weight)
-    return Predictions.of(estimator.classes_, judge.y, estimator.predict_proba(judge.X), weight=judge.weight)
+def _said(estimator: Any, held: Batch) -> AnyPredictions:
+    if is_regression(estimator):
+        checks = estimator.predictive_checks(held.X, held.y)
+        return RegressionPredictions.of(held.y, **checks, weight=held.weight)
+    return Predictions.of(estimator.classes_, held.y, estimator.predict_proba(held.X), weight=held.weight)

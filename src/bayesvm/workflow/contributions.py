@@ -1,4 +1,4 @@
-"""Workflow: what each column contributes to the prediction of a single row: D40."""
+"""Workflow: the contribution of each column to the prediction of a single row (D40)."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ import numpy.typing as npt
 from bayesvm.workflow.model import TableModel
 from bayesvm.workflow.probing import Floats, joint_draws, replaced, responses
 
-DRAWS = 200  # from the posterior, for an interval
+DRAWS = 200  # posterior draws for an interval
 BAND = (0.025, 0.975)
 
 
 @dataclass(frozen=True)
 class Contributions:
-    """Of rows and columns: the probability of a class less what it is with the column at its reference value.
+    """For rows and columns: the probability of a class minus its value with the column at its reference value.
 
     ``low`` to ``high`` is the 95% credible interval, from joint posterior draws of both probabilities. Contributions
-    of columns that work together do not add up to the whole.
+    of interacting columns do not add up to the total.
     """
 
     value: Floats  # (rows, columns)
@@ -30,7 +30,7 @@ class Contributions:
 
 
 def reference(X: npt.NDArray[Any], features: Sequence[int]) -> npt.NDArray[Any]:
-    """A usual value of the features of a column: the most frequent category, else the median."""
+    """Typical values of the features of a column: the most frequent category, or the median."""
     complete = X[:, features]
     complete = complete[~np.isnan(complete).any(axis=1)]
     if not len(complete):
@@ -38,7 +38,7 @@ def reference(X: npt.NDArray[Any], features: Sequence[int]) -> npt.NDArray[Any]:
     if np.isin(complete, (0, 1)).all():
         settings, counts = np.unique(complete, axis=0, return_counts=True)
         return np.asarray(settings[counts.argmax()])
-    # The second feature of a number says that it is missing; a usual one is not.
+    # The second feature of a number marks missing values; typical values are not missing.
     present = (
         complete[complete[:, -1] == 0] if len(features) > 1 and np.isin(complete[:, -1], (0, 1)).all() else complete
     )
@@ -48,7 +48,7 @@ def reference(X: npt.NDArray[Any], features: Sequence[int]) -> npt.NDArray[Any]:
 def contributions(
     model: TableModel, X: npt.NDArray[Any], names: Sequence[str], references: Sequence[Any], classes: Sequence[int]
 ) -> Contributions:
-    """What some columns, by their names, contribute to the probability of a class, by its number, in each row of X."""
+    """The contributions of named columns to the probability of a class, given by its index, for each row of X."""
     value, low, high = np.empty((3, len(X), len(names)))
     groups = model.recipe.groups
     for i, (row, target) in enumerate(zip(X, classes, strict=True)):
@@ -58,6 +58,6 @@ def contributions(
         value[i] = p[0] - p[1:]
         ends = np.quantile(draws[:, :1] - draws[:, 1:], BAND, axis=0)
         low[i], high[i] = np.minimum(ends[0], value[i]), np.maximum(ends[1], value[i])
-        same = (asked[1:] == row).all(axis=1)  # at its reference already: nothing to tell, not even by rounding
+        same = (asked[1:] == row).all(axis=1)  # already at its reference: exactly zero, without rounding errors
         value[i, same] = low[i, same] = high[i, same] = 0.0
     return Contributions(value, low, high)

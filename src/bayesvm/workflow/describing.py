@@ -1,4 +1,4 @@
-"""Workflow: what is in a model, as plain values and in words. The command line and the report use the same words."""
+"""Workflow: describe a model, as plain values and in words, for the command line and the report."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from bayesvm.preparation.encoding import MISSING, CategoryColumn, NumberColumn
 from bayesvm.workflow.model import TableModel
 from bayesvm.workflow.splitting import CLASSIFICATION, REGRESSION
 
-MOST_LINES = 4  # columns that are left out for one reason
-LITTLE = 0.1  # standard deviation of a local model, below which it adds next to nothing
+MOST_LINES = 4  # columns that are left out for the same reason
+LITTLE = 0.1  # standard deviation of a local model below which it is negligible
 SCALING_DESCRIPTIONS = {
     "standard": "standard: each feature to mean 0 and standard deviation 1",
     "common": "common: all features divided by the same number",
-    "quantile": "quantile: each feature by its ranks, to a bell curve",
+    "quantile": "quantile: each feature by its ranks, to normal scores",
     None: "none",
 }
 LINK_DESCRIPTIONS = {
@@ -42,9 +42,9 @@ LINK_DESCRIPTIONS = {
 
 
 def described(model: TableModel, path: Path | None = None) -> dict[str, Any]:
-    """All that people may want to know of a model; ``path`` is its file."""
+    """All facts about a model; ``path`` is its file."""
     estimator = model.estimator
-    judged = model.judged_by_default
+    evaluated = model.default_evaluation
     report = getattr(estimator, "tuning_report_", None)
     return {
         "file": None
@@ -52,7 +52,7 @@ def described(model: TableModel, path: Path | None = None) -> dict[str, Any]:
         else {"path": str(path), "bytes": path.stat().st_size, "format_version": persistence.version_of(path)},
         "card": model.card,
         "estimator": type(estimator).__name__,
-        "task": REGRESSION if model.predicts_numbers else CLASSIFICATION,
+        "task": REGRESSION if model.is_regression else CLASSIFICATION,
         "classes": getattr(estimator, "classes_", None),
         "columns": _columns(model),
         "left_out": model.recipe.left_out,
@@ -66,9 +66,9 @@ def described(model: TableModel, path: Path | None = None) -> dict[str, Any]:
         "converged": estimator.converged_,
         "interrupted": getattr(estimator, "interrupted_", False),
         "leave_one_out": left_out(model),
-        "judged_on": judged.source,
-        "judged_rows": judged.predictions.n_rows,
-        "metrics": metrics(judged.predictions),
+        "evaluated_on": evaluated.source,
+        "n_evaluated": evaluated.predictions.n_rows,
+        "metrics": metrics(evaluated.predictions),
         "effects": effects(model),
         "members": members(estimator),
         "tuning": None
@@ -95,13 +95,13 @@ def left_out_lines(reasons: Mapping[str, str]) -> list[str]:
 def left_out(model: TableModel) -> dict[str, float]:
     """Leave-one-out estimates of the fit, by name."""
     estimator = model.estimator
-    if model.predicts_numbers:
+    if model.is_regression:
         return {"rmse": estimator.loo_rmse_, "log_density": estimator.loo_log_density_}
     return {"log_loss": estimator.loo_log_loss_, "error": estimator.loo_error_}
 
 
 def _columns(model: TableModel) -> list[dict[str, Any]]:
-    """Of each column that is learned from: its kind, its categories, and what becomes of a missing value."""
+    """For each column that is used: its kind, its categories, and the treatment of missing values."""
     found = []
     for column in model.recipe.columns:
         facts: dict[str, Any] = {"name": column.name, "kind": column.kind, "features": len(column.names)}
@@ -109,9 +109,9 @@ def _columns(model: TableModel) -> list[dict[str, Any]]:
             facts |= {"categories": column.categories, "rare_categories": column.rare}
             missing = "a category of its own" if MISSING in column.categories else column.unknown
         elif isinstance(column, NumberColumn) and column.marks_missing:
-            missing = "completed from the other columns, and a feature says so"
+            missing = "completed from the other columns, and marked by a feature"
         elif isinstance(column, NumberColumn) and column.fill is not None:
-            missing = f"{column.fill:g}" + (", and a feature says so" if column.indicator else "")
+            missing = f"{column.fill:g}" + (", and marked by a feature" if column.indicator else "")
         elif getattr(model.estimator, "completion_", None) is None:
             missing = "refused"
         else:
@@ -121,7 +121,7 @@ def _columns(model: TableModel) -> list[dict[str, Any]]:
 
 
 def effects(model: TableModel) -> list[dict[str, Any]]:
-    """Admitted effects, the largest share first: the columns of the table, one or two of them, and the share."""
+    """Effects with their columns (one or two columns of the table) and shares, largest share first."""
     return [
         {"columns": list(effect.factor_names()), "share": effect.share, "variance": effect.variance}
         for effect in getattr(model.estimator, "effects_", ())
@@ -129,12 +129,12 @@ def effects(model: TableModel) -> list[dict[str, Any]]:
 
 
 def effect_columns(effect: Any, recipe: Recipe) -> list[str]:
-    """The column of the table that an effect is of, or the two."""
+    """The column of the table, or both columns, of an effect."""
     return [column_name(factor, recipe) for factor in effect.factors]
 
 
 def members(estimator: Any) -> list[dict[str, Any]]:
-    """Of a committee, what each member is, the heaviest first; of an ordinary model nothing."""
+    """The members of a committee, heaviest first; empty for a single model."""
     fitted = estimator.fitted_
     if len(fitted.members) < 2:
         return []
@@ -153,7 +153,7 @@ def members(estimator: Any) -> list[dict[str, Any]]:
 
 
 def _scaling(scaler: Any) -> str | None:
-    """The name of a scaling, as ``scale`` takes it."""
+    """The name of a scaling, as in the parameter ``scale``."""
     if isinstance(scaler, QuantileScaler):
         return "quantile"
     if scaler.scale is None:
@@ -162,18 +162,18 @@ def _scaling(scaler: Any) -> str | None:
 
 
 def _short_kernel(kernel: Any) -> str:
-    """Its kind, and how many length-scales it has; of a sum, those of its first part."""
+    """The kind of a kernel and the number of its length-scales; for a sum, those of its first part."""
     if kernel is None:
         return "linear"
     first = next(iter(getattr(kernel, "kernels", [kernel])))
     kind = f"Matérn {2 * first.nu:.0f}/2" if hasattr(first, "nu") else type(first).__name__
     if first.length_scales is None:
         return kind
-    return f"{kind}, {'a length-scale for every feature' if first.has_relevance else 'one length-scale'}"
+    return f"{kind}, {'one length-scale per feature' if first.has_relevance else 'one length-scale'}"
 
 
 def describe_kernel(estimator: Any) -> str:
-    """Which rows it takes for similar; of the linear model, how large its weights may be."""
+    """The kernel in words; for the linear model, the prior variance of its weights."""
     if hasattr(estimator, "kernel_"):
         return _kernel(estimator.kernel_) + _local(estimator.fitted_.member)
     variance = np.asarray(estimator.prior_variance_)
@@ -183,14 +183,14 @@ def describe_kernel(estimator: Any) -> str:
 
 
 def _local(member: Any) -> str:
-    """What local models on top of a member are like, and how many of them add next to nothing."""
+    """The local models of a member in words, and how many of them are negligible."""
     if member.leaves is None:
         return ""
     points = sum(leaf.features.n_weights for leaf in member.leaves.leaves)
     quiet = sum(spread < LITTLE for spread in local_spreads(member.leaves))
-    silent = f"; in {quiet:,} of them the rest of the model explains all there is" if quiet else ""
+    silent = f"; in {quiet:,} of them the local model is negligible" if quiet else ""
     return (
-        f"; on top of it, local models in {member.leaves.tree.n_leaves:,} leaves, {points:,} inducing points in all, "
+        f"; plus local models in {member.leaves.tree.n_leaves:,} leaves, {points:,} inducing points in total, "
         f"variance {member.leaves.kernel.variance:.3g}{silent}"
     )
 
@@ -210,7 +210,7 @@ def _kernel(kernel: Any, weight: float = 1.0) -> str:
     if hasattr(kernel, "length_scale"):
         scales = np.atleast_1d(kernel.length_scale)
         words += (
-            f", with a length-scale of its own for every feature, from {scales.min():.3g} to {scales.max():.3g}"
+            f", with one length-scale per feature, from {scales.min():.3g} to {scales.max():.3g}"
             if len(scales) > 1
             else f", with one length-scale for all features: {scales[0]:.3g}"
         )

@@ -20,14 +20,14 @@ from bayesvm.data.tables import Table
 from bayesvm.data.tables.csv_dialect import CsvOptions
 from bayesvm.data.tables.files import Paths
 from bayesvm.estimators import BayesianSVC, BayesianSVR
-from bayesvm.estimators.giveaways import Giveaway, checked_rows, giveaways, report
+from bayesvm.estimators.leakage import Leak, checked_rows, leaks, report
 from bayesvm.estimators.tables import table_to_predict
-from bayesvm.evaluation import NumberPredictions
+from bayesvm.evaluation import RegressionPredictions
 from bayesvm.inference.linear_model import WIDEST_FULL_COVARIANCE
 from bayesvm.preparation import MixedTable, Recipe, encoded_table
 from bayesvm.preparation.learning import MOST_CATEGORIES
 from bayesvm.warn import warn_user
-from bayesvm.workflow.judging import AnyPredictions, Judged, predictions_of, predicts_numbers
+from bayesvm.workflow.evaluated_rows import AnyPredictions, EvaluatedRows, is_regression, predictions_of
 from bayesvm.workflow.model import TableModel
 from bayesvm.workflow.row_checks import warn_of_single_rows
 from bayesvm.workflow.splitting import (
@@ -48,10 +48,10 @@ from bayesvm.workflow.splitting import (
     with_task,
 )
 
-FEW_ROWS = 2_000  # of a table; below, cross-validation instead of one small held-out part
-TOO_GOOD = 0.002  # error rate below which something may be wrong,
-LEAST_JUDGED = 200  # on at least so many rows
-FEW_HELD_OUT = 2_000  # rows that evaluate a model after Ctrl-C, when somebody is waiting for it
+FEW_ROWS = 2_000  # of a table; smaller tables are evaluated by cross-validation
+TOO_GOOD = 0.002  # error rate that is suspiciously low,
+LEAST_EVALUATED = 200  # on at least this many rows
+FEW_HELD_OUT = 2_000  # evaluated rows after Ctrl-C, because the user is waiting
 
 
 def fit_table(
@@ -103,7 +103,7 @@ def fit_table(
     task : {"auto", "classification", "regression"}, default="auto"
         "auto" is regression if the target is numeric and has fractions, more than 200 distinct values, or more than 20
         with fewer than five rows each or that fill a range, such as ages; otherwise classification. Whole numbers
-        from 0 or 1 without a gap are codes of classes.
+        that start at 0 or 1 and have no gap count as codes of classes.
     estimator : BayesianSVC, BayesianLinearSVC or BayesianSVR, optional
         The estimator to clone and fit, which decides the task. Default: ``BayesianSVC(random_state=seed)``, or
         ``BayesianSVR`` for regression.
@@ -170,13 +170,13 @@ def fit_table(
         groups = groups_of(table, group)
         warn_of_single_rows(table, None if task == REGRESSION else classes)
         _limit_covariance(estimator, table)
-        judged, n_train, n_held, pairs = None, table.n_rows, 0, None
+        evaluated, n_train, n_held, pairs = None, table.n_rows, 0, None
         if holdout and table.n_rows < FEW_ROWS:
             estimator.fit(table, groups=_labels(groups), checkpoint=checkpoint)
             if not estimator.interrupted_:
-                judged, pairs = _cross_validated(estimator, table, classes, groups, seed, names)
-            n_held = 0 if judged is None else judged.predictions.n_rows
-            seconds = time.perf_counter() - began  # without what others need
+                evaluated, pairs = _cross_validated(estimator, table, classes, groups, seed, names)
+            n_held = 0 if evaluated is None else evaluated.predictions.n_rows
+            seconds = time.perf_counter() - began  # without the columns of other roles
             about = _about(estimator, table, pairs, seed)
         else:
             train, test = split(classes, holdout, seed, None if groups is None else groups.numbers)
@@ -186,17 +186,17 @@ def fit_table(
             n_train = learned.n_rows
             if held is not None and test is not None:
                 n_held = held.n_rows
-                judged = _judged(estimator, held, test, names, table.n_rows, seed)
+                evaluated = _evaluated(estimator, held, test, names, table.n_rows, seed)
             seconds, about = time.perf_counter() - began, {}
             if not estimator.interrupted_:
                 features = table_to_predict(estimator, learned)
-                to_judge = None if held is None else table_to_predict(estimator, held)
-                about = about_the_data(estimator.recipe_ or _numbered(table), features, to_judge, judged, seed)
-            if refit and judged is not None and not estimator.interrupted_:
+                to_evaluate = None if held is None else table_to_predict(estimator, held)
+                about = about_the_data(estimator.recipe_ or _numbered(table), features, to_evaluate, evaluated, seed)
+            if refit and evaluated is not None and not estimator.interrupted_:
                 again = _refitted(estimator, table, groups, checkpoint)
                 n_train = n_train if again is estimator else table.n_rows
                 estimator = again
-        leaking = [] if estimator.interrupted_ else _giveaways(estimator, table, judged)
+        leaking = [] if estimator.interrupted_ else _leaks(estimator, table, evaluated)
         card = {
             "files": names[:100],
             "checksums": checksums(source)[:100],
@@ -206,19 +206,19 @@ def fit_table(
             "n_rows": table.n_rows,
             "n_train": n_train,
             "n_holdout": int(n_held),
-            "refitted": n_train == table.n_rows and judged is not None,
+            "refitted": n_train == table.n_rows and evaluated is not None,
             "seed": seed,
             "seconds": seconds,
             "created": datetime.now(UTC).isoformat(timespec="seconds"),
             "version": version("bayesvm"),
-            "giveaways": [[each.column, each.share] for each in leaking],
+            "leaks": [[each.column, each.share] for each in leaking],
         } | about
         numbered = _numbered(table) if table.names is None else None
-    return TableModel(estimator, card, judged, numbered)
+    return TableModel(estimator, card, evaluated, numbered)
 
 
 def _labels(groups: Groups | None, rows: RowNumbers | None = None) -> Any:
-    """The labels of the groups of some rows, which messages of a fit name."""
+    """The group labels of some rows, for the messages of a fit."""
     return None if groups is None else groups.take(rows).labels
 
 
@@ -227,7 +227,7 @@ def task_of(estimator: Any, task: str) -> str:
     require_task(task)
     if estimator is None:
         return task
-    own = REGRESSION if predicts_numbers(estimator) else CLASSIFICATION
+    own = REGRESSION if is_regression(estimator) else CLASSIFICATION
     if task not in {"auto", own}:
         raise ValueError(f"{type(estimator).__name__} is for {own}, not for {task}; pass another estimator or task")
     return own
@@ -241,7 +241,7 @@ def estimator_for(task: str, estimator: Any, parameters: Mapping[str, Any]) -> A
 
 
 def _numbered(table: Table) -> Recipe:
-    """Of LIBSVM files, whose features have numbers for names."""
+    """The recipe of LIBSVM files, whose features have numbers instead of names."""
     return Recipe((), numbered=table.n_features, zero_based=table.zero_based)
 
 
@@ -254,37 +254,37 @@ def _about(estimator: Any, table: Table, pairs: Pairs | None, seed: int) -> dict
     about = about_the_data(estimator.recipe_ or _numbered(table), table_to_predict(estimator, table), None, None, seed)
     if pairs is not None:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # a category of one fold is no news
+            warnings.simplefilter("ignore")  # categories that a fold lacks are not reported
             rows = [tuple(sample_rows(part, seed) for part in parts) for parts in pairs.tables]
         if all(train is not None and test is not None for train, test in rows):
             about["baselines"] = baselines(cast(Any, rows), pairs.said, seed)
     return about
 
 
-def _giveaways(estimator: Any, table: Table, judged: Judged | None) -> list[Giveaway]:
-    """Warn about columns that alone explain the target, or else about a suspiciously low error."""
+def _leaks(estimator: Any, table: Table, evaluated: EvaluatedRows | None) -> list[Leak]:
+    """Warn about columns that alone explain the target, otherwise about a suspiciously low error."""
     if estimator.recipe_ is None:
         return []
     rows = checked_rows(table.n_rows)
     batch = table_to_predict(estimator, table).rows(rows)
-    numbers = predicts_numbers(estimator)
-    found = giveaways(batch.X, cast(Any, batch.y), estimator.recipe_, numbers=numbers)
+    numbers = is_regression(estimator)
+    found = leaks(batch.X, cast(Any, batch.y), estimator.recipe_, numbers=numbers)
     report(found, len(rows), table.n_rows, numbers=numbers)
-    if found or judged is None or judged.predictions.n_rows < LEAST_JUDGED:
+    if found or evaluated is None or evaluated.predictions.n_rows < LEAST_EVALUATED:
         return found
-    if isinstance(judged.predictions, NumberPredictions):  # a law without noise may well be learned
+    if isinstance(evaluated.predictions, RegressionPredictions):  # a target without noise may be learned exactly
         return found
-    wrong = float(np.average(~judged.predictions.correct, weights=judged.predictions.weight))
+    wrong = float(np.average(~evaluated.predictions.correct, weights=evaluated.predictions.weight))
     if wrong <= TOO_GOOD:
         warn_user(
-            f"only {wrong:.2%} of {judged.predictions.n_rows:,} rows are misclassified, which is suspiciously low; "
+            f"only {wrong:.2%} of {evaluated.predictions.n_rows:,} rows are misclassified, which is suspiciously low; "
             "check for target leakage and duplicate rows"
         )
     return found
 
 
 def _limit_covariance(estimator: Any, table: Table) -> None:
-    """The linear model of very many features has no full covariance matrix."""
+    """Use variances instead of a covariance matrix in a linear model with very many features."""
     if getattr(estimator, "covariance", None) != "full":
         return
     width = table.n_features
@@ -310,16 +310,16 @@ def _refitted(estimator: Any, table: Table, groups: Groups | None, checkpoint: s
     return again
 
 
-def _judged(
+def _evaluated(
     estimator: Any, held: Table, test: RowNumbers, names: Sequence[str], n_rows: int, seed: int
-) -> Judged | None:
-    """Predictions for the held-out rows; Ctrl-C ends this only, since the model exists already."""
+) -> EvaluatedRows | None:
+    """Predictions for the held-out rows. Ctrl-C ends only the evaluation, since the model exists already."""
     try:
         if estimator.interrupted_ and held.n_rows > FEW_HELD_OUT:
             few = random_rows(held.n_rows, FEW_HELD_OUT, np.random.default_rng(seed))
             held, test = held.subset(few), test[few]
         share = f"{held.n_rows / n_rows:.0%} of {_named(names)}"
-        return Judged.of(estimator, held, f"held out: {share} ({held.n_rows:,} rows)", test)
+        return EvaluatedRows.of(estimator, held, f"held out: {share} ({held.n_rows:,} rows)", test)
     except KeyboardInterrupt:
         warn_user("interrupted before the held-out rows were evaluated: the model is kept without metrics")
         return None
@@ -327,7 +327,7 @@ def _judged(
 
 @dataclass(frozen=True)
 class Pairs:
-    """Of folds: features to learn from and to predict, and the predictions for the latter, one fold after the other."""
+    """For each fold: features to train on and to predict, and the predictions for the latter."""
 
     tables: list[tuple[Table, Table]]
     said: AnyPredictions
@@ -335,8 +335,8 @@ class Pairs:
 
 def _cross_validated(
     estimator: Any, table: Table, classes: Codes, groups: Groups | None, seed: int, names: Sequence[str]
-) -> tuple[Judged | None, Pairs | None]:
-    """Predictions for each fifth of the rows by a model of the others; None if interrupted."""
+) -> tuple[EvaluatedRows | None, Pairs | None]:
+    """Predictions for each fifth of the rows by a model fitted to the others; None if interrupted."""
     found: list[AnyPredictions] = []
     tests, tables = [], []
     for train, test in folds(classes, seed, None if groups is None else groups.numbers):
@@ -348,7 +348,7 @@ def _cross_validated(
         if len(np.unique(classes[train])) <= classes.max():
             raise ValueError("all rows of a class are in the groups of one fold; set --holdout 0, or use no groups")
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # the fit to all rows has said it; a category of one fold is no news
+            warnings.simplefilter("ignore")  # already reported by the fit to all rows
             fold = clone(estimator).fit(table.subset(train), groups=_labels(groups, train))
             if fold.interrupted_:
                 break
@@ -363,7 +363,7 @@ def _cross_validated(
 
 def _together(
     estimator: Any, table: Table, found: list[AnyPredictions], tests: list[RowNumbers], names: Sequence[str]
-) -> Judged:
+) -> EvaluatedRows:
     """The predictions of all folds, in the order of the rows."""
     numbers = np.concatenate(tests)
     order = np.argsort(numbers)
@@ -371,7 +371,7 @@ def _together(
     said = type(found[0]).joined(cast(Any, found)).take(order)
     rows = table if len(numbers) == table.n_rows else table.subset(numbers)
     source = f"{FOLDS}-{CROSS_VALIDATION} of {_named(names)} ({len(numbers):,} rows)"
-    return Judged.with_rows(said, table_to_predict(estimator, rows), source, numbers)
+    return EvaluatedRows.with_rows(said, table_to_predict(estimator, rows), source, numbers)
 
 
 def _named(names: Sequence[str]) -> str:

@@ -1,4 +1,4 @@
-"""Workflow: how much each column of a table matters for the predictions of a model: D40."""
+"""Workflow: the importance of each column of a table for the predictions of a model (D40)."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from bayesvm.workflow.judging import Judged
+from bayesvm.workflow.evaluated_rows import EvaluatedRows
 from bayesvm.workflow.model import TableModel
 from bayesvm.workflow.probing import Floats, replaced, responses, some_rows, usual_rows
 
-MOST_ROWS = 200  # whose columns are replaced, to measure importance
-MOST_REPEATS = 10  # values of other rows that each of them is given
-MOST_PREDICTED = 20_000  # rows in all, so that it takes seconds
-MOST_NUMBERS = 2e7  # in all of these rows
-MOST_TRIED = 200  # columns; of more, those that are likely to matter
+MOST_ROWS = 200  # rows whose columns are replaced
+MOST_REPEATS = 10  # replacements per row
+MOST_PREDICTED = 20_000  # rows in total, so that it takes seconds
+MOST_NUMBERS = 2e7  # in total
+MOST_TRIED = 200  # columns; if there are more, those that are likely to matter
 LEAST_ROWS = 20
 
 
@@ -24,8 +24,8 @@ class Importance:
     """Mean change of the predictions when a column takes the value of another row, largest first.
 
     The change of a row is the total variation distance ``½ Σ_k |p_k - p'_k|``: for two classes, the change of the
-    probability of either. Of numbers, it is the absolute change of the prediction, in the units of the target.
-    ``points`` is True if inducing points stood for rows.
+    probability of either. In regression, it is the absolute change of the prediction, in the units of the target.
+    ``points`` is True if inducing points were used instead of rows.
     """
 
     names: tuple[str, ...]
@@ -34,12 +34,12 @@ class Importance:
     points: bool
 
 
-def importance(model: TableModel, judged: Judged) -> Importance | None:
-    """How much each column of the table matters for the predictions; all features of a column are replaced together.
+def importance(model: TableModel, evaluated: EvaluatedRows) -> Importance | None:
+    """The importance of each column of the table; all features of a column are replaced together.
 
-    None if there is nothing to try it on. Rows are a random choice, so are the values that they are given.
+    None if there are neither rows nor inducing points. Rows and replacements are chosen at random.
     """
-    usual = usual_rows(model, judged)
+    usual = usual_rows(model, evaluated)
     groups = _likely(model, usual) if usual is not None else {}
     if usual is None or len(usual) < 2 or not groups:
         return None
@@ -53,14 +53,14 @@ def importance(model: TableModel, judged: Judged) -> Importance | None:
         moved = replaced(np.tile(X, (n_repeats, 1)), features, X[donors][:, features])
         # D40, over some of the pairs of rows.
         distance = np.abs(responses(model, moved) - before).sum(axis=1).mean()
-        change.append(float(distance if model.predicts_numbers else distance / 2))
+        change.append(float(distance if model.is_regression else distance / 2))
     order = np.argsort(-np.array(change), kind="stable")
     names = list(groups)
-    return Importance(tuple(names[i] for i in order), np.array(change)[order], len(X), not len(judged.X))
+    return Importance(tuple(names[i] for i in order), np.array(change)[order], len(X), not len(evaluated.X))
 
 
 def _donors(n_rows: int, n_repeats: int) -> npt.NDArray[np.intp]:
-    """For each row, several times, the number of another row: all rows are taken equally often."""
+    """For each row, several numbers of other rows; each row is used equally often."""
     rng = np.random.default_rng(0)
     circle = rng.permutation(n_rows)
     place = np.argsort(circle)
@@ -70,7 +70,7 @@ def _donors(n_rows: int, n_repeats: int) -> npt.NDArray[np.intp]:
 
 
 def _likely(model: TableModel, X: npt.NDArray[np.float64]) -> dict[str, list[int]]:
-    """The features of each column; of very many columns, those that the kernel or the weights look at most."""
+    """The features of each column; if there are many columns, those with the largest relevance or weights."""
     groups = model.recipe.groups
     if len(groups) <= MOST_TRIED:
         return groups

@@ -21,12 +21,12 @@ from bayesvm.preparation import Frame, Recipe, open_table, prepared
 from bayesvm.preparation.recipe import RECIPE
 from bayesvm.schema import anything, each, either, nothing, number, record, text, whole
 from bayesvm.storage.models import write_model
-from bayesvm.workflow.judging import JUDGED, Judged, predicts_numbers
+from bayesvm.workflow.evaluated_rows import EVALUATED_ROWS, EvaluatedRows, is_regression
 from bayesvm.workflow.splitting import CROSS_VALIDATION
 
-MOST_JUDGED = 1_000_000  # rows of a test table; of more, a random choice
+MOST_EVALUATED = 1_000_000  # rows of a test table; a random sample of larger tables
 
-# What is kept in the file of an estimator beside it; a card may have more on it. Earlier files have the recipe here.
+# The additional content of a model file; a card may have other members, too. Earlier files have the recipe here.
 CARD = {
     "files": each(text),
     **dict.fromkeys(("target", "weight"), either(nothing, text)),
@@ -37,7 +37,7 @@ CARD = {
 STORED_WITH_ESTIMATOR = record(
     {
         "card": either(record({}), record(CARD, others=anything)),
-        "holdout": either(nothing, JUDGED),
+        "holdout": either(nothing, EVALUATED_ROWS),
     },
     {"recipe": RECIPE},
 )
@@ -55,7 +55,7 @@ class TableModel:
         The fitted estimator.
     card : dict, optional
         Its history: files, target, numbers of rows, seed, seconds, version. Empty for a file of ``model.save``.
-    holdout : Judged, optional
+    holdout : EvaluatedRows, optional
         Predictions for the held-out rows or, from cross-validation, for all rows.
     numbered : Recipe, optional
         The recipe of LIBSVM files, whose features have numbers for names.
@@ -64,13 +64,13 @@ class TableModel:
     ----------
     classes_ : array of shape (n_classes,)
         The class labels, sorted; a regressor has none.
-    predicts_numbers : bool
+    is_regression : bool
         Whether the estimator is a regressor.
     recipe : Recipe
         How columns become features.
     is_cross_validated : bool
         Whether ``holdout`` comes from cross-validation.
-    judged_by_default : Judged
+    default_evaluation : EvaluatedRows
         ``holdout``, or else the leave-one-out predictions for the training rows.
 
     See Also
@@ -83,12 +83,12 @@ class TableModel:
     --------
     >>> from bayesvm.workflow import TableModel, fit_table
     >>> model = fit_table("people.csv", target="income")  # doctest: +SKIP
-    >>> model.judged("more_people.csv").predictions.proba  # doctest: +SKIP
+    >>> model.evaluate("more_people.csv").predictions.proba  # doctest: +SKIP
     """
 
     estimator: Any
     card: dict[str, Any] = field(default_factory=dict)
-    holdout: Judged | None = None
+    holdout: EvaluatedRows | None = None
     numbered: Recipe | None = None
 
     @property
@@ -103,9 +103,9 @@ class TableModel:
         return Recipe.plain([f"x{i}" for i in range(self.estimator.n_features_in_)] if names is None else names)
 
     @property
-    def predicts_numbers(self) -> bool:
+    def is_regression(self) -> bool:
         """Whether the estimator is a regressor."""
-        return predicts_numbers(self.estimator)
+        return is_regression(self.estimator)
 
     @property
     def is_cross_validated(self) -> bool:
@@ -144,7 +144,7 @@ class TableModel:
             opening.pop("keep", None)  # there are no other columns
             return open_table(source, n_features=self.estimator.n_features_in_, **opening)
         weight = self.card.get("weight") if target is not None else None
-        text_labels = not self.predicts_numbers and self.classes_.dtype.kind == "U"
+        text_labels = not self.is_regression and self.classes_.dtype.kind == "U"
         table = prepared(source, self.recipe, target, weight, text_labels=text_labels, **opening)
         if not text_labels or target is None:
             return table
@@ -263,7 +263,9 @@ class TableModel:
         parts: dict[str, np.ndarray] = self.estimator.predict_uncertainty(self.rows(source))
         return parts
 
-    def judged(self, source: Any, target: str | None = None, name: str | None = None, **opening: Any) -> Judged:
+    def evaluate(
+        self, source: Any, target: str | None = None, name: str | None = None, **opening: Any
+    ) -> EvaluatedRows:
         """Evaluate the model on a table with known targets, on at most a million of its rows.
 
         Parameters
@@ -279,7 +281,7 @@ class TableModel:
 
         Returns
         -------
-        Judged
+        EvaluatedRows
             The predictions with the true targets, ``predictions``, which ``bayesvm.evaluation.metrics`` takes; and
             some rows of the table, for reports.
         """
@@ -288,19 +290,19 @@ class TableModel:
             raise ValueError("the model has no stored target name; set --target (target=)")
         table = self.table(source, target, **opening)
         numbers, name = None, name or "the test table"
-        if table.n_rows > MOST_JUDGED:
-            numbers = random_rows(table.n_rows, MOST_JUDGED, np.random.default_rng(0))
-            name = f"{name}, a random {MOST_JUDGED:,} of its {table.n_rows:,} rows"
+        if table.n_rows > MOST_EVALUATED:
+            numbers = random_rows(table.n_rows, MOST_EVALUATED, np.random.default_rng(0))
+            name = f"{name}, a random {MOST_EVALUATED:,} of its {table.n_rows:,} rows"
             table = table.subset(numbers)
         if table.n_rows * table.n_features <= HELD_ENTRIES:
             table = table.in_memory()
         table = table.labelled()
-        return Judged.of(self.estimator, table, name, numbers)
+        return EvaluatedRows.of(self.estimator, table, name, numbers)
 
     @property
-    def judged_by_default(self) -> Judged:
+    def default_evaluation(self) -> EvaluatedRows:
         """The predictions for the held-out rows, or else the leave-one-out predictions for the training rows."""
-        return self.holdout or Judged.left_out(self.estimator)
+        return self.holdout or EvaluatedRows.left_out(self.estimator)
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the model to one file, without pickle.
@@ -348,13 +350,13 @@ class TableModel:
         """Combine an estimator with the additional content of its file."""
         if beside is None:
             return cls(estimator)
-        judged, numbered = beside["holdout"], beside.get("recipe")
+        evaluated, numbered = beside["holdout"], beside.get("recipe")
         if numbered is not None and numbered["numbered"] != n_features(estimator):
             raise ValueError(f"the recipe makes {numbered['numbered']} features of {n_features(estimator)}")
         return cls(
             estimator,
             beside["card"],
-            None if judged is None else Judged.from_state(judged, getattr(estimator, "classes_", None)),
+            None if evaluated is None else EvaluatedRows.from_state(evaluated, getattr(estimator, "classes_", None)),
             None if numbered is None else Recipe.from_state(numbered),
         )
 

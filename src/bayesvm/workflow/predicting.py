@@ -1,4 +1,4 @@
-"""Workflow: predictions of a table, row by row, into a file or a stream; the least certain rows may be left open."""
+"""Workflow: write predictions for a table to a file or a stream, abstaining on the least certain rows if asked."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from bayesvm.workflow.model import TableModel
 Watch = Callable[[int, int], None]  # rows done, rows in all
 
 
-def unwatched(done: int, n_rows: int) -> None:
-    """Nobody wants to know."""
+def no_progress(done: int, n_rows: int) -> None:
+    """Report nothing."""
 
 
 @dataclass(frozen=True)
 class Predicted:
-    """What was written."""
+    """Summary of the written predictions."""
 
     n_rows: int
-    n_kept: int  # rows that got a prediction
-    stated_error: float  # the error expected among them; NaN for numbers
+    n_kept: int  # rows with a prediction
+    expected_error: float  # their expected error rate; NaN for regression
 
 
 def predict_table(
@@ -41,31 +41,31 @@ def predict_table(
     uncertainty: bool = True,
     coverage: float | None = None,
     keep: Sequence[str] = (),
-    watch: Watch = unwatched,
+    watch: Watch = no_progress,
 ) -> Predicted:
-    """Write class, probabilities and uncertainty of every row; ``keep`` names columns that are copied beside them.
+    """Write class, probabilities and uncertainty of each row; ``keep`` names columns to copy beside them.
 
-    Of a regressor: the mean, and with ``uncertainty`` the standard deviation, its parts, and the ends of intervals of
-    the probability ``coverage``, .9 by default.
+    For a regressor: the mean and, with ``uncertainty``, the standard deviation, the parts of the variance, and
+    intervals with the probability ``coverage``, 0.9 by default.
 
-    With ``abstain``, as many rows as needed, the least certain ones, get no prediction, so that the error that the
-    probabilities of the others let expect is at most that rate. The rows are then read twice. With ``coverage``, the
-    column ``set`` has the classes of ``predict_set`` with ``|`` between them.
+    With ``abstain``, the least certain rows get no prediction: as many as needed for an expected error rate of the
+    others of at most ``abstain``. The rows are then read twice. With ``coverage``, the column ``set`` has the classes
+    of ``predict_set``, separated by ``|``.
     """
     if abstain is not None and not 0 < abstain < 1:
         raise ValueError(f"abstain must be an error rate between 0 and 1; got {abstain}")
-    if model.predicts_numbers and abstain is not None:
+    if model.is_regression and abstain is not None:
         raise ValueError("abstain is for classification; for regression, use std and the intervals")
     if isinstance(out, str | PathLike) and table.is_made_of(out):
         raise ValueError(f"{out} is a file of the table itself; write the predictions to another file")
     others = CopiedColumns(table, keep)
     done = kept = 0
-    stated = 0.0
+    expected = 0.0
     predictions = model.estimator.predictions(table, uncertainty=uncertainty, coverage=coverage)
     with _writing(out) as append, closing(predictions) as parts:
         most = np.inf if abstain is None else _most_doubt(model, table, abstain)
         for part in parts:
-            doubt = np.zeros(len(part["prediction"])) if model.predicts_numbers else _doubt(part)
+            doubt = np.zeros(len(part["prediction"])) if model.is_regression else _doubt(part)
             certain = doubt <= most
             n_rows = len(doubt)
             beside = others.next(n_rows)
@@ -74,20 +74,20 @@ def predict_table(
             if not certain.all():
                 part["prediction"] = optional("pyarrow", "tables").array(part["prediction"], mask=~certain)
             append(beside | part)
-            done, kept, stated = done + n_rows, kept + int(certain.sum()), stated + float(doubt[certain].sum())
+            done, kept, expected = done + n_rows, kept + int(certain.sum()), expected + float(doubt[certain].sum())
             watch(done, table.n_rows)
-    return Predicted(done, kept, stated / kept if kept and not model.predicts_numbers else np.nan)
+    return Predicted(done, kept, expected / kept if kept and not model.is_regression else np.nan)
 
 
 class CopiedColumns:
-    """Columns that are copied beside the predictions, in parts of as many rows as these have."""
+    """Columns to copy beside the predictions, in parts with given numbers of rows."""
 
     def __init__(self, table: Table, names: Sequence[str]) -> None:
         self._names, self._batches = list(names), table.columns(names) if names else iter(())
         self._waiting: list[Any] = []
 
     def next(self, n_rows: int) -> dict[str, Any]:
-        """Of the next rows."""
+        """The values of the next rows."""
         if not self._names:
             return {}
         while sum(batch.num_rows for batch in self._waiting) < n_rows:
@@ -112,7 +112,7 @@ def _most_doubt(model: TableModel, table: Table, rate: float) -> float:
 
 @contextmanager
 def _writing(out: str | PathLike[str] | BinaryIO) -> Iterator[Callable[[Part], None]]:
-    """A file that appears when it is whole, or a stream, to which CSV is written."""
+    """Write to a file, which appears when it is complete, or CSV to a stream."""
     if isinstance(out, str | PathLike):
         with writing_table(out) as append:
             yield append

@@ -1,4 +1,4 @@
-"""Workflow: what the columns of a table hold, as a few numbers that are kept with a model: no single rows."""
+"""Workflow: statistics of the columns of a table, stored in the model; without single rows."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from bayesvm.preparation.encoding import MISSING
 
 MOST_ROWS = 5_000  # enough for shares to ± 1.4 percentage points
 MOST_COLUMNS = 200
-MOST_CATEGORIES = 12  # with a bar of their own; the others get one together
+MOST_CATEGORIES = 12  # with their own bars; the others share one
 N_BINS = 16
 OTHERS = "(others)"
 DATE = re.compile(r"\d{4}-\d\d-\d\d")  # as recipes decode dates
 
 
 def profile(recipe: Recipe, X: npt.NDArray[Any]) -> list[dict[str, Any]]:
-    """Of each column, from some rows of features: its kind, how many values are missing, and a histogram.
+    """The kind, the share of missing values and a histogram of each column, from some rows of features.
 
     ``missing`` is a share, ``kind`` one of number, 0 or 1, date, category. Numbers and dates have ``quantiles``: 1%,
-    quartiles and 99%, since the ends would be single rows. Their ``counts`` are of equal bins from ``low`` to
-    ``high``, where the outer ones hold what is farther out. Few distinct numbers, and categories, have ``counts`` by
-    ``names``, in order or the most frequent first.
+    quartiles and 99%, since the extremes would be single rows. Their ``counts`` are those of equal bins from ``low``
+    to ``high``; the outermost bins include more extreme values. Columns with few distinct numbers, and categories, have
+    ``counts`` by ``names``, in order or most frequent first.
     """
     values = recipe.decoded(X[:MOST_ROWS])
     return [_column(name, column) for name, column in list(values.items())[:MOST_COLUMNS]]
@@ -54,7 +54,7 @@ def _named(counts: list[tuple[str, int]]) -> dict[str, Any]:
 
 
 def _dates(present: npt.NDArray[np.datetime64]) -> dict[str, Any]:
-    """As numbers, but with dates for quantiles."""
+    """Like numbers, but with dates as quantiles."""
     found = _numbers(present.astype(np.float64))
     days = np.array(found["quantiles"]).astype("datetime64[s]").astype("datetime64[D]")
     return found | {"kind": "date", "quantiles": days.astype(str).tolist()}

@@ -1,4 +1,4 @@
-"""Workflow: rows of a table that are probably no observations: totals, and classes with a single row."""
+"""Workflow: rows that are probably not observations: totals, and the only rows of a class."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LEAST_ROWS = 3  # to compare the last row with those above it
 def warn_of_single_rows(table: Table, classes: npt.NDArray[np.intp] | None) -> None:
     """Warn about a last row of totals, and about classes with a single row, which cannot be held out.
 
-    ``classes`` has the number of the class of each row; None for numbers.
+    ``classes`` has the index of the class of each row; None for regression.
     """
     if table.names is not None and table.prepared_by is None and table.n_rows >= LEAST_ROWS:
         _warn_of_total(table)

@@ -1,4 +1,4 @@
-"""Workflow: a table in files, opened, and its rows split: held out, or into folds; groups of rows stay together."""
+"""Workflow: open a table in files, and split its rows into training and held-out rows or folds, keeping groups."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ from bayesvm.estimators.tables import (
 from bayesvm.preparation import mixed_table, open_table
 from bayesvm.warn import ReadingNote, warn_user
 
-MOST_HELD_OUT = 50_000  # rows, enough for a log loss to ± .004
+MOST_HELD_OUT = 50_000  # rows, enough for a log loss to ± 0.004
 FOLDS = 5
-CHECKED_BYTES = 2**20  # of a file, to recognise it
+CHECKED_BYTES = 2**20  # of a file, used to recognise it
 CROSS_VALIDATION = "fold cross-validation"  # in the source of predictions
-FEW_NUMBERS = 20  # distinct numbers that may be names of classes
+FEW_NUMBERS = 20  # distinct numbers that may be class labels
 MOST_TEXTS = 0.05  # texts among more numbers, as a share
 
 CLASSIFICATION, REGRESSION = "classification", "regression"
@@ -41,7 +41,7 @@ Codes = npt.NDArray[np.intp]
 
 
 def require_share(holdout: float) -> None:
-    """Of rows that are held out."""
+    """Check the share of held-out rows."""
     if not 0 <= holdout < 1:
         raise ValueError(f"holdout must be a share of the rows, 0 or more and below 1; got {holdout}")
 
@@ -58,7 +58,7 @@ def opened(
     keep: Collection[str] = (),
     **opening: Any,
 ) -> tuple[Table, list[str]]:
-    """A table in files, and the names of the files; a fit learns a recipe of it."""
+    """Open a table in files for a fit, which learns its recipe; also returns the names of the files."""
     kind, files = find_files(source)
     names = [file.path.name for file in files]
     if kind == "LIBSVM":
@@ -105,7 +105,7 @@ def groups_of(table: Table, group: str | None) -> Groups | None:
 
 
 def require_task(task: str) -> None:
-    """One of those that there are."""
+    """Check the name of a task."""
     if task not in TASKS:
         raise ValueError(f"task must be one of {', '.join(TASKS)}; got {task!r}")
 
@@ -145,9 +145,9 @@ def with_task(table: RowsType, task: str) -> tuple[RowsType, str]:
 
 
 def with_codes(table: RowsType, task: str = CLASSIFICATION) -> tuple[RowsType, Codes]:
-    """The rows that have a target, and the number of every row's class, which takes less memory than labels of text.
+    """The rows that have a target, and the index of the class of each row, which needs less memory than text labels.
 
-    Numbers are of one class.
+    In regression, all rows have the same index.
     """
     summary = require_numbers if task == REGRESSION else label_counts
     try:
@@ -165,9 +165,9 @@ def with_codes(table: RowsType, task: str = CLASSIFICATION) -> tuple[RowsType, C
 def split(
     classes: Codes, share: float, seed: int, groups: Codes | None = None
 ) -> tuple[RowNumbers | None, RowNumbers | None]:
-    """Rows to learn from and rows held out, with the same share of each class; None and None: no row is held out.
+    """Training rows and held-out rows, with the same share of each class; both None if no row is held out.
 
-    With groups, whole groups are held out, and the shares of the classes are what chance makes of them.
+    With groups, whole groups are held out, and the shares of the classes are random.
     """
     if share == 0:
         return None, None
@@ -180,7 +180,7 @@ def split(
     else:
         for code in range(int(classes.max()) + 1):
             members = np.flatnonzero(classes == code)
-            # By chance up or down to a whole number, but never the only row.
+            # Rounded up or down at random; never the only row of a class.
             size = min(int(share * len(members) + rng.random()), len(members) - 1)
             chosen[rng.choice(members, size, replace=False, shuffle=False)] = True
     if not chosen.any():
@@ -195,7 +195,7 @@ def split(
 
 
 def folds(classes: Codes, seed: int, groups: Codes | None = None) -> Iterator[tuple[RowNumbers, RowNumbers]]:
-    """Training rows and evaluation rows, ``FOLDS`` times. The only row of a class is always learned from."""
+    """Training rows and evaluation rows, ``FOLDS`` times. The only row of a class is always a training row."""
     rng = np.random.default_rng(seed)
     fold = np.full(len(classes), -1)
     if groups is not None:

@@ -15,7 +15,7 @@ from bayesvm.extras import optional
 from bayesvm.warn import ReadingNote, warn_user
 
 _IF_VALUES = f"; if the first line has values instead of names, {WITHOUT_NAMES}"
-_MOST_SHOWN = 5  # columns per note
+_MOST_SHOWN = 5  # columns listed in a note
 
 
 def copy_csv(

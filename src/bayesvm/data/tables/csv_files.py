@@ -148,7 +148,7 @@ class CsvFile:
         return pyarrow.TransformInputStream(stream, SpacesJoined()) if self.dialect.sep == " " else stream
 
     def not_decoded(self, error: UnicodeDecodeError) -> str:
-        """The message for text further down that is not in the encoding. It has no line: many are decoded at once."""
+        """The message for text further down in another encoding, without a line, since many are decoded at once."""
         return f"{self.file}: text further down is not valid {self.dialect.encoding} ({error}); {ENCODING_REMEDY}"
 
     def not_in_utf8(self, line: int, name: str) -> str:

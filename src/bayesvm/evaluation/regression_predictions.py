@@ -1,4 +1,4 @@
-"""Evaluation: numbers that were predicted, with their distributions, and what they were."""
+"""Evaluation: predicted distributions of a numeric target, and the true values."""
 
 from __future__ import annotations
 
@@ -13,38 +13,38 @@ from bayesvm.evaluation.predictions import Flags
 from bayesvm.evaluation.rows import Floats, RowPredictions, checked_columns, per_row
 
 INTERVAL = 0.9  # coverage of the intervals in metrics
-COVERAGES = (0.5, 0.8, 0.9, 0.95, 0.99)  # that tables list
+COVERAGES = (0.5, 0.8, 0.9, 0.95, 0.99)  # listed in tables
 LOG_NORMAL = 0.5 * np.log(2 * np.pi)
 
 
 @dataclass(frozen=True, eq=False)
-class NumberPredictions(RowPredictions):
-    """Predicted distributions for rows whose numbers are known; ``of`` makes them, and checks them.
+class RegressionPredictions(RowPredictions):
+    """Predicted distributions of a numeric target for rows with known values; ``of`` creates and checks them.
 
     Parameters
     ----------
     y : array of shape (n_rows,)
-        The true numbers.
+        The true values.
     mean, std : array of shape (n_rows,)
         Predicted means, and standard deviations of a new y.
     log_density : array of shape (n_rows,)
         Logarithm of the predicted density at y.
     below : array of shape (n_rows,)
-        Predicted probability of a number below y: uniform between 0 and 1 if the distributions are right.
+        Predicted probability of a value below y; uniform between 0 and 1 if the distributions are calibrated.
     weight : array of shape (n_rows,) or None
-        A row of weight zero does not count.
+        Weights of the rows; rows of weight zero are ignored.
     epistemic : array of shape (n_rows,) or None
-        The variance that more data would remove, as ``predict_uncertainty`` gives it.
+        The variance that more data would reduce, from ``predict_uncertainty``.
 
     See Also
     --------
-    metrics : How good they are.
-    Predictions : The same for classes.
+    metrics : Compute metrics of predictions.
+    Predictions : The same for classification.
 
     Examples
     --------
-    >>> from bayesvm.evaluation import NumberPredictions, metrics
-    >>> predicted = NumberPredictions.of([1.0, 2.0, 4.0], mean=[1.5, 2.0, 3.0], std=[1.0, 1.0, 1.0])
+    >>> from bayesvm.evaluation import RegressionPredictions, metrics
+    >>> predicted = RegressionPredictions.of([1.0, 2.0, 4.0], mean=[1.5, 2.0, 3.0], std=[1.0, 1.0, 1.0])
     >>> metrics(predicted, n_bootstrap=0)["mae"].value
     0.5
     """
@@ -69,31 +69,31 @@ class NumberPredictions(RowPredictions):
         weight: Any = None,
         epistemic: Any = None,
     ) -> Self:
-        """Predictions for rows with these numbers, checked.
+        """Create predictions for rows with known values, and check them.
 
         Parameters
         ----------
         y : array-like of shape (n_rows,)
-            The true numbers.
+            The true values.
         mean, std : array-like of shape (n_rows,)
-            As ``predict(X, return_std=True)`` of a regressor gives them.
+            The results of ``predict(X, return_std=True)`` of a regressor.
         log_density, below : array-like of shape (n_rows,) or None
-            Logarithm of the predicted density at y, and predicted probability of a number below it; None for those of
+            Logarithm of the predicted density at y, and predicted probability of a value below y; by default, those of
             a normal distribution.
         weight : array-like of shape (n_rows,) or None
-            Of the rows; None for ones.
+            Weights of the rows.
         epistemic : array-like of shape (n_rows,) or None
-            The variance that more data would remove.
+            The variance that more data would reduce.
 
         Returns
         -------
-        NumberPredictions
-            As arrays.
+        RegressionPredictions
+            The checked predictions, as arrays.
 
         Raises
         ------
         ValueError
-            If there are no rows, lengths differ, or a number cannot be what it claims.
+            If there are no rows, lengths differ, or a number is out of range.
         """
         y = np.asarray(y, np.float64)
         if y.ndim != 1 or not len(y):
@@ -116,21 +116,21 @@ class NumberPredictions(RowPredictions):
 
     @property
     def doubt(self) -> Floats:
-        """How uncertain each prediction is: its standard deviation."""
+        """The uncertainty of each prediction: its standard deviation."""
         return self.std
 
     def inside(self, coverage: float = INTERVAL) -> Flags:
-        """Whether each y lies in the central interval of that probability.
+        """Return whether each y is inside its central interval.
 
         Parameters
         ----------
         coverage : float
-            Between 0 and 1.
+            Probability of the interval, between 0 and 1.
 
         Returns
         -------
-        array of shape (n_rows,)
-            Of bools.
+        array of bool of shape (n_rows,)
+            Whether y is inside.
         """
         is_inside: Flags = np.abs(2 * self.below - 1) <= coverage
         return is_inside
@@ -141,44 +141,44 @@ class IntervalCoverage(NamedTuple):
 
     Parameters
     ----------
-    stated : float
+    predicted : float
         Probability of the intervals.
     observed : float
-        Share of the numbers in them.
+        Share of the values inside.
     low, high : float
         Wilson's interval for that share.
 
     See Also
     --------
-    interval_coverage : Makes them of predictions.
+    interval_coverage : Compute it from predictions.
 
     Examples
     --------
     >>> from bayesvm.evaluation import IntervalCoverage
-    >>> IntervalCoverage(stated=0.9, observed=0.89, low=0.85, high=0.92).observed
+    >>> IntervalCoverage(predicted=0.9, observed=0.89, low=0.85, high=0.92).observed
     0.89
     """
 
-    stated: float
+    predicted: float
     observed: float
     low: float
     high: float
 
 
-def interval_coverage(predictions: NumberPredictions, coverages: Any = COVERAGES) -> list[IntervalCoverage]:
-    """Whether intervals contain as many of the numbers as they state.
+def interval_coverage(predictions: RegressionPredictions, coverages: Any = COVERAGES) -> list[IntervalCoverage]:
+    """Compare the probability of central intervals with the share of values inside.
 
     Parameters
     ----------
-    predictions : NumberPredictions
-        Predicted distributions, and what was true.
+    predictions : RegressionPredictions
+        Predicted distributions, and the true values.
     coverages : sequence of floats between 0 and 1
         Probabilities of central intervals.
 
     Returns
     -------
     list of IntervalCoverage
-        One for each probability.
+        One entry per probability.
 
     See Also
     --------
@@ -186,14 +186,14 @@ def interval_coverage(predictions: NumberPredictions, coverages: Any = COVERAGES
 
     Examples
     --------
-    >>> from bayesvm.evaluation import NumberPredictions, interval_coverage
-    >>> predicted = NumberPredictions.of([1.0, 2.0, 4.0], mean=[1.5, 2.0, 3.0], std=[1.0, 1.0, 1.0])
+    >>> from bayesvm.evaluation import RegressionPredictions, interval_coverage
+    >>> predicted = RegressionPredictions.of([1.0, 2.0, 4.0], mean=[1.5, 2.0, 3.0], std=[1.0, 1.0, 1.0])
     >>> [round(each.observed, 2) for each in interval_coverage(predicted, [0.5, 0.9])]
     [0.67, 1.0]
     """
     predictions = predictions.counted()
     weight = predictions.weight_or_ones
-    shares = np.array([np.average(predictions.inside(stated), weights=weight) for stated in coverages])
+    shares = np.array([np.average(predictions.inside(predicted), weights=weight) for predicted in coverages])
     low, high = wilson(shares, np.full(len(shares), weight.sum() ** 2 / np.sum(weight**2)))
     rows = zip(coverages, shares.tolist(), low.tolist(), high.tolist(), strict=True)
     return [IntervalCoverage(*row) for row in rows]

@@ -8,7 +8,7 @@ import pytest
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris, load_wine
 
 from bayesvm import BayesianLinearSVC, BayesianSVR
-from bayesvm.estimators.giveaways import MOST_ROWS, giveaways, warn_of_giveaways
+from bayesvm.estimators.leakage import MOST_ROWS, leaks, warn_of_leakage
 from bayesvm.preparation import Recipe
 from bayesvm.report import write_report
 from bayesvm.workflow import TableModel, fit_table
@@ -41,7 +41,7 @@ def test_a_good_column_is_no_leak():
 def test_real_tables_have_no_leak(load):
     data = load()
     recipe = Recipe.plain([str(name) for name in range(data.data.shape[1])])
-    assert giveaways(data.data, data.target, recipe, numbers=load is load_diabetes) == []
+    assert leaks(data.data, data.target, recipe, numbers=load is load_diabetes) == []
 
 
 def test_regression():
@@ -59,7 +59,7 @@ def test_regression():
 def test_of_many_rows_some_are_checked():
     y = np.arange(3 * MOST_ROWS) % 2
     with pytest.warns(UserWarning, match="alone determines the classes of 5,000 of 15,000 rows, chosen at random"):
-        warn_of_giveaways(np.column_stack([y, y * 0]).astype(float), y, Recipe.plain(["a", "b"]), numbers=False)
+        warn_of_leakage(np.column_stack([y, y * 0]).astype(float), y, Recipe.plain(["a", "b"]), numbers=False)
 
 
 def test_the_report_opens_with_a_caveat(tmp_path):
@@ -69,5 +69,5 @@ def test_the_report_opens_with_a_caveat(tmp_path):
         model = fit_table(tmp_path / "t.csv", "y", estimator=BayesianLinearSVC())
     model.save(tmp_path / "m.bayesvm")
     page = write_report(TableModel.load(tmp_path / "m.bayesvm"), tmp_path / "r.html").read_text()
-    assert "Caution: flag alone explains 9" in page
+    assert "Caution: flag alone predicts the class of 9" in page
     assert page.index("Caution") < page.index("This model predicts")

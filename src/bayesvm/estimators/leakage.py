@@ -22,7 +22,7 @@ VARIATION = 0.99  # share of the variance of a numeric target that a column alon
 
 
 @dataclass(frozen=True)
-class Giveaway:
+class Leak:
     """A column that alone explains a share of the target: of the rows for classes, of the variance for numbers."""
 
     column: str
@@ -30,22 +30,22 @@ class Giveaway:
 
 
 def checked_rows(n_rows: int) -> npt.NDArray[np.intp]:
-    """Some rows of a table, for ``giveaways``: increasing numbers, the same at each call."""
+    """Some rows of a table, for ``leaks``: increasing numbers, the same at each call."""
     return np.arange(n_rows) if n_rows <= MOST_ROWS else random_rows(n_rows, MOST_ROWS, np.random.default_rng(0))
 
 
-def warn_of_giveaways(X: npt.NDArray[np.floating], y: Array, recipe: Recipe, *, numbers: bool) -> list[Giveaway]:
+def warn_of_leakage(X: npt.NDArray[np.floating], y: Array, recipe: Recipe, *, numbers: bool) -> list[Leak]:
     """Find columns that alone explain the target, and warn; ``X`` holds the features of a recipe, in memory.
 
     ``numbers`` tells numeric targets from classes.
     """
     rows = checked_rows(len(X))
-    found = giveaways(X[rows], y[rows], recipe, numbers=numbers)
+    found = leaks(X[rows], y[rows], recipe, numbers=numbers)
     report(found, len(rows), len(X), numbers=numbers)
     return found
 
 
-def giveaways(X: npt.NDArray[np.floating], y: Array, recipe: Recipe, *, numbers: bool) -> list[Giveaway]:
+def leaks(X: npt.NDArray[np.floating], y: Array, recipe: Recipe, *, numbers: bool) -> list[Leak]:
     """The columns that alone explain the target of some rows."""
     if len(X) < LEAST_ROWS:
         return []
@@ -60,10 +60,10 @@ def giveaways(X: npt.NDArray[np.floating], y: Array, recipe: Recipe, *, numbers:
             return []
         explained = _classes_explained
     shares = {name: explained(X[:, group], target) for name, group in recipe.groups.items()}
-    return [Giveaway(name, share) for name, share in shares.items() if share]
+    return [Leak(name, share) for name, share in shares.items() if share]
 
 
-def report(found: list[Giveaway], n_checked: int, n_rows: int, *, numbers: bool) -> None:
+def report(found: list[Leak], n_checked: int, n_rows: int, *, numbers: bool) -> None:
     """Warn about columns that alone explain the target."""
     remedy = "If it is not known before the target (data leakage), drop it: new rows will not have it"
     rows = f"all {n_rows:,} rows" if n_checked == n_rows else f"{n_checked:,} of {n_rows:,} rows, chosen at random"

@@ -1,4 +1,4 @@
-"""Evaluation: other regressors on the same rows. Not part of the room's public names: it loads much."""
+"""Evaluation: other regressors on the same rows. The package does not import it, because it loads many modules."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVR
 
-from bayesvm.evaluation.number_predictions import NumberPredictions
 from bayesvm.evaluation.peers import ENOUGH_TO_STOP_EARLY, N_FOLDS, Outcome, Peer, chosen_rows, filled_and_scaled
+from bayesvm.evaluation.regression_predictions import RegressionPredictions
 
-LEAST_DEVIATION = 1e-9  # of residuals, relative to that of y: a density needs some
+LEAST_DEVIATION = 1e-9  # minimum standard deviation of residuals, relative to that of y, since a density needs one
 
 
-def compete_for_numbers(
+def evaluate_regression_peer(
     peer: Peer,
     X: Any,
     y: Any,
@@ -34,49 +34,49 @@ def compete_for_numbers(
     weight: Any = None,
     weight_test: Any = None,
 ) -> Outcome:
-    """Train a regressor and let it predict the test rows; ``PEERS`` has the regressors by their names.
+    """Train a regressor and predict the test rows; ``PEERS`` is a dict of the regressors by name.
 
-    They predict no distribution. Each gets a normal one, with the same deviation for all rows: that of its residuals in
-    five-fold cross-validation on the training rows.
+    Since they predict no distribution, each gets a normal distribution with the same standard deviation for all rows:
+    that of its residuals in five-fold cross-validation on the training rows.
 
     Parameters
     ----------
     peer : Peer
-        Whom to train.
+        The regressor to train.
     X : array-like of shape (n_rows, n_features)
         Training rows.
     y : array-like of shape (n_rows,)
-        Their numbers.
+        Their targets.
     X_test : array-like of shape (n_test, n_features)
         Rows to predict.
     y_test : array-like of shape (n_test,)
-        Their numbers.
+        Their targets.
     n_points : int
-        Not used; as in ``bayesvm.evaluation.peers.compete``.
+        Ignored; for compatibility with ``bayesvm.evaluation.peers.evaluate_peer``.
     seed : int
-        Controls the choice of rows, the folds and the peer.
+        Controls the choice of rows, the folds and the randomness of the regressor.
     weight : array-like of shape (n_rows,) or None
-        Of training rows.
+        Weights of the training rows.
     weight_test : array-like of shape (n_test,) or None
-        Of test rows.
+        Weights of the test rows.
 
     Returns
     -------
     Outcome
-        Its predictions, and what they took.
+        The predictions, and the cost of training.
 
     See Also
     --------
-    bayesvm.evaluation.metrics : How good the predictions are.
+    bayesvm.evaluation.metrics : Compute metrics of the predictions.
 
     Examples
     --------
     >>> import numpy as np
     >>> from bayesvm.evaluation import metrics
-    >>> from bayesvm.evaluation.number_peers import PEERS, compete_for_numbers
+    >>> from bayesvm.evaluation.regression_peers import PEERS, evaluate_regression_peer
     >>> X = np.random.default_rng(0).normal(size=(200, 2))
     >>> y = X.sum(axis=1)
-    >>> found = compete_for_numbers(PEERS["linear regression"], X[:100], y[:100], X[100:], y[100:], seed=0)
+    >>> found = evaluate_regression_peer(PEERS["linear regression"], X[:100], y[:100], X[100:], y[100:], seed=0)
     >>> metrics(found.predictions, n_bootstrap=0)["rmse"].value < 1e-9
     True
     """
@@ -100,7 +100,7 @@ def compete_for_numbers(
     spread = np.sqrt(np.cov(y, aweights=weights))
     deviation = max(float(np.sqrt(np.average(squares, weights=weights))), LEAST_DEVIATION * float(spread))
     mean = regressor.predict(np.asarray(X_test))
-    said = NumberPredictions.of(y_test, mean, np.full(len(mean), deviation), weight=weight_test)
+    said = RegressionPredictions.of(y_test, mean, np.full(len(mean), deviation), weight=weight_test)
     return Outcome(said, seconds, len(rows))
 
 
@@ -120,7 +120,7 @@ def _boosting(n_features: int, n_points: int, seed: int, n_rows: int | None = No
 
 
 def _svr() -> Any:
-    """On numbers of about unit size, as C and ε are for; y is standardised on the training rows."""
+    """An SVR for a standardised target, which suits its values of C and ε."""
     return TransformedTargetRegressor(SVR(), transformer=StandardScaler())
 
 
@@ -134,5 +134,5 @@ PEERS = {
         Peer("linear regression", _filled_and_scaled(LinearRegression)),
     )
 }
-# What a report sets the model beside.
+# Common and fast to train: a report compares the model with these.
 BASELINES = (PEERS["linear regression"], PEERS["gradient boosting"])

@@ -1,4 +1,4 @@
-"""Workflow: predictions for rows that a model was not trained on, and some of these rows to look at."""
+"""Workflow: predictions for rows that a model was not trained on, with some of these rows."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from bayesvm.estimators import BayesianSVR
 from bayesvm.estimators.columns import n_features
 from bayesvm.estimators.number_checks import left_out_checks
 from bayesvm.estimators.tables import table_to_predict
-from bayesvm.evaluation import NumberPredictions, Predictions
+from bayesvm.evaluation import Predictions, RegressionPredictions
 from bayesvm.schema import array, either, nothing, record, satisfying, text
 
-EXTREME = 10  # rows kept of the most and of the least certain ones,
-MOST_KEPT = 400  # and in all, the others at random
-WIDEST_KEPT = 5_000  # features of a row; wider ones are not kept, since nobody would look at them
+EXTREME = 10  # number of the most and of the least certain rows to keep,
+MOST_KEPT = 400  # and of all rows to keep, the others being random
+WIDEST_KEPT = 5_000  # features of a row; wider rows are not kept, since no report could show them
 
-AnyPredictions = Predictions | NumberPredictions
+AnyPredictions = Predictions | RegressionPredictions
 
 # In files: C classes, D features, R rows, S of them kept.
 _KEPT = {
@@ -45,30 +45,30 @@ _OF_NUMBERS = {
     **dict.fromkeys(("y", "mean", "log_density"), array("f", "R")),
     **dict.fromkeys(("std", "below"), array("f", "R", least=0.0)),
 }
-JUDGED = either(record(_OF_CLASSES | _KEPT), record(_OF_NUMBERS | _KEPT))
+EVALUATED_ROWS = either(record(_OF_CLASSES | _KEPT), record(_OF_NUMBERS | _KEPT))
 
 
 @dataclass(frozen=True, eq=False)
-class Judged:
+class EvaluatedRows:
     """Predictions for rows that the model was not trained on."""
 
     predictions: AnyPredictions
-    sample: RowNumbers  # of the predictions whose rows are kept: the most and the least certain, and some at random
-    X: npt.NDArray[Any]  # those rows, as features
+    sample: RowNumbers  # predictions whose rows are kept: the most and the least certain, and a random sample
+    X: npt.NDArray[Any]  # these rows, as features
     rows: RowNumbers  # and their numbers in the table
-    source: str  # the origin of the rows, for people
+    source: str  # description of the rows
 
     @classmethod
-    def of(cls, estimator: Any, table: Table, source: str, numbers: RowNumbers | None = None) -> Judged:
-        """Those of a table with labels; ``numbers`` are those of its rows in a larger one."""
+    def of(cls, estimator: Any, table: Table, source: str, numbers: RowNumbers | None = None) -> EvaluatedRows:
+        """Predictions for a table with targets; ``numbers`` are the numbers of its rows in a larger table."""
         table = table_to_predict(estimator, table)
         return cls.with_rows(predictions_of(estimator, table), table, source, numbers)
 
     @classmethod
     def with_rows(
         cls, predictions: AnyPredictions, table: Table, source: str, numbers: RowNumbers | None = None
-    ) -> Judged:
-        """Predictions of the rows of a table, whose features are read for some of them."""
+    ) -> EvaluatedRows:
+        """Predictions for the rows of a table; the features of some rows are read."""
         if table.n_features > WIDEST_KEPT:
             return cls(predictions, *_no_rows(table.n_features), source)
         sample = _to_keep(predictions)
@@ -77,37 +77,37 @@ class Judged:
         return cls(predictions, sample, X.toarray() if table.sparse else X, rows, source)
 
     @classmethod
-    def left_out(cls, estimator: Any) -> Judged:
-        """The leave-one-out predictions of a fit, without their rows."""
+    def left_out(cls, estimator: Any) -> EvaluatedRows:
+        """The leave-one-out predictions of a fit, without rows."""
         fitted = estimator.fitted_
         predictions: AnyPredictions
-        if predicts_numbers(estimator):
-            predictions = NumberPredictions(**left_out_checks(fitted), weight=fitted.left_out_weight)
+        if is_regression(estimator):
+            predictions = RegressionPredictions(**left_out_checks(fitted), weight=fitted.left_out_weight)
         else:
             y = np.asarray(fitted.left_out_y)
             predictions = Predictions(estimator.classes_, y, estimator.loo_proba_, fitted.left_out_weight)
         return cls(predictions, *_no_rows(n_features(estimator)), "leave-one-out on the training rows")
 
     def state(self) -> dict[str, Any]:
-        """As plain values, for files; the classes are those of the estimator."""
+        """Plain values for files; the classes are stored with the estimator."""
         rows = {name: getattr(self, name) for name in ("sample", "X", "rows", "source")}
         return {name: getattr(self.predictions, name) for name in self.predictions.columns()} | rows
 
     @classmethod
-    def from_state(cls, state: dict[str, Any], classes: npt.NDArray[Any] | None) -> Judged:
-        """Inverts ``state``; ``classes`` are those of the estimator, or None."""
+    def from_state(cls, state: dict[str, Any], classes: npt.NDArray[Any] | None) -> EvaluatedRows:
+        """The inverse of ``state``; ``classes`` are those of the estimator, or None."""
         if (classes is None) == ("proba" in state):
             raise ValueError("the stored predictions are for another task than the model")
         predictions: AnyPredictions
         if classes is None:
-            predictions = NumberPredictions(**{name: state[name] for name in NumberPredictions.columns()})
+            predictions = RegressionPredictions(**{name: state[name] for name in RegressionPredictions.columns()})
         else:
             predictions = Predictions(classes, **{name: state[name] for name in Predictions.columns()})
         return cls(predictions, state["sample"], state["X"], state["rows"], state["source"])
 
 
-def predicts_numbers(estimator: Any) -> bool:
-    """Whether it is a regressor."""
+def is_regression(estimator: Any) -> bool:
+    """Whether an estimator is a regressor."""
     return isinstance(estimator, BayesianSVR)
 
 
@@ -118,8 +118,8 @@ def predictions_of(estimator: Any, table: Table, classes: npt.NDArray[Any] | Non
     """
     targets, weights = zip(*table.targets(), strict=True)
     y, weight = np.concatenate(targets), None if weights[0] is None else np.concatenate(weights)
-    if predicts_numbers(estimator):
-        return NumberPredictions.of(y, **estimator.predictive_checks(table, y), weight=weight)
+    if is_regression(estimator):
+        return RegressionPredictions.of(y, **estimator.predictive_checks(table, y), weight=weight)
     parts = list(estimator.predictions(table))
     said = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
     classes = estimator.classes_ if classes is None else classes
