@@ -171,6 +171,7 @@ def _learned(
     found: dict[str, Column] = {}
     medians: dict[str, list[float]] = {}
     missing: dict[str, npt.NDArray[np.bool_]] = {}  # of numbers
+    held: dict[str, npt.NDArray[Any]] = {}
     left_out: dict[str, str] = {}
     for name in names:
         values = values_of(name)
@@ -180,11 +181,19 @@ def _learned(
         else:
             found[name] = column
             features = np.zeros((len(values.array), len(column.names)))
-            column.encode(values_for(column, values), features)
+            held[name] = values_for(column, values)
+            column.encode(held[name], features)
             medians[name] = np.nanmedian(features, axis=0).tolist()
             if isinstance(column, NumberColumn) and not column.complete:
                 missing[name] = np.isnan(features[:, 0])
-    for name in [] if y is None else informative(missing, y):
+
+    def some_features(rows: npt.NDArray[np.intp]) -> npt.NDArray[np.float64]:
+        parts = [np.zeros((len(rows), len(column.names))) for column in found.values()]
+        for column, part in zip(found.values(), parts, strict=True):
+            column.encode(held[column.name][rows], part)
+        return np.hstack(parts)
+
+    for name in [] if y is None else informative(missing, y, some_features):
         found[name] = NumberColumn(name, np.nan, indicator=True)
         medians[name].append(float(np.median(missing[name])))
     return tuple(found.values()), tuple(median for each in medians.values() for median in each), left_out
