@@ -16,6 +16,7 @@ from experiments.text import markdown
 
 NAME = "auto_tuning"
 TITLE = "Auto-tuning figure: the length-scale found by gradients"
+KEY = ("set", "method")  # of a line
 SETS = ("diabetes", "german", "waveform")
 GRID = np.geomspace(0.5, 64, 29)
 START, NEAR_START = 1.0, 5.0  # of the gradients: well below the optimum, and the θ of the authors' scripts

@@ -23,6 +23,7 @@ from experiments.text import markdown
 
 NAME = "big_data"
 TITLE = "Big data: SUSY and five million generated rows"
+KEY = ("set", "method", "n_train")  # of a line
 SUSY = "susy/at_hand"
 AS_IN_THE_PAPER = "S-BSVM as in the paper"
 TUNED_AS_IN_THE_PAPER = "S-BSVM, θ by ELBO gradients"

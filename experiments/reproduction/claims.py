@@ -120,7 +120,7 @@ def stochastic_gp_is_unstable(lines):
     if not ends:
         raise NotRunError("S-GPC")
     end = curves[run_time.REFERENCE][-1]["log_loss"]
-    failed = {line["method"] for line in lines if line["failure"]}
+    failed = {line["method"] for line in lines if line.get("failure")}
     unstable = [method for method, point in ends.items() if method in failed or point["log_loss"] > 1.1 * end]
     told = ", ".join(f"{method} {point['log_loss']:.4f}" for method, point in ends.items())
     told = f"log loss at the end: {told}; S-BSVM {end:.4f}; none failed" + f" but {', '.join(failed)}" * bool(failed)

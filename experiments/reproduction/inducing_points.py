@@ -14,6 +14,7 @@ from experiments.text import markdown
 
 NAME = "inducing_points"
 TITLE = "Inducing points figure: number and method of choice"
+KEY = ("how", "points")  # of a line
 SET = "usps_3v5/shuffled"
 SIZES = (5, 10, 14, 20, 40, 80, 160, 320, 640)  # 14 is 1 % of the training rows
 ONE_PERCENT = 14

@@ -1,10 +1,12 @@
 """Reproduction: CSV files, figures and the page, written from stored runs."""
 
 import csv
+from collections import Counter
 from datetime import UTC, datetime
 from pathlib import Path
 
 from experiments.reproduction import claims
+from experiments.reproduction.kept import merged, read_csv
 from experiments.reproduction.records import found, unequal_rows
 
 INTRODUCTION = """# The paper, reproduced
@@ -19,16 +21,16 @@ everything runs and says nothing about the paper's claims; texts below describe 
 
 
 def write(experiments, store, page, quick):
-    """Everything that the store has figures for."""
+    """Everything that the store or, in the full page, the CSV files of an earlier page have figures for."""
     folder = page.with_suffix("")
-    parts, lines_of, records = [], {}, []
+    parts, lines_of = [], {}
     for experiment in experiments:
         of_experiment = found(store, experiment.runs(quick))
-        if not of_experiment:
+        earlier = [] if quick else read_csv(folder / f"{experiment.NAME}.csv")
+        if not (of_experiment or earlier):
             continue
-        records += of_experiment
         told = [f"## {experiment.TITLE}"]
-        if lines := experiment.rows(of_experiment):
+        if lines := merged(earlier, measured(experiment, of_experiment), experiment.KEY):
             lines_of[experiment.NAME] = lines
             write_csv(lines, folder / f"{experiment.NAME}.csv")
             if hasattr(experiment, "draw"):
@@ -39,7 +41,7 @@ def write(experiments, store, page, quick):
     text = [
         INTRODUCTION,
         *[A_FIRST_LOOK] * quick,
-        about(records),
+        about([line for lines in lines_of.values() for line in lines]),
         "## The paper's claims",
         claims.section(lines_of, quick),
         *parts,
@@ -48,17 +50,28 @@ def write(experiments, store, page, quick):
     replace_text(page, "\n\n".join(part.strip() for part in text) + "\n")
 
 
-def about(records):
+def measured(experiment, records):
+    """The lines of an experiment, with the day and the machine of its last run."""
     if not records:
+        return []
+    last = max(records, key=lambda record: record["when"])
+    threads = f"{last['n_threads']} thread{'s' * (last['n_threads'] != 1)}"
+    return [
+        line | {"measured": last["when"][:10], "machine": f"{last['machine']}, {threads}"}
+        for line in experiment.rows(records)
+    ]
+
+
+def about(lines):
+    """When and where the lines were measured."""
+    if not lines:
         return "There are no runs in the store yet."
-    days = sorted({record["when"][:10] for record in records})
-    machines = sorted({record["machine"] for record in records})
-    threads = sorted({record["n_threads"] for record in records})
+    counts = Counter((line["measured"], line["machine"]) for line in lines)
+    each = [f"{day} on {machine} ({n} lines)" for (day, machine), n in sorted(counts.items())]
     return (
-        f"Measured {' to '.join(dict.fromkeys([days[0], days[-1]]))} on: {'; '.join(machines)}; "
-        f"threads: {' and '.join(map(str, threads))} (the paper's machine used one core, too). Other processes "
-        "may have used the machine: ratios within a run are more reliable than seconds. "
-        f"{len(records)} runs; {sum(bool(record['failure']) for record in records)} failed."
+        f"Measured {'; '.join(each)}. The paper's machine used one core, too. The column `measured` of the CSV files "
+        "dates every line. Other processes may have used the machine: ratios within a run are more reliable than "
+        "seconds."
     )
 
 

@@ -12,6 +12,7 @@ from experiments.text import markdown
 
 NAME = "posterior"
 TITLE = "Beyond the paper: how far the bounds are from the posterior"
+KEY = ("set", "bound")  # of a line
 SIZES = {"heart": 200, "diabetes": 200, "german": 200}
 
 

@@ -21,6 +21,7 @@ from experiments.text import markdown
 
 NAME = "run_time"
 TITLE = "Run-time figure: held-out performance against training time"
+KEY = ("method", "budget")  # of a line
 SET = "waveform/held_out"
 N_INDUCING = 100
 NEAR = 1.01  # times the best
@@ -109,7 +110,7 @@ def rows(records):
 
 def curves(lines):
     """Points by method, in the order of their budgets."""
-    good = [line for line in lines if not line["failure"]]
+    good = [line for line in lines if not line.get("failure")]
     return {method: found for method in LADDERS if (found := [line for line in good if line["method"] == method])}
 
 

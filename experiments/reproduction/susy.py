@@ -13,6 +13,7 @@ from experiments.text import markdown
 
 NAME = "susy"
 TITLE = "SUSY: all rows"
+KEY = ("method",)  # of a line
 N_TRAIN, N_ROWS = 4_500_000, 5_000_000
 
 

@@ -15,6 +15,7 @@ from experiments.text import markdown
 
 NAME = "table"
 TITLE = "Table 1: prediction, uncertainty and time"
+KEY = ("protocol", "set", "method")  # of a line
 METRICS = {
     "error": "Error",
     "brier": "Brier score",

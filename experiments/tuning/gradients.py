@@ -13,7 +13,7 @@ from bayesvm.core.likelihoods import ExactHinge
 from bayesvm.data.memory import MemorySource
 from bayesvm.data.scaling import ColumnScaler
 from bayesvm.data.workers import Workers
-from bayesvm.inference import hyperparameters
+from bayesvm.inference import hyperparameters, judgements
 from bayesvm.inference.families import KernelFamily
 from bayesvm.kernels import RBF
 
@@ -21,17 +21,17 @@ STEP = 1e-3
 
 
 def main():
-    hyperparameters.GOOD_ENOUGH, hyperparameters.FIRST_UPDATES = 1e-14, 200  # differences need converged fits
+    judgements.GOOD_ENOUGH, judgements.FIRST_UPDATES = 1e-14, 200  # differences need converged fits
     rng = np.random.default_rng(0)
     X = rng.normal(size=(200, 4))
     y = (X[:, 0] * X[:, 1] + 0.3 * rng.normal(size=200) > 0).astype(np.int32)
     with Workers(1) as workers:
-        rows = hyperparameters.Rows(MemorySource(X, y, None, ColumnScaler(), workers, 512), ExactHinge(), (1,), (0.3,))
+        rows = judgements.Rows(MemorySource(X, y, None, ColumnScaler(), workers, 512), ExactHinge(), (1,), (0.3,))
         kernel, points = RBF([1.2, 1.5, 2.0, 3.0], 4.0), X[:30]
         family, theta = KernelFamily(kernel, points), kernel.log_parameters()
 
         def judged(at):
-            return hyperparameters.judge(rows, InducingFeatures.build(kernel.at(at), points))
+            return judgements.judge(rows, InducingFeatures.build(kernel.at(at), points))
 
         here = judged(theta)
         held = partial(

@@ -97,7 +97,33 @@ def test_points_of_a_row_do_not_depend_on_its_place():
     np.testing.assert_allclose(completion(missing[order]), completion(missing)[order], rtol=1e-9)
 
 
-def test_without_missing_values_in_training_a_missing_one_is_the_median_and_varies_as_the_column():
+def test_factors_of_complete_rows_are_those_of_rows_one_by_one():
+    loadings, noise, scores = rng.standard_normal((D, 3)), rng.uniform(0.2, 1, D), rng.standard_normal((6, D))
+    there = np.ones((6, D), bool)
+    mean, variance = _factors(scores, there, loadings, noise)
+    there[0, 0] = False  # the general way
+    apart_mean, apart_variance = _factors(scores, there, loadings, noise)
+    np.testing.assert_allclose(mean[1:], apart_mean[1:], atol=1e-12)
+    np.testing.assert_allclose(variance[1:], apart_variance[1:], atol=1e-12)
+
+
+def test_complete_rows_teach_nearly_as_much_as_rows_with_missing_values():
+    X, missing = a_table(3_000)
+    whole, _ = a_table(3_000, seed=1)
+    gone = np.isnan(missing)
+    found, reference = (Completion.learned(rows)(missing) for rows in (whole, missing))
+    for column in (0, 4):
+        rows = gone[:, column]
+        ours, theirs = (np.mean((X[rows, column] - x[rows, column]) ** 2) for x in (found, reference))
+        assert ours < 1.1 * theirs
+        assert ours < 0.7 * X[rows, column].var()
+    assert Completion.learned(whole).unneeded
+    assert not Completion.learned(missing).unneeded
+
+
+def test_columns_that_are_too_many_count_as_independent(monkeypatch):
+    """A missing value is then the median, and varies as the column."""
+    monkeypatch.setattr("bayesvm.data.completion.MANY_COLUMNS", D - 1)
     X, _ = a_table(2_000)
     completion = Completion.learned(X)
     assert completion.loadings.shape == (D, 0)

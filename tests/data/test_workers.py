@@ -51,3 +51,12 @@ def test_blas_uses_one_thread_inside_blocks():
         )
     assert all(n == 1 for threads in inside for n in threads)
     assert threading.active_count() < 50
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_an_item_may_map_items_of_its_own(n_jobs):
+    with Workers(n_jobs) as workers:
+        inner = lambda n, _: list(workers.map(lambda m, _: (threading.current_thread().name, 10 * n + m), range(3)))
+        found = list(workers.map(inner, range(8)))
+    assert [[number for _, number in row] for row in found] == [[10 * n + m for m in range(3)] for n in range(8)]
+    assert all(len({thread for thread, _ in row}) == 1 for row in found)

@@ -144,6 +144,31 @@ def test_a_page_can_be_written_at_any_time(walked, tmp_path):
     assert "FAILED: gpc on heart/contiguous, 2 runs: RuntimeError: it diverged" in (tmp_path / "page.md").read_text()
 
 
+def test_lines_of_an_earlier_page_stay_where_nothing_was_measured_again(walked, tmp_path):
+    everything = list(Store(walked / command.STORE).records.values())
+    store = Store(tmp_path / "empty.jsonl")
+
+    def written(records, experiment=table):
+        store.records = dict(enumerate(records))
+        page.write([experiment], store, tmp_path / "page.md", quick=False)
+        with (tmp_path / "page" / f"{experiment.NAME}.csv").open(newline="") as file:
+            return list(csv.DictReader(file))
+
+    first = written([record | {"when": "2020-01-01"} for record in everything])
+    assert {line["measured"] for line in first} == {"2020-01-01"}
+    ours = [record | {"when": "2021-02-03", "error": 0.25} for record in everything if record["method"] == "default"]
+    second = written(ours)
+    assert [line["method"] for line in second] == [line["method"] for line in first]
+    for before, after in zip(first, second, strict=True):
+        again = after["method"] == "default"
+        assert (after["measured"] == "2021-02-03") == again
+        assert (float(after["error"]) == 0.25) if again else (after == before)
+    text = (tmp_path / "page.md").read_text()
+    assert "Measured 2020-01-01 on" in text
+    assert "; 2021-02-03 on" in text
+    assert written([]) == second
+
+
 # ---- its parts ----
 
 

@@ -113,11 +113,17 @@ def test_columns_with_names_like_those_of_nodes(names):
     np.testing.assert_allclose(found, expected, atol=1e-9)
 
 
-def test_a_model_that_completes_missing_values_says_what_its_graph_does_not():
-    X = np.where(
-        np.random.default_rng(0).random((300, 4)) < 0.2, np.nan, np.random.default_rng(1).normal(size=(300, 4))
-    )
-    model = BayesianSVC(n_inducing=10, tune=None, random_state=0).fit(X, np.nan_to_num(X[:, 0]) > 0)
+@pytest.mark.parametrize("informative", [False, True])
+def test_a_model_that_completes_missing_values_says_what_its_graph_does_not(informative):
+    rng = np.random.default_rng(1)
+    W = rng.normal(size=(300, 4))
+    y = W[:, 0] > 0
+    share = np.where(y[:, None] & informative, 0.5, 0.1)
+    X = np.where(rng.random(W.shape) < share, np.nan, W)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = BayesianSVC(n_inducing=10, tune=None, random_state=0).fit(X, y)
+    assert (model.recipe_ is not None) == informative
     with pytest.warns(UserWarning, match="for rows with missing values it returns NaN"):
         graph = to_onnx(model)
     (found,) = onnxruntime.InferenceSession(graph.SerializeToString()).run(["probabilities"], {"X": X})

@@ -13,7 +13,7 @@ from bayesvm.datasets import waveform
 from bayesvm.inference import evidence
 from bayesvm.inference.evidence import Adam, maximise
 from bayesvm.inference.families import KernelFamily, LinearFamily
-from bayesvm.inference.hyperparameters import Rows, judge
+from bayesvm.inference.judgements import Rows, judge
 from bayesvm.kernels import RBF
 
 N = 300

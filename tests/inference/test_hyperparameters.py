@@ -16,9 +16,10 @@ from bayesvm.core.linalg import NotFiniteError, NotPositiveDefiniteError
 from bayesvm.core.links import fit_probit
 from bayesvm.data.workers import Workers
 from bayesvm.datasets import waveform
-from bayesvm.inference import hyperparameters
+from bayesvm.inference import hyperparameters, judgements
 from bayesvm.inference.families import KernelFamily, LinearFamily
-from bayesvm.inference.hyperparameters import Rows, elbo_gradient, judge, loss_gradient, moved, search
+from bayesvm.inference.hyperparameters import elbo_gradient, loss_gradient, search
+from bayesvm.inference.judgements import Rows, judge, moved
 from bayesvm.kernels import RBF, Linear, Matern
 
 N, M = 300, 25
@@ -105,9 +106,9 @@ def test_a_start_from_a_neighbour_leads_to_the_same_judgement_in_fewer_updates(m
     rows, features = some_rows(THREE), InducingFeatures.build(Matern(3.0, 5.0), X[10:50])
     neighbour = judge(rows, InducingFeatures.build(KERNEL, POINTS))
     passes = []
-    step = hyperparameters.coordinate_ascent.step
+    step = judgements.coordinate_ascent.step
     counted = lambda *state: passes.append(1) or step(*state)
-    monkeypatch.setattr(hyperparameters.coordinate_ascent, "step", counted)
+    monkeypatch.setattr(judgements.coordinate_ascent, "step", counted)
     cold = judge(rows, features)
     from_prior = len(passes)
     warm = judge(rows, features, neighbour)
@@ -123,6 +124,15 @@ def test_a_start_may_come_from_fewer_rows_and_have_other_prior_means():
     warm, cold = judge(rows, features, small), judge(rows, features)
     assert [function.offset for function in warm.functions] == [-0.5]
     assert warm.loo == pytest.approx(cold.loo, abs=0.002)
+
+
+def test_a_start_that_predicts_other_rows_badly_is_not_used():
+    features = InducingFeatures.build(20.0 * Linear() + KERNEL, POINTS)
+    small = judge(some_rows(n_rows=150), features)
+    rows = some_rows(1 - TWO)
+    rows = replace(rows, source=replace(rows.source, X=30 * rows.source.X))
+    warm, cold = judge(rows, features, small), judge(rows, features)
+    assert warm.loo == cold.loo
 
 
 def test_sites_of_a_part_of_the_rows_are_scaled_up_to_all():
@@ -148,11 +158,11 @@ def test_a_start_from_kept_sites_is_the_start_from_those_that_rows_have(
     monkeypatch, features, weight, single_from, tolerance
 ):
     """Of the same rows: by the marginals that a judgement keeps, and by another pass over the rows (D18)."""
-    monkeypatch.setattr(hyperparameters, "SINGLE_FROM", single_from)
+    monkeypatch.setattr(judgements, "SINGLE_FROM", single_from)
     offsets = 0.2, -0.3, 0.4
     rows = some_rows(THREE, weight, offsets=(0.1, 0.5, -0.2))
     start = judge(rows, LINEAR if features is LINEAR else InducingFeatures.build(KERNEL, POINTS))
-    kept = hyperparameters._from_sites(*rows.with_features(features)[:2], start, offsets)
+    kept = judgements._from_sites(*rows.with_features(features)[:2], start, offsets)
     again = moved(start.plain_problem, start.functions, rows.source, features, offsets)
     assert [function.target for function in kept] == [0, 1, 2]
     for one, other in zip(kept, again, strict=True):
@@ -194,7 +204,7 @@ def test_single_precision_has_the_direction_of_double(monkeypatch, y):
     family = KernelFamily(KERNEL, POINTS, learn_points=True, effects=(EFFECT,))
     found = []
     for single_from in (np.inf, 0):
-        monkeypatch.setattr(hyperparameters, "SINGLE_FROM", single_from)
+        monkeypatch.setattr(judgements, "SINGLE_FROM", single_from)
         here = judge(some_rows(y), family.features(family.start()), updates=50)
         found.append((here.loo, family.gradient(here.features, loss_gradient(here))))
     (loo, double), (loo_single, single) = found

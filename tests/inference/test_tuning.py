@@ -14,7 +14,7 @@ from bayesvm.core.likelihoods import LIKELIHOODS
 from bayesvm.core.linalg import NotPositiveDefiniteError
 from bayesvm.data.scaling import ColumnScaler
 from bayesvm.data.workers import Workers
-from bayesvm.inference import hyperparameters, tuning
+from bayesvm.inference import hyperparameters, judgements, tuning
 from bayesvm.inference.screening import Found
 from bayesvm.inference.tuning import Candidates, Tuner
 from bayesvm.inference.tuning_report import HEADER, Report, Trial, TrialLog
@@ -28,9 +28,9 @@ ONE_KERNEL = {"rbf": RBF(2.0, 4.0)}
 
 @pytest.fixture(autouse=True)
 def small_stages(monkeypatch):
-    monkeypatch.setattr(tuning, "FIRST", (150, 15, 4))
-    monkeypatch.setattr(tuning, "RELEVANCE", (300, 15, 8))
-    monkeypatch.setattr(tuning, "REFINED", (800, 20, 3))
+    monkeypatch.setattr(tuning, "FIRST", tuning.Stage(150, 15, 4))
+    monkeypatch.setattr(tuning, "RELEVANCE", tuning.Stage(300, 15, 8))
+    monkeypatch.setattr(tuning, "REFINED", tuning.Stage(800, 20, 3))
     monkeypatch.setattr(tuning, "FRESH_POINTS", 15)
     monkeypatch.setattr(tuning, "FEWEST_REFINED", 200)
     monkeypatch.setattr(tuning, "RELEVANCE_FROM", 300)
@@ -124,7 +124,7 @@ def test_relevance_must_be_clearly_better_unless_rows_are_many(monkeypatch):
 def test_scalings_that_fresh_rows_cannot_tell_apart_go_on_together():
     ranks = ColumnScaler(np.zeros(D), np.full(D, 1.1))  # only those are another model with relevance
     scalers = {"plain": PLAIN, "quantile": ranks}
-    entries, report = committee(noisy_sample(900), scalers, relevance=True, whole_recipe=False)
+    entries, report = committee(noisy_sample(900, seed=1), scalers, relevance=True, whole_recipe=False)
     assert sorted(entry.scale for entry in entries) == ["plain", "quantile"]
     last = [trial for trial in report.trials if trial.what == "refined"]
     assert sorted(trial.scale for trial in last) == ["plain", "quantile"]
@@ -184,7 +184,7 @@ def test_what_twice_the_points_gain_is_recorded_and_nothing_else_changes():
         if field.name != "gained"
     )
     centres = KMeans(trial.n_inducing, n_init=1, random_state=1).fit(first.rows.source.gathered().X).cluster_centers_
-    again = hyperparameters.judge(first.rows, InducingFeatures.build(first.kernel, centres), updates=100)
+    again = judgements.judge(first.rows, InducingFeatures.build(first.kernel, centres), updates=100)
     assert trial.loo == pytest.approx(again.loo, abs=0.003)
 
 
@@ -344,7 +344,7 @@ def test_relevance_is_judged_on_rows_that_it_was_not_learned_on(monkeypatch, sha
 
     monkeypatch.setattr(tuning, "search", searched)
     monkeypatch.setattr(tuning, "judge", seen)
-    monkeypatch.setattr(tuning, "REFINED", (1, 1, 1))  # that is, not at all
+    monkeypatch.setattr(tuning, "REFINED", tuning.Stage(1, 1, 1))  # that is, not at all
     tuned(a_sample(700, share), relevance=True, most_points=15)
     assert learned
     assert judged
@@ -400,7 +400,7 @@ def test_the_chosen_candidate_is_among_the_trials_with_its_own_loss():
 
 def test_kernels_that_failed_are_reported_once(monkeypatch):
     calls = []
-    judge = hyperparameters.judge
+    judge = judgements.judge
 
     def fragile(*given, **named):
         calls.append(given)

@@ -163,7 +163,7 @@ def test_a_missing_category_is_not_an_unseen_one(files):
         recipe.encoded(pa.Table.from_pandas(data).to_batches())
     usual = recipe.columns[-1].categories[0]
     assert [str(each.message) for each in told] == [
-        "column 'count' has missing values, but had none in training; they count as the median",
+        "column 'count' has missing values, but had none in training; they count as what the other columns suggest",
         f"column 'sex' has missing values, but had none in training; they count as {usual}",
     ]
 

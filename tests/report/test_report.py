@@ -12,6 +12,7 @@ pytest.importorskip("jinja2")
 
 from bayesvm import BayesianSVC
 from bayesvm.evaluation import Predictions, metrics
+from bayesvm.evaluation.formatting import decimals_of
 from bayesvm.preparation import Recipe
 from bayesvm.preparation.encoding import NumberColumn
 from bayesvm.report import n_rows_shown, sections, write_report
@@ -140,8 +141,9 @@ def test_metrics_are_those_of_the_evaluation(page, binary):
         if name == "calibration_error" and metric.low <= 0:
             assert f"at most {metric.high:.3f}" in tile
             continue
-        assert f'<dd class="value">{metric.value:.4f}</dd>' in tile
-        assert f'<dd class="interval">{metric.low:.4f} to {metric.high:.4f}</dd>' in tile
+        digits = decimals_of(metric.low, metric.high)
+        assert f'<dd class="value">{metric.value:.{digits}f}</dd>' in tile
+        assert f'<dd class="interval">{metric.low:.{digits}f} to {metric.high:.{digits}f}</dd>' in tile
 
 
 def test_the_confusion_table_counts_all_rows(page, binary):

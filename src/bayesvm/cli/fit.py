@@ -17,7 +17,7 @@ from bayesvm.data.tables.files import Paths, find_files
 from bayesvm.estimators import BayesianLinearSVC, BayesianSVC, stop_on_interrupt
 from bayesvm.estimators.columns import marked_note
 from bayesvm.evaluation import RegressionPredictions, metrics
-from bayesvm.evaluation.formatting import cell, metric_rows
+from bayesvm.evaluation.formatting import cell, metric_rows, rough_percent
 from bayesvm.workflow import TableModel, fit_table
 from bayesvm.workflow.describing import described, left_out_lines
 
@@ -182,7 +182,8 @@ def _print_result(model: TableModel, path: Path) -> None:
         console.say(f"{target}{low} to {high}, median {middle}; regression")
     else:
         shares = np.bincount(said.y, minlength=len(estimator.classes_)) / said.n_rows
-        classes = [f"{label} ({share:.0%})" for label, share in zip(estimator.classes_, shares, strict=True)]
+        parts = [rough_percent(share) if share else "not evaluated" for share in shares]
+        classes = [f"{label} ({part})" for label, part in zip(estimator.classes_, parts, strict=True)]
         console.say(f"classes: {', '.join(classes[:12])}{', …' if len(classes) > 12 else ''}")
     if model.recipe.marked:
         console.say(marked_note(model.recipe.marked))

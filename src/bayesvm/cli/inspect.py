@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from bayesvm.cli import console, options
-from bayesvm.evaluation.formatting import METRIC_NAMES, column_label, decimal, in_units, metric_rows
+from bayesvm.evaluation.formatting import METRIC_NAMES, column_label, counted, decimal, in_units, metric_rows
 from bayesvm.workflow import TableModel
 from bayesvm.workflow.describing import described, left_out_lines
 from bayesvm.workflow.importance import Importance, importance
@@ -90,12 +90,13 @@ def _print_model(facts: dict[str, Any]) -> None:
     points = "" if facts["inducing_points"] is None else f"{facts['inducing_points']:,}"
     stop = "interrupted" if facts["interrupted"] else "converged" if facts["converged"] else "not converged"
     loo = facts["leave_one_out"]
+    updates = counted(facts["updates"], "update")
     facts = {
         "kernel": facts["kernel"],
         "inducing points": points,
         "scaling": facts["scaling"],
         "probabilities" if facts["classes"] is not None else "noise": facts["link"],
-        "ELBO": f"{facts['elbo']:,.2f} after {facts['updates']} updates, {facts['passes']:.2f} passes; {stop}",
+        "ELBO": f"{facts['elbo']:,.2f} after {updates}, {facts['passes']:.2f} passes; {stop}",
         "leave-one-out": ", ".join(f"{METRIC_NAMES[name]} {value:.4g}" for name, value in loo.items())
         if facts["classes"] is None
         else f"log loss {loo['log_loss']:.4f}, error {loo['error']:.4f}",

@@ -8,7 +8,7 @@ remaining uncertainty, estimated from draws, increases the variance of f and, fo
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -19,13 +19,16 @@ from scipy.stats import qmc
 
 from bayesvm.core.linalg import Array
 from bayesvm.data.blas import one_blas_thread
+from bayesvm.data.blocks import random_rows
 from bayesvm.data.repetition import uniforms
 
 MeanAndVariance = tuple[Array, Array]  # of f at some rows, one column per function
 MomentsOf = Callable[[Array], Sequence[MeanAndVariance]]  # of the members, at complete rows
 
 LEARNED_FROM = 4_000  # rows
+LEARNED_FROM_COMPLETE = 1_000  # rows, for the dependence of columns if none of them has a missing value
 MOST_FACTORS, UPDATES = 12, 12  # factors of the covariance; updates of EM
+MANY_COLUMNS = 500  # above which their dependence is not learned from complete rows
 PRIOR_ROWS = 1.0  # weight of the prior that a loading is zero
 SMALLEST_NOISE = 0.02  # lower bound of the variance of a score that the other columns do not explain
 KNOTS, FEW_KNOTS = 513, 33  # of the distribution of a column; the second if a rough one suffices
@@ -37,12 +40,13 @@ ROWS_AT_ONCE = 1_024
 class Completion:
     """The distribution of each column, and the dependence between their normal scores.
 
-    Without loadings, columns are treated as independent: the training rows had no missing values.
+    Without loadings, columns are treated as independent.
     """
 
     knots: Array  # quantiles at the midpoints of equal shares, one column per column of the table
     loadings: Array  # D × q
     noise: Array  # variances of the scores that the factors do not explain
+    unneeded: bool = False  # whether the training rows had no missing values
 
     @classmethod
     def learned(cls, X: npt.NDArray[Any]) -> Completion:
@@ -53,14 +57,19 @@ class Completion:
     @classmethod
     def _learned(cls, X: Array) -> Completion:
         there = ~np.isnan(X)
-        independent = bool(there.all())
-        shares = _shares(FEW_KNOTS if independent else KNOTS)
+        complete = bool(there.all())
+        shares = _shares(FEW_KNOTS if complete else KNOTS)
         knots = np.zeros((len(shares), X.shape[1]))
         for column, (values, present) in enumerate(zip(X.T, there.T, strict=True)):
             if present.any():
                 knots[:, column] = np.quantile(values[present], shares, method="hazen")
-        plain = cls(knots, np.zeros((X.shape[1], 0)), np.ones(X.shape[1]))
-        return plain if independent else plain._with_factors(np.where(there, plain._scores(X), 0.0), there)
+        plain = cls(knots, np.zeros((X.shape[1], 0)), np.ones(X.shape[1]), complete)
+        if complete and X.shape[1] > MANY_COLUMNS:
+            return plain
+        if complete and len(X) > LEARNED_FROM_COMPLETE:
+            X = X[random_rows(len(X), LEARNED_FROM_COMPLETE, np.random.default_rng(0))]
+            there = np.ones(X.shape, bool)
+        return plain._with_factors(np.where(there, plain._scores(X), 0.0), there)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Completion):
@@ -152,7 +161,7 @@ class Completion:
             explained = np.einsum("jq,jqr,jr->j", loadings, among, loadings)
             left = squares - 2 * np.sum(loadings * with_scores, axis=1) + explained
             noise = np.maximum(left / count, SMALLEST_NOISE)
-        return Completion(self.knots, loadings, noise)
+        return replace(self, loadings=loadings, noise=noise)
 
 
 def incomplete(X: npt.NDArray[Any]) -> npt.NDArray[np.intp]:
@@ -195,6 +204,9 @@ def averaged(completion: Completion, X: npt.NDArray[Any], moments: MomentsOf) ->
 def _factors(scores: Array, there: npt.NDArray[np.bool_], loadings: Array, noise: Array) -> tuple[Array, Array]:
     """``(I + Λᵀ Ψ⁻¹ Λ)⁻¹`` over the observed columns, and the mean of the factors (D33)."""
     n_features, q = loadings.shape
+    if there.all():  # all rows have the same covariance
+        covariance = np.linalg.inv((loadings.T / noise) @ loadings + np.eye(q))
+        return (scores / noise) @ loadings @ covariance, np.broadcast_to(covariance, (len(scores), q, q))
     products = (loadings[:, :, None] * loadings[:, None, :]).reshape(n_features, q * q)
     precision = ((there / noise) @ products).reshape(len(scores), q, q) + np.eye(q)
     covariance = np.linalg.inv(precision)

@@ -14,7 +14,6 @@ import numpy.typing as npt
 from bayesvm.core.latent import Block
 from bayesvm.core.linalg import Array
 from bayesvm.data.checks import Locate
-from bayesvm.data.completion import Completion
 
 Targets = npt.NDArray[Any]  # raw values: numbers, bools or text
 
@@ -27,10 +26,13 @@ class TargetEncoder(Protocol):
 
 @dataclass(frozen=True)
 class CompletingEncoder:
-    """A ``TargetEncoder`` together with the imputation of missing values of the same rows (D33)."""
+    """A ``TargetEncoder`` with a step for the same rows: missing values are imputed (D33), or marked by features.
+
+    Steps nest: that of the wrapped encoder comes first.
+    """
 
     encoder: TargetEncoder
-    completion: Completion
+    completion: Callable[[Any], Any]
 
     def __call__(self, y: Targets, weight: Array | None) -> tuple[npt.NDArray[Any], Array | None]:
         """Encode with the wrapped encoder."""
@@ -39,8 +41,10 @@ class CompletingEncoder:
 
 def encoded_block(encoder: TargetEncoder, X: Any, y: Targets, weight: Array | None) -> Block:
     """Rows with targets as numbers and missing values imputed."""
-    completed = encoder.completion(X) if isinstance(encoder, CompletingEncoder) else X
-    return Block(completed, *encoder(y, weight))
+    if not isinstance(encoder, CompletingEncoder):
+        return Block(X, *encoder(y, weight))
+    rows = encoded_block(encoder.encoder, X, y, weight)
+    return rows._replace(X=encoder.completion(rows.X))
 
 
 class Summary(Protocol):

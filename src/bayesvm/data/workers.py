@@ -9,6 +9,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sized
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from queue import Empty, SimpleQueue
+from threading import local
 from typing import Self, TypeVar
 
 import numpy as np
@@ -33,6 +34,7 @@ class Workers:
         self.n_jobs = n_jobs
         self._workspaces: SimpleQueue[Workspace] = SimpleQueue()
         self._pool: ThreadPoolExecutor | None = None
+        self._here = local()  # whether this thread is running an item
         self.stop = StopRequest()
         self._abandoned = False
         self.watch: Callable[[int, int], None] | None = (
@@ -45,12 +47,18 @@ class Workers:
         except Empty:
             workspace = Workspace()
         workspace.reset()
+        outer, self._here.busy = self._busy, True
         try:
             # Not around a whole pass, because the consumer of its results may not finish it.
             with quiet_overflow(), one_blas_thread():
                 return function(item, workspace)
         finally:
+            self._here.busy = outer
             self._workspaces.put(workspace)
+
+    @property
+    def _busy(self) -> bool:
+        return getattr(self._here, "busy", False)
 
     def __enter__(self) -> Self:
         if self.n_jobs > 1:
@@ -80,12 +88,12 @@ class Workers:
     def map(self, function: Callable[[Item, Workspace], Result], items: Iterable[Item]) -> Iterator[Result]:
         """Apply ``function`` to every item, in order, with at most two pending items per thread.
 
-        The function also gets a workspace, which is reused for one item after another as long as the pool is open.
+        The function also gets a workspace, which is reused for one item after another as long as the pool is open. It
+        may call ``map`` itself; the inner items then run one after another in its thread.
         """
-        alone = (
-            isinstance(items, Sized) and len(items) == 1
-        )  # submitting a small block would take longer than processing it
-        if self._pool is None or alone:
+        # Submitting a small block would take longer than processing it.
+        alone = isinstance(items, Sized) and len(items) == 1
+        if self._pool is None or alone or self._busy:
             yield from (self._run(function, item) for item in items)
             return
         waiting: deque[Future[Result]] = deque()

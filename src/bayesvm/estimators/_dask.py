@@ -30,6 +30,7 @@ from bayesvm.estimators._targets import TargetKind
 from bayesvm.estimators.columns import n_features, recipe_of
 from bayesvm.estimators.completing import MissingValues, changes_of
 from bayesvm.extras import optional
+from bayesvm.preparation import Recipe
 
 
 @dataclass(frozen=True)
@@ -45,7 +46,9 @@ class DaskRows:
     def encoder(self) -> Any:
         """The encoder of the targets."""
         found = self.table.encoder
-        return found.encoder if isinstance(found, CompletingEncoder) else found
+        while isinstance(found, CompletingEncoder):
+            found = found.encoder
+        return found
 
     @property
     def classes(self) -> np.ndarray:
@@ -75,15 +78,24 @@ class DaskRows:
     def raw(self, numbers: RowNumbers) -> Any:
         return self.table.fetch(numbers).X
 
+    def targets(self, numbers: RowNumbers) -> np.ndarray:
+        return np.asarray(self.table.fetch(numbers).y)
+
+    def marked(self, recipe: Recipe) -> DaskRows:
+        table = self.table.table
+        wider = replace(table, columns=replace(table.columns, n_features=len(recipe.names)))
+        return self._with_step(recipe.encoded_numbers, wider)
+
+    def _with_step(self, step: Callable[[Any], Any], table: DaskTable | None = None) -> DaskRows:
+        """The same rows, with another step after those that their partitions have already."""
+        encoder = CompletingEncoder(self.table.encoder, step)
+        return replace(self, table=replace(self.table, table=table or self.table.table, encoder=encoder))
+
     def incomplete(self) -> RowNumbers:
         return np.zeros(0, np.intp)
 
     def completed(self, missing: MissingValues) -> DaskRows:
-        return replace(
-            self,
-            table=replace(self.table, encoder=CompletingEncoder(self.table.encoder, missing.completion)),
-            missing=missing,
-        )
+        return replace(self._with_step(missing.completion), missing=missing)
 
     def fingerprint(self) -> dict[str, Any]:
         return {

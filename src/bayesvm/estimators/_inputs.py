@@ -27,7 +27,7 @@ from bayesvm.estimators.leakage import warn_of_leakage
 from bayesvm.estimators.tables import table_rows
 from bayesvm.estimators.validation import row_weights, training_data
 from bayesvm.inference.session import TrainingRows
-from bayesvm.preparation import Frame
+from bayesvm.preparation import Frame, Recipe
 from bayesvm.warn import warn_user
 
 
@@ -105,6 +105,12 @@ class ArrayRows:
 
     def raw(self, numbers: RowNumbers) -> Any:
         return self.X[numbers]
+
+    def targets(self, numbers: RowNumbers) -> np.ndarray:
+        return self.y[numbers]
+
+    def marked(self, recipe: Recipe) -> ArrayRows:
+        return replace(self, X=recipe.encoded_numbers(self.X))
 
     def incomplete(self) -> RowNumbers:
         return incomplete(self.X)

@@ -12,7 +12,7 @@ from bayesvm.core.latent import Block
 from bayesvm.core.linalg import Array
 from bayesvm.core.members import MemberMoments, MemberViews
 from bayesvm.core.workspace import Workspace
-from bayesvm.data.blocks import RowNumbers, random_rows
+from bayesvm.data.blocks import RowNumbers, most_held, random_rows
 from bayesvm.data.completion import (
     LEARNED_FROM,
     Completion,
@@ -23,6 +23,10 @@ from bayesvm.data.completion import (
     incomplete,
 )
 from bayesvm.data.scaling import Scaler
+from bayesvm.estimators.columns import input_names, recipe_of, report_left_out, use_recipe
+from bayesvm.preparation import Recipe
+from bayesvm.preparation.learning import SAMPLE
+from bayesvm.preparation.missingness import informative
 
 RARE = 1_000  # rows with missing values to add if a random choice of rows has none
 WIDEST = 2_000  # most columns for which a completion is learned without a missing value in training
@@ -36,6 +40,14 @@ class RowsToComplete(Protocol):
 
     def raw(self, numbers: RowNumbers) -> Any:
         """X of some rows, before completion."""
+        ...
+
+    def targets(self, numbers: RowNumbers) -> np.ndarray:
+        """The encoded targets of some rows."""
+        ...
+
+    def marked(self, recipe: Recipe) -> Self:
+        """The same rows, encoded with a recipe for numbers."""
         ...
 
     def incomplete(self) -> RowNumbers:
@@ -57,7 +69,7 @@ class MissingValues:
 
 def changes_of(missing: MissingValues | None, numbers: RowNumbers, moments: MomentsOf) -> list[MeanAndVariance] | None:
     """Changes of the moments of some rows by completions of their missing values; None without missing values."""
-    if missing is None or not missing.completion.loadings.size:
+    if missing is None or missing.completion.unneeded:
         return None
     return changes_at(missing.completion, missing.raw(numbers), moments)
 
@@ -66,18 +78,39 @@ Rows = TypeVar("Rows", bound=RowsToComplete)
 
 
 def completed(estimator: Any, rows: Rows) -> Rows:
-    """Rows without missing values; the estimator learns how to complete them, unless an earlier fit did."""
+    """Rows without missing values; the estimator learns how to complete them, unless an earlier fit did.
+
+    If the target depends on which values are missing in an array, or in a table of numbers, features mark them.
+    """
     if getattr(estimator, "completion_", None) is None:
         n_rows = rows.n_rows
-        some = np.arange(n_rows)
-        if n_rows > LEARNED_FROM:
-            some = random_rows(n_rows, LEARNED_FROM, np.random.default_rng(0))
+        some = _some_rows(n_rows, LEARNED_FROM)
         X = rows.raw(some)
         if len(some) < n_rows and not len(incomplete(X)) and len(rare := rows.incomplete()):
             X = np.concatenate([X, rows.raw(rare[:RARE])])
+        if len(incomplete(X)) and recipe_of(estimator) is None:
+            recipe = _marking(estimator, rows)
+            if recipe is not None:
+                use_recipe(estimator, recipe)
+                report_left_out(recipe, "X")
+                rows, X = rows.marked(recipe), recipe.encoded_numbers(X)
         estimator.completion_ = learned_completion(X)
     completion = estimator.completion_
     return rows if completion is None else rows.completed(MissingValues(completion, rows.raw))
+
+
+def _marking(estimator: Any, rows: RowsToComplete) -> Recipe | None:
+    """The recipe that marks missing values which say something about the target; None if none do."""
+    some = _some_rows(rows.n_rows, min(SAMPLE, most_held(estimator.n_features_in_)))
+    X, y, names = rows.raw(some), rows.targets(some), input_names(estimator)
+    gone = {name: mask for name, mask in zip(names, np.isnan(X.T), strict=True) if mask.any()}
+    found = informative(gone, y, X.__getitem__)
+    named = hasattr(estimator, "feature_names_in_")
+    return Recipe.marking(names, found, named=named, single=X.dtype == np.float32) if found else None
+
+
+def _some_rows(n_rows: int, most: int) -> RowNumbers:
+    return np.arange(n_rows) if n_rows <= most else random_rows(n_rows, most, np.random.default_rng(0))
 
 
 def completion_of(estimator: Any) -> Completion:

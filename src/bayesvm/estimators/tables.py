@@ -81,6 +81,13 @@ class TableRows:
     def raw(self, numbers: RowNumbers) -> Any:
         return self.table.rows(self.given(numbers)).X
 
+    def targets(self, numbers: RowNumbers) -> np.ndarray:
+        found: np.ndarray = self.encoder(self.table.rows(self.given(numbers)).y, None)[0]
+        return found
+
+    def marked(self, recipe: Recipe) -> TableRows:
+        return replace(self, table=encoded_table(self.table, recipe))
+
     def incomplete(self) -> RowNumbers:
         return np.zeros(0, np.intp)
 

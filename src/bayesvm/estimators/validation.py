@@ -33,7 +33,7 @@ def training_data(estimator: Any, X: Any, y: Any, *, first: bool = True) -> tupl
         estimator.recipe_ = None
     features = None
     if recipe_of(estimator) is not None:
-        features = encoded(estimator, X)
+        features = _encoded(estimator, X)
     elif first and frame is not None and frame.n_rows and needs_recipe(frame):
         features = learned(estimator, frame, y)
     if features is not None:
@@ -76,12 +76,23 @@ def prediction_rows(estimator: Any, X: Any) -> Any:
     """The same, also for an estimator during its fit."""
     _require_rows(X)
     if recipe_of(estimator) is not None:
-        X = check_array(encoded(estimator, X), estimator=estimator, input_name="X", **_FLOATS)
+        X = check_array(_encoded(estimator, X), estimator=estimator, input_name="X", **_FLOATS)
     else:
         with _naming_values(X), _naming_nearest_columns(estimator, X):
             X = validate_data(estimator, X, reset=False, **_FLOATS)
     _require_in_range(estimator, X)
     return X
+
+
+def _encoded(estimator: Any, X: Any) -> Any:
+    """The features of the recipe; ``X`` has its columns, or the features themselves."""
+    recipe, frame = estimator.recipe_, Frame.of(X)
+    is_array = frame is None or not recipe.named
+    if not (is_array and recipe.of_numbers) or (frame is None and np.shape(X)[1:] == (len(recipe.names),)):
+        return encoded(estimator, X)
+    with _naming_values(X), _naming_nearest_columns(estimator, X):
+        rows = validate_data(estimator, X, reset=False, **_FLOATS)
+    return recipe.encoded_numbers(rows.toarray() if hasattr(rows, "toarray") else rows)
 
 
 def _require_rows(X: Any) -> None:

@@ -43,6 +43,16 @@ def decimals_of(low: float, high: float) -> int:
     return min(4, max(2, 1 + math.ceil(-math.log10(half)))) if half > 0 else 4
 
 
+def signed_interval(found: Sequence[float]) -> str:
+    """A difference, with the ends of its interval.
+
+    >>> signed_interval((-0.0113, -0.0261, 0.0034))
+    '-0.011 (-0.026 to +0.003)'
+    """
+    value, low, high = (f"{each:+.{decimals_of(*found[1:])}f}" for each in found)
+    return f"{value} ({low} to {high})"
+
+
 def in_units(value: float, half: float = 0.0) -> str:
     """A number of any size; with as many digits as half the length of its interval supports, or four.
 
@@ -57,6 +67,15 @@ def in_units(value: float, half: float = 0.0) -> str:
     error = half if half > 0 else size / 100
     decimals = 2 - math.floor(math.log10(error)) - 1 if error > 0 else 2
     return f"{round(value, decimals):,.{max(0, decimals)}f}"
+
+
+def three_digits(value: float) -> str:
+    """Three digits, or the whole number if it has more.
+
+    >>> three_digits(0.7361), three_digits(1893.2), three_digits(2.5e9)
+    ('0.736', '1,893', '2.5e+09')
+    """
+    return f"{value:,.0f}" if 1e3 <= abs(value) < 1e6 else f"{value:.3g}"
 
 
 def percent(share: float) -> str:
@@ -80,11 +99,13 @@ def exact_percent(share: float) -> str:
 def rough_percent(share: float) -> str:
     """A whole percentage, with a decimal if it is small, or a dash for NaN.
 
-    >>> rough_percent(0.314), rough_percent(0.012), rough_percent(0.0)
-    ('31%', '1.2%', '0%')
+    >>> rough_percent(0.314), rough_percent(0.012), rough_percent(0.0002), rough_percent(0.0)
+    ('31%', '1.2%', '< 0.1%', '0%')
     """
     if math.isnan(share):
         return "–"
+    if 0 < share < 0.0005:
+        return "< 0.1%"
     return f"{100 * share:.1f}%" if 0 < share < 0.1 else f"{100 * share:.0f}%"
 
 
@@ -159,15 +180,18 @@ def duration(seconds: float) -> str:
 
 
 def cell(value: Any) -> str:
-    """A value of a table.
+    """A value of a table; numbers with fractions have five digits, or none after the point if they are large.
 
     >>> cell(None), cell(float("nan")), cell(0.1 + 0.2), cell(28700.0), cell("red"), cell(1e9)
     ('missing', 'missing', '0.3', '28700', 'red', '1000000000')
+    >>> cell(-0.0512295), cell(123456.78), cell(-0.0)
+    ('-0.05123', '123457', '0')
     """
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return "missing"
     if isinstance(value, float):
-        return f"{value:.0f}" if value.is_integer() and abs(value) < 1e15 else f"{value:.6g}"
+        whole = value.is_integer() or abs(value) >= 1e4
+        return f"{value + 0.0:.0f}" if whole and abs(value) < 1e15 else f"{value:.4g}"
     return str(value)
 
 

@@ -21,7 +21,7 @@ from bayesvm.estimators.validation import column_name
 from bayesvm.export.graph import Graph, Value, exp
 from bayesvm.export.mixtures import Parts, mixed_logs, mixed_moments, mixed_uncertainty
 from bayesvm.export.numbers import mean_and_deviation
-from bayesvm.export.recipes import features_of
+from bayesvm.export.recipes import features_of, features_of_array
 from bayesvm.export.scalers import scaled
 from bayesvm.inference.fitted import Fitted
 from bayesvm.warn import warn_user
@@ -39,11 +39,11 @@ def to_onnx(
 ) -> Any:
     """Convert a fitted model to ONNX (opset 17), for onnxruntime and other runtimes. Needs ``bayesvm[onnx]``.
 
-    The input is ``X``, N×D. A model with a recipe (``recipe_``) has one N×1 input per column, with the name of the
-    column: numbers, NaN if missing; text, ``"(missing)"`` if missing; for dates, their parts. The outputs of a
-    classifier are ``label`` and ``probabilities``, with columns in the order of ``classes_``, which are also in the
-    metadata. The outputs of a BayesianSVR are ``mean`` and ``std``, in double precision. One graph contains all members
-    of a committee.
+    The input is ``X``, N×D. A model with a recipe (``recipe_``) of named columns has one N×1 input per column, with
+    the name of the column: numbers, NaN if missing; text, ``"(missing)"`` if missing; for dates, their parts. The
+    outputs of a classifier are ``label`` and ``probabilities``, with columns in the order of ``classes_``, which are
+    also in the metadata. The outputs of a BayesianSVR are ``mean`` and ``std``, in double precision. One graph contains
+    all members of a committee.
 
     Parameters
     ----------
@@ -75,7 +75,7 @@ def to_onnx(
     estimator: Any = model
     _require_exportable(estimator, dtype)
     completion = getattr(estimator, "completion_", None)
-    if completion is not None and completion.loadings.size:
+    if completion is not None and not completion.unneeded:
         warn_user(
             "an ONNX graph cannot complete missing values from the other columns: for rows with missing values it "
             "returns NaN. Serve such rows from the model's file with bayesvm.load"
@@ -196,9 +196,11 @@ def _prefix(model: Any) -> str:
 def _rows(graph: Graph, model: Any, dtype: np.dtype[Any]) -> Value:
     """The features, from the inputs."""
     recipe = recipe_of(model)
-    if recipe is not None:
-        return features_of(recipe, graph, dtype)
-    return graph.input("X", dtype, model.n_features_in_)
+    if recipe is None:
+        return graph.input("X", dtype, model.n_features_in_)
+    if recipe.of_arrays:
+        return features_of_array(recipe, graph, dtype)
+    return features_of(recipe, graph, dtype)
 
 
 def _require_distinct(graph: Graph) -> None:

@@ -17,6 +17,18 @@ def features_of(recipe: Recipe, graph: Graph, dtype: np.dtype[Any]) -> Value:
     return concatenated([COLUMNS[type(column)](column, graph, dtype) for column in recipe.columns])
 
 
+def features_of_array(recipe: Recipe, graph: Graph, dtype: np.dtype[Any]) -> Value:
+    """The input ``X`` with all columns, and its features: the columns, and marks of missing values."""
+    given = graph.input("X", dtype, len(recipe.inputs))
+    missing = given.apply("IsNaN", dtype=np.bool_).cast(dtype)
+    order = [
+        number + part * len(recipe.inputs)
+        for number, column in enumerate(recipe.columns)
+        for part in range(len(column.names))
+    ]
+    return concatenated([given, missing]).columns(order)
+
+
 def _number(column: NumberColumn, graph: Graph, dtype: np.dtype[Any]) -> Value:
     given = graph.input(column.name, dtype, 1)
     if column.fill is None:

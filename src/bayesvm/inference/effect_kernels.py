@@ -19,7 +19,7 @@ from bayesvm.core.features import Effect, InducingFeatures
 from bayesvm.core.heads import Head
 from bayesvm.core.kernels import Matern
 from bayesvm.core.linalg import Array
-from bayesvm.inference.hyperparameters import Judgement
+from bayesvm.inference.judgements import Judgement
 from bayesvm.inference.screening import PAIR_POINTS, POINTS, Cells, Found, Residuals
 
 LENGTH_SCALE, PAIR_LENGTH_SCALE = 0.2, 0.5  # typical values for effects of one and of two columns

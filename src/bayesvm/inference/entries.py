@@ -10,7 +10,7 @@ import numpy as np
 from bayesvm.core.features import Effect, InducingFeatures
 from bayesvm.core.kernels import Kernel
 from bayesvm.data.scaling import Scaler
-from bayesvm.inference.hyperparameters import Judgement, Rows
+from bayesvm.inference.judgements import Judgement, Rows
 from bayesvm.inference.tuning_report import Trial
 
 

@@ -18,7 +18,8 @@ from bayesvm.data.blocks import BlockSource, HeldRows
 from bayesvm.data.stopping import Stopped
 from bayesvm.inference import coordinate_ascent, stochastic
 from bayesvm.inference.families import Family
-from bayesvm.inference.hyperparameters import UNKNOWN_CONTRACTION, Judgement, Rows, elbo_gradient, judge
+from bayesvm.inference.hyperparameters import elbo_gradient
+from bayesvm.inference.judgements import UNKNOWN_CONTRACTION, Judgement, Rows, judge
 from bayesvm.inference.learning_rates import RobbinsMonro
 from bayesvm.inference.training_state import Clock
 

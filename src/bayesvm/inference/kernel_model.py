@@ -22,7 +22,7 @@ from bayesvm.data.stopping import Stopped
 from bayesvm.inference import inducing
 from bayesvm.inference.entries import Candidates, Entry
 from bayesvm.inference.fitting import train_all
-from bayesvm.inference.hyperparameters import moved
+from bayesvm.inference.judgements import moved
 from bayesvm.inference.leaves import may_be_local
 from bayesvm.inference.leaving_out import leave_one_out
 from bayesvm.inference.problem import Problem
@@ -185,7 +185,7 @@ class KernelModel:
     def _tuner(self, raw: BlockSource, session: Session, log: TrialLog) -> Tuner:
         largest = int(np.clip(MOST_SAMPLE_ENTRIES // raw.n_features, 100, MOST_ROWS))
         # A table may be sorted, so it is shuffled, unless a stage uses all of it.
-        part = raw.held() if raw.n_rows <= FIRST[0] else raw.subset(min(largest, raw.n_rows), session.rng)
+        part = raw.held() if raw.n_rows <= FIRST.n_rows else raw.subset(min(largest, raw.n_rows), session.rng)
         part = merged(part) if session.repetition.copied else part
         return Tuner(
             part.gathered(),

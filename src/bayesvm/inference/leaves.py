@@ -177,11 +177,11 @@ class Probe:
     def decision(self, first: Place) -> Decision:
         """The kernel, its gain and the standard error; from the first leaves only if they are conclusive.
 
-        The gain at fixed sites is optimistic, so local models that lose by it need no refits.
+        The gain at fixed sites is optimistic, so local models that gain too little by it need no refits.
         """
         few, place, trained = replace(self, rows=self.rows[: PROBED_FIRST // PROBED_TOGETHER]).settled(first)
         decided = Decision(place, few.likelihood, *few._gain_of(few._at_fixed_sites(trained)))  # noqa: SLF001  (its own)
-        if decided.gained < 0:
+        if decided.gained < WORTH_HAVING:
             return decided
         decided = Decision(place, few.likelihood, *few.gain(trained))
         if len(few.rows) == len(self.rows) or abs(decided.gained - WORTH_HAVING) >= CERTAIN * decided.error:

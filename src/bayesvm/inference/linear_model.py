@@ -20,7 +20,8 @@ from bayesvm.data.repetition import merged
 from bayesvm.inference.evidence import maximise
 from bayesvm.inference.families import LinearFamily
 from bayesvm.inference.fitting import train_all
-from bayesvm.inference.hyperparameters import Rows, moved, search, trying
+from bayesvm.inference.hyperparameters import search, trying
+from bayesvm.inference.judgements import Rows, moved
 from bayesvm.inference.leaving_out import FEW_LOO_ROWS, leave_one_out
 from bayesvm.inference.problem import Problem
 from bayesvm.inference.scalings import fitted_scalers

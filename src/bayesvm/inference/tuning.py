@@ -11,6 +11,7 @@ import time
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -20,6 +21,7 @@ from bayesvm.core.kernels import Kernel
 from bayesvm.core.latent import Block
 from bayesvm.core.likelihoods import Likelihood
 from bayesvm.core.linalg import Array, NotFiniteError, NotPositiveDefiniteError
+from bayesvm.core.workspace import Workspace
 from bayesvm.data.blocks import RowNumbers
 from bayesvm.data.scaling import Scaler
 from bayesvm.data.stopping import Stopped
@@ -29,17 +31,26 @@ from bayesvm.inference.effect_kernels import effects_of, residuals_of
 from bayesvm.inference.entries import Candidates, Entry, inducing_features, noise
 from bayesvm.inference.evidence import maximise
 from bayesvm.inference.families import KernelFamily
-from bayesvm.inference.hyperparameters import Judgement, Rows, judge, search, trying
+from bayesvm.inference.hyperparameters import FIRST_STEP, search, trying
 from bayesvm.inference.inducing import select
+from bayesvm.inference.judgements import Judgement, Rows, judge
 from bayesvm.inference.screening import Found, screened, united
 from bayesvm.inference.training_state import Clock
 from bayesvm.inference.tuning_report import Trial, TrialLog
 
-# Rows, inducing points and judgements of each stage.
-Stage = tuple[int, int, int]
-FIRST: Stage = (1_000, 60, 3)
-RELEVANCE: Stage = (2_000, 80, 10)
-REFINED: Stage = (8_000, 320, 8)
+
+class Stage(NamedTuple):
+    """The size of the sample and of the search in one stage."""
+
+    n_rows: int
+    n_points: int
+    judgements: int
+    first_step: float = FIRST_STEP
+
+
+FIRST = Stage(1_000, 60, 3)
+RELEVANCE = Stage(2_000, 80, 10)
+REFINED = Stage(8_000, 320, 6, first_step=1.0)  # many rows allow long steps
 ROWS_PER_POINT = 25  # of the sample, in the refinement of a kernel
 FRESH_POINTS = 160  # for comparing candidates on fresh rows; also the minimum in the refinement of a kernel
 LONGER, LONGER_BELOW = 1.5, 5_000  # factor for the number of judgements if there are few rows, which are fast
@@ -118,8 +129,21 @@ class Tuner:
         return not with_scale or with_scale[0].score < best + CLOSE
 
     def _with_relevance(self, by_kernel: Sequence[Sequence[Entry]], candidates: Candidates) -> list[Entry]:
-        """The best entry of every kernel, then other scalings that could not be distinguished from it."""
-        found = [self._learned_relevance(entries, candidates) for entries in by_kernel]
+        """The best entry of every kernel, then other scalings that could not be distinguished from it.
+
+        The samples are too small for blocks to keep several threads busy, so kernels are tuned side by side.
+        """
+        tuners = [replace(self, rng=rng, log=TrialLog()) for rng in self.rng.spawn(len(by_kernel))]
+
+        def learned(of: tuple[Tuner, Sequence[Entry]], _: Workspace) -> list[Entry]:
+            tuner, entries = of
+            return tuner._learned_relevance(entries, candidates)  # noqa: SLF001  (its own)
+
+        found = list(self.workers.map(learned, list(zip(tuners, by_kernel, strict=True))))
+        for tuner in tuners:
+            for trial in tuner.log.report.trials:
+                self.log.add(trial)
+            self.log.fail(tuner.log.report.failed)
         others = _ranked([line for _, *close in found for line in close])
         return _ranked([*(best for best, *_ in found), *others[: max(0, MOST_LINES - len(found))]])
 
@@ -163,11 +187,11 @@ class Tuner:
 
     def _refined_alone(self, entry: Entry, candidates: Candidates) -> Entry:
         """Refine with enough points for the kernel to become as rough as the fit can use; few keep it too smooth."""
-        n_rows, n_points, most = self._longer(REFINED)
-        n_rows = max(FEWEST_REFINED, int(n_rows / np.sqrt(self.head.n_functions)))  # every function takes time
+        stage = self._longer(REFINED)
+        n_rows = max(FEWEST_REFINED, int(stage.n_rows / np.sqrt(self.head.n_functions)))  # every function takes time
         rows = self._rows(candidates.scalers[entry.scale], self._first_rows(n_rows), entry)
-        n_points = max(FRESH_POINTS, min(n_points, len(self.sample.y) // ROWS_PER_POINT))
-        stage = n_rows, n_points, most
+        n_points = max(FRESH_POINTS, min(stage.n_points, len(self.sample.y) // ROWS_PER_POINT))
+        stage = stage._replace(n_rows=n_rows, n_points=n_points)
         return self._searched("refined", entry.scale, entry.name, rows, entry.kernel, entry.judgement, stage)
 
     def _with_effects(self, entries: Sequence[Entry], rough: Entry, candidates: Candidates) -> list[Entry]:
@@ -243,10 +267,9 @@ class Tuner:
 
     def _is_more(self, stage: Stage, entry: Entry) -> bool:
         """Whether a stage has many more rows or points than were used to learn an entry."""
-        n_rows, n_points, _ = stage
         rows, points = len(self.sample.y), min(len(self.sample.y), self.most_points)
-        return min(rows, n_rows) >= 1.5 * entry.rows.source.n_rows or (
-            self._many_rows() and min(points, n_points) >= 2 * len(entry.features.inducing_points)
+        return min(rows, stage.n_rows) >= 1.5 * entry.rows.source.n_rows or (
+            self._many_rows() and min(points, stage.n_points) >= 2 * len(entry.features.inducing_points)
         )
 
     def evidence(self, candidates: Candidates, n_points: int, updates: int, batch_size: int | None) -> Entry:
@@ -277,9 +300,8 @@ class Tuner:
 
     def _first(self, name: str, scale: str | None, candidates: Candidates) -> Entry:
         """Learn one length-scale for all features, from the default start."""
-        rows = self._rows(candidates.scalers[scale], self._first_rows(FIRST[0]), None)
-        n_rows, n_points, most = FIRST
-        stage = n_rows, n_points, most if self._many_rows() else FIRST_ALONE
+        rows = self._rows(candidates.scalers[scale], self._first_rows(FIRST.n_rows), None)
+        stage = FIRST if self._many_rows() else FIRST._replace(judgements=FIRST_ALONE)
         return self._searched("first", scale, name, rows, candidates.kernels[name], None, stage)
 
     def _relevance(self, entry: Entry, candidates: Candidates) -> Entry:
@@ -291,12 +313,11 @@ class Tuner:
         )
 
     def _longer(self, stage: Stage) -> Stage:
-        n_rows, n_points, most = stage
-        return n_rows, n_points, int(LONGER * most) if len(self.sample.y) < LONGER_BELOW else most
+        return stage._replace(judgements=int(LONGER * stage.judgements)) if len(self.sample.y) < LONGER_BELOW else stage
 
     def _half(self) -> int:
         """The number of rows for learning many parameters; the same number is left to judge them."""
-        wanted: int = self._first_rows(RELEVANCE[0]).stop
+        wanted: int = self._first_rows(RELEVANCE.n_rows).stop
         return min(wanted, len(self.sample.y) // 2)
 
     def _has_time(self) -> bool:
@@ -324,26 +345,14 @@ class Tuner:
         start: Judgement | None,
         stage: Stage,
     ) -> Entry:
-        points = select(rows.source, "kmeans", min(stage[1], self.most_points), self.rng, kernel, self.head)
-        return self._found(what, scale, name, rows, KernelFamily(kernel, points), start, stage[2])
-
-    def _found(
-        self,
-        what: str,
-        scale: str | None,
-        name: str,
-        rows: Rows,
-        family: KernelFamily,
-        start: Judgement | None,
-        most: int,
-    ) -> Entry:
-        """The best entry of a family, with a line in the report."""
-        began = time.monotonic()
-        found = search(rows, family, start, most)
+        """The best entry with points of its own, with a line in the report."""
+        points = select(rows.source, "kmeans", min(stage.n_points, self.most_points), self.rng, kernel, self.head)
+        family, began = KernelFamily(kernel, points), time.monotonic()
+        found = search(rows, family, start, stage.judgements, stage.first_step)
         self.log.fail(found.failed)
-        kernel = name + (", relevance" if family.kernel.has_relevance else "")
+        label = name + (", relevance" if kernel.has_relevance else "")
         seconds = time.monotonic() - began
-        trial = Trial(what, scale, kernel, rows.source.n_rows, len(family.points), found.best.loo, seconds)
+        trial = Trial(what, scale, label, rows.source.n_rows, len(points), found.best.loo, seconds)
         return Entry(scale, name, rows, found.best, self.log.add(trial))
 
     def _best(self, entries: Sequence[Entry], errors: float = 0.0) -> Entry:

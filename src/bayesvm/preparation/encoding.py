@@ -81,7 +81,12 @@ class NumberColumn:
     @property
     def marks_missing(self) -> bool:
         """Whether missing values stay missing, and a feature marks them."""
-        return self.indicator and self.fill is not None and bool(np.isnan(self.fill))
+        return self.indicator and self.fill is not None and not self.filled
+
+    @property
+    def filled(self) -> bool:
+        """Whether a missing value is replaced, as in recipes of earlier versions."""
+        return self.fill is not None and not np.isnan(self.fill)
 
     def encode(self, numbers: npt.NDArray[Any], out: npt.NDArray[Any]) -> tuple[str, ...]:
         """Fill in the features; returns what training did not have, for a warning."""

@@ -171,6 +171,7 @@ def _learned(
     found: dict[str, Column] = {}
     medians: dict[str, list[float]] = {}
     missing: dict[str, npt.NDArray[np.bool_]] = {}  # of numbers
+    held: dict[str, npt.NDArray[Any]] = {}
     left_out: dict[str, str] = {}
     for name in names:
         values = values_of(name)
@@ -180,11 +181,19 @@ def _learned(
         else:
             found[name] = column
             features = np.zeros((len(values.array), len(column.names)))
-            column.encode(values_for(column, values), features)
+            held[name] = values_for(column, values)
+            column.encode(held[name], features)
             medians[name] = np.nanmedian(features, axis=0).tolist()
             if isinstance(column, NumberColumn) and not column.complete:
                 missing[name] = np.isnan(features[:, 0])
-    for name in [] if y is None else informative(missing, y):
+
+    def some_features(rows: npt.NDArray[np.intp]) -> npt.NDArray[np.float64]:
+        parts = [np.zeros((len(rows), len(column.names))) for column in found.values()]
+        for column, part in zip(found.values(), parts, strict=True):
+            column.encode(held[column.name][rows], part)
+        return np.hstack(parts)
+
+    for name in [] if y is None else informative(missing, y, some_features):
         found[name] = NumberColumn(name, np.nan, indicator=True)
         medians[name].append(float(np.median(missing[name])))
     return tuple(found.values()), tuple(median for each in medians.values() for median in each), left_out
@@ -218,20 +227,21 @@ def _scale(name: str, values: Values, *, certain: bool, form: DateFormat, row: R
         )  # present or missing
     if values.kind == "time":
         return DateColumn.learned(name, values.array, form.name)
-    if not certain and not missing.any() and _is_index(held):
-        return "distinct whole numbers in order: an index?"
+    if not certain and not missing.any() and (what := _index_in(held)):
+        return f"{what}: an index?"
     return NumberColumn(name, complete=not missing.any())
 
 
-def _is_index(numbers: npt.NDArray[Any]) -> bool:
-    """Whether integers increase or decrease from row to row, or are a permutation of a range with few gaps."""
+def _index_in(numbers: npt.NDArray[Any]) -> str:
+    """What integers are that increase or decrease from row to row, or permute a range with few gaps; else nothing."""
     numbers = numbers.astype(np.float64)
     if len(numbers) < LEAST_INDEXED or not np.isfinite(numbers).all() or (numbers % 1).any():
-        return False
+        return ""
     steps = np.diff(numbers)
     if (steps > 0).all() or (steps < 0).all():
-        return True
-    return bool(np.ptp(numbers) < 1.5 * len(numbers)) and len(np.unique(numbers)) == len(numbers)
+        return "distinct whole numbers in order"
+    permuted = np.ptp(numbers) < 1.5 * len(numbers) and len(np.unique(numbers)) == len(numbers)
+    return "distinct whole numbers that fill a range" if permuted else ""
 
 
 def _dates_in(name: str, values: Values, row: Row) -> DateFormat | None:
@@ -300,9 +310,9 @@ def _category(
     if len(distinct) == 1:
         return f"the same value in all rows ({distinct[0]})"
     if len(distinct) > max(FEW_TEXTS, len(texts) // 2) and not certain:
-        return f"nearly all texts are distinct ({len(distinct):,} in {len(texts):,} rows): an identifier?{doubt}"
+        return f"nearly all texts are distinct ({len(distinct):,} in {len(texts):,} rows): {doubt or 'an identifier?'}"
     if doubt:
-        warn_user(f"column {name!r} is treated as categorical{doubt}")
+        warn_user(f"column {name!r} is treated as categorical: {doubt}")
     if merged:
         warn_user(merging(merged, f"column {name!r}"), ReadingNote)
     few = int(np.clip(len(texts) // RARE_SHARE, min(RARE_ROWS, counts.max()), counts.max()))
@@ -328,6 +338,6 @@ def _doubt_about_numbers(distinct: Any, texts: npt.NDArray[Any], row: Row) -> st
         return ""
     place = row(texts.tolist().index(others[0])) if others[0] in set(texts.tolist()) else "other spelling"
     return (
-        f": nearly all values are numbers, except {', '.join(map(repr, others[:3]))} ({place}). If it stands for a "
+        f"nearly all values are numbers, except {', '.join(map(repr, others[:3]))} ({place}). If it stands for a "
         "missing value, leave the cell empty, or name it with missing= (--missing)"
     )

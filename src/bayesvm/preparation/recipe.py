@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from itertools import accumulate
@@ -14,7 +14,6 @@ import numpy.typing as npt
 from bayesvm.preparation.encoding import (
     COLUMN,
     NONE_MISSING,
-    CategoryColumn,
     Column,
     NumberColumn,
     column_from,
@@ -65,6 +64,25 @@ class Recipe:
     def plain(cls, names: Sequence[str]) -> Recipe:
         """A recipe for numbers without missing values, which stay unchanged."""
         return cls(tuple(NumberColumn(str(name)) for name in names))
+
+    @classmethod
+    def marking(cls, names: Sequence[str], marked: Collection[str], *, named: bool, single: bool) -> Recipe:
+        """A recipe for numbers, which stay unchanged; a feature marks the missing values of each ``marked`` column."""
+        some = frozenset(marked)
+        columns = [NumberColumn(name, np.nan if name in some else None, indicator=name in some) for name in names]
+        return cls(tuple(columns), seen=tuple(names), named=named, single=single)
+
+    @property
+    def of_numbers(self) -> bool:
+        """Whether all columns are numbers and are used, so that arrays of them can be encoded."""
+        plain = all(isinstance(column, NumberColumn) for column in self.columns)
+        return plain and self.numbered is None and self.inputs == tuple(self.needed)
+
+    @property
+    def of_arrays(self) -> bool:
+        """The same, without names, and with missing values that stay missing."""
+        plain = all(isinstance(column, NumberColumn) and not column.filled for column in self.columns)
+        return plain and self.of_numbers and not self.named
 
     @property
     def marked(self) -> list[str]:
@@ -128,6 +146,13 @@ class Recipe:
         self._report(self._fill(X, frame.values))
         return X
 
+    def encoded_numbers(self, X: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """The features of an array of the columns, with a warning about values not seen in training."""
+        numbers = {name: Values("number", column) for name, column in zip(self.inputs, X.T, strict=True)}
+        found = np.empty((len(X), len(self.names)), self.dtype)
+        self._report(self._fill(found, numbers.__getitem__))
+        return found
+
     def _fill(self, X: npt.NDArray[Any], values_of: Callable[[str], Values], row: Row | None = None) -> Strange:
         """Fill in the features of some rows; return columns and their values that training did not have."""
         unseen = Strange()
@@ -141,10 +166,9 @@ class Recipe:
         return unseen
 
     def _report(self, unseen: Strange) -> None:
-        scales = [column for column in self.columns if not isinstance(column, CategoryColumn)]
-        how = "the median" if all(column.complete for column in scales) else "what the other columns suggest"
         for name, what in unseen:
-            warn_user(f"column {name!r} has {what}" + (f"; they count as {how}" if what == NONE_MISSING else ""))
+            how = "; they count as what the other columns suggest" if what == NONE_MISSING else ""
+            warn_user(f"column {name!r} has {what}{how}")
 
     def decoded(self, X: npt.NDArray[Any]) -> dict[str, list[Any]]:
         """The values of the columns, from features; None for missing values."""

@@ -169,12 +169,14 @@ def _rendered(content: dict[str, Any]) -> str:
         "cell",
         "column_label",
         "decimal",
+        "decimals_of",
         "exact_percent",
         "in_units",
         "percent",
         "points",
         "probability",
         "rough_percent",
+        "signed_interval",
     )
     environment.filters |= {name: getattr(formatting, name) for name in (*names, "shortened")}
     environment.filters["accuracy"] = accuracy

@@ -44,8 +44,8 @@ def conclusion(
     mae, r2, coverage = (found["metrics"][name] for name in ("mae", "r2", "coverage"))
     half = (mae.high - mae.low) / 2
     target = column_label(model.card["target"]) if model.card.get("target") else "a numeric target"
-    others = [f"always predicting the mean by {in_units(found['usual_mae'])}"]
-    others += [f"{each['name']} by {in_units(each['mae'])}" for each in found["baselines"]]
+    others = [f"always predicting the mean by {in_units(found['usual_mae'], half)}"]
+    others += [f"{each['name']} by {in_units(each['mae'], half)}" for each in found["baselines"]]
     share = "" if np.isnan(r2.value) else f" and explains {100 * r2.value:.1f}% of its variance"
     first = (
         f"This model predicts {target}, is off by {in_units(mae.value, half)} on average "

@@ -324,7 +324,7 @@ def _contribution(value: float, low: float, high: float) -> dict[str, Any]:
         return {"contribution": None}
     value_text, low_text, high_text = map(formatting.signed_points, (value, low, high))
     sign = "up" if low > LEAST_CONTRIBUTION else "down" if high < -LEAST_CONTRIBUTION else ""
-    return {"contribution": f"{value_text} ({low_text} to {high_text})", "sign": sign}
+    return {"contribution": value_text, "interval": f"{low_text} to {high_text}", "sign": sign}
 
 
 def _decoded_references(recipe: Recipe, names: Sequence[str], references: Sequence[Any]) -> list[Any]:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from bayesvm.schema import array, positive, record
+from bayesvm.schema import array, flag, positive, record
 
 TINY = float(np.finfo(np.float64).smallest_subnormal)
 
 # The imputation of missing values (D33).
 COMPLETION = record(
-    {"knots": array("f", None, "D"), "loadings": array("f", "D", None), "noise": array("f", "D", least=1e-9)}
+    {"knots": array("f", None, "D"), "loadings": array("f", "D", None), "noise": array("f", "D", least=1e-9)},
+    {"unneeded": flag},
 )
 
 # The background of a one-class model (D36).

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -51,7 +51,7 @@ def write_model(path: str | PathLike[str], model: Model, schema: Schema = anythi
         "beside": model.beside,
     }
     if model.completion is not None:
-        state["completion"] = {name: getattr(model.completion, name) for name in ("knots", "loadings", "noise")}
+        state["completion"] = {each.name: getattr(model.completion, each.name) for each in fields(model.completion)}
     if model.recipe is not None:
         state["recipe"] = model.recipe.state()
     if model.background is not None:
@@ -96,7 +96,10 @@ def _model(kind: str, state: dict[str, Any], trusted: Iterable[Any]) -> Model:
     parameters = {name: from_plain(value, trusted) for name, value in state["parameters"].items()}
     names, beside = state["feature_names"], state.get("beside")
     recipe = None if state.get("recipe") is None else Recipe.from_state(state["recipe"])
-    completion = None if state.get("completion") is None else Completion(**state["completion"])
+    completion = None
+    if state.get("completion") is not None:
+        # Earlier versions learned no loadings from rows without missing values.
+        completion = Completion(**{"unneeded": not state["completion"]["loadings"].size} | state["completion"])
     return Model(
         kind,
         parameters,

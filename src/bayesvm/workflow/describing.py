@@ -13,7 +13,7 @@ from bayesvm import persistence
 from bayesvm.data.quantiles import QuantileScaler
 from bayesvm.estimators.effects import column_name
 from bayesvm.evaluation import metrics
-from bayesvm.evaluation.formatting import column_label, listed
+from bayesvm.evaluation.formatting import column_label, listed, three_digits
 from bayesvm.inference.calibrating import mean_loss
 from bayesvm.inference.effects import local_spreads
 from bayesvm.preparation import Recipe
@@ -178,7 +178,7 @@ def describe_kernel(estimator: Any) -> str:
         return _kernel(estimator.kernel_) + _local(estimator.fitted_.member)
     variance = np.asarray(estimator.prior_variance_)
     each = np.unique(np.diag(variance) if variance.ndim == 2 else variance)
-    span = f"{each[0]:.3g}" + (f" to {each[-1]:.3g}" if len(each) > 1 else "")
+    span = three_digits(each[0]) + (f" to {three_digits(each[-1])}" if len(each) > 1 else "")
     return f"none: linear in the features, prior variance {span}"
 
 
@@ -191,7 +191,7 @@ def _local(member: Any) -> str:
     silent = f"; in {quiet:,} of them the local model is negligible" if quiet else ""
     return (
         f"; plus local models in {member.leaves.tree.n_leaves:,} leaves, {points:,} inducing points in total, "
-        f"variance {member.leaves.kernel.variance:.3g}{silent}"
+        f"variance {three_digits(member.leaves.kernel.variance)}{silent}"
     )
 
 
@@ -209,10 +209,11 @@ def _kernel(kernel: Any, weight: float = 1.0) -> str:
     words = f"Matérn {2 * kernel.nu:.0f}/2 (less smooth)" if kind == "Matern" else names.get(kind, kind.lower())
     if hasattr(kernel, "length_scale"):
         scales = np.atleast_1d(kernel.length_scale)
+        low, high = three_digits(scales.min()), three_digits(scales.max())
         words += (
-            f", with one length-scale per feature, from {scales.min():.3g} to {scales.max():.3g}"
+            f", with one length-scale per feature, from {low} to {high}"
             if len(scales) > 1
-            else f", with one length-scale for all features: {scales[0]:.3g}"
+            else f", with one length-scale for all features: {low}"
         )
     variance = weight * float(getattr(kernel, "variance", 1.0))
-    return words + (f", variance {variance:.3g}" if hasattr(kernel, "variance") or weight != 1 else "")
+    return words + (f", variance {three_digits(variance)}" if hasattr(kernel, "variance") or weight != 1 else "")
