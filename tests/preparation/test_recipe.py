@@ -144,7 +144,7 @@ def test_values_that_training_had_not_are_told_once(files):
         X = recipe.encoded(pa.Table.from_pandas(data).to_batches())
     messages = [str(each.message) for each in told]
     assert messages == [
-        "column 'count' has missing values, but had none in training; they count as what the other columns suggest",
+        "column 'count' has missing values, but had none in training; they are completed from the other columns",
         "column 'color' has categories not seen in training; they count as rare",
         f"column 'sex' has categories not seen in training; they count as {recipe.columns[-1].categories[0]}",
     ]
@@ -163,7 +163,7 @@ def test_a_missing_category_is_not_an_unseen_one(files):
         recipe.encoded(pa.Table.from_pandas(data).to_batches())
     usual = recipe.columns[-1].categories[0]
     assert [str(each.message) for each in told] == [
-        "column 'count' has missing values, but had none in training; they count as what the other columns suggest",
+        "column 'count' has missing values, but had none in training; they are completed from the other columns",
         f"column 'sex' has missing values, but had none in training; they count as {usual}",
     ]
 
