@@ -2,7 +2,7 @@
 
 The first is marginal: Fisher's exact test of two classes, a chi-squared test of more, and a rank test of numbers, with
 Bonferroni's correction. The second tests whether missingness adds information to the completed rows: a score test in a
-linear model of the target. Without it, columns whose large values are often missing, but labelled from other columns, get
+linear model of the target. Without it, columns whose large values are often missing, but known from other columns, get
 useless indicators; 16 of them cost 0.02 of log loss with 400 rows.
 """
 
@@ -46,8 +46,8 @@ def informative(
     >>> informative({"x": y == 1, "z": np.arange(100) < 50}, y, lambda rows: x[rows, None])
     ['x']
     """
-    labelled = ~np.isnan(y) if y.dtype.kind == "f" else np.array([value is not None for value in y.tolist()], bool)
-    labelled = np.flatnonzero(labelled)
+    has_target = ~np.isnan(y) if y.dtype.kind == "f" else np.array([value is not None for value in y.tolist()], bool)
+    labelled = np.flatnonzero(has_target)
     y = y[labelled]
     distinct, codes = np.unique(y if y.dtype.kind in "iufb" else y.astype(str), return_inverse=True)
     are_numbers = y.dtype.kind in "iuf" and len(distinct) > FEW_NUMBERS
