@@ -31,7 +31,7 @@ def value_of(text, name):
     return float(line.removeprefix(name).split()[0].replace(",", ""))
 
 
-def test_fit_says_what_it_does(home):
+def test_fit_prints_its_progress(home):
     assert "Note: the target 'price' looks like a regression target: BayesianSVR is fitted" in (
         (home / "fit.err").read_text()
     )

@@ -94,7 +94,7 @@ def fitted_in_pieces(make, y, path, moments):
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("name", FITS)
-def test_a_killed_fit_resumes_with_the_same_bits(name, tmp_path, monkeypatch):
+def test_a_killed_fit_resumes_bit_identically(name, tmp_path, monkeypatch):
     monkeypatch.setattr(training, "SMALLEST_SUBSET", 150)
     make, y = FITS[name]
     callback, heard = killer(-1)
@@ -350,7 +350,7 @@ def test_control_c_twice_stops_at_once():
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("name", ["mean field", "minibatches"])
-def test_whatever_was_interrupted_resumes_with_the_same_bits(name, tmp_path):
+def test_whatever_was_interrupted_resumes_bit_identically(name, tmp_path):
     make, y = FITS[name]
     whole = make().fit(DATA.X, y)
     with stop_on_interrupt():

@@ -171,7 +171,7 @@ def test_rows_in_files_are_sorted_by_bucket():
     assert not folder.exists()
 
 
-def test_a_table_that_memory_does_not_hold_has_the_bits_of_one_in_memory(tmp_path, monkeypatch):
+def test_a_table_that_memory_does_not_hold_is_bit_identical_to_one_in_memory(tmp_path, monkeypatch):
     monkeypatch.setattr(blocks, "HELD_ENTRIES", 1_200)
     monkeypatch.setattr(blocks, "FEWEST_HELD", 600)
     monkeypatch.setattr(bucket_files, "HELD_ENTRIES", 700)

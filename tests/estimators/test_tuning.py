@@ -410,7 +410,7 @@ def test_hard_tables_are_tuned_in_silence(name, tune):
 
 
 @pytest.mark.parametrize(("n_features", "share"), [(2, 0.1), (10, 0.5)])
-def test_where_nothing_matters_the_base_rate_is_said(n_features, share):
+def test_without_informative_columns_the_base_rate_is_predicted(n_features, share):
     lost = []
     for seed in range(3):
         generator = np.random.default_rng(seed)
@@ -468,7 +468,7 @@ def test_a_learned_prior_does_not_overfit_where_columns_are_many(n_rows, n_featu
     assert loss["auto"] < loss[None] + 0.05
 
 
-def test_a_prior_variance_for_every_feature_tells_which_matter():
+def test_a_prior_variance_for_every_feature_shows_which_matter():
     X, y = noisy(160, 30)
     model = BayesianLinearSVC(np.ones(30)).fit(X, y)
     assert model.prior_variance_.shape == (30,)

@@ -157,7 +157,7 @@ def test_all_rows_state_the_same():
     assert shown.observed == pytest.approx([2 / 3])
 
 
-def test_one_row_says_next_to_nothing():
+def test_one_row_has_little_effect():
     said = Predictions.of([0, 1], [1], [[0.4, 0.6]])
     shown = reliability(said)
     assert shown.observed == pytest.approx([1])

@@ -74,7 +74,7 @@ def test_rows_are_drawn_by_class_and_inducing_points_as_open_marks(moons):
     assert len(bare.figure_.axes) == 1
 
 
-def test_of_many_rows_some_are_drawn_and_that_is_told(moons, monkeypatch):
+def test_of_many_rows_some_are_drawn_and_that_is_reported(moons, monkeypatch):
     monkeypatch.setattr(decision_boundary, "MOST_POINTS", 50)
     found = DecisionBoundaryDisplay.from_estimator(moons, X, y, grid_resolution=10)
     assert sum(len(part.get_offsets()) for part in found.points_) == 50

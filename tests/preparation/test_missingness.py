@@ -132,7 +132,7 @@ def quietly(fit, *data):
 
 
 @pytest.mark.parametrize("depends", [True, False])
-def test_arrays_and_files_of_numbers_give_the_bits_of_frames(tmp_path, depends):
+def test_arrays_and_files_of_numbers_are_bit_identical_to_frames(tmp_path, depends):
     frame, y = numbers(depends=depends)
     X = frame.to_numpy()
     make = lambda: BayesianSVC(n_inducing=20, tune=None, random_state=0)
