@@ -1,4 +1,4 @@
-"""Every command does what it says, and tells it to people and to programs."""
+"""Every command does what its help says, and prints its result as text and as JSON."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""What is wrong is told in one sentence, before the work and not after it."""
+"""Errors are reported in one sentence, before the work begins."""
 
 import errno
 import os

@@ -1,4 +1,4 @@
-"""Ends that nobody planned: Ctrl-C, a reader that has enough, a process that was killed, a library that is missing."""
+"""Unplanned ends: Ctrl-C, a closed pipe, a killed process, a missing library."""
 
 import re
 import signal

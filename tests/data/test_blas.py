@@ -1,4 +1,4 @@
-"""BLAS threads: one while anybody of ours computes, and as many as before when nobody does."""
+"""BLAS threads: one during computations of bayesvm, otherwise as many as before."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""Rows on a cluster, however they are cut, are the rows of the table; what cannot be used is told with its place."""
+"""Rows on a cluster, in any partitions, are the rows of the table; errors name the place of invalid values."""
 
 import pickle
 
@@ -242,7 +242,7 @@ def test_labels_that_change_between_passes_are_noticed():
 
 
 class Largest:
-    """What another task might want to know of its targets before it scales them."""
+    """A summary that another task may need to scale its targets."""
 
     def __init__(self, y, weight, locate):
         self.value = np.abs(y).max(initial=0.0)

@@ -33,7 +33,7 @@ def arrow(rows=slice(None), **more):
 
 
 def write(path, table, **options):
-    """The table in the format that the name of the path tells."""
+    """The table in the format given by the extension of the path."""
     name = path.name
     if name.endswith(".parquet"):
         parquet.write_table(table, path, **options)

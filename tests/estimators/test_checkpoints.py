@@ -75,7 +75,7 @@ def killer(at):
 
 
 def reported(model):
-    """All that a fit says, as bytes."""
+    """The results of a fit, as bytes."""
     latent = np.concatenate([part.ravel() for part in model.latent_mean_and_variance(DATA.X[:200])])
     return (latent.tobytes(), model.predict_proba(DATA.X[:200]).tobytes(), model.elbo_trace_.tobytes(), model.n_passes_)
 
@@ -222,7 +222,7 @@ def test_one_changed_value_is_other_data(tmp_path):
 @pytest.mark.parametrize("stop", ["time", "Ctrl-C"])
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_a_fit_stopped_while_it_was_tuned_starts_anew(stop, tmp_path, monkeypatch):
-    """What came after the shortened tuning is no place to resume from."""
+    """The state after an interrupted tuning must not be resumed."""
     X, y = DATA.X[:1500], DATA.y[:1500]
     make = lambda **how: BayesianSVC(n_inducing=20, random_state=0, **how)
     whole = make().fit(X, y)

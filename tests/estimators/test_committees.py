@@ -57,7 +57,7 @@ def members_of(model):
 
 
 def said(model, rows=NEW):
-    """All that a model says, as bytes."""
+    """The predictions of a model, as bytes."""
     parts = [
         model.predict_proba(rows),
         *model.latent_mean_and_variance(rows),
@@ -129,7 +129,7 @@ def test_sampled_probabilities_have_the_mean_that_is_predicted(model):
 
 
 def test_one_draw_takes_one_member(model):
-    """So rows are joint: rows that are equal have equal f."""
+    """Rows are drawn jointly: equal rows have equal f."""
     draws = model.sample_latent(np.repeat(NEW[:1], 2, axis=0), 50, random_state=0)
     np.testing.assert_allclose(draws[:, 0], draws[:, 1], atol=0.01 * draws.std())
 

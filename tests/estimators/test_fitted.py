@@ -1,4 +1,4 @@
-"""What a fit learns is one value: frozen, replaced as a whole, and the source of every fitted attribute."""
+"""The result of a fit is one value: frozen, replaced as a whole, and the source of every fitted attribute."""
 
 import copy
 import pickle
@@ -348,7 +348,7 @@ def test_a_warm_fit_counts_its_own_rows():
 
 
 class Killed(BaseException):
-    """Nothing catches it."""
+    """Not caught by any handler."""
 
 
 def killer(at):

@@ -56,7 +56,7 @@ def single():
 
 
 def said(model, rows=NEW):
-    """All that a model says, as bytes."""
+    """The predictions of a model, as bytes."""
     parts = [
         model.predict_proba(rows),
         *model.latent_mean_and_variance(rows),
@@ -85,7 +85,7 @@ def test_local_models_find_what_few_points_miss(single):
 
 
 def test_leave_one_out_of_local_models_is_the_loss_on_new_rows(model, single):
-    """Over that of somebody who knows the fields: how many labels were drawn anew differs between samples."""
+    """The loss above that of the true probabilities, because the number of redrawn labels differs between samples."""
     rows, *labels = checkerboard(5_000, seed=2)
     for one in (model, single):
         number = len(one.classes_) - 2
@@ -97,7 +97,7 @@ def test_leave_one_out_of_local_models_is_the_loss_on_new_rows(model, single):
 
 
 def test_leave_one_out_of_local_models_has_no_bias():
-    """A leaf refitted without some rows still knows them if the sites of the others stay as they were."""
+    """A leaf refitted without some rows still depends on them if the sites of the others are unchanged."""
     new, y, _ = checkerboard(5_000, seed=2)
     gaps = []
     for seed in range(10, 15):
@@ -109,7 +109,7 @@ def test_leave_one_out_of_local_models_has_no_bias():
 
 
 def smallest_loss(rows, y):
-    """Of the probabilities that the labels were drawn with."""
+    """The log loss of the true probabilities."""
     labels = np.unique(y)
     proba = np.full((len(y), len(labels)), 0.1 / len(labels))
     proba[np.arange(len(y)), np.floor(rows).astype(int).sum(axis=1) % len(labels)] += 0.9

@@ -29,7 +29,7 @@ HOW = FEW | {"local": True}
 
 
 class KilledError(Exception):
-    """What a fit does not survive."""
+    """An error that ends the fit."""
 
 
 def fitted(**how):
@@ -45,7 +45,7 @@ def probabilities(model):
 
 @pytest.mark.parametrize("survived", [0, 1, 3])
 def test_leaves_that_are_finished_are_not_fitted_again(survived, tmp_path, monkeypatch):
-    """Of the groups of leaves that are fitted together; the model has the bits of a fit in one go."""
+    """A killed fit resumes at the next group of leaves and is bit-identical to an uninterrupted one."""
     monkeypatch.setattr(leaves, "TOGETHER", 1)
     fit_leaves, calls = leaves.fitted_leaves, []
 

@@ -66,7 +66,7 @@ def test_per_class_the_rare_class_is_covered_too(three):
 
 
 def test_weights_that_are_all_equal_change_nothing(model):
-    """Coverage is about rows, and a factor of all weights tells nothing about them."""
+    """Coverage does not depend on a common factor of all weights."""
     kwargs = {"tune": None, "link": "probit", "random_state": 0}
     few = waveform(30, random_state=2)
     one, tenth = (

@@ -158,7 +158,7 @@ def test_any_amount_of_noise_is_found(noise):
 
 def test_few_numbers_learn_the_length_scales_of_columns(model):
     assert model.kernel_.length_scales.shape == (6,)
-    # The last column says nothing; the two before it are linear, and the broad component represents them.
+    # The last column is noise; the two before it are linear, and the broad component represents them.
     assert model.relevance_[:3].min() > 0.03
     assert model.relevance_[5] < 0.003
 
@@ -372,7 +372,7 @@ def test_intervals_hold_where_noise_differs():
 
 
 def test_the_link_of_the_fit_is_kept(fixed):
-    """A model is a value: with another link it says something else."""
+    """A model is a value: another link changes its predictions."""
     wide = replace(fixed.fitted_, link=replace(fixed.fitted_.link, scale=10 * fixed.fitted_.link.scale))
     other = clone(fixed)
     other.n_features_in_, other.fitted_ = fixed.n_features_in_, wide

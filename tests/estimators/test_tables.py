@@ -112,7 +112,7 @@ def test_the_order_of_the_rows_in_files_does_no_harm(order, tmp_path):
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_minibatches_of_a_sorted_file_are_random(tmp_path):
-    """The first row of a table tells its place; a batch should come from everywhere, with every class as often."""
+    """The first column is the position in the table; batches should have rows from everywhere, and all classes."""
     by = np.argsort(Y, kind="stable")
     numbered = X[by].copy()
     numbered[:, 0] = np.arange(len(by))

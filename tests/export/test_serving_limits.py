@@ -1,4 +1,4 @@
-"""What the example server does with requests that are too large, too slow, too many, or none at all."""
+"""The example server with requests that are too large, too slow or too many, and without requests."""
 
 import importlib.util
 import json

@@ -1,4 +1,4 @@
-"""Decision boundaries: the shading is what the model says at each place, and the lines lie where they should."""
+"""Decision boundaries: the shading shows the prediction at each point, and the lines are in the right place."""
 
 import numpy as np
 import pytest

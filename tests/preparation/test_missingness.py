@@ -28,7 +28,7 @@ def table(n_rows=N, seed=0, *, depends=True):
 
 
 def values_of(masks):
-    """Values that say nothing, missing where the masks say so."""
+    """Uninformative values, missing where the masks are true."""
     values = np.random.default_rng(1).normal(size=(len(next(iter(masks.values()))), len(masks)))
     return np.where(np.column_stack(list(masks.values())), np.nan, values).__getitem__
 
@@ -72,7 +72,7 @@ def test_rows_without_target_do_not_count():
 
 @pytest.mark.parametrize("kind", ["classes", "numbers"])
 def test_missingness_that_says_what_other_columns_say_is_not_marked(kind):
-    """A large value is missing more often, but a second column knows it."""
+    """A large value is missing more often, but a second column determines it."""
     rng = np.random.default_rng(0)
     x = rng.normal(size=1_000)
     y = x + 0.5 * rng.normal(size=1_000)

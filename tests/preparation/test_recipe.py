@@ -294,7 +294,7 @@ def test_numbers_with_a_slip_are_reported(tmp_path):
     (tmp_path / "t.csv").write_text("x,y\n" + "".join(f"{k % 9},{'ab'[k % 2]}\n" for k in range(40)) + "n.a.,a\n")
     with pytest.warns(UserWarning, match="'x' is treated as categorical: nearly all values are numbers, except 'n.a.'"):
         learned(tmp_path / "t.csv")
-    assert learned(tmp_path / "t.csv", categories=["x"]).columns[0].kind == "category"  # asked for: no warning
+    assert learned(tmp_path / "t.csv", categories=["x"]).columns[0].kind == "category"  # requested: no warning
 
 
 def test_files_may_have_different_types_of_the_same_kind(tmp_path):

@@ -1,4 +1,4 @@
-"""Committees with scalings of their own and effects, in files: they come back to the same bits; forged ones do not."""
+"""Committees with their own scalings and effects in files: loading is bit-identical, and forged files are rejected."""
 
 import copy
 import pickle
@@ -171,7 +171,7 @@ def test_what_is_forged_was_right_before(stored, tmp_path):
 
 
 def test_members_may_have_quantile_scalings_of_other_knots(tmp_path):
-    """Which tuning does not make, but the format allows."""
+    """A model that tuning does not produce, but that the format allows."""
     few, many = (committee(rows=rows, y=y) for rows, y in ((NEW, LABELS[2][: len(NEW)]), (NEW[:40], LABELS[2][:40])))
     knots = [
         next(one for one in model.fitted_.members if type(one.scaler).__name__ == "QuantileScaler")

@@ -1,4 +1,4 @@
-"""Fitted models in files: several members come back as they were, and states that make no sense are refused."""
+"""Fitted models in files: several members are restored unchanged, and invalid states are rejected."""
 
 import copy
 import pickle
@@ -51,7 +51,7 @@ def model(request):
 
 
 def said(model):
-    """All that a model says of new rows and of the rows it has learned from."""
+    """All predictions of a model for new rows and for its training rows."""
     return {
         "probabilities": model.predict_proba(NEW),
         "classes": model.predict(NEW),

@@ -32,7 +32,7 @@ def test_it_predicts_what_it_did(name):
 
 
 def test_members_had_a_region_and_a_parent_that_were_none(name, tmp_path):
-    """Nothing writes them any more."""
+    """Files that are no longer written."""
     *_, state = persistence.read(FOLDER / f"{name}.bayesvm")
     (member,) = state["fitted"]["members"]
     assert (member["region"], member["parent"]) == (None, None)
