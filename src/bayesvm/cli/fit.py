@@ -43,13 +43,17 @@ def fit(
     refit: Annotated[bool, typer.Option("--refit/--no-refit", help="Refit on all rows after evaluation.")] = True,
     inducing: Annotated[
         int | None,
-        typer.Option(help="Number of inducing points; more are slower and usually better.", show_default="auto"),
+        typer.Option(help="Number of inducing points; more points are slower and usually better.", show_default="auto"),
     ] = None,
     local: Annotated[
         bool, typer.Option("--local/--no-local", help="Whether to add local models to large tables if they help.")
     ] = True,
-    linear: Annotated[bool, typer.Option("--linear", metavar="", help="The linear model, for many columns.")] = False,
-    time_limit: Annotated[float | None, typer.Option(help="Seconds for each fit.", show_default="none")] = None,
+    linear: Annotated[
+        bool, typer.Option("--linear", metavar="", help="Fit the linear model, for many columns.")
+    ] = False,
+    time_limit: Annotated[
+        float | None, typer.Option(help="Time limit for each fit, in seconds.", show_default="none")
+    ] = None,
     checkpoint: Annotated[
         Path | None, typer.Option(help="A file from which the same command resumes after an interruption.")
     ] = None,

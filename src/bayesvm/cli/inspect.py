@@ -16,7 +16,7 @@ MOST_COLUMNS = 100
 
 
 def inspect(model: options.ModelFile, json: options.Json = False) -> None:
-    """Show what is in a model's file: columns, kernel, tuning, metrics, effects, importance.
+    """Show the contents of a model file: columns, kernel, tuning, metrics, effects, importance.
 
     Examples:
 

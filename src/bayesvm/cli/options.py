@@ -40,20 +40,18 @@ Task = Annotated[
     str,
     typer.Option(
         "--task",
-        help="classification or regression; auto: regression if the target is numeric and has fractions, more "
+        help="classification, regression or auto; auto is regression if the target is numeric and has fractions, more "
         "distinct values than classes may have, or many whole numbers that fill a range, such as ages.",
     ),
 ]
 Weight = Annotated[str | None, typer.Option("--weight", help="Column of row weights.", metavar="NAME")]
-UsedColumns = Annotated[
-    str | None, typer.Option("--columns", help="Columns to learn from; default: all.", metavar="A,B")
-]
+UsedColumns = Annotated[str | None, typer.Option("--columns", help="Columns to use; default: all.", metavar="A,B")]
 Drop = Annotated[str | None, typer.Option("--drop", help="Columns to leave out.", metavar="A,B")]
 Categories = Annotated[
     str | None,
     typer.Option(
         "--categories",
-        help="Columns whose numbers are categories, such as postal codes; also the target.",
+        help="Numeric columns to treat as categorical, such as postal codes; may include the target.",
         metavar="A,B",
     ),
 ]
@@ -75,7 +73,7 @@ Holdout = Annotated[
         "are evaluated by cross-validation.",
     ),
 ]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", metavar="", help="No progress.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", metavar="", help="Do not show the progress.")]
 Json = Annotated[bool, typer.Option("--json", metavar="", help="Print the result as JSON.")]
 Seed = Annotated[int, typer.Option("--seed", min=0, help="Controls the randomness.")]
 Jobs = Annotated[

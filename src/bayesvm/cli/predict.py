@@ -29,7 +29,7 @@ def predict(
         float | None,
         typer.Option(
             help="Regression: probability of the intervals (0.9 if not given). Classification: also write `set`, "
-            "classes separated by |, containing the true class with this probability."
+            "classes separated by |, which contain the true class with this probability."
         ),
     ] = None,
     keep: Annotated[

@@ -17,7 +17,7 @@ def report(
     tables: Annotated[
         list[str] | None,
         typer.Argument(
-            help="A table with true classes to evaluate the model on; default: the rows held out of training.",
+            help="A table with true classes or values for the evaluation; default: the rows held out of training.",
             show_default=False,
         ),
     ] = None,
@@ -42,8 +42,8 @@ def report(
 ) -> None:
     """Write an HTML report on a model: metrics, plots and the columns that matter.
 
-    The report is one file that needs no network, is readable on a phone, and is small enough to mail. It shows the
-    least and the most certain rows of the table with their values; `--no-rows` leaves them out.
+    The report is one file that needs no network, is readable on a phone, and is small enough to send by e-mail. It
+    shows the least and the most certain rows of the table with their values; `--no-rows` leaves them out.
 
     Examples:
 
