@@ -160,7 +160,7 @@ def test_missing_values_and_new_categories_at_prediction():
         warnings.simplefilter("always")
         p = model.predict_proba(new)
     messages = " ".join(str(each.message) for each in found)
-    assert "column 'when' has missing values, but had none in training; they count as what the other" in messages
+    assert "column 'when' has missing values, but had none in training; they are completed from the other" in messages
     assert "column 'city' has categories not seen in training" in messages
     assert np.isfinite(p).all()
     with pytest.raises(ValueError, match="infinity at row 2, column 0 .'age'"):
