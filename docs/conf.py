@@ -59,6 +59,7 @@ html_theme = "furo"
 html_title = "bayesvm"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
+html_search_scorer = str(Path(__file__).parent / "_ext" / "scorer.js")  # guides first
 html_copy_source = html_use_index = False
 html_favicon = "_static/icon.svg"
 html_show_sphinx = html_show_copyright = False

@@ -1,4 +1,4 @@
-"""Tables in which a column, or a pair of columns, asks for an effect, and models with effects that nobody asked for."""
+"""Tables that need an effect of a column or of a pair, and models with given effects."""
 
 from copy import copy
 from dataclasses import replace

@@ -31,7 +31,7 @@ def test_a_file_that_is_replaced_keeps_its_mode(tmp_path, mode):
 
 
 @posix
-def test_nobody_else_reads_a_private_file_while_it_is_replaced(tmp_path):
+def test_other_users_cannot_read_a_private_file_while_it_is_replaced(tmp_path):
     path = tmp_path / "model.bayesvm"
     path.write_bytes(b"old")
     path.chmod(0o600)

@@ -1,4 +1,4 @@
-"""What the documents show runs as shown, and prints what they show."""
+"""Code and commands in the documentation run, and print the output that it shows."""
 
 import os
 import re
@@ -35,7 +35,7 @@ def python_blocks():
 
 
 def commands(page):
-    """Of a page's shell: every command with what is shown below it; None where nothing is claimed."""
+    """The shell commands of a page with the output shown below them; None without output."""
     for fence in fences(page.read_text()):
         if fence.language == "console":
             parts = re.findall(r"^\$ ([^\n]*)\n(.*?)(?=^\$ |\Z)", fence.text, flags=re.MULTILINE | re.DOTALL)
@@ -70,7 +70,7 @@ def test_an_example_runs_and_prints_what_is_shown(code, shown, tmp_path, monkeyp
 
 @pytest.fixture(scope="session")
 def folder_of_a_reader(tmp_path_factory):
-    """What pages take to be there from an earlier command: a table, new rows, models."""
+    """Files that pages assume from earlier commands: a table, new rows, models."""
     bayesvm = pytest.importorskip("tests.cli.driver").bayesvm
     folder = tmp_path_factory.mktemp("reader")
     for name, seed in (("people", 0), ("new", 1), ("test", 2)):

@@ -1,4 +1,4 @@
-"""The structure of the package: who imports whom, what is private, who knows of classes, which names are not used."""
+"""The structure of the package: imports, private names, modules that depend on classes, and names that are not used."""
 
 import ast
 import graphlib
@@ -163,7 +163,7 @@ def test_modules_do_not_import_each_other_in_circles():
         pytest.fail(" imports ".join(reversed(error.args[1])))
 
 
-# Without the extra, `bayesvm` says in a sentence what to install, so what needs typer is imported when it runs.
+# Without the extra, `bayesvm` prints what to install, so modules that need typer are imported when it runs.
 LAZY = {("cli/__init__.py", "bayesvm.cli.app"), ("cli/__init__.py", "bayesvm.cli.console")}
 LAZY |= {("workflow/fitting.py", "bayesvm.workflow.baselines")}  # ensembles, which only a fit of a table needs
 

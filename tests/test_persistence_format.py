@@ -123,7 +123,7 @@ def change_tensors(path, change):
     save_file(tensors, path, metadata=metadata)
 
 
-def test_all_comes_back_bit_for_bit(tmp_path):
+def test_all_values_are_restored_bit_identically(tmp_path):
     persistence.write(tmp_path / "model", "Kind of σ", STATE)
     kind, version, state = persistence.read(tmp_path / "model")
     assert (kind, version) == ("Kind of σ", persistence.VERSION)

@@ -27,7 +27,7 @@ def test_the_citation_is_that_of_this_version():
     assert PROJECT["urls"]["Paper"].endswith(citation["references"][0]["doi"])
 
 
-def test_ci_runs_every_python_that_the_classifiers_promise():
+def test_ci_runs_every_python_of_the_classifiers():
     promised = re.findall(r"Python :: (3\.\d+)", "\n".join(PROJECT["classifiers"]))
     matrix = WORKFLOW["jobs"]["test"]["strategy"]["matrix"]
     assert matrix["python"] == promised

@@ -28,6 +28,13 @@ ANSWERS = {
     "feature importance": "scikit_learn",
     "groups": "groups",
     "patients": "groups",
+    "random effects": "groups",
+    "NaN": "missing_values",
+    "deploy": "onnx",
+    "early stopping": "faq",
+    "random_state": "faq",
+    "license": "faq",
+    "calibration error": "evaluation",
 }
 PAGES = {page.stem: page for page in (ROOT / "docs").glob("*.md")}
 

@@ -1,4 +1,4 @@
-"""What the pages promise about the source: messages, commands, public names and places that they tell of are there."""
+"""The pages agree with the source: messages, commands, public names and links that they mention exist."""
 
 import ast
 import importlib

@@ -12,7 +12,7 @@ def read_csv(path):
 
 
 def value_of(text):
-    """What was written: a truth value, a number, or text."""
+    """The value of a field: true or false, a number, or text."""
     if text in {"True", "False"}:
         return text == "True"
     for kind in (int, float):

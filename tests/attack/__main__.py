@@ -1,4 +1,4 @@
-"""Attack everything that docs/reliability.md promises, and write the figures there.
+"""Attack the guarantees of docs/reliability.md, and write the results there.
 
 python -m tests.attack                        everything, in less than ten minutes on two cores
 python -m tests.attack --only kills workers   some kinds; the page stays as it is
@@ -35,7 +35,7 @@ MOST_SECONDS = 900
 
 @dataclass(frozen=True)
 class Kind:
-    """One way to attack: what is promised, how it is tried, how often, and which outcomes keep the promise."""
+    """An attack: the guarantee, the method, the number of attempts, and the outcomes that satisfy the guarantee."""
 
     promise: str
     tried: str
@@ -179,8 +179,8 @@ def written(page: str, block: str) -> str:
 
 
 def main() -> int:
-    """Run, print, and write the page; 1 if a promise was broken."""
-    parser = argparse.ArgumentParser(prog="python -m tests.attack", description="Attack what the library promises.")
+    """Run, print, and write the page; 1 if a guarantee was violated."""
+    parser = argparse.ArgumentParser(prog="python -m tests.attack", description="Attack the guarantees of the library.")
     parser.add_argument("--seed", type=int, default=0, help="another seed tries other damage")
     parser.add_argument("--only", nargs="+", choices=KINDS, default=list(KINDS))
     parser.add_argument("--quick", action="store_true", help="a handful of each")

@@ -40,7 +40,7 @@ WAYS = {"damaged": damaged, "state": forged_state, "tensor": forged_tensor, "hea
 
 
 class KilledError(BaseException):
-    """Nothing catches it."""
+    """Not caught by any handler."""
 
 
 def killed_at(update):
@@ -56,7 +56,7 @@ def killed_at(update):
 
 
 def bits(model):
-    """All that a fit says, as bytes."""
+    """The results of a fit, as bytes."""
     return model.predict_proba(X).tobytes() + model.elbo_trace_.tobytes()
 
 

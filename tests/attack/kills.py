@@ -32,7 +32,7 @@ CASES: dict[str, Callable[[], Any]] = {
 
 
 def attack(n_kills: int, seed: int) -> tuple[Counter[str], list[str]]:
-    """What became of the fits after so many kills, and a line for each that went wrong."""
+    """The outcomes of the fits after all kills, and a line for each failure."""
     rng = np.random.default_rng(seed)
     counts: Counter[str] = Counter()
     failures: list[str] = []
@@ -55,7 +55,7 @@ def attack(n_kills: int, seed: int) -> tuple[Counter[str], list[str]]:
 
 
 def undisturbed(name: str, folder: Path) -> tuple[str, float]:
-    """The digest of a fit that nobody kills, and its seconds."""
+    """The digest and the duration of an uninterrupted fit."""
     began = time.monotonic()
     life = Life(name, None, folder / "whole", 1)
     life.join()
@@ -109,12 +109,12 @@ class Life:
 
     @property
     def digest(self) -> str | None:
-        """Of the fit; None if it came to no end."""
+        """The digest of the fit; None if it did not end."""
         return self._result.read_text() if self._process.exitcode == 0 else None
 
 
 def fit(name: str, checkpoint: Path | None, result: Path, n_jobs: int) -> None:
-    """In a process of its own: fit, and write what the model says as one number."""
+    """In a separate process: fit, and write a digest of the predictions."""
     data = waveform(N_ROWS, random_state=0)
     y = np.where(data.X[:, 3] > 1.5, 2, data.y > 0) if name == "three classes" else data.y
     model = CASES[name]().set_params(random_state=0, n_jobs=n_jobs)

@@ -52,7 +52,7 @@ TAGS = {"dict", "tuple", "array", "scalar", "float", "str_"}
 
 @dataclass(frozen=True)
 class Original:
-    """A file and its parts; for a model also that and what it says."""
+    """A file and its parts; for a model also the model and its predictions."""
 
     content: bytes
     header: dict
@@ -311,7 +311,7 @@ def assert_same(original, model):
 
 
 def outcome(original, content, path):
-    """What becomes of such a file; an AssertionError if it is neither refused nor the same."""
+    """The outcome of loading a file; an AssertionError if it is neither rejected nor unchanged."""
     path.write_bytes(content)
     tracemalloc.reset_peak()
     before = tracemalloc.get_traced_memory()[0]

@@ -1,4 +1,4 @@
-"""What an attack found: how often each outcome came up, and a line for each one that breaks a promise."""
+"""The result of an attack: the number of each outcome, and a line for each violation of a guarantee."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Outcome:
-    """Counts by outcome; ``failures`` is empty if every promise held."""
+    """Counts by outcome; ``failures`` is empty if no guarantee was violated."""
 
     counts: Counter[str] = field(default_factory=Counter)
     failures: list[str] = field(default_factory=list)
@@ -27,10 +27,10 @@ class Outcome:
         return Outcome(self.counts + other.counts, self.failures + other.failures)
 
     def as_json(self) -> dict[str, Any]:
-        """What another process can send."""
+        """The outcome as text, for another process."""
         return {"counts": dict(self.counts), "failures": self.failures}
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> Outcome:
-        """What it sent."""
+        """The outcome from this text."""
         return cls(Counter(content["counts"]), list(content["failures"]))

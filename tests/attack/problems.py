@@ -84,7 +84,7 @@ def attack(n_problems: int, first_seed: int = 0) -> tuple[Counter[str], list[str
 
 
 def _columns(rng: np.random.Generator, n_rows: int, n_features: int) -> np.ndarray:
-    """Of many kinds, all of size one."""
+    """Columns of many kinds, all of unit size."""
     kinds = {
         "normal": lambda: rng.standard_normal(n_rows),
         "heavy": lambda: np.clip(rng.standard_cauchy(n_rows) ** 3, -1e30, 1e30),

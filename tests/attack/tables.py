@@ -90,7 +90,7 @@ def damaged(data: bytes, rng: np.random.Generator) -> bytes:
 
 
 def read_in_all_ways(path):
-    """As ``fit``, ``predict`` with kept columns and ``open_table`` read a table."""
+    """Read a table as ``fit``, ``predict`` with kept columns and ``open_table`` do."""
     from bayesvm import open_table  # noqa: PLC0415  (only the process that is attacked needs it)
     from bayesvm.preparation import learn, open_files  # noqa: PLC0415
 
@@ -107,7 +107,7 @@ def read_in_all_ways(path):
 
 
 def outcome(path):
-    """What became of one file."""
+    """The outcome for one file."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
@@ -132,7 +132,7 @@ class Reader:
         )
 
     def outcome(self, path):
-        """What became of one file; the reader lives if this is no ``died`` or ``hung``."""
+        """The outcome for one file; the reader survived unless it is ``died`` or ``hung``."""
         print(path, file=self._process.stdin, flush=True)
         ready, _, _ = select([self._process.stdout], [], [], MOST_SECONDS)
         line = self._process.stdout.readline().strip() if ready else ""

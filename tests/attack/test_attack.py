@@ -13,7 +13,7 @@ def test_model_files_are_refused_or_load_with_the_same_values(seed):
     assert sum(counts.values()) == 100
 
 
-def test_checkpoints_are_refused_or_resumed_with_the_same_bits():
+def test_checkpoints_are_refused_or_resumed_bit_identically():
     counts = checkpoints.attack(60, seed=1)
     assert counts[model_files.REFUSED] > 40
     assert sum(counts.values()) == 60

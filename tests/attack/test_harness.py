@@ -14,7 +14,7 @@ pytestmark = pytest.mark.slow
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no processes to kill here")
 @pytest.mark.parametrize("name", KINDS)
-def test_a_handful_breaks_no_promise(name):
+def test_a_few_attacks_break_no_guarantee(name):
     pytest.importorskip(f"tests.attack.{name}")
     if name == "workers":
         pytest.importorskip("distributed")
@@ -24,7 +24,7 @@ def test_a_handful_breaks_no_promise(name):
     assert found.counts.total() == KINDS[name].quick
 
 
-def test_what_breaks_a_promise_is_seen(monkeypatch):
+def test_broken_guarantees_are_detected(monkeypatch):
     counts = {"bit-identical": 3, "different bits": 1, "never": 0}
     module = SimpleNamespace(attack=lambda count, seed: counts)
     monkeypatch.setattr("tests.attack.__main__.import_module", lambda _: module)
@@ -55,7 +55,7 @@ def test_outcomes_add_up_and_travel():
     assert figures(two) == "1,500 rejected, 3 read; **2 broken promises**"
 
 
-def test_the_page_has_a_place_for_the_figures_and_every_promise():
+def test_the_page_has_a_place_for_the_figures_and_every_guarantee():
     page = PAGE.read_text()
     again = written(page, table({"kills": Outcome(Counter({"bit-identical": 40}))}))
     assert again.partition(BEGIN)[0] == page.partition(BEGIN)[0]

@@ -19,7 +19,7 @@ LONGEST_DELAY = 0.1  # seconds from the end of an update to the kill: while the 
 
 
 def attack(n_kills: int, seed: int) -> tuple[Counter[str], list[str]]:
-    """What became of fits of which each lost a worker, and a line for each that went wrong."""
+    """The outcomes of fits that each lost a worker, and a line for each failure."""
     import dask.array as da  # noqa: PLC0415  (an extra)
     import distributed  # noqa: PLC0415
 
@@ -80,5 +80,5 @@ def fitted(rows: Any, labels: Any, callback: Any = None) -> BayesianSVC:
 
 
 def said(model: BayesianSVC, X: np.ndarray) -> bytes:
-    """All that a fit says."""
+    """The results of a fit."""
     return b"".join(part.tobytes() for part in (model.elbo_trace_, model.loo_proba_, model.predict_proba(X[:500])))

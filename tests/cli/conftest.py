@@ -21,7 +21,7 @@ def read_csv(text):
 
 
 def require_equal_values(found, expected):
-    """Of two printed tables: numbers may differ in their last digits, since they come from blocks of other rows."""
+    """Compare two printed tables; last digits may differ, because the rows were in different blocks."""
     found, expected = read_csv(found), read_csv(expected)
     assert found.schema == expected.schema
     for name, column in zip(found.column_names, found.columns, strict=True):

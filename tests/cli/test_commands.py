@@ -1,4 +1,4 @@
-"""Every command does what it says, and tells it to people and to programs."""
+"""Every command does what its help says, and prints its result as text and as JSON."""
 
 import json
 import re
@@ -20,7 +20,7 @@ from tests.cli.driver import bayesvm, process
 METRICS = ["error", "brier", "log_loss", "auc", "calibration_error"]
 
 
-def test_fit_tells_people_what_it_did(home):
+def test_fit_prints_its_result(home):
     out, err = (home / "fit.out").read_text(), (home / "fit.err").read_text()
     assert "400 rows, 8 columns (they become 2" in out
     assert re.search(r"left out: id \(nearly all texts are distinct \(400 in 400 rows\): an identifier", out)
@@ -30,7 +30,7 @@ def test_fit_tells_people_what_it_did(home):
 
 
 @pytest.mark.slow
-def test_fit_as_a_process_tells_programs(home, tmp_path):
+def test_fit_as_a_process_prints_json(home, tmp_path):
     done = process("fit", home / "people.csv", "-t", "income", "--linear", "-o", "m.bayesvm", "--json", folder=tmp_path)
     assert done.code == 0, done.err
     told = json.loads(done.out)
@@ -63,7 +63,7 @@ def test_evaluate_agrees_with_scikit_learn(home):
     assert "Brier score" in bayesvm("evaluate", "people.bayesvm", "new.csv", folder=home).out
 
 
-def test_evaluate_tells_what_it_does_if_rows_are_many(home, monkeypatch):
+def test_evaluate_reports_progress_for_many_rows(home, monkeypatch):
     words = ("evaluate", "linear.bayesvm", "new.csv")
     few = bayesvm(*words, folder=home)
     assert few.err == ""
@@ -150,7 +150,7 @@ def test_compare_marks_the_best(monkeypatch, home):
     assert re.search(r"3(19|20|21) training rows", done.out)
 
 
-def test_inspect_tells_what_is_in_the_file(home):
+def test_inspect_shows_the_content_of_the_file(home):
     done = bayesvm("inspect", "people.bayesvm", folder=home)
     for words in (
         "people.bayesvm: BayesianSVC",

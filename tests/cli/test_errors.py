@@ -1,4 +1,4 @@
-"""What is wrong is told in one sentence, before the work and not after it."""
+"""Errors are reported in one sentence, before the work begins."""
 
 import errno
 import os
@@ -52,7 +52,7 @@ def test_a_mistake_of_ours_has_its_traceback(small, monkeypatch):
 
 
 @pytest.mark.parametrize("error", [FloatingPointError, OverflowError, ZeroDivisionError])
-def test_a_failure_of_arithmetic_is_told_in_a_sentence(small, monkeypatch, error):
+def test_a_failure_of_arithmetic_is_reported_in_a_sentence(small, monkeypatch, error):
     def overflow(*_, **__):
         raise error("a number is too large")
 
@@ -178,7 +178,7 @@ def test_options_of_csv_for_other_files(tmp_path):
         (["-t", "y", "--checkpoint", "./table.bayesvm"], ["both the model and the checkpoint"]),
     ],
 )
-def test_wrong_wishes_are_told_before_the_fit(small, words, expected, monkeypatch):
+def test_invalid_options_are_reported_before_the_fit(small, words, expected, monkeypatch):
     folder = small()
     before = (folder / "table.csv").read_bytes()
     told(bayesvm("fit", "table.csv", "--linear", *words, "-q", folder=folder), *expected)
@@ -186,7 +186,7 @@ def test_wrong_wishes_are_told_before_the_fit(small, words, expected, monkeypatc
     assert [path.name for path in folder.iterdir()] == ["table.csv"]
 
 
-def test_a_folder_that_may_not_be_written_is_told_before_the_fit(small, monkeypatch):
+def test_a_folder_that_may_not_be_written_is_reported_before_the_fit(small, monkeypatch):
     monkeypatch.setattr("bayesvm.cli.options.os.access", lambda *_: False)
     told(bayesvm(*FIT, folder=small()), "permission denied: table.bayesvm; set another --out")
 
@@ -196,7 +196,7 @@ def test_a_type_that_has_no_scale(tmp_path):
     told(bayesvm("fit", "table.parquet", "-t", "y", folder=tmp_path), "'x'", "several values in each row")
 
 
-def test_a_slip_in_a_column_of_numbers_is_told(small):
+def test_a_slip_in_a_column_of_numbers_is_reported(small):
     done = bayesvm(*FIT, folder=small(x=["oops", "oops", *(np.arange(58) // 3)]))
     assert done.code == 0
     assert "Warning: column 'x' is treated as categorical: nearly all values are numbers, except 'oops'" in done.err
@@ -249,7 +249,7 @@ def test_a_report_does_not_replace_a_model_that_is_named_like_it(small):
     told(bayesvm("report", "m.html", folder=folder), "the model itself")
 
 
-def test_a_folder_for_a_dataset_is_told_before_the_work(tmp_path):
+def test_a_folder_for_a_dataset_is_reported_before_the_work(tmp_path):
     told(bayesvm("datasets", "fetch", "people", "-o", "no/people.csv", folder=tmp_path), "the folder no does not exist")
     told(bayesvm("datasets", "fetch", "people", "-o", ".", folder=tmp_path), "is a folder")
 
@@ -262,7 +262,7 @@ def test_a_column_that_predictions_have_cannot_be_kept(small):
     assert not (folder / "p.csv").exists()
 
 
-def test_text_where_the_model_knows_numbers(small):
+def test_text_where_the_model_has_numbers(small):
     folder = small()
     assert bayesvm(*FIT, folder=folder).code == 0
     write_csv(folder / "new.csv", {"x": ["much", 1], "z": ["a", "b"]})
@@ -284,7 +284,7 @@ def full_disk(*_):
     raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
-def test_a_full_disk_is_told_before_the_fit(small, monkeypatch):
+def test_a_full_disk_is_reported_before_the_fit(small, monkeypatch):
     folder = small()
     monkeypatch.setattr(os, "posix_fallocate", full_disk, raising=False)
     monkeypatch.setattr("bayesvm.cli.fit.fit_table", lambda *_, **__: pytest.fail("trained"))
@@ -341,7 +341,7 @@ def test_a_model_is_kept_elsewhere_if_the_disk_is_full_after_training(small, tmp
     assert bayesvm("inspect", "table.bayesvm", folder=folder).code == 0
 
 
-def test_a_model_without_any_room_is_told_with_the_remedy(small, monkeypatch):
+def test_a_model_without_any_room_is_reported_with_the_remedy(small, monkeypatch):
     folder = small()
     monkeypatch.setattr(TableModel, "save", full_disk)
     for more, remedy in ([], "run the command again"), (["--checkpoint", "c"], "resumes from the checkpoint"):

@@ -114,7 +114,7 @@ def test_labels_of_every_kind(small, labels, classes):
     assert set(said["prediction"].to_pylist()) <= set(classes)
 
 
-def test_unseen_categories_and_new_missing_values_are_told_and_predicted(small):
+def test_unseen_categories_and_new_missing_values_are_reported_and_predicted(small):
     folder = small()
     assert bayesvm("fit", "table.csv", "-t", "y", "--linear", "-q", folder=folder).code == 0
     write_csv(folder / "new.csv", {"x": [1.0, None, 1.0], "z": ["never", "a", None]})
@@ -203,7 +203,7 @@ def european(text):
     return "\r\n".join([header.replace(",", ";"), *(line.replace(",", ";").replace(".", ",") for line in lines), ""])
 
 
-def test_a_european_csv_gives_the_same_model_and_says_how_it_was_read(small):
+def test_a_european_csv_gives_the_same_model_and_reports_how_it_was_read(small):
     folder = small(town=["Köln", "Ulm", None] * 20)
     text = (folder / "table.csv").read_text(encoding="utf-8")
     (folder / "eu.csv").write_text(european(text), encoding="cp1252", newline="")

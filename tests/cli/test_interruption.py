@@ -1,4 +1,4 @@
-"""Ends that nobody planned: Ctrl-C, a reader that has enough, a process that was killed, a library that is missing."""
+"""Unplanned ends: Ctrl-C, a closed pipe, a killed process, a missing library."""
 
 import re
 import signal
@@ -150,7 +150,7 @@ def test_time_limit_and_quiet(home, tmp_path):
     assert re.fullmatch(r"(Warning: BayesianSVC used its budget .*\n)?", done.err)  # few rows may have converged
 
 
-def test_a_table_that_is_cut_short_is_told(home, tmp_path):
+def test_a_table_that_is_cut_short_is_reported(home, tmp_path):
     table = tmp_path / "t.parquet"
     assert bayesvm("datasets", "fetch", "people", "--rows", 100, "-o", table, "-q", folder=tmp_path).code == 0
     table.write_bytes(table.read_bytes()[:-30])

@@ -11,7 +11,7 @@ from tests.cli.driver import bayesvm
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory):
-    """A folder with houses.csv, houses.bayesvm, and what fit said."""
+    """A folder with houses.csv and houses.bayesvm, and the output of fit."""
     folder = tmp_path_factory.mktemp("numbers")
     rng = np.random.default_rng(0)
     a, colour = rng.normal(size=200), rng.choice(["red", "blue"], 200)
@@ -26,12 +26,12 @@ def home(tmp_path_factory):
 
 
 def value_of(text, name):
-    """Of a metric in a printed table."""
+    """The value of a metric in a printed table."""
     line = next(line for line in text.splitlines() if line.startswith(name))
     return float(line.removeprefix(name).split()[0].replace(",", ""))
 
 
-def test_fit_says_what_it_does(home):
+def test_fit_prints_its_progress(home):
     assert "Note: the target 'price' looks like a regression target: BayesianSVR is fitted" in (
         (home / "fit.err").read_text()
     )

@@ -19,7 +19,7 @@ def read(text):
 
 
 @pytest.mark.parametrize("out", ["p.csv", "-"])
-def test_labels_and_kept_columns_are_written_as_they_are_and_told(small, out):
+def test_labels_and_kept_columns_are_written_as_they_are_and_reported(small, out):
     quoted = ['"' + label.replace('"', '""') + '"' for label in LABELS]
     x = np.random.default_rng(1).normal(size=60)
     folder = small(**{"y": np.where(x > 0, *quoted), "x": x, "-id": [f"+{i}a" for i in range(60)], "n": np.arange(60)})
@@ -35,7 +35,7 @@ def test_labels_and_kept_columns_are_written_as_they_are_and_told(small, out):
 
 
 @pytest.mark.parametrize("labels", [(-1, 1), ("-1", "+1"), ("a=b", "x-y"), ("−1", "1")])
-def test_numbers_and_ordinary_text_are_not_told(small, labels):
+def test_numbers_and_ordinary_text_are_not_reported(small, labels):
     x = np.random.default_rng(1).normal(size=60)
     folder = small(x=x, y=np.where(x > 0, *labels))
     assert bayesvm("fit", "table.csv", "-t", "y", "--linear", "-q", folder=folder).code == 0
@@ -59,7 +59,7 @@ def write(path, *texts):
 
 
 @pytest.mark.parametrize("text", ["=x", "+x", "-x", "@x", "\tx", "\rx", "-1+1", "=-1", "--1"])
-def test_every_beginning_of_a_formula_is_told_once(tmp_path, text):
+def test_every_beginning_of_a_formula_is_reported_once(tmp_path, text):
     with pytest.warns(UserWarning, match=f"column 'b' contains .*{FORMULA}") as warned:
         write(tmp_path / "t.csv", text, text)
     assert len(warned) == 1

@@ -1,4 +1,4 @@
-"""BLAS threads: one while anybody of ours computes, and as many as before when nobody does."""
+"""BLAS threads: one during computations of bayesvm, otherwise as many as before."""
 
 import os
 import signal
@@ -74,7 +74,7 @@ def test_concurrent_predictions_give_the_threads_back():
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2])
-def test_results_that_nobody_reads_to_the_end_hold_no_limit(n_jobs):
+def test_results_that_are_not_read_to_the_end_keep_no_limit(n_jobs):
     with Workers(n_jobs) as workers:
         results = workers.map(lambda i, workspace: threads(), range(20))
         assert next(results) == {1}

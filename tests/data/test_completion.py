@@ -76,7 +76,7 @@ def test_values_are_among_those_of_the_column():
 
 
 def test_draws_vary_as_the_conditional_distribution_does():
-    """Of a row with nothing, as the columns; of one that tells nearly all, little."""
+    """The variance is that of the columns for an empty row, and small for a nearly complete one."""
     _, missing = a_table(3_000)
     completion = Completion.learned(missing)
     nothing = np.full((400, D), np.nan)

@@ -179,7 +179,7 @@ def test_names_and_compression(tmp_path, name, pack):
 
 
 @pytest.mark.parametrize("sep", [";", "|", "tab", "space", "^", "~"])
-def test_what_is_said_is_not_noted(tmp_path, sep):
+def test_given_options_are_not_reported(tmp_path, sep):
     character = {"tab": "\t", "space": " "}.get(sep, sep)
     (tmp_path / "a.csv").write_text(written(character, comma, missing="NA"), encoding="cp1252")
     columns, notes = read(tmp_path / "a.csv", sep=sep, decimal=",", encoding="cp1252")

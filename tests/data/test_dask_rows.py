@@ -1,4 +1,4 @@
-"""Rows on a cluster, however they are cut, are the rows of the table; what cannot be used is told with its place."""
+"""Rows on a cluster, in any partitions, are the rows of the table; errors name the place of invalid values."""
 
 import pickle
 
@@ -125,7 +125,7 @@ def test_single_precision_is_kept_where_scikit_learn_would_keep_it(types, kept):
     assert source.sample.X.dtype == kept
 
 
-def test_sums_have_the_same_bits_on_threads_and_leave_the_data_alone():
+def test_sums_are_bit_identical_on_threads_and_leave_the_data_alone():
     table = da.from_array(X.copy(), chunks=(7, D)).persist()
     before = table.compute()
     source = source_of(table, B.rechunk(7)).scaled(ColumnScaler(X.mean(axis=0), X.std(axis=0)))
@@ -215,12 +215,12 @@ def gap(**what):
         (lambda: (A[:0], B[:0]), "all its partitions are empty"),
     ],
 )
-def test_what_cannot_be_used_is_told_with_its_place_and_a_remedy(given, message):
+def test_what_cannot_be_used_is_reported_with_its_place_and_a_remedy(given, message):
     with pytest.raises(ValueError, match=f"(?s){message}"):
         DaskTable.of(*given()).survey(count_labels)
 
 
-def test_text_is_told_before_anything_is_computed():
+def test_text_is_reported_before_anything_is_computed():
     def never(part):
         pytest.fail("computed")
 
@@ -242,7 +242,7 @@ def test_labels_that_change_between_passes_are_noticed():
 
 
 class Largest:
-    """What another task might want to know of its targets before it scales them."""
+    """A summary that another task may need to scale its targets."""
 
     def __init__(self, y, weight, locate):
         self.value = np.abs(y).max(initial=0.0)

@@ -68,7 +68,7 @@ def test_sparse_rows_become_dense_block_by_block():
 
 
 @pytest.mark.parametrize(("n_rows", "size"), [(10, 10), (10, 6), (10, 4), (10, 0), (1000, 1), (100_000, 40_000)])
-def test_random_rows_are_distinct_and_as_many_as_asked_for(n_rows, size):
+def test_random_rows_are_distinct_and_as_many_as_requested(n_rows, size):
     found = random_rows(n_rows, size, np.random.default_rng(0))
     assert len(np.unique(found)) == len(found) == size
     assert size == 0 or 0 <= found.min() <= found.max() < n_rows

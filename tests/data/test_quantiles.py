@@ -136,7 +136,7 @@ def test_there_and_back(n_rows, scale):
     np.testing.assert_allclose(scaler.inverse(scaler(rows)), rows, rtol=1e-9, atol=1e-9 * scale)
 
 
-def test_beyond_the_extremes_it_goes_on_linearly():
+def test_beyond_the_extremes_it_continues_linearly():
     X = table(SMALL)
     scaler = fitted(X)
     spread = np.ptp(X, axis=0)
@@ -197,7 +197,7 @@ def test_weights_of_any_size_give_finite_scores_that_rise():
     assert (np.diff(scores) > 0).all()
 
 
-def test_the_result_lies_in_the_arena():
+def test_the_result_is_in_the_workspace():
     X, workspace = table(SMALL), Workspace()
     scaler = fitted(X)
     first = scaler(X, workspace)
@@ -205,7 +205,7 @@ def test_the_result_lies_in_the_arena():
     assert np.shares_memory(first, scaler(X, workspace))
 
 
-def test_threads_give_the_same_bits():
+def test_threads_give_bit_identical_results():
     X = table(LARGE)
     scalers = []
     for n_threads in (1, 2):

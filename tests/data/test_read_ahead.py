@@ -39,7 +39,7 @@ def test_at_most_depth_items_wait():
     reader.close()
 
 
-def test_fetching_goes_on_while_the_reader_works():
+def test_fetching_continues_while_the_reader_works():
     second_fetched = threading.Event()
 
     def items():

@@ -74,7 +74,7 @@ def test_equal_inputs_with_another_label_are_no_copies():
     assert not repetition(source(X, np.concatenate([LABELS, 1 - LABELS]))).copied
 
 
-def test_values_that_differ_in_a_few_bits_are_told_apart_and_signed_zeros_are_not():
+def test_values_that_differ_in_a_few_bits_are_distinguished_and_signed_zeros_are_not():
     grid = np.stack(np.meshgrid(np.arange(64.0), np.arange(64.0) / 4), -1).reshape(-1, 2)
     labels = np.zeros(len(grid), int)
     assert len(np.unique(group_weights(source(grid, labels), source(grid, labels)))) == 1

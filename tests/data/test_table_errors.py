@@ -387,14 +387,14 @@ def test_the_place_for_copies_must_exist(tmp_path):
         open_table(csv_file(tmp_path, "x\n1\n"), copy_to=tmp_path / "nowhere")
 
 
-def test_pyarrow_is_asked_for(tmp_path, monkeypatch):
+def test_pyarrow_is_required(tmp_path, monkeypatch):
     path = save(tmp_path / "a.parquet")
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(ImportError, match=r'pyarrow.*pip install "bayesvm\[tables\]"'):
         open_table(path)
 
 
-def test_a_wrong_separator_is_told(tmp_path):
+def test_a_wrong_separator_is_reported(tmp_path):
     path = csv_file(tmp_path, "x;y\n1;0\n2;1\n")
     with pytest.raises(
         ValueError, match=r"has no column 'y'; it has 'x;y'. If the separator is wrong, specify it with sep"
@@ -409,7 +409,7 @@ def test_a_wrong_separator_is_told(tmp_path):
 
 
 @pytest.mark.parametrize("block", [64, 2**23])
-def test_a_wrong_decimal_mark_is_told(tmp_path, monkeypatch, block):
+def test_a_wrong_decimal_mark_is_reported(tmp_path, monkeypatch, block):
     monkeypatch.setattr("bayesvm.data.tables.csv_files._BLOCK_BYTES", block)
     path = csv_file(tmp_path, "x,y\n" + "1.0,0\n" * 3 + "2.5,1\n" * 20)
     with pytest.raises(
@@ -422,7 +422,7 @@ def test_a_wrong_decimal_mark_is_told(tmp_path, monkeypatch, block):
             open_table(path, "y", sep=";", decimal=".")
 
 
-def test_a_wrong_encoding_is_told(tmp_path, monkeypatch):
+def test_a_wrong_encoding_is_reported(tmp_path, monkeypatch):
     path = tmp_path / "a.csv"
     path.write_bytes("x,y\n1,a\n2,ö\n".encode("cp1252"))
     with pytest.raises(ValueError, match=r"a\.csv, line 3: text is not valid utf-8 .*--encoding"):
@@ -444,7 +444,7 @@ def test_a_wrong_encoding_is_told(tmp_path, monkeypatch):
         open_table(path, "y")
 
 
-def test_numbers_in_text_are_told_if_further_down_they_are_none(tmp_path, monkeypatch):
+def test_numbers_in_text_are_reported_if_further_down_they_are_none(tmp_path, monkeypatch):
     monkeypatch.setattr("bayesvm.data.tables.csv_files._BLOCK_BYTES", 64)
     path = csv_file(tmp_path, "x,y\n" + "$5,0\n$6,1\n" * 25 + "cheap,1\n")
     with (
@@ -498,7 +498,7 @@ def test_files_that_are_no_csv(tmp_path, content, words):
         open_table(tmp_path)
 
 
-def test_an_excel_file_is_told_what_to_do(tmp_path):
+def test_an_excel_file_is_reported_with_a_remedy(tmp_path):
     (tmp_path / "a.xlsx").touch()
     with pytest.raises(ValueError, match=r"a\.xlsx is an Excel workbook: save the sheet as CSV"):
         open_table(tmp_path / "a.xlsx")

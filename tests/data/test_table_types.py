@@ -152,7 +152,7 @@ def test_a_note_lists_a_few_columns(tmp_path):
         open_table(tmp_path / "a.csv", columns=["p7"])
 
 
-def test_a_fingerprint_tells_how_a_file_was_read(tmp_path):
+def test_a_fingerprint_identifies_how_a_file_was_read(tmp_path):
     path = tmp_path / "a.csv"
     path.write_text("x;z\n1,234;2\n")
     options = [{}, {"sep": ";", "decimal": "."}, {"sep": ";", "decimal": ","}, {"sep": ";", "missing": ["1,234"]}]

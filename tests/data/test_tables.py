@@ -33,7 +33,7 @@ def arrow(rows=slice(None), **more):
 
 
 def write(path, table, **options):
-    """The table in the format that the name of the path tells."""
+    """The table in the format given by the extension of the path."""
     name = path.name
     if name.endswith(".parquet"):
         parquet.write_table(table, path, **options)
@@ -140,7 +140,7 @@ def test_batches_do_not_depend_on_files_and_row_groups(tmp_path, cuts, suffix):
 
 
 @pytest.mark.parametrize("suffix", ["parquet", "arrow", "csv"])
-def test_chosen_rows_come_in_the_order_asked_for(tmp_path, suffix, monkeypatch):
+def test_chosen_rows_come_in_the_order_requested(tmp_path, suffix, monkeypatch):
     monkeypatch.setattr(rows, "MOST_ROWS_AT_ONCE", 30)
     paths = []
     for start in range(0, 1000, 250):

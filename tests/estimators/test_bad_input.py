@@ -124,7 +124,7 @@ def test_a_misspelled_column_of_numbers_gives_the_nearest_name():
 
 
 @both
-def test_prediction_wants_the_same_width_and_a_fitted_model(make):
+def test_prediction_requires_the_same_width_and_a_fitted_model(make):
     with pytest.raises(ValueError, match="3 features"):
         make().fit(X, y).predict_proba(X[:, :2])
     with pytest.raises(NotFittedError):

@@ -75,7 +75,7 @@ def killer(at):
 
 
 def reported(model):
-    """All that a fit says, as bytes."""
+    """The results of a fit, as bytes."""
     latent = np.concatenate([part.ravel() for part in model.latent_mean_and_variance(DATA.X[:200])])
     return (latent.tobytes(), model.predict_proba(DATA.X[:200]).tobytes(), model.elbo_trace_.tobytes(), model.n_passes_)
 
@@ -94,7 +94,7 @@ def fitted_in_pieces(make, y, path, moments):
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("name", FITS)
-def test_a_killed_fit_resumes_with_the_same_bits(name, tmp_path, monkeypatch):
+def test_a_killed_fit_resumes_bit_identically(name, tmp_path, monkeypatch):
     monkeypatch.setattr(training, "SMALLEST_SUBSET", 150)
     make, y = FITS[name]
     callback, heard = killer(-1)
@@ -222,7 +222,7 @@ def test_one_changed_value_is_other_data(tmp_path):
 @pytest.mark.parametrize("stop", ["time", "Ctrl-C"])
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_a_fit_stopped_while_it_was_tuned_starts_anew(stop, tmp_path, monkeypatch):
-    """What came after the shortened tuning is no place to resume from."""
+    """The state after an interrupted tuning must not be resumed."""
     X, y = DATA.X[:1500], DATA.y[:1500]
     make = lambda **how: BayesianSVC(n_inducing=20, random_state=0, **how)
     whole = make().fit(X, y)
@@ -350,7 +350,7 @@ def test_control_c_twice_stops_at_once():
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("name", ["mean field", "minibatches"])
-def test_whatever_was_interrupted_resumes_with_the_same_bits(name, tmp_path):
+def test_whatever_was_interrupted_resumes_bit_identically(name, tmp_path):
     make, y = FITS[name]
     whole = make().fit(DATA.X, y)
     with stop_on_interrupt():

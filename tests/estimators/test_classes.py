@@ -55,7 +55,7 @@ def test_a_price_is_refused(way, path):
         WAYS[way](PRICE, path)
 
 
-def test_a_price_is_refused_on_the_command_line_where_classes_are_asked_for(path, tmp_path):
+def test_a_price_is_refused_on_the_command_line_where_classes_are_requested(path, tmp_path):
     words = ["--target", "price", "--task", "classification", "--out", "m.bayesvm"]
     done = bayesvm("fit", path.name, *words, folder=tmp_path)
     assert done.code == 1
@@ -114,7 +114,7 @@ def test_a_classifier_warns_of_a_quantity_before_it_trains():
         BayesianLinearSVC(max_iter=1, tol=1, random_state=0).fit(X, ages)
 
 
-def test_ages_in_a_file_are_regression_unless_classification_is_asked_for(tmp_path):
+def test_ages_in_a_file_are_regression_unless_classification_is_requested(tmp_path):
     data = pd.DataFrame({"a": X[:400, 0], "age": 17 + np.arange(400) % 40})
     data.to_csv(tmp_path / "t.csv", index=False)
     with pytest.warns(UserWarning, match="'age' looks like a regression target: BayesianSVR is fitted"):
@@ -130,7 +130,7 @@ def test_a_hundred_classes_of_text_are_fitted_with_a_warning():
 
 
 @pytest.mark.parametrize("suffix", ["parquet", "csv"])
-def test_numbers_of_the_target_can_be_said_to_be_names(tmp_path, suffix):
+def test_numbers_of_the_target_can_be_declared_as_names(tmp_path, suffix):
     codes = (
         np.array(["007", "7", "12"])[np.arange(300) % 3]
         if suffix == "csv"

@@ -50,7 +50,7 @@ def test_decision_probability_and_prediction_agree(link):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("inference", ["auto", "batch", "stochastic"])
-def test_same_bits_whatever_the_number_of_threads(inference):
+def test_results_are_bit_identical_for_any_number_of_threads(inference):
     data = waveform(40_000, random_state=0)
     one, three = (
         BayesianSVC(n_inducing=130, inference=inference, tune=None, n_jobs=jobs, random_state=3, max_iter=5, tol=0)
@@ -108,7 +108,7 @@ def test_budget_too_small_warns_and_says_what_to_change():
     assert len(model.elbo_trace_) == model.n_iter_ == 2
 
 
-def test_callback_hears_every_update():
+def test_callback_receives_every_update():
     heard = []
     model = BayesianSVC(n_inducing=20, tune=None, random_state=0).fit(Xa, ya, callback=heard.append)
     assert [progress.elbo for progress in heard] == list(model.elbo_trace_)

@@ -57,7 +57,7 @@ def members_of(model):
 
 
 def said(model, rows=NEW):
-    """All that a model says, as bytes."""
+    """The predictions of a model, as bytes."""
     parts = [
         model.predict_proba(rows),
         *model.latent_mean_and_variance(rows),
@@ -129,7 +129,7 @@ def test_sampled_probabilities_have_the_mean_that_is_predicted(model):
 
 
 def test_one_draw_takes_one_member(model):
-    """So rows are joint: rows that are equal have equal f."""
+    """Rows are drawn jointly: equal rows have equal f."""
     draws = model.sample_latent(np.repeat(NEW[:1], 2, axis=0), 50, random_state=0)
     np.testing.assert_allclose(draws[:, 0], draws[:, 1], atol=0.01 * draws.std())
 
@@ -193,7 +193,7 @@ def test_no_rows_and_rows_far_away(model):
     assert np.isfinite(model.latent_mean_and_variance(far)).all()
 
 
-def test_the_same_bits_with_any_number_of_threads(model):
+def test_results_are_bit_identical_with_any_number_of_threads(model):
     y = LABELS[len(model.classes_)]
     assert said(committee(y, n_jobs=1)) == said(committee(y, n_jobs=2)) == said(model)
 
@@ -206,7 +206,7 @@ def test_the_same_bits_with_any_number_of_threads(model):
     [lambda model: pickle.loads(pickle.dumps(model)), copy.deepcopy, copy.copy],  # noqa: S301
     ids=["pickle", "deep", "copy"],
 )
-def test_copies_say_the_same_bits(model, copied):
+def test_copies_give_bit_identical_predictions(model, copied):
     assert said(copied(model)) == said(model)
 
 
@@ -297,7 +297,7 @@ def killer(at):
 )
 @pytest.mark.parametrize("n_classes", LABELS)
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-def test_a_fit_killed_in_any_member_resumes_with_the_same_bits(how, n_classes, tmp_path, monkeypatch):
+def test_a_fit_killed_in_any_member_resumes_bit_identically(how, n_classes, tmp_path, monkeypatch):
     monkeypatch.setattr(training, "SMALLEST_SUBSET", 60)
     y = LABELS[n_classes]
     whole, path = committee(y, **how), tmp_path / "checkpoint"

@@ -62,7 +62,7 @@ def test_without_jumps_there_is_none():
     assert not hasattr(BayesianLinearSVC().fit(*gains(200)), "effects_")
 
 
-def test_a_pair_is_found_by_every_member_and_told_once(together):
+def test_a_pair_is_found_by_every_member_and_reported_once(together):
     (effect,) = together.effects_
     assert (effect.columns, effect.names, effect.is_pair) == ((2, 4), None, True)
     assert str(effect) == "column 2 × column 4"

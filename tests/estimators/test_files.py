@@ -54,7 +54,7 @@ def test_a_file_that_does_not_exist_gives_the_nearest_one(tmp_path, monkeypatch)
 
 @pytest.mark.parametrize("model", MODELS.values(), ids=MODELS)
 @pytest.mark.parametrize("labels", [y, NAMES[y], y == 1], ids=["numbers", "names", "two classes"])
-def test_same_bits_after_loading(model, labels, tmp_path):
+def test_predictions_are_bit_identical_after_loading(model, labels, tmp_path):
     if model.class_weight is not None and labels.dtype.kind != "i":
         model = model.set_params(class_weight="balanced")
     fitted = model.fit(X, labels)

@@ -1,4 +1,4 @@
-"""What a fit learns is one value: frozen, replaced as a whole, and the source of every fitted attribute."""
+"""The result of a fit is one value: frozen, replaced as a whole, and the source of every fitted attribute."""
 
 import copy
 import pickle
@@ -113,7 +113,7 @@ def test_a_stream_does_not_know_its_rows():
 
 
 @pytest.mark.parametrize("make", MODELS.values(), ids=MODELS)
-def test_a_fit_assigns_one_value_and_what_scikit_learn_wants(make):
+def test_a_fit_assigns_one_value_and_what_scikit_learn_requires(make):
     model = make().fit(NAMED, Y)
     new = vars(model).keys() - make().get_params().keys()
     assert new == {"fitted_", "classes_", "n_features_in_", "feature_names_in_", "recipe_", "completion_"}
@@ -251,7 +251,7 @@ def test_a_warm_fit_of_other_classes_starts_anew():
     ],
     ids=["pickle", "deepcopy", "copy", "clone", "pickle of a deepcopy"],
 )
-def test_copies_say_the_same_bits(name, y, copied):
+def test_copies_give_bit_identical_predictions(name, y, copied):
     model = MODELS[name]().fit(X, y)
     model.y_given = y
     assert said(copied(model)) == said(model)
@@ -276,7 +276,7 @@ def test_a_copy_does_not_follow_a_later_fit():
 
 
 @pytest.mark.parametrize("scale", ["standard", "common", "quantile", None])
-def test_the_scaling_is_the_one_asked_for(scale, tmp_path):
+def test_the_scaling_is_the_one_requested(scale, tmp_path):
     for model in (MODELS["kernel"](scale=scale), MODELS["tuned"](scale=scale, kernel="rbf", tune="loo")):
         model.fit(X, Y).save(tmp_path / "m")
         assert model.scale_ == bayesvm.load(tmp_path / "m").scale_ == scale
@@ -348,7 +348,7 @@ def test_a_warm_fit_counts_its_own_rows():
 
 
 class Killed(BaseException):
-    """Nothing catches it."""
+    """Not caught by any handler."""
 
 
 def killer(at):

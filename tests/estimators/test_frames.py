@@ -71,7 +71,7 @@ def test_a_frame_is_learned_from_as_its_features_are(make):
 
 @both
 @pytest.mark.parametrize("convert", [pl.from_pandas, pa.Table.from_pandas], ids=["polars", "Arrow"])
-def test_frames_of_all_libraries_give_the_same_bits(make, convert):
+def test_frames_of_all_libraries_give_bit_identical_results(make, convert):
     expected = make().fit(USED, Y).predict_proba(USED)
     frame = convert(USED)
     np.testing.assert_array_equal(make().fit(frame, Y).predict_proba(frame), expected)

@@ -56,7 +56,7 @@ def single():
 
 
 def said(model, rows=NEW):
-    """All that a model says, as bytes."""
+    """The predictions of a model, as bytes."""
     parts = [
         model.predict_proba(rows),
         *model.latent_mean_and_variance(rows),
@@ -85,7 +85,7 @@ def test_local_models_find_what_few_points_miss(single):
 
 
 def test_leave_one_out_of_local_models_is_the_loss_on_new_rows(model, single):
-    """Over that of somebody who knows the fields: how many labels were drawn anew differs between samples."""
+    """The loss above that of the true probabilities, because the number of redrawn labels differs between samples."""
     rows, *labels = checkerboard(5_000, seed=2)
     for one in (model, single):
         number = len(one.classes_) - 2
@@ -97,7 +97,7 @@ def test_leave_one_out_of_local_models_is_the_loss_on_new_rows(model, single):
 
 
 def test_leave_one_out_of_local_models_has_no_bias():
-    """A leaf refitted without some rows still knows them if the sites of the others stay as they were."""
+    """A leaf refitted without some rows still depends on them if the sites of the others are unchanged."""
     new, y, _ = checkerboard(5_000, seed=2)
     gaps = []
     for seed in range(10, 15):
@@ -109,7 +109,7 @@ def test_leave_one_out_of_local_models_has_no_bias():
 
 
 def smallest_loss(rows, y):
-    """Of the probabilities that the labels were drawn with."""
+    """The log loss of the true probabilities."""
     labels = np.unique(y)
     proba = np.full((len(y), len(labels)), 0.1 / len(labels))
     proba[np.arange(len(y)), np.floor(rows).astype(int).sum(axis=1) % len(labels)] += 0.9
@@ -240,7 +240,7 @@ def test_equal_rows_have_the_same_draw(model):
     [lambda model: pickle.loads(pickle.dumps(model)), copy.deepcopy, copy.copy],  # noqa: S301
     ids=["pickle", "deep", "copy"],
 )
-def test_copies_say_the_same_bits(model, copied):
+def test_copies_give_bit_identical_predictions(model, copied):
     assert said(copied(model)) == said(model)
 
 
@@ -250,7 +250,7 @@ def test_a_clone_is_not_fitted_and_keeps_the_parameter(model):
     assert clone(model).local is True
 
 
-def test_a_file_has_the_same_bits(model, tmp_path):
+def test_a_file_is_bit_identical(model, tmp_path):
     before = said(model)
     model.save(tmp_path / "m")
     with warnings.catch_warnings():
@@ -282,7 +282,7 @@ def test_a_model_of_rows_that_lie_close_together_loads_without_a_warning(tmp_pat
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2])
-def test_the_same_bits_with_any_number_of_threads(single, n_jobs):
+def test_results_are_bit_identical_with_any_number_of_threads(single, n_jobs):
     assert said(clone(single).set_params(n_jobs=n_jobs).fit(X, TWO)) == said(single)
 
 
@@ -309,7 +309,7 @@ def test_local_models_need_tuning(tune):
         assert fitted.fitted_.member.leaves is None
 
 
-def test_few_rows_have_local_models_only_if_they_are_asked_for(single):
+def test_few_rows_have_local_models_only_if_they_are_requested(single):
     automatic = BayesianSVC(local="auto", random_state=0).fit(X, TWO)
     assert all(member.leaves is None for member in automatic.fitted_.members)
     assert "ocal models" not in str(automatic.tuning_report_)

@@ -29,7 +29,7 @@ HOW = FEW | {"local": True}
 
 
 class KilledError(Exception):
-    """What a fit does not survive."""
+    """An error that ends the fit."""
 
 
 def fitted(**how):
@@ -45,7 +45,7 @@ def probabilities(model):
 
 @pytest.mark.parametrize("survived", [0, 1, 3])
 def test_leaves_that_are_finished_are_not_fitted_again(survived, tmp_path, monkeypatch):
-    """Of the groups of leaves that are fitted together; the model has the bits of a fit in one go."""
+    """A killed fit resumes at the next group of leaves and is bit-identical to an uninterrupted one."""
     monkeypatch.setattr(leaves, "TOGETHER", 1)
     fit_leaves, calls = leaves.fitted_leaves, []
 
@@ -171,7 +171,7 @@ def test_rows_in_files_are_sorted_by_bucket():
     assert not folder.exists()
 
 
-def test_a_table_that_memory_does_not_hold_has_the_bits_of_one_in_memory(tmp_path, monkeypatch):
+def test_a_table_that_memory_does_not_hold_is_bit_identical_to_one_in_memory(tmp_path, monkeypatch):
     monkeypatch.setattr(blocks, "HELD_ENTRIES", 1_200)
     monkeypatch.setattr(blocks, "FEWEST_HELD", 600)
     monkeypatch.setattr(bucket_files, "HELD_ENTRIES", 700)

@@ -72,7 +72,7 @@ def test_in_a_grid_search_with_a_scorer_that_is_weighted(model):
     assert np.array_equal(search.predict_proba(X), by_hand.predict_proba(X))
 
 
-def test_weights_that_nobody_requested_are_an_error(model):
+def test_weights_that_were_not_requested_are_an_error(model):
     with pytest.raises(UnsetMetadataPassedError, match="sample_weight"):
         cross_validate(model, X, Y, cv=3, params={"sample_weight": WEIGHT}, error_score="raise")
 

@@ -71,7 +71,7 @@ def test_the_variance_of_a_row_is_that_over_its_completions(kind, model, regress
     np.testing.assert_allclose(variance, variances.mean(axis=0) + means.var(axis=0), atol=1e-9)
 
 
-def test_leave_one_out_knows_what_is_missing(model):
+def test_leave_one_out_accounts_for_missing_values(model):
     np.testing.assert_allclose(
         log_loss(Y[TRAIN], model.loo_proba_), log_loss(Y[NEW], model.predict_proba(X[NEW])), atol=0.06
     )
@@ -84,13 +84,13 @@ def test_predictions_do_not_depend_on_the_rows_around(model):
     )
 
 
-def test_a_saved_model_says_the_same(model, tmp_path):
+def test_a_saved_model_predicts_the_same(model, tmp_path):
     model.save(tmp_path / "m.bayesvm")
     again = bayesvm.load(tmp_path / "m.bayesvm")
     np.testing.assert_array_equal(again.predict_proba(X[NEW]), model.predict_proba(X[NEW]))
 
 
-def test_rows_in_files_and_on_dask_give_the_bits_of_rows_in_memory(model, tmp_path):
+def test_rows_in_files_and_on_dask_are_bit_identical_to_rows_in_memory(model, tmp_path):
     names = [f"x{i}" for i in range(5)]
     data = {name: pa.array(column, from_pandas=True) for name, column in zip(names, X[TRAIN].T, strict=True)}
     parquet.write_table(pa.table(data | {"y": Y[TRAIN]}), tmp_path / "t.parquet")

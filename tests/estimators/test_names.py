@@ -1,4 +1,4 @@
-"""Names of parameters that cannot be set: the error says what to set instead."""
+"""Parameter names that cannot be set: the error says what to set instead."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""What a notebook shows of an estimator: a headline, then scikit-learn's own tables."""
+"""The notebook representation of an estimator: a headline, then scikit-learn's tables."""
 
 import re
 import warnings

@@ -44,7 +44,7 @@ def test_the_score_is_a_log_density(model):
     assert np.corrcoef(found, truth)[0, 1] > 0.9
 
 
-def test_new_rows_are_taken_for_outliers_as_often_as_asked_for(model):
+def test_new_rows_are_taken_for_outliers_as_often_as_requested(model):
     ringed = BayesianOneClassSVM(contamination=0.1, random_state=0).fit(ring(500, 0))
     for fitted, new in ((model, NEW), (ringed, ring(4_000, 1))):
         for rate in (0.02, 0.1, 0.3):
@@ -84,7 +84,7 @@ def test_leave_one_out_scores_are_those_of_refits():
     assert len(plain) == 10
 
 
-def test_new_rows_of_other_groups_are_taken_for_outliers_as_often_as_asked_for(tmp_path):
+def test_new_rows_of_other_groups_are_taken_for_outliers_as_often_as_requested(tmp_path):
     """Rows of a group are alike; without groups, new ones are false alarms more often."""
     rng = np.random.default_rng(0)
     group = np.repeat(np.arange(340), 10)
@@ -171,7 +171,7 @@ def test_a_constant_column_that_changes_is_unusual():
     assert (fitted.explain(changed).argmax(axis=1) == 3).all()
 
 
-def test_a_file_gives_the_same_bits_back(model, tmp_path):
+def test_a_file_returns_bit_identical_values(model, tmp_path):
     model.save(tmp_path / "m.bayesvm")
     again = bayesvm.load(tmp_path / "m.bayesvm")
     assert type(again) is BayesianOneClassSVM
@@ -257,7 +257,7 @@ def test_rare_values_and_heavy_tails_are_not_left_out():
         assert len(rows_to_learn_from(rows, None)) == 300
 
 
-def test_what_is_wrong_is_said(model):
+def test_errors_say_what_is_wrong(model):
     with pytest.raises(ValueError, match="contamination must be a share strictly between 0 and 1; got 5"):
         BayesianOneClassSVM(contamination=5).fit(TRAIN)
     with pytest.raises(ValueError, match="all 9 rows are equal"):

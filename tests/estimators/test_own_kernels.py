@@ -60,7 +60,7 @@ def test_a_shape_parameter_is_learned():
     assert 0.1 <= found.power <= 2.0
 
 
-def test_it_goes_on_from_a_checkpoint(tmp_path):
+def test_it_resumes_from_a_checkpoint(tmp_path):
     class StopError(Exception):
         """From a callback."""
 

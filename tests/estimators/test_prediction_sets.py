@@ -49,7 +49,7 @@ def test_sets_are_those_of_a_loop(model, per_class):
     assert not model.predict_set(NEW.X, 0.3).any(axis=1).all()  # a set may be empty
 
 
-def test_new_rows_are_in_their_sets_as_often_as_asked_for(model, three):
+def test_new_rows_are_in_their_sets_as_often_as_requested(model, three):
     for fitted, X, y in ((model, NEW.X, NEW.y), three):
         code = np.searchsorted(fitted.classes_, y)
         for coverage in (0.8, 0.95):
@@ -66,7 +66,7 @@ def test_per_class_the_rare_class_is_covered_too(three):
 
 
 def test_weights_that_are_all_equal_change_nothing(model):
-    """Coverage is about rows, and a factor of all weights tells nothing about them."""
+    """Coverage does not depend on a common factor of all weights."""
     kwargs = {"tune": None, "link": "probit", "random_state": 0}
     few = waveform(30, random_state=2)
     one, tenth = (
@@ -96,7 +96,7 @@ def test_files_have_the_classes_of_each_set(three, tmp_path):
     assert said["set"].to_pylist() == ["|".join(fitted.classes_[row]) for row in sets]
 
 
-def test_what_is_wrong_is_said(model, tmp_path):
+def test_errors_say_what_is_wrong(model, tmp_path):
     with pytest.raises(ValueError, match=r"coverage must be strictly between 0 and 1, such as 0\.9; got 90"):
         model.predict_set(NEW.X, 90)
     odd = BayesianLinearSVC(tune=None).fit(TRAIN.X, np.where(TRAIN.y > 0, "a|b", "c"))

@@ -241,7 +241,7 @@ def test_linear_model_with_many_classes_has_a_row_of_coefficients_each():
 
 
 @pytest.mark.parametrize("inference", ["auto", "stochastic"])
-def test_many_classes_same_bits_on_any_number_of_threads(inference):
+def test_many_classes_are_bit_identical_on_any_number_of_threads(inference):
     rows, labels = make_blobs(6000, centers=4, n_features=5, cluster_std=3.0, random_state=0)
     one, three = (
         BayesianSVC(n_inducing=40, inference=inference, tune=None, n_jobs=n, random_state=0, max_iter=6, tol=0)

@@ -158,7 +158,7 @@ def test_any_amount_of_noise_is_found(noise):
 
 def test_few_numbers_learn_the_length_scales_of_columns(model):
     assert model.kernel_.length_scales.shape == (6,)
-    # The last column says nothing; the two before it are linear, and the broad component represents them.
+    # The last column is noise; the two before it are linear, and the broad component represents them.
     assert model.relevance_[:3].min() > 0.03
     assert model.relevance_[5] < 0.003
 
@@ -193,7 +193,7 @@ def test_other_numbers_are_numbers():
         assert np.isfinite(found).all()
 
 
-def test_files_of_predictions_have_intervals_of_the_coverage_asked_for(fixed):
+def test_files_of_predictions_have_intervals_of_the_coverage_requested(fixed):
     for uncertainty in (False, True):
         (part,) = fixed.predictions(X[:9], uncertainty=uncertainty, coverage=0.5)
         low, high = fixed.predict_interval(X[:9], 0.5)
@@ -229,7 +229,7 @@ def test_a_weight_of_zero_leaves_a_row_out_and_of_two_counts_twice():
     np.testing.assert_array_equal(weighted.loo_indices_, np.flatnonzero(kept))
 
 
-def test_a_saved_model_predicts_the_same_bits(model, tmp_path):
+def test_a_saved_model_predicts_bit_identically(model, tmp_path):
     model.save(tmp_path / "model.bin")
     again = load(tmp_path / "model.bin")
     for kind in ("predict", "predict_quantiles"):
@@ -260,7 +260,7 @@ def test_a_warm_start_stays_where_it_was(fixed):
     np.testing.assert_array_equal(first, fixed.predict(X[TEST]))
 
 
-def test_a_fit_resumes_from_its_checkpoint_with_the_same_bits(tmp_path):
+def test_a_fit_resumes_from_its_checkpoint_bit_identically(tmp_path):
     given = {"random_state": 0, "kernel": "rbf", "scale": "standard"}
     path, plain = tmp_path / "checkpoint", BayesianSVR(**given).fit(X[:300], Y[:300])
     first = BayesianSVR(**given).fit(X[:300], Y[:300], checkpoint=path, checkpoint_every=0.0)
@@ -271,7 +271,7 @@ def test_a_fit_resumes_from_its_checkpoint_with_the_same_bits(tmp_path):
         BayesianSVR(**given).fit(X[:300], Y[:300] + 1, checkpoint=path)
 
 
-def test_threads_do_not_change_bits(fixed):
+def test_threads_do_not_change_results(fixed):
     other = clone(fixed).set_params(n_jobs=2).fit(X[TRAIN], Y[TRAIN])
     np.testing.assert_array_equal(other.predict(X[TEST]), fixed.predict(X[TEST]))
 
@@ -372,7 +372,7 @@ def test_intervals_hold_where_noise_differs():
 
 
 def test_the_link_of_the_fit_is_kept(fixed):
-    """A model is a value: with another link it says something else."""
+    """A model is a value: another link changes its predictions."""
     wide = replace(fixed.fitted_, link=replace(fixed.fitted_.link, scale=10 * fixed.fitted_.link.scale))
     other = clone(fixed)
     other.n_features_in_, other.fitted_ = fixed.n_features_in_, wide

@@ -146,7 +146,7 @@ def test_where_ctrl_c_is_ignored_it_stays_so():
     assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
 
 
-def test_a_fit_in_another_thread_is_not_asked():
+def test_a_fit_in_another_thread_is_not_interrupted():
     found = []
     with stop_on_interrupt():
         fit = threading.Thread(target=lambda: found.append(FITS["batch"][0]().fit(DATA.X, DATA.y)))

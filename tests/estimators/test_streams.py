@@ -150,7 +150,7 @@ def test_weights_are_routed_as_metadata():
     assert scores["test_score"].mean() > 0.9
 
 
-def test_what_cannot_learn_more_says_so():
+def test_models_that_cannot_learn_more_say_so():
     data = waveform(200, random_state=0)
     diagonal = BayesianLinearSVC(covariance="diagonal").fit(data.X, data.y).set_params(covariance="full")
     with pytest.raises(ValueError, match="diagonal covariance and cannot learn more"):

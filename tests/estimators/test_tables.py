@@ -71,7 +71,7 @@ MODELS = {
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_a_streamed_fit_has_the_bits_of_one_in_memory(name, tmp_path):
+def test_a_streamed_fit_is_bit_identical_to_one_in_memory(name, tmp_path):
     parquet.write_table(arrow(), tmp_path / "all.parquet", row_group_size=1700)
     require_equal(*fits(MODELS[name], open_table(tmp_path / "all.parquet", "y"), X, Y))
 
@@ -112,7 +112,7 @@ def test_the_order_of_the_rows_in_files_does_no_harm(order, tmp_path):
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_minibatches_of_a_sorted_file_are_random(tmp_path):
-    """The first row of a table tells its place; a batch should come from everywhere, with every class as often."""
+    """The first column is the position in the table; batches should have rows from everywhere, and all classes."""
     by = np.argsort(Y, kind="stable")
     numbered = X[by].copy()
     numbered[:, 0] = np.arange(len(by))
@@ -156,7 +156,7 @@ def test_text_labels_weights_and_class_weights(tmp_path):
         np.testing.assert_allclose(streamed.predict_proba(X[:300]), held.predict_proba(X[:300]), rtol=1e-9)
 
 
-def test_a_killed_fit_from_files_goes_on(tmp_path):
+def test_a_killed_fit_from_files_resumes(tmp_path):
     parquet.write_table(arrow(), tmp_path / "all.parquet", row_group_size=900)
     table = open_table(tmp_path / "all.parquet", "y")
     whole = MODELS["growing subsets"]().fit(table)
@@ -387,7 +387,7 @@ def test_copies_are_left_out_together_wherever_they_are(name, tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("held", [1_500, 10_000])
-def test_weights_in_files_give_the_bits_of_those_in_memory(held, tmp_path, monkeypatch):
+def test_weights_in_files_are_bit_identical_to_those_in_memory(held, tmp_path, monkeypatch):
     """Sums of weights depend on the order of their terms; what is made of them must not."""
     monkeypatch.setattr(blocks, "HELD_ENTRIES", held * X.shape[1])
     weight = np.exp(np.random.default_rng(0).normal(size=len(X)))

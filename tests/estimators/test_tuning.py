@@ -404,13 +404,13 @@ def test_hard_tables_are_tuned_in_silence(name, tune):
     assert np.isfinite(p).all()
     assert np.isfinite(model.kernel_.log_parameters()).all()
     base = log_loss(y, np.tile(np.bincount(y) / len(y), (len(y), 1)))
-    assert model.loo_log_loss_ < 1.1 * base + 0.02  # at worst it knows that it knows nothing
+    assert model.loo_log_loss_ < 1.1 * base + 0.02  # at worst, it predicts the base rate
     assert log_loss(y, p) < base
     assert p[:, 1].mean() == pytest.approx((y == 1).mean(), abs=0.05)
 
 
 @pytest.mark.parametrize(("n_features", "share"), [(2, 0.1), (10, 0.5)])
-def test_where_nothing_matters_the_base_rate_is_said(n_features, share):
+def test_without_informative_columns_the_base_rate_is_predicted(n_features, share):
     lost = []
     for seed in range(3):
         generator = np.random.default_rng(seed)
@@ -468,7 +468,7 @@ def test_a_learned_prior_does_not_overfit_where_columns_are_many(n_rows, n_featu
     assert loss["auto"] < loss[None] + 0.05
 
 
-def test_a_prior_variance_for_every_feature_tells_which_matter():
+def test_a_prior_variance_for_every_feature_shows_which_matter():
     X, y = noisy(160, 30)
     model = BayesianLinearSVC(np.ones(30)).fit(X, y)
     assert model.prior_variance_.shape == (30,)

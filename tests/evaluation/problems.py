@@ -15,7 +15,7 @@ def calibrated(n, n_classes=2, *, seed=0, sharpness=1.0, **more):
 
 
 def weights(n, seed=1):
-    """Of which some are zero."""
+    """Weights, some of which are zero."""
     rng = np.random.default_rng(seed)
     return rng.integers(0, 4, n) * rng.uniform(0.5, 1.5, n)
 

@@ -9,14 +9,14 @@ from tests.evaluation.problems import calibrated, tied, weights
 
 
 def events(said):
-    """What is predicted and what happened, by the definition."""
+    """Predicted probabilities and outcomes, by the definition."""
     if len(said.classes) == 2:
         return said.proba[:, 1], (said.y == 1).astype(float)
     return said.proba.max(axis=1), (said.proba.argmax(axis=1) == said.y).astype(float)
 
 
 def halved(said, n_groups, n_halvings, seed=0):
-    """The calibration error by real halvings: one half tells the direction, the other the distance."""
+    """The calibration error by actual halvings: one half gives the sign, the other the size."""
     predicted, happened = events(said)
     rng = np.random.default_rng(seed)
     total = 0.0
@@ -157,7 +157,7 @@ def test_all_rows_state_the_same():
     assert shown.observed == pytest.approx([2 / 3])
 
 
-def test_one_row_says_next_to_nothing():
+def test_one_row_has_little_effect():
     said = Predictions.of([0, 1], [1], [[0.4, 0.6]])
     shown = reliability(said)
     assert shown.observed == pytest.approx([1])

@@ -60,7 +60,7 @@ def test_rows_are_moved_by_as_many_standard_deviations(few_sets):
         assert not away[:, 5:].any()
 
 
-def test_a_class_is_made_as_rare_as_is_said(monkeypatch):
+def test_a_class_is_made_as_rare_as_requested(monkeypatch):
     X, y = np.arange(2000.0)[:, None], np.where(np.arange(2000) < 800, 1, -1)
     monkeypatch.setattr(sets, "table", lambda name: (X, y))
     made = sets.rarer("any", 0.05, 600)(1)
@@ -78,7 +78,7 @@ def test_a_shift_is_learned_below_one_quantile_and_asked_above_another(monkeypat
     assert made.parts[sets.BEYOND][0][:, 1].min() > np.quantile(X[:, 1], 0.7)
 
 
-def test_a_method_is_judged_against_ours_on_the_same_rows():
+def test_a_method_is_evaluated_against_ours_on_the_same_rows():
     rng = np.random.default_rng(0)
     p, ours = rng.random(500), rng.random(500)
     label = rng.random(500) < p

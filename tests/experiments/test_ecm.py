@@ -127,7 +127,7 @@ def test_a_spent_budget_is_a_warning_and_the_labels_may_be_words():
     assert model.score(X, words) > 0.8
 
 
-def test_what_it_cannot_do_it_says():
+def test_unsupported_uses_raise_errors():
     with pytest.raises(ValueError, match="Only binary"):
         ECMClassifier().fit(X, np.arange(100) % 3)
     with pytest.raises(ValueError, match="link must be"):

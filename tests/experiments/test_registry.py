@@ -100,7 +100,7 @@ def test_a_failure_is_a_record():
     assert "log_loss" not in record
 
 
-def test_a_stopped_sweep_goes_on_where_it_stopped(tmp_path, capsys):
+def test_a_stopped_sweep_resumes_where_it_stopped(tmp_path, capsys):
     path = tmp_path / "runs.jsonl"
     sweep(crossed(["logistic"], ["iris"], 1), Store(path))
     whole = path.read_text()

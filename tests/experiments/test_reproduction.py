@@ -112,7 +112,7 @@ def test_all_cells_of_the_page_are_filled(walked):
     assert f"## {susy.TITLE}" not in page
 
 
-def test_figures_and_numbers_lie_beside_the_page(walked):
+def test_figures_and_csv_files_are_beside_the_page(walked):
     folder = (walked / command.QUICK_PAGE).with_suffix("")
     for experiment in command.USUAL:
         with (folder / f"{experiment.NAME}.csv").open(encoding="utf-8") as file:
@@ -122,7 +122,7 @@ def test_figures_and_numbers_lie_beside_the_page(walked):
     assert not list(folder.glob("*.part"))
 
 
-def test_every_claim_has_its_line_and_a_quick_look_judges_none(walked):
+def test_every_claim_has_its_line_and_a_quick_run_evaluates_none(walked):
     lines = page_of(walked).splitlines()
     for claim in claims.CLAIMS:
         (line,) = [line for line in lines if line.startswith(f"| {claim.text} |")]
@@ -269,7 +269,7 @@ class Greedy(LogisticRegression):
 
 
 @pytest.mark.skipif(not memory.REFERENCES.exists(), reason="elsewhere the peak is that of the whole process")
-def test_a_run_of_its_own_process_tells_its_memory():
+def test_a_run_of_its_own_process_reports_its_memory():
     X, y = tiny()
     greedy = Method(lambda _n, _seed: Greedy(), "1")
     held = np.ones(40_000_000)  # what the parent holds, 320 MB, is not the child's

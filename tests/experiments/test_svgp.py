@@ -119,7 +119,7 @@ def test_training_takes_the_threads_of_blas(torch, rows, monkeypatch):
     assert torch.get_num_threads() == before
 
 
-def test_the_kernel_is_learned_if_asked(torch, rows):
+def test_the_kernel_is_learned_if_requested(torch, rows):
     X, y, _ = rows
     settings = {"n_inducing": 30, "batch_size": 50, "epochs": 20, "adam_rate": 0.05, "random_state": 0}
     model = SVGPClassifier(length_scale=1.0, learn_kernel=True, **settings).fit(X, y)

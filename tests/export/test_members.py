@@ -1,4 +1,4 @@
-"""A model of several members says in onnxruntime what it says here: committees, links of their own."""
+"""A model with several members predicts the same in onnxruntime: committees, members with their own links."""
 
 from copy import copy
 from dataclasses import replace

@@ -17,7 +17,7 @@ MODELS = {
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_the_graph_says_what_the_model_says(name):
+def test_the_graph_predicts_what_the_model_predicts(name):
     model = MODELS[name]().fit(X[:300], 100 * Y[:300])
     session = runtime.InferenceSession(to_onnx(model).SerializeToString(), providers=["CPUExecutionProvider"])
     rows = np.vstack([X[300:], X[300:310] + 50])

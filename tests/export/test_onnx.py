@@ -1,4 +1,4 @@
-"""An exported model says in onnxruntime what it says here."""
+"""An exported model predicts the same in onnxruntime."""
 
 import sys
 from dataclasses import replace

@@ -88,7 +88,7 @@ def test_a_table_model_is_exported_and_served(saved, run, serve, capsys):
     np.testing.assert_allclose(answer["probabilities"], model.predict_proba(asked), atol=1e-9)
     np.testing.assert_allclose(answer["epistemic"], model.predict_uncertainty(asked)["epistemic"], atol=2e-6)
     assert answer["label"] == model.predict(asked).tolist()
-    fewer = asked.assign(work=None)  # a column that is not told is missing
+    fewer = asked.assign(work=None)  # an absent column is a missing value
     answer = ask(url, {"rows": [{name: row[name] for name in ("age", "town", "sex", "hours")} for row in rows]})
     np.testing.assert_allclose(answer["probabilities"], model.predict_proba(fewer), atol=1e-9)
     for wrong, words in (

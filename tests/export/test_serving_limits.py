@@ -1,4 +1,4 @@
-"""What the example server does with requests that are too large, too slow, too many, or none at all."""
+"""The example server with requests that are too large, too slow or too many, and without requests."""
 
 import importlib.util
 import json
@@ -110,12 +110,12 @@ def test_a_request_without_a_length_gets_an_answer(start):
     assert is_well(server)
 
 
-def test_a_body_that_ends_early_is_told(start):
+def test_a_body_that_ends_early_is_reported(start):
     status, content = posted(start(), half=True, Content_Length=1000)
     assert (status, content["error"]) == (400, f"the request ended after {len(ASKED)} of 1000 bytes")
 
 
-def test_a_body_that_does_not_come_is_told(start):
+def test_a_body_that_does_not_come_is_reported(start):
     server = start(IDLE_SECONDS=0.2)
     status, content = posted(server, Content_Length=1000)
     assert status == 408

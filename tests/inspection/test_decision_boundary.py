@@ -1,4 +1,4 @@
-"""Decision boundaries: the shading is what the model says at each place, and the lines lie where they should."""
+"""Decision boundaries: the shading shows the prediction at each point, and the lines are in the right place."""
 
 import numpy as np
 import pytest
@@ -74,7 +74,7 @@ def test_rows_are_drawn_by_class_and_inducing_points_as_open_marks(moons):
     assert len(bare.figure_.axes) == 1
 
 
-def test_of_many_rows_some_are_drawn_and_that_is_told(moons, monkeypatch):
+def test_of_many_rows_some_are_drawn_and_that_is_reported(moons, monkeypatch):
     monkeypatch.setattr(decision_boundary, "MOST_POINTS", 50)
     found = DecisionBoundaryDisplay.from_estimator(moons, X, y, grid_resolution=10)
     assert sum(len(part.get_offsets()) for part in found.points_) == 50

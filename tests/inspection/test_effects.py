@@ -111,7 +111,7 @@ def test_with_more_classes_one_is_shown():
         EffectDisplay.from_estimator(model)
 
 
-def test_what_is_not_there_is_said(jumpy):
+def test_missing_parts_are_named(jumpy):
     model, X = jumpy
     with pytest.raises(ValueError, match="effect 3 does not exist: effects_ has 3, counted from 0"):
         EffectDisplay.from_estimator(model, 3)

@@ -54,7 +54,7 @@ def test_lines_that_explain_have_the_colour_of_the_text(plt):
         assert inspection.ElboTraceDisplay([1.0]).plot().line_.get_color() == "#abcdef"
 
 
-def test_many_classes_are_told_apart_by_colour_and_shape():
+def test_many_classes_are_distinguished_by_colour_and_shape():
     assert len({(colours.of_class(k), colours.marker(k)) for k in range(40)}) == 40
 
 

@@ -66,7 +66,7 @@ def test_band_contains_the_mean_and_is_drawn(link):
         assert column.max() == pytest.approx(high)
 
 
-def test_few_values_are_all_asked_for(model):
+def test_few_values_are_all_used(model):
     found = PartialDependenceDisplay.from_estimator(model, X, -1, **FAST)
     np.testing.assert_array_equal(found.values, [0, 1, 2, 3])
     assert found.line_.get_marker() == "o"
@@ -92,7 +92,7 @@ def test_columns_that_move_together(model):
     np.testing.assert_array_equal(by_itself.values, np.eye(3))
 
 
-def test_columns_without_a_name_are_told_by_their_values(model):
+def test_columns_without_a_name_are_reported_by_their_values(model):
     of = lambda values: PartialDependenceDisplay.from_estimator(model, X, [0, 2], values=values, **FAST).labels
     assert of([[0.5, 1], [0, 0], [0, 1]]) == ["0.5, 1", "none", "column 2"]
 

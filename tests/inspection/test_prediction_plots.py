@@ -87,7 +87,7 @@ def test_reliability_is_that_of_scikit_learn():
     assert found.ax_.get_xlabel() == "predicted probability of y = yes"
 
 
-def test_the_strip_counts_the_rows_and_lies_below_the_shares():
+def test_the_strip_counts_the_rows_and_is_below_the_shares():
     found = ReliabilityDisplay.from_predictions(Y, P)
     heights = np.array([bar.get_height() for bar in found.strip_])
     np.testing.assert_allclose(heights / heights.sum(), np.histogram(P, 25, (0, 1))[0] / 600)

@@ -192,7 +192,7 @@ def test_what_is_no_frame():
         (np.random.default_rng(0).permutation(4_000)[:40], False),  # in no order, with gaps
         (np.arange(40) // 2, False),  # not each once
         (np.arange(19), False),  # too few to tell
-        (np.arange(40).astype(float), False),  # floats of a frame: the user says that it is a quantity
+        (np.arange(40).astype(float), False),  # floats of a frame: the type says that it is a quantity
         (np.arange(40) + 0.5, False),
     ],
 )
@@ -234,7 +234,7 @@ def test_columns_of_another_kind_than_in_training_are_refused():
 
 
 def test_frames_need_no_pyarrow(monkeypatch):
-    """Not a fit and not a prediction of a frame of pandas or polars asks for it."""
+    """Neither fit nor predict with a pandas or polars frame imports it."""
     import bayesvm.extras  # noqa: PLC0415
 
     for name in [name for name in sys.modules if name.partition(".")[0] == "pyarrow"]:

@@ -28,7 +28,7 @@ def table(n_rows=N, seed=0, *, depends=True):
 
 
 def values_of(masks):
-    """Values that say nothing, missing where the masks say so."""
+    """Uninformative values, missing where the masks are true."""
     values = np.random.default_rng(1).normal(size=(len(next(iter(masks.values()))), len(masks)))
     return np.where(np.column_stack(list(masks.values())), np.nan, values).__getitem__
 
@@ -72,7 +72,7 @@ def test_rows_without_target_do_not_count():
 
 @pytest.mark.parametrize("kind", ["classes", "numbers"])
 def test_missingness_that_says_what_other_columns_say_is_not_marked(kind):
-    """A large value is missing more often, but a second column knows it."""
+    """A large value is missing more often, but a second column determines it."""
     rng = np.random.default_rng(0)
     x = rng.normal(size=1_000)
     y = x + 0.5 * rng.normal(size=1_000)
@@ -132,7 +132,7 @@ def quietly(fit, *data):
 
 
 @pytest.mark.parametrize("depends", [True, False])
-def test_arrays_and_files_of_numbers_give_the_bits_of_frames(tmp_path, depends):
+def test_arrays_and_files_of_numbers_are_bit_identical_to_frames(tmp_path, depends):
     frame, y = numbers(depends=depends)
     X = frame.to_numpy()
     make = lambda: BayesianSVC(n_inducing=20, tune=None, random_state=0)

@@ -133,7 +133,7 @@ def test_state_and_back(files):
     assert numbered.decoded(np.eye(3)[:1]) == {"x1": [1.0], "x2": [0.0], "x3": [0.0]}
 
 
-def test_values_that_training_had_not_are_told_once(files):
+def test_values_that_training_had_not_are_reported_once(files):
     recipe = learned(files / "t.parquet")
     data = frame(50, seed=1)
     data.loc[3, "count"] = np.nan
@@ -144,7 +144,7 @@ def test_values_that_training_had_not_are_told_once(files):
         X = recipe.encoded(pa.Table.from_pandas(data).to_batches())
     messages = [str(each.message) for each in told]
     assert messages == [
-        "column 'count' has missing values, but had none in training; they count as what the other columns suggest",
+        "column 'count' has missing values, but had none in training; they are completed from the other columns",
         "column 'color' has categories not seen in training; they count as rare",
         f"column 'sex' has categories not seen in training; they count as {recipe.columns[-1].categories[0]}",
     ]
@@ -163,7 +163,7 @@ def test_a_missing_category_is_not_an_unseen_one(files):
         recipe.encoded(pa.Table.from_pandas(data).to_batches())
     usual = recipe.columns[-1].categories[0]
     assert [str(each.message) for each in told] == [
-        "column 'count' has missing values, but had none in training; they count as what the other columns suggest",
+        "column 'count' has missing values, but had none in training; they are completed from the other columns",
         f"column 'sex' has missing values, but had none in training; they count as {usual}",
     ]
 
@@ -290,11 +290,11 @@ def test_a_literal_rare_counts_as_rare(tmp_path):
     assert X.tolist() == [[0, 0, 1], [1, 0, 0], [0, 0, 1]]
 
 
-def test_numbers_with_a_slip_are_told(tmp_path):
+def test_numbers_with_a_slip_are_reported(tmp_path):
     (tmp_path / "t.csv").write_text("x,y\n" + "".join(f"{k % 9},{'ab'[k % 2]}\n" for k in range(40)) + "n.a.,a\n")
     with pytest.warns(UserWarning, match="'x' is treated as categorical: nearly all values are numbers, except 'n.a.'"):
         learned(tmp_path / "t.csv")
-    assert learned(tmp_path / "t.csv", categories=["x"]).columns[0].kind == "category"  # asked for: no warning
+    assert learned(tmp_path / "t.csv", categories=["x"]).columns[0].kind == "category"  # requested: no warning
 
 
 def test_files_may_have_different_types_of_the_same_kind(tmp_path):
@@ -345,7 +345,7 @@ def late_text(tmp_path, monkeypatch):
     return tmp_path / "t.csv"
 
 
-def test_text_below_the_first_block_is_told_with_its_remedies(late_text):
+def test_text_below_the_first_block_is_reported_with_its_remedies(late_text):
     with pytest.raises(
         ValueError, match="line 902, column 'id': 'id-900' cannot be read as double.*leave.*--categories"
     ):

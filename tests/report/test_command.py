@@ -30,7 +30,7 @@ def test_it_is_evaluated_on_a_table(plain, folder, capsys):
     assert capsys.readouterr().out == ""
 
 
-def test_wrong_places_are_told_before_the_work(binary, folder, capsys):
+def test_invalid_paths_are_reported_before_the_work(binary, folder, capsys):
     people(50).to_csv(folder / "some.csv", index=False)
     binary.save(folder / "buyers.bayesvm")
     assert run(["report", str(folder / "buyers.bayesvm"), "--out", str(folder)]) == 1

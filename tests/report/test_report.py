@@ -153,7 +153,7 @@ def test_the_confusion_table_counts_all_rows(page, binary):
     assert counts == [int(((said.y == i) & (said.predicted == j)).sum()) for i in range(2) for j in range(2)]
 
 
-def test_the_most_and_the_least_certain_rows_are_told_as_the_table_has_them(page, binary):
+def test_the_most_and_the_least_certain_rows_are_reported_as_the_table_has_them(page, binary):
     table = people()
     rows = page[page.index('<section id="rows">') : page.index('<section id="model">')]
     first, last = (re.findall(r"<tr><td class=\"n\">(\d+)</td>", part) for part in rows.split(">Most certain<"))
@@ -246,7 +246,7 @@ def test_one_class_only_has_no_curves(binary, written):
     assert "–" in parsed.words  # there is no AUC
 
 
-def test_a_folder_that_does_not_exist_is_told_before_the_work(binary, folder):
+def test_a_folder_that_does_not_exist_is_reported_before_the_work(binary, folder):
     with pytest.raises(FileNotFoundError, match="nowhere"):
         write_report(binary, folder / "nowhere" / "report.html")
 
@@ -271,7 +271,7 @@ def test_it_opens_with_the_conclusion(page, binary):
     assert re.search(r"(age|member)", second)
 
 
-def test_the_rows_of_the_evaluated_and_of_the_final_model_are_both_told(binary, page):
+def test_the_rows_of_the_evaluated_and_of_the_final_model_are_both_reported(binary, page):
     n_rows = binary.card["n_rows"]
     words = Page(page).words
     assert f"{n_rows * 4 // 5:,} rows in each fold (the final model: {n_rows:,})" in words

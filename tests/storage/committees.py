@@ -36,7 +36,7 @@ def local_models(models):
 
 
 def some_leaves(n_features, n_functions, seed=0):
-    """Three leaves with one, three and four points, and posteriors that nobody fitted."""
+    """Three leaves with one, three and four points, and arbitrary posteriors."""
     rng = np.random.default_rng(seed)
     tree = Tree(np.eye(2, n_features), np.array([0.2, -0.1]), np.array([~0, ~1]), np.array([1, ~2]))
     kernel = Matern(1.5, 0.7)
@@ -83,7 +83,7 @@ class TwoScalings(KernelModel):
 
 
 def two_scalings():
-    """A context in which a BayesianSVC becomes such a committee; a tuned one may too, but nobody knows when."""
+    """A context in which BayesianSVC becomes such a committee; whether tuning gives one is not predictable."""
 
     def model(self, n_features):
         return TwoScalings({}, self.n_inducing, 2000, "kmeans", learn_inducing=False, learn_relevance=False)

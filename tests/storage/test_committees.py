@@ -1,4 +1,4 @@
-"""Committees with scalings of their own and effects, in files: they come back to the same bits; forged ones do not."""
+"""Committees with their own scalings and effects in files: loading is bit-identical, and forged files are rejected."""
 
 import copy
 import pickle
@@ -25,7 +25,7 @@ def saved(model, path):
     return bayesvm.load(path)
 
 
-def test_a_committee_with_effects_comes_back_with_the_same_bits(model, tmp_path):
+def test_a_committee_with_effects_is_loaded_bit_identically(model, tmp_path):
     again = saved(model, tmp_path / "m")
     assert said(again) == said(model)
     assert said(saved(again, tmp_path / "m2")) == said(model)
@@ -57,7 +57,7 @@ def test_a_copy_is_saved_as_the_same_bytes(model, copied, tmp_path):
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
 
 
-def test_a_model_that_tuned_itself_comes_back_with_the_same_bits(tmp_path):
+def test_a_model_that_tuned_itself_is_loaded_bit_identically(tmp_path):
     rng = np.random.default_rng(0)
     X = rng.standard_normal((300, 3))
     y = (X[:, 0] + 0.5 * rng.standard_normal(300) > 0).astype(int)
@@ -171,7 +171,7 @@ def test_what_is_forged_was_right_before(stored, tmp_path):
 
 
 def test_members_may_have_quantile_scalings_of_other_knots(tmp_path):
-    """Which tuning does not make, but the format allows."""
+    """A model that tuning does not produce, but that the format allows."""
     few, many = (committee(rows=rows, y=y) for rows, y in ((NEW, LABELS[2][: len(NEW)]), (NEW[:40], LABELS[2][:40])))
     knots = [
         next(one for one in model.fitted_.members if type(one.scaler).__name__ == "QuantileScaler")

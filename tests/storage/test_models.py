@@ -1,4 +1,4 @@
-"""Fitted models in files: several members come back as they were, and states that make no sense are refused."""
+"""Fitted models in files: several members are restored unchanged, and invalid states are rejected."""
 
 import copy
 import pickle
@@ -51,7 +51,7 @@ def model(request):
 
 
 def said(model):
-    """All that a model says of new rows and of the rows it has learned from."""
+    """All predictions of a model for new rows and for its training rows."""
     return {
         "probabilities": model.predict_proba(NEW),
         "classes": model.predict(NEW),
@@ -80,7 +80,7 @@ def saved(model, path):
     ],
     ids=["file", "file of a file", "pickle", "deepcopy"],
 )
-def test_several_members_come_back_with_the_same_bits(model, copied, tmp_path):
+def test_several_members_are_loaded_bit_identically(model, copied, tmp_path):
     before, after = said(model), said(copied(model, tmp_path / "m"))
     assert before.keys() == after.keys()
     for name, value in before.items():
@@ -110,7 +110,7 @@ def require_same_leaf(one, other):
 
 
 @pytest.mark.parametrize("y", [TWO, THREE], ids=["two classes", "three classes"])
-def test_a_committee_says_the_weighted_mean(y):
+def test_a_committee_predicts_the_weighted_mean(y):
     models = kernel_models(y)
     together = committee(models[:2], (1.0, 3.0))
     own = with_fitted(models[1], replace(models[1].fitted_, link=together.fitted_.members[1].link))

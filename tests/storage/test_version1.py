@@ -42,7 +42,7 @@ def test_it_predicts_what_it_did(name):
     np.testing.assert_allclose(model.predict_proba(NEW[name]), expected(name), atol=1e-6)
 
 
-def test_it_is_saved_in_the_present_version_with_the_same_bits(name, tmp_path):
+def test_it_is_saved_in_the_present_version_bit_identically(name, tmp_path):
     model = bayesvm.load(FOLDER / f"{name}.bayesvm")
     model.save(tmp_path / "m")
     assert persistence.version_of(tmp_path / "m") == persistence.VERSION

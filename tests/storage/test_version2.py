@@ -32,7 +32,7 @@ def test_it_predicts_what_it_did(name):
 
 
 def test_members_had_a_region_and_a_parent_that_were_none(name, tmp_path):
-    """Nothing writes them any more."""
+    """Files that are no longer written."""
     *_, state = persistence.read(FOLDER / f"{name}.bayesvm")
     (member,) = state["fitted"]["members"]
     assert (member["region"], member["parent"]) == (None, None)
@@ -43,7 +43,7 @@ def test_members_had_a_region_and_a_parent_that_were_none(name, tmp_path):
     assert not {"region", "parent"} & state["fitted"]["members"][0].keys()
 
 
-def test_it_is_saved_again_with_the_same_bits(name, tmp_path):
+def test_it_is_saved_again_bit_identically(name, tmp_path):
     model = bayesvm.load(FOLDER / f"{name}.bayesvm")
     model.save(tmp_path / "m")
     again = bayesvm.load(tmp_path / "m")

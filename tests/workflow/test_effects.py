@@ -38,7 +38,7 @@ def test_effects_are_of_the_columns_of_the_table(factors, expected):
     assert [column_name(factor, RECIPE) for factor in factors] == expected
 
 
-def test_a_jump_is_told_and_kept_in_the_file(tmp_path):
+def test_a_jump_is_reported_and_kept_in_the_file(tmp_path):
     X, y = gains()
     model = TableModel(with_recipe(plain_model().fit(X, y), Recipe.plain(NAMES)))
     model.save(tmp_path / "m")
@@ -50,13 +50,13 @@ def test_a_jump_is_told_and_kept_in_the_file(tmp_path):
 
 
 @pytest.mark.parametrize("made", [plain_model(), BayesianLinearSVC()])
-def test_without_effects_none_are_told(made):
+def test_without_effects_none_are_reported(made):
     known = described(TableModel(with_recipe(made.fit(*gains(jumps=False)), Recipe.plain(NAMES))))
     assert known["effects"] == known["members"] == []
 
 
 @pytest.mark.slow
-def test_the_members_of_a_committee_are_told():
+def test_the_members_of_a_committee_are_reported():
     estimator = BayesianSVC(n_inducing=60, random_state=0).fit(*checkerboard())
     known = described(TableModel(with_recipe(estimator, Recipe.plain(["age", "height", "month", "gain", "day"]))))
     assert [effect["columns"] for effect in known["effects"]] == [["month", "day"]]
@@ -71,7 +71,7 @@ def test_the_members_of_a_committee_are_told():
 
 
 @pytest.mark.slow
-def test_inspect_says_it_in_a_few_lines(tmp_path):
+def test_inspect_prints_a_few_lines(tmp_path):
     bayesvm = pytest.importorskip("tests.cli.driver").bayesvm
     estimator = BayesianSVC(n_inducing=40, random_state=0).fit(*checkerboard(2000))
     names = ["age", "height", "month", "gain", "day"]

@@ -85,7 +85,7 @@ def test_what_is_held_out_is_neither_learned_nor_changes_the_fit(path):
 
 
 @pytest.mark.parametrize("many", [False, True])
-def test_the_log_loss_of_held_out_rows_is_told_right(many, monkeypatch):
+def test_the_log_loss_of_held_out_rows_is_reported_right(many, monkeypatch):
     """Near that of the finished model there, though they come sorted by class; and the fit does not depend on them."""
     monkeypatch.setattr("bayesvm.estimators.held_out.SHARE", np.inf)  # after every update, however long it takes
     data = waveform(6_000, random_state=0)
@@ -156,7 +156,7 @@ def test_very_wide_tables_get_a_mean_field(tmp_path):
     assert len(made.holdout.X) == 0  # rows of 6,000 features are not kept
 
 
-def test_the_card_tells_where_a_model_comes_from(path):
+def test_the_card_records_where_a_model_comes_from(path):
     model = fit_table(path, "y", weight="w", estimator=BayesianLinearSVC(), seed=3)
     assert model.card["files"] == ["t.parquet"]
     assert (model.card["target"], model.card["weight"], model.card["seed"]) == ("y", "w", 3)

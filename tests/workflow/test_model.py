@@ -175,7 +175,7 @@ def test_a_model_without_a_story_is_still_one_of_a_table(model, tmp_path):
     assert bayesvm.load(tmp_path / "m.bayesvm").recipe_ == model.recipe
 
 
-def test_what_is_no_table_is_told(model):
+def test_what_is_not_a_table_is_reported(model):
     with pytest.raises(TypeError, match="give the path of a table or several paths; got ndarray"):
         model.predict(np.zeros((3, 9)))
     with pytest.raises(TypeError, match="got list"):

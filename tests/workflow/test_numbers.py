@@ -61,7 +61,7 @@ def test_which_targets_are_numbers(tmp_path):
     assert task_of(tmp_path, pa.array([1.5, None, 2.5])) == "regression"
 
 
-def test_the_task_can_be_said(tmp_path):
+def test_the_task_can_be_set(tmp_path):
     path = written(tmp_path, x=np.sin(np.arange(60)), y=np.arange(60) % 3, z=["one", "2"] * 30)
     asked = fit_table(path, "y", columns=["x"], task="regression", parameters=PARAMETERS, holdout=0)
     assert asked.is_regression

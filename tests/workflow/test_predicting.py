@@ -54,7 +54,7 @@ def test_numbers_beside_text_become_text(tmp_path):
 
 
 @pytest.mark.parametrize("first", [pa.array([["a"]]), pa.array([2**53 + 1])])
-def test_what_cannot_be_of_one_type_is_told(tmp_path, first):
+def test_what_cannot_be_of_one_type_is_reported(tmp_path, first):
     write(tmp_path / "0.parquet", first)
     write(tmp_path / "1.parquet", pa.array([1.5]))
     with pytest.raises(TypeError, match="column 'id' has different types in the files.*write it with the same type"):

@@ -46,7 +46,7 @@ def test_a_last_row_of_totals_is_named(tmp_path, column):
     assert found[0].startswith(expected)
 
 
-def test_a_place_named_total_is_none(tmp_path):
+def test_a_place_named_total_is_not_a_total(tmp_path):
     data = table()
     data["place"] = ["a", "a", "Total", "Total"] * 15
     assert messages(data, tmp_path / "t.csv") == []

@@ -100,7 +100,7 @@ def completed(estimator: Any, rows: Rows) -> Rows:
 
 
 def _marking(estimator: Any, rows: RowsToComplete) -> Recipe | None:
-    """The recipe that marks missing values which say something about the target; None if none do."""
+    """The recipe that marks informative missing values; None if there are none."""
     some = _some_rows(rows.n_rows, min(SAMPLE, most_held(estimator.n_features_in_)))
     X, y, names = rows.raw(some), rows.targets(some), input_names(estimator)
     gone = {name: mask for name, mask in zip(names, np.isnan(X.T), strict=True) if mask.any()}

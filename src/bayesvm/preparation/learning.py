@@ -233,7 +233,7 @@ def _scale(name: str, values: Values, *, certain: bool, form: DateFormat, row: R
 
 
 def _index_in(numbers: npt.NDArray[Any]) -> str:
-    """What integers are that increase or decrease from row to row, or permute a range with few gaps; else nothing."""
+    """Describe integers that increase or decrease from row to row, or permute a range with few gaps; else empty."""
     numbers = numbers.astype(np.float64)
     if len(numbers) < LEAST_INDEXED or not np.isfinite(numbers).all() or (numbers % 1).any():
         return ""

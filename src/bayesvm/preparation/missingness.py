@@ -46,8 +46,8 @@ def informative(
     >>> informative({"x": y == 1, "z": np.arange(100) < 50}, y, lambda rows: x[rows, None])
     ['x']
     """
-    known = ~np.isnan(y) if y.dtype.kind == "f" else np.array([value is not None for value in y.tolist()], bool)
-    labelled = np.flatnonzero(known)
+    has_target = ~np.isnan(y) if y.dtype.kind == "f" else np.array([value is not None for value in y.tolist()], bool)
+    labelled = np.flatnonzero(has_target)
     y = y[labelled]
     distinct, codes = np.unique(y if y.dtype.kind in "iufb" else y.astype(str), return_inverse=True)
     are_numbers = y.dtype.kind in "iuf" and len(distinct) > FEW_NUMBERS

@@ -167,7 +167,7 @@ class Recipe:
 
     def _report(self, unseen: Strange) -> None:
         for name, what in unseen:
-            how = "; they count as what the other columns suggest" if what == NONE_MISSING else ""
+            how = "; they are completed from the other columns" if what == NONE_MISSING else ""
             warn_user(f"column {name!r} has {what}{how}")
 
     def decoded(self, X: npt.NDArray[Any]) -> dict[str, list[Any]]:
