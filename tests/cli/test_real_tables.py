@@ -255,3 +255,10 @@ def test_a_warning_of_several_fits_is_shown_once(tmp_path):
     assert fitted.code == 0, fitted.err
     assert warned
     assert len(warned) == len(set(warned))
+
+
+def test_inspect_names_the_parts_of_dates(tmp_path):
+    (tmp_path / "t.csv").write_text(csv(d=DAYS))
+    bayesvm("fit", "t.csv", "-t", "y", "--linear", "--holdout", 0, "-o", "m.bayesvm", folder=tmp_path)
+    shown = bayesvm("inspect", "m.bayesvm", folder=tmp_path).out
+    assert "month, day of week, days" in shown
