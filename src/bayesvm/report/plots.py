@@ -29,7 +29,7 @@ LEAST_GAIN = 0.002  # of an axis of the ELBO, relative
 MANY_TIMES = 20  # between values that need an axis of logarithms
 LONGEST = 16  # letters of a label
 LEAST_FLAGGED = 10  # rows of which a lift is shown
-FEW = 6  # curves that a legend inside the plot has room for
+FEW = 2  # curves that a legend inside the plot has room for
 
 
 def of_predictions(predictions: Predictions, target: str | None) -> dict[str, str]:
