@@ -240,3 +240,25 @@ def test_a_text_file_is_read_as_csv(tmp_path):
     done = bayesvm("fit", "t.txt", "-t", "y", "--linear", "-q", folder=tmp_path)
     assert (done.code, done.err.strip()) == (0, "Note: t.txt: separator '|'")
     assert (tmp_path / "t.bayesvm").exists()
+
+
+def test_a_warning_of_several_fits_is_shown_once(tmp_path):
+    """Each column has one missing value; where that is held out, every pass over the table would say so."""
+    n_rows = 2_000
+    letters = np.tile(["a", "b"], n_rows // 2)
+    columns = {f"c{k}": with_cell(letters, 7 * k, "") for k in range(12)}
+    x = RNG.normal(size=n_rows)
+    table = {"x": [f"{value:.3f}" for value in x], "z": None, "y": np.where(x > 0, "yes", "no")} | columns
+    (tmp_path / "t.csv").write_text(csv(**table))
+    fitted = bayesvm("fit", "t.csv", "-t", "y", "--linear", folder=tmp_path)
+    warned = [line for line in fitted.err.splitlines() if "missing values, but had none in training" in line]
+    assert fitted.code == 0, fitted.err
+    assert warned
+    assert len(warned) == len(set(warned))
+
+
+def test_inspect_names_the_parts_of_dates(tmp_path):
+    (tmp_path / "t.csv").write_text(csv(d=DAYS))
+    bayesvm("fit", "t.csv", "-t", "y", "--linear", "--holdout", 0, "-o", "m.bayesvm", folder=tmp_path)
+    shown = bayesvm("inspect", "m.bayesvm", folder=tmp_path).out
+    assert "month, day of week, days" in shown

@@ -1,5 +1,7 @@
 """Inference reaches the optimum by every road, says so only when it is true, and never lowers the ELBO."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -12,7 +14,7 @@ from bayesvm.data.memory import MemorySource
 from bayesvm.data.scaling import ColumnScaler
 from bayesvm.data.workers import Workers
 from bayesvm.datasets import waveform
-from bayesvm.inference import training
+from bayesvm.inference import coordinate_ascent, training
 from bayesvm.inference.learning_rates import AdaptiveRate, FixedRate, RobbinsMonro
 from bayesvm.inference.problem import Problem, evaluate
 from bayesvm.inference.training import Plan, train
@@ -61,6 +63,54 @@ def test_elbo_never_falls(bound):
     assert result.converged
     assert len(result.trace) > 5
     assert (np.diff(result.trace) >= -1e-9 * abs(result.elbo)).all()
+
+
+def overshooting(n_rows=8000, n_points=60):
+    """Labels with little noise and a rough kernel: full steps from a cold start overshoot."""
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, (n_rows, 4))
+    value = np.sin(4 * X[:, 0]) * X[:, 1] + X[:, 2] * X[:, 3] + 0.1 * rng.standard_normal(n_rows)
+    source = MemorySource(X, (value > 0).astype(np.int32), None, ColumnScaler(), Workers(1), 512)
+    features = InducingFeatures.build(RBF(0.7, 50.0), X[:n_points], np.float64)
+    return Problem(features, Binary((0.5,)), LIKELIHOODS["exact"], np.float64, float(n_rows)), source
+
+
+def test_a_probe_saves_a_pass_and_leads_to_the_same_optimum(monkeypatch):
+    problem, source = overshooting()
+    alone = train(problem, source, plan(tol=1e-6), problem.start(), np.random.default_rng(0))
+    monkeypatch.setattr(coordinate_ascent, "PROBE_ROWS", 800)
+    with_probe = train(problem, source, plan(tol=1e-6), problem.start(), np.random.default_rng(0))
+    assert (np.diff(with_probe.trace) >= -1e-9 * abs(with_probe.elbo)).all()
+    assert with_probe.converged
+    assert with_probe.elbo == pytest.approx(alone.elbo, abs=2e-6 * source.n_rows)
+    assert with_probe.passes < alone.passes
+
+
+def test_a_probe_replaces_a_step_only_if_another_one_gains_clearly_more():
+    problem, source = overshooting()
+    probe = source.head(800)
+    (state,) = coordinate_ascent.init(problem, source, problem.start(), [0.9])
+    (state,) = coordinate_ascent.step(problem, source, [state])
+    tried = {
+        rho: elbo_at(problem, probe, state.best.posterior.moved(state.best.target, rho)) for rho in (1.0, 0.5, 0.25)
+    }
+    chosen = coordinate_ascent.probed(problem, probe, state)
+    assert state.rho == 1.0  # this step would be rejected
+    assert elbo_at(problem, source, state.proposal) < state.best.elbo
+    assert tried[chosen.rho] == max(tried.values()) > tried[1.0] + np.sqrt(10 * state.distance)
+    assert elbo_at(problem, source, chosen.proposal) > state.best.elbo
+    while state.remaining > 1e-3:
+        (state,) = coordinate_ascent.step(problem, source, [state])
+    assert coordinate_ascent.probed(problem, probe, state) is state
+
+
+def test_a_probe_is_only_for_many_rows_and_for_a_bound_whose_full_steps_may_fall():
+    problem, source = overshooting()
+    assert coordinate_ascent.probe_of(problem, source) is None
+    many = replace(source, X=np.tile(source.X, (5, 1)), y=np.tile(source.y, 5))
+    assert coordinate_ascent.probe_of(problem, many).n_rows == 4096
+    safe = replace(problem, likelihood=LIKELIHOODS["augmented"])
+    assert coordinate_ascent.probe_of(safe, many) is None
 
 
 @every_bound

@@ -101,7 +101,7 @@ def run(arguments: list[str] | None = None) -> int:
     traced = "--traceback" in arguments  # anywhere, because users append it to the failed command
     try:
         with warnings.catch_warnings():
-            warnings.showwarning = _show_warning
+            warnings.showwarning = _Warnings().show
             code = app([word for word in arguments if word != "--traceback"], standalone_mode=False)
         sys.stdout.flush()  # here, where a broken pipe is handled
         if code == STOPPED:  # some versions of typer turn Ctrl-C into this code
@@ -144,8 +144,15 @@ def _sentence(error: BaseException) -> str:
     return str(error) or type(error).__name__
 
 
-def _show_warning(message: Any, category: type[Warning], *_: Any, **__: Any) -> None:
-    if issubclass(category, ReadingNote):
-        complain("Note", str(message), "cyan")
-    elif not issubclass(category, DeprecationWarning | FutureWarning):
-        complain("Warning", str(message), "yellow")
+class _Warnings:
+    """The warnings of one command, each shown once: the fits to parts of a table repeat what the first has said."""
+
+    def __init__(self) -> None:
+        self.shown = set[str]()
+
+    def show(self, message: Any, category: type[Warning], *_: Any, **__: Any) -> None:
+        if str(message) in self.shown or issubclass(category, DeprecationWarning | FutureWarning):
+            return
+        self.shown.add(str(message))
+        what, colour = ("Note", "cyan") if issubclass(category, ReadingNote) else ("Warning", "yellow")
+        complain(what, str(message), colour)

@@ -69,15 +69,15 @@ def _print_columns(facts: dict[str, Any]) -> None:
     console.say()
     rows = []
     for column in facts["columns"][:MOST_COLUMNS]:
-        categories = column.get("categories", ())
+        categories = column.get("categories", ()) or column.get("parts", ())
         shown = ", ".join(categories[:CATEGORIES_SHOWN]) + (
             f", … ({len(categories)} in all)" if len(categories) > CATEGORIES_SHOWN else ""
         )
         shown += ", and rare ones together" if column.get("rare_categories") else ""
         rows.append([column_label(column["name"]), column["kind"], f"{column['features']}", column["missing"], shown])
     if rows:
-        header = ["column", "kind", "features", "if missing", "categories"]
-        console.table("", header, rows, words={"column", "kind", "if missing", "categories"})
+        header = ["column", "kind", "features", "if missing", "categories or parts"]
+        console.table("", header, rows, words={*header} - {"features"})
     if (more := len(facts["columns"]) - MOST_COLUMNS) > 0:
         console.say(f"… and {more:,} more columns (--json lists all)")
     for line in left_out_lines(facts["left_out"]):

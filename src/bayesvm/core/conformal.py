@@ -86,7 +86,7 @@ def conformal_p_values(scores: Array, weight: Array, new: Array, groups: Groups 
 
 @dataclass(frozen=True)
 class CalibratedShares:
-    """Which quantile of the predicted distributions is exceeded by which share of new rows (D35).
+    """The map from shares of new rows to quantiles of the predicted distributions (D35).
 
     ``shares[k]`` of new rows are expected to be below the quantile ``predicted[k]``; linear in between.
     """
@@ -96,7 +96,7 @@ class CalibratedShares:
 
     @classmethod
     def of(cls, below: Array, weight: Array, groups: Groups = None) -> CalibratedShares:
-        """From the predicted probabilities of numbers below those observed, of rows left out.
+        """From the predicted distribution functions of left-out rows at their observed values.
 
         ``((n - 1) F + 1) / (n + 1)``, with F the share of the weight of the other rows that is below a row: it is
         ``k / (n + 1)`` for the k-th smallest of n rows of equal weight.

@@ -79,7 +79,7 @@ class Probit(BinaryLink):
     bias: float = 0.0
 
     def sharpened(self, factor: float) -> Probit:
-        """Sharpen by a factor above one, soften by a factor below one."""
+        """Sharpen with a factor above one, soften with a factor below one."""
         return Probit(factor * self.scale, factor * self.bias)
 
     def score(self, m: Array, v: Array) -> Array:
@@ -104,7 +104,7 @@ class TwoProbits(BinaryLink):
     share: float
 
     def sharpened(self, factor: float) -> TwoProbits:
-        """Sharpen by a factor above one, soften by a factor below one."""
+        """Sharpen with a factor above one, soften with a factor below one."""
         (first, second), (bias, other) = self.scale, self.bias
         return TwoProbits((factor * first, factor * second), (factor * bias, factor * other), self.share)
 
@@ -148,7 +148,7 @@ class Softmax(ManyClassLink):
     bias: tuple[float, ...]
 
     def sharpened(self, factor: float) -> Softmax:
-        """Sharpen by a factor above one, soften by a factor below one."""
+        """Sharpen with a factor above one, soften with a factor below one."""
         return Softmax(factor * self.scale, tuple(factor * b for b in self.bias))
 
     def decision(self, m: Array, v: Array) -> Array:

@@ -1,6 +1,6 @@
 """Core: a fitted model as a weighted list of members, and their averaged predictions (D25).
 
-A model with one member is an ordinary model. Several members form a committee, whose predictions are averaged. A member
+Most models have one member. Several members form a committee, whose predictions are averaged. A member
 may have leaves: local models on top of its mean (D30).
 """
 

@@ -14,6 +14,7 @@ from bayesvm.inference.effects import FittedEffect, fitted_effects, relevance
 from bayesvm.inference.fitted import Fitted
 from bayesvm.preparation import Recipe
 
+MOST_NAMED = 3  # columns whose names are listed
 SEPARATORS = " =_.:-[("  # between the name of a column and a category
 
 
@@ -180,7 +181,8 @@ def column_name(factor: Sequence[int], recipe: Recipe) -> str:
     owner = {feature: name for name, features in recipe.groups.items() for feature in features}
     if len(factor) == 1 and len(recipe.groups[owner[factor[0]]]) > 1:
         return recipe.names[factor[0]]
-    return ", ".join(dict.fromkeys(owner[feature] for feature in factor))
+    names = list(dict.fromkeys(owner[feature] for feature in factor))
+    return ", ".join(names) if len(names) <= MOST_NAMED else f"{names[0]} to {names[-1]}"
 
 
 def _label(columns: Sequence[int], names: Sequence[str]) -> str:

@@ -138,8 +138,8 @@ class BayesianSVR(KernelEstimator, BaseBayesianSVR):
     feature_names_in_ : array of str
         Names of the columns of X; only if X was a data frame or a table.
     recipe_ : Recipe or None
-        How the columns of a data frame or table (text, categories, dates, missing values) become numeric features; None
-        if X has only numbers.
+        How the columns of X (text, categories, dates, missing values) become numeric features; None if X has only
+        numbers, and no missing value says something about y.
     completion_ : Completion or None
         Completes missing values of X from the other values of their row, with a Gaussian copula learned from the
         training rows (D33). None for sparse X, and for more than 2,000 columns without a missing value.

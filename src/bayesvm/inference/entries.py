@@ -26,7 +26,7 @@ class Candidates:
 
 @dataclass(frozen=True)
 class Entry:
-    """The current state of a candidate: the rows it was judged on, its judgement, and its line in the report."""
+    """The current state of a candidate: its rows, its judgement, and its line in the report."""
 
     scale: str | None
     name: str  # name of the kernel family

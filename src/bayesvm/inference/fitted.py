@@ -57,7 +57,7 @@ class Fitted:
 
     @property
     def member(self) -> Member:
-        """The first member, which is the only one of an ordinary model."""
+        """The first member; usually the only one."""
         return self.members[0]
 
     @property
@@ -103,9 +103,9 @@ class Fitted:
 
     @cached_property
     def calibrated_shares(self) -> CalibratedShares:
-        """Which quantiles of predicted numbers are exceeded by which share of the left-out rows (D35)."""
+        """The map from shares of left-out rows to quantiles of their predicted distributions (D35)."""
         if not isinstance(self.head, Regression):
-            raise TypeError(f"{type(self.head).__name__} does not predict numbers")
+            raise TypeError(f"{type(self.head).__name__} is not for regression")
         y = self.head.centre + self.head.spread * self.left_out_y
         below = self.head.distribution(self.left_out_moments, y).clip(0, 1)
         return CalibratedShares.of(below, self.left_out_weight, self.left_out_groups)

@@ -27,8 +27,8 @@ SAMPLE_ROWS = 4_000  # points are chosen from at most this many rows, or
 SAMPLE_ROWS_PER_POINT = 8  # this many per inducing point, whichever is more
 
 # Ratio of table rows to sample rows above which k-means clusters each stratum separately. Points chosen with y are
-# better (covtype, 40,000 rows: log loss .465 -> .454), but leave-one-out ignores the influence of a row on them: if the
-# sample is the whole table, the estimate is up to .05 too optimistic; at this ratio at most .0015 on three tables.
+# better (covtype, 40,000 rows: log loss 0.465 -> 0.454), but leave-one-out ignores the influence of a row on them: if
+# the sample is the whole table, the estimate is up to 0.05 too optimistic; here at most 0.0015 on three tables.
 ROWS_PER_SAMPLE_FOR_STRATA = 5
 
 # For AFK-MC²: seeds are within 1% of exact k-means++; 10 steps can be 16% worse, 200 are no better.
@@ -86,7 +86,7 @@ def select(
 def seeds(rows: Array, weight: Array, n_points: int, rng: np.random.Generator, kernel: Kernel) -> Array:
     """Distinct rows far from each other in the kernel's length-scales, drawn as by k-means|| (Bahmani et al., 2012).
 
-    For models that need no better points, and for which k-means would take as long as the fit. Every round draws
+    For models that do not need better points, and for which k-means would take as long as the fit. Every round draws
     several rows at once, with ``p(x) ∝ ω d(x, chosen)²``.
     """
     first, which = equal_rows(rows)

@@ -199,7 +199,7 @@ class KernelModel:
             log,
             session.clock,
             self.size(raw.n_rows, np.inf),
-            # If local models are possible, more points gained less than .0005 on five tables of 10,000 rows.
+            # If local models are possible, more points gained less than 0.0005 on five tables of 10,000 rows.
             compares_points=not may_be_local(raw.n_rows, session),
             groups=session.groups_of(part),
         )

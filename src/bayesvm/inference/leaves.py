@@ -36,7 +36,7 @@ LEAF_ROWS = 400
 TOGETHER, PROBED_TOGETHER = 4, 3  # leaves that are fitted together
 FEWEST_ROWS = 4_000  # of a table; with fewer, leaves are tried only on request
 AVERAGED_UP_TO = 50_000  # rows; with more, one member with local models suffices
-BASE_ROWS = 20_000  # rows that determine the mean below local models; 32,768 gain .0001 on covtype for twice the time
+BASE_ROWS = 20_000  # rows that determine the mean below local models; 32,768 gain 0.0001 on covtype for twice the time
 TREE_ROWS = 2**17  # in the sample for growing the tree
 PROBED, PROBED_FIRST = 16, 6  # leaves used for the decision; at first
 CERTAIN = 3.0  # standard errors from WORTH_HAVING at which the first leaves suffice
@@ -96,7 +96,7 @@ class Probe:
         return self.rows[0][0].setup.likelihood
 
     def with_noise(self, trained: Sequence[TrainedLeaves]) -> Probe:
-        """The probe with the noise that these leaves show, if the head learns it (D32)."""
+        """The probe with the noise estimated from these leaves, if the head learns it (D32)."""
         if not self.head.learns_noise:
             return self
         cavities = self._at_fixed_sites(trained)
@@ -165,7 +165,7 @@ class Probe:
         return mean, float(np.linalg.norm(share * (gained - mean)))
 
     def settled(self, first: Place) -> tuple[Probe, Place, list[TrainedLeaves]]:
-        """The best kernel, searched again while the leaves show another noise than they were trained with."""
+        """The best kernel; the search is repeated while the leaves have another noise than in training."""
         probe, (place, trained) = self, self.best(first)
         for _ in range(NOISE_ROUNDS):
             again = probe.with_noise(trained)
@@ -200,7 +200,7 @@ class Decision(NamedTuple):
 
 
 def may_be_local(n_rows: int, session: Session) -> bool:
-    """Whether a tuned model of so many rows may get local models; groups would be torn apart by leaves."""
+    """Whether a tuned model of so many rows may get local models; leaves would split groups."""
     local = session.settings.local
     enough = n_rows >= FEWEST_ROWS if local == "auto" else bool(local)
     return enough and session.groups is None
@@ -242,7 +242,7 @@ def find_leaves(
 def tried_leaves(base: Candidate, source: BlockSource, session: Session) -> tuple[Found | None, str, bool]:
     """The tree and kernel of local models on the first member, if they help (D30).
 
-    With a sentence for the report, and whether the time was over before that was known.
+    Also returns a sentence for the report, and whether the time was over before the decision.
     """
     try:
         found = find_leaves(base, source, session, 0)

@@ -23,7 +23,7 @@ from bayesvm.inference.training import Trained
 
 LOO_ROWS = 20_000  # for larger tables, a random sample of this size is left out
 FEW_LOO_ROWS = 2_000  # after a request to stop
-LEAST_LEFT = 0.1  # of a variance that completions of missing values make smaller
+LEAST_LEFT = 0.1  # lower bound of a variance that completions reduce, relative
 
 
 def leave_one_out(
@@ -63,7 +63,7 @@ def whole_groups(groups: RowNumbers, most: int, rng: np.random.Generator) -> Row
 
 
 def widened(candidate: Candidate, rows: TrainingRows) -> Candidate:
-    """The candidate whose left-out marginals have what completions of missing values change in mean and variance (D33).
+    """The candidate with left-out marginals that include the changes by completions of missing values (D33).
 
     The change is that of the posterior of all rows.
     """

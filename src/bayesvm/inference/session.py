@@ -56,7 +56,7 @@ class TrainingRows(Protocol):
         ...
 
     def changes(self, numbers: RowNumbers, moments: MomentsOf) -> list[MeanAndVariance] | None:
-        """What missing values change in mean and variance of f at these rows (D33); None if no value is missing."""
+        """The changes of mean and variance of f at these rows by missing values (D33); None if no value is missing."""
         ...
 
 

@@ -243,6 +243,7 @@ def _ascend(
     """
     states = list(reached.states)
     try:
+        probe = coordinate_ascent.probe_of(problem, source)
         if not states and not log.plan.clock.stop.made:
             states = coordinate_ascent.init(problem, source, reached.functions, reached.contraction)
             log.states(phase, source.n_rows, states, reached)
@@ -250,9 +251,10 @@ def _ascend(
             going = [i for i, s in enumerate(states) if (s.rejected or s.remaining > good_enough) and not s.stalled]
             if not going:
                 break
-            for i, state in zip(
-                going, coordinate_ascent.step(problem, source, [states[i] for i in going]), strict=True
-            ):
+            moving = [states[i] for i in going]
+            if probe is not None:
+                moving = [coordinate_ascent.probed(problem, probe, state) for state in moving]
+            for i, state in zip(going, coordinate_ascent.step(problem, source, moving), strict=True):
                 states[i] = state
             log.states(phase, source.n_rows, states, reached)
     except Stopped:

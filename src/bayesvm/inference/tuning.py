@@ -2,7 +2,7 @@
 
 All decisions are made by leave-one-out on samples of the rows (D10), starting with cheap decisions on small samples.
 Candidates that cannot be distinguished become members of a committee. All trials are kept for a report.
-`docs/tuning.md` has the experiments behind the recipe.
+`docs/tuning.md` has the experiments behind the procedure.
 """
 
 from __future__ import annotations

@@ -24,6 +24,7 @@ MOST_MARKED = 1_000  # cells
 SAME = 1e-9  # relative
 LONG = 30  # characters of all labels together beyond which they are rotated
 LONGEST = 20  # characters of one label
+MOST = 25  # labels that are shown, in equal steps
 MANY = 12  # labels beyond which there is no space between them
 
 
@@ -295,6 +296,8 @@ def _category(setting: Array, factor: Sequence[int], names: Sequence[str], name:
 
 def _label_axis(axis: Any, values: Array, labels: Sequence[str] | None, name: str) -> None:
     if labels is not None:
+        every = -(-len(labels) // MOST)
+        values, labels = values[::every], labels[::every]
         turned: dict[str, Any] = {}
         if axis.axis_name == "x" and sum(map(len, labels)) > LONG:
             turned = {"rotation": 35 if len(labels) <= MANY else 90, "ha": "right", "rotation_mode": "anchor"}

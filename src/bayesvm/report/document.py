@@ -121,7 +121,7 @@ def _of_classes(model: TableModel, said: Predictions, content: dict[str, Any], *
         "confusion": sections.confusion(said),
         "decisions": sections.decisions(said),
         "coverage": sections.coverage(said),
-        "plots": plots.of_predictions(said) | content["plots"],
+        "plots": plots.of_predictions(said, model.card.get("target")) | content["plots"],
     }
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.metrics import precision_recall_curve, roc_auc_score, roc_curve
 
 from bayesvm.evaluation import Predictions, thresholds
-from bayesvm.evaluation.formatting import shortened
+from bayesvm.evaluation.formatting import column_label, shortened
 from bayesvm.inspection import (
     ElboTraceDisplay,
     ProbabilityHistogramDisplay,
@@ -29,17 +29,20 @@ LEAST_GAIN = 0.002  # minimum range of the axis of the ELBO, relative
 MANY_TIMES = 20  # ratio of values from which the axis is logarithmic
 LONGEST = 16  # characters of a label
 LEAST_FLAGGED = 10  # minimum number of rows for a lift
-FEW = 6  # maximum number of curves for a legend inside the plot
+FEW = 2  # maximum number of curves for a legend inside the plot
 
 
-def of_predictions(predictions: Predictions) -> dict[str, str]:
-    """Plots that need only probabilities and true classes."""
+def of_predictions(predictions: Predictions, target: str | None) -> dict[str, str]:
+    """Plots that need only probabilities and true classes; ``target`` is the name of the column, if it has one."""
     labels = np.array([shortened(label, LONGEST) for label in predictions.classes], object)
     predictions = replace(predictions.counted(), classes=labels)
     title = "Reliability diagram: observed frequencies against predicted probabilities, with the number of rows"
     found: dict[str, tuple[Any, ...]] = {
-        "reliability": (title, lambda ax: _reliability(ax, predictions), (5.0, 4.2)),
-        "histogram": ("Histogram of the predicted probabilities by true class", lambda ax: _histogram(ax, predictions)),
+        "reliability": (title, lambda ax: _reliability(ax, predictions, target), (5.0, 4.2)),
+        "histogram": (
+            "Histogram of the predicted probabilities by true class",
+            lambda ax: _histogram(ax, predictions, target),
+        ),
         "coverage": (
             "Error among the rows that are answered, against their share",
             lambda ax: RiskCoverageDisplay.of(predictions, ax=ax),
@@ -77,14 +80,23 @@ def of_training(estimator: Any, n_rows: float | None) -> dict[str, str]:
     return {name: drawn(name, *how) for name, how in found.items()}
 
 
-def _reliability(ax: Any, predictions: Predictions) -> None:
+def _name_probability(ax: Any, predictions: Predictions, target: str | None) -> None:
+    """For two classes, name the column and the class; a display knows no name of the column."""
+    if target is not None and len(predictions.classes) == 2:
+        name = shortened(column_label(target), LONGEST)
+        ax.set_xlabel(f"predicted probability of {name} = {predictions.classes[1]}", parse_math=False)
+
+
+def _reliability(ax: Any, predictions: Predictions, target: str | None) -> None:
     ReliabilityDisplay.of(predictions, ax=ax)
+    _name_probability(ax, predictions, target)
     for text in ax.texts:
         text.set_fontsize(8.5)  # readable on a phone
 
 
-def _histogram(ax: Any, predictions: Predictions) -> None:
+def _histogram(ax: Any, predictions: Predictions, target: str | None) -> None:
     display = ProbabilityHistogramDisplay.of(predictions, ax=ax)
+    _name_probability(ax, predictions, target)
     ax.set_ylim(0, 1.25 * ax.get_ylim()[1])  # room for the legend
     ax.legend(title=None, ncols=len(display.labels), loc="upper center")
 

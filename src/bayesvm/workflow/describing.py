@@ -17,6 +17,7 @@ from bayesvm.evaluation.formatting import column_label, listed, three_digits
 from bayesvm.inference.calibrating import mean_loss
 from bayesvm.inference.effects import local_spreads
 from bayesvm.preparation import Recipe
+from bayesvm.preparation.dates import DateColumn
 from bayesvm.preparation.encoding import MISSING, CategoryColumn, NumberColumn
 from bayesvm.workflow.model import TableModel
 from bayesvm.workflow.splitting import CLASSIFICATION, REGRESSION
@@ -105,6 +106,8 @@ def _columns(model: TableModel) -> list[dict[str, Any]]:
     found = []
     for column in model.recipe.columns:
         facts: dict[str, Any] = {"name": column.name, "kind": column.kind, "features": len(column.names)}
+        if isinstance(column, DateColumn):
+            facts["parts"] = column.parts
         if isinstance(column, CategoryColumn):
             facts |= {"categories": column.categories, "rare_categories": column.rare}
             missing = "a category of its own" if MISSING in column.categories else column.unknown

@@ -303,7 +303,9 @@ def _refitted(estimator: Any, table: Table, groups: Groups | None, checkpoint: s
     again = clone(estimator)
     beside = None if checkpoint is None else Path(f"{checkpoint}.refit")
     recipe = estimator.recipe_
-    again.fit(table if recipe is None else encoded_table(table, recipe), groups=_labels(groups), checkpoint=beside)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", ".* of the rows are exact copies")  # the first fit has said it
+        again.fit(table if recipe is None else encoded_table(table, recipe), groups=_labels(groups), checkpoint=beside)
     if again.interrupted_:
         warn_user("interrupted while refitting on all rows: the model fitted to the training rows is kept")
         return estimator

@@ -29,7 +29,7 @@ from bayesvm.core.links import (
 from bayesvm.core.members import MemberMoments, mixed
 
 TWO_PROBITS_FROM = 2_000  # rows; with fewer, two probits overfit
-REACH = float(norm.ppf(0.975))  # half-width of a 95 % interval in standard deviations
+REACH = float(norm.ppf(0.975))  # half-width of a 95% interval in standard deviations
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ class Binary(ClassHead):
         return np.asarray(ndtri(probabilities[:, 1]))
 
     def uncertainty(self, link: BinaryLink) -> Callable[[Array, Array], dict[str, Array]]:
-        """The aleatoric and epistemic uncertainty, and a 95 % credible interval for P(second class)."""
+        """The aleatoric and epistemic uncertainty, and a 95% credible interval for P(second class)."""
         expectations = LatentExpectations.by(link)
 
         def parts(m: Array, v: Array) -> dict[str, Array]:

@@ -15,7 +15,7 @@ from bayesvm.core.linalg import Array
 from bayesvm.core.links import PLAIN_LINKS, Codes
 from bayesvm.core.members import MemberMoments, mixed
 
-RARE_ROWS = 50  # that a sample should have of the rarest class
+RARE_ROWS = 50  # rows of the rarest class that a sample should have
 
 
 class ClassHead(Head):
@@ -26,12 +26,12 @@ class ClassHead(Head):
 
     @property
     def n_functions(self) -> int:
-        """One per base rate."""
+        """The number of classes, one per base rate."""
         return len(self.rates)
 
     @property
     def n_classes(self) -> int:
-        """Two, or the number of latent functions if that is larger."""
+        """The number of classes: two, or the number of latent functions if that is larger."""
         return max(2, self.n_functions)
 
     def __post_init__(self) -> None:

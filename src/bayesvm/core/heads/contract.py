@@ -55,7 +55,7 @@ class FittedLink(Link, Protocol):
 
 
 class Head(Targets, Protocol):
-    """One kind of prediction. A head is a dataclass of plain values, so it can be stored in files."""
+    """A kind of prediction. A head is a dataclass of plain values, so it can be stored in files."""
 
     links: ClassVar[tuple[type, ...]]  # the link classes that it supports
     learns_noise: ClassVar[bool] = False  # whether the link determines parameters of the bound (D32)

@@ -17,8 +17,8 @@ from bayesvm.core.members import MemberMoments, mixed, mixed_moments
 from bayesvm.core.tube import AnyTube, Tube, VaryingTube, fit_tube, fit_varying_tube
 
 SAME_NOISE = 0.15  # tolerance between bound and link: of s relative to itself, of ε relative to s
-LEAST_NOISE = 0.1  # of the bound, relative to the errors of left-out rows
-LABELS_IN_A_NUMBER = 4.0  # rows with class labels that say as much about length-scales as one numeric row
+LEAST_NOISE = 0.1  # lower bound of s, relative to the errors of left-out rows
+LABELS_IN_A_NUMBER = 4.0  # class labels that are as informative about length-scales as one numeric target
 QUANTILE_STEPS = 100
 QUANTILE_ACCURACY, DRAW_ACCURACY = 1e-10, 1e-5  # in standard deviations
 
@@ -40,7 +40,7 @@ class Regression(Head):
 
     @property
     def evenness(self) -> float:
-        """A number is more informative than a label."""
+        """A numeric target is more informative than a label."""
         return LABELS_IN_A_NUMBER
 
     def __post_init__(self) -> None:
@@ -50,7 +50,7 @@ class Regression(Head):
     def require(self, y: npt.NDArray[Any], labels: npt.NDArray[Any] | None) -> None:
         """Require finite numbers, without labels."""
         if labels is not None:
-            raise ValueError("numbers have no labels")
+            raise ValueError("a numeric target has no labels")
         if y.dtype.kind != "f" or not np.isfinite(y).all():
             raise ValueError("y must contain finite numbers")
 
@@ -76,7 +76,7 @@ class Regression(Head):
         return fit_varying_tube(rows.mean[:, 0], rows.variance[:, 0], rows.y, rows.effective_weight, link)
 
     def likelihood_after(self, likelihood: EpsilonInsensitive, link: AnyTube, rows: OutOfSample) -> EpsilonInsensitive:
-        """The likelihood with the ε and s that fit the left-out rows best, but not far below their errors (D32)."""
+        """The likelihood with the ε and s that fit the left-out rows best, bounded below by their errors (D32)."""
         errors = float(np.average(np.abs(rows.y - rows.mean[:, 0]), weights=rows.effective_weight))
         scale = max(link.scale, LEAST_NOISE * 2 * errors)  # without a tube, the mean absolute noise is s/2
         same = abs(np.log(scale / likelihood.scale)) < SAME_NOISE and (
@@ -119,7 +119,7 @@ class Regression(Head):
         }
 
     def log_densities(self, parts: Sequence[MemberMoments], y: Array) -> Array:
-        """Of numbers in the user's units."""
+        """The log density of targets in the user's units."""
         return np.asarray(-_losses(parts, (y - self.centre) / self.spread) - np.log(self.spread))
 
     def distribution(self, parts: Sequence[MemberMoments], y: Array) -> Array:

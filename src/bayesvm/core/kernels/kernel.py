@@ -38,7 +38,7 @@ class Kernel(ABC):
     """A covariance function. Parameters are stored as given, so that scikit-learn can clone them.
 
     ``parameters`` maps the names of the learnable parameters to ``Parameter`` objects with prior and bounds. To write a
-    kernel of distances, derive from ``Stationary``, which needs one method; other kernels implement the four below.
+    kernel of distances, derive from ``Stationary``, which needs one method. Other kernels implement the four below.
 
     See Also
     --------

@@ -22,15 +22,15 @@ class Laplacian(LengthScaled):
     """``σ² exp(-Σ_j |x_j - z_j|/ℓ_j)``: a product of rough kernels of single columns, as in ``laplacian_kernel``.
 
     It models steps along single columns well, such as the splits of a decision tree, but it is not invariant to
-    rotations. It suits tables in which each column has a meaning of its own.
+    rotations. It suits tables in which each column has its own meaning.
 
     Parameters
     ----------
     length_scale : float or array of shape (n_features,)
         One for all features, or one per feature. A sum of absolute differences is larger than a Euclidean distance,
-        so length-scales are longer: the default is the number of features, where that of ``RBF`` is its square root.
+        so length-scales are longer: the default is the number of features; for ``RBF``, it is the square root of that.
     variance : float
-        The σ².
+        Prior variance of f, σ².
     length_scale_bounds, variance_bounds : (low, high) or "fixed"
         Bounds for tuning; "fixed" keeps the value.
 

@@ -17,7 +17,7 @@ from bayesvm.core.workspace import Workspace
 class Linear(Kernel):
     """``σ² xᵀz``, the kernel of the linear model.
 
-    On its own it gives a linear boundary through the origin of the scaled inputs; ``BayesianLinearSVC`` does the same
+    Alone, it gives a linear boundary through the origin of the scaled inputs; ``BayesianLinearSVC`` does the same
     without inducing points. It is useful in sums, where it adds a linear trend to another kernel.
 
     Parameters

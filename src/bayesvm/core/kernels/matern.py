@@ -17,9 +17,9 @@ class Matern(Stationary):
     Parameters
     ----------
     length_scale : float or array of shape (n_features,)
-        One for all features, or one per feature.
+        Length-scale in units of the scaled inputs: one for all features, or one per feature.
     variance : float
-        The σ².
+        Prior variance of f, σ².
     nu : {0.5, 1.5, 2.5}
         Smoothness: f has no, one or two derivatives.
     length_scale_bounds, variance_bounds : (low, high) or "fixed"

@@ -14,17 +14,16 @@ ALPHA = Parameter(LogNormal(1.0, 1.5), (1e-2, 1e2))
 
 
 class RationalQuadratic(Stationary):
-    """``σ² (1 + d²/2α)^-α``: a mixture of RBF kernels of different length-scales; the larger α, the narrower the
-    mixture.
+    """``σ² (1 + d²/2α)^-α``: a mixture of RBF kernels with different length-scales, which is narrower for larger α.
 
     Parameters
     ----------
     length_scale : float or array of shape (n_features,)
-        One for all features, or one per feature.
+        Length-scale in units of the scaled inputs: one for all features, or one per feature.
     variance : float
-        The σ².
+        Prior variance of f, σ².
     alpha : float
-        The α; large values approach ``RBF``.
+        Shape parameter α; large values approach ``RBF``.
     length_scale_bounds, variance_bounds, alpha_bounds : (low, high) or "fixed"
         Bounds for tuning; "fixed" keeps the value.
 

@@ -28,9 +28,9 @@ class RBF(Stationary):
     Parameters
     ----------
     length_scale : float or array of shape (n_features,)
-        One for all features, or one per feature.
+        Length-scale in units of the scaled inputs: one for all features, or one per feature.
     variance : float
-        The σ².
+        Prior variance of f, σ².
     length_scale_bounds, variance_bounds : (low, high) or "fixed"
         Bounds for tuning; "fixed" keeps the value.
 
