@@ -11,8 +11,9 @@ import pytest
 from selenium import webdriver
 from sklearn.datasets import load_digits, load_iris
 
-from bayesvm import BayesianLinearSVC, BayesianSVC, TableModel
+from bayesvm import BayesianLinearSVC, BayesianSVC
 from bayesvm.report import write_report
+from bayesvm.workflow import fit_table
 
 OUT = Path(__file__).parent.parent / "out" / "report"
 WIDTHS = {"desk": 1280, "phone": 390}
@@ -71,7 +72,7 @@ def fitted(name, folder):
     table.to_csv(folder / f"{name}.csv", index=False)
     estimator.set_params(random_state=0)
     holdout = 0 if name == "iris" else 0.3
-    return TableModel.fit(folder / f"{name}.csv", target, holdout=holdout, estimator=estimator)
+    return fit_table(folder / f"{name}.csv", target, holdout=holdout, estimator=estimator)
 
 
 @pytest.fixture(scope="module", params=["customers", "digits", "iris", "linear"])
