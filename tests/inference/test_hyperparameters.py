@@ -382,4 +382,4 @@ def test_a_search_ends_when_its_gain_is_little_or_below_its_noise():
         (0.5 + wild, False),
         (np.full(100, 1.01), True),
     ):
-        assert hyperparameters._has_stalled(before, judged(losses)) == ends
+        assert hyperparameters._has_stalled(before, judged(losses), hyperparameters.STALLED) == ends

@@ -29,8 +29,8 @@ ONE_KERNEL = {"rbf": RBF(2.0, 4.0)}
 @pytest.fixture(autouse=True)
 def small_stages(monkeypatch):
     monkeypatch.setattr(tuning, "FIRST", tuning.Stage(150, 15, 4))
-    monkeypatch.setattr(tuning, "RELEVANCE", tuning.Stage(300, 15, 8))
-    monkeypatch.setattr(tuning, "REFINED", tuning.Stage(800, 20, 3))
+    monkeypatch.setattr(tuning, "RELEVANCE", tuning.Stage(300, 15, 8, on_few=12))
+    monkeypatch.setattr(tuning, "REFINED", tuning.Stage(800, 20, 3, on_few=4))
     monkeypatch.setattr(tuning, "FRESH_POINTS", 15)
     monkeypatch.setattr(tuning, "FEWEST_REFINED", 200)
     monkeypatch.setattr(tuning, "RELEVANCE_FROM", 300)
@@ -344,7 +344,7 @@ def test_relevance_is_judged_on_rows_that_it_was_not_learned_on(monkeypatch, sha
 
     monkeypatch.setattr(tuning, "search", searched)
     monkeypatch.setattr(tuning, "judge", seen)
-    monkeypatch.setattr(tuning, "REFINED", tuning.Stage(1, 1, 1))  # that is, not at all
+    monkeypatch.setattr(tuning, "REFINED", tuning.Stage(1, 1, 1, on_few=1))  # that is, not at all
     tuned(a_sample(700, share), relevance=True, most_points=15)
     assert learned
     assert judged

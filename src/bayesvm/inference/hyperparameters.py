@@ -87,7 +87,14 @@ def trying() -> Iterator[None]:
         yield
 
 
-def search(rows: Rows, family: Family, start: Judgement | None, most: int, first_step: float = FIRST_STEP) -> Search:
+def search(
+    rows: Rows,
+    family: Family,
+    start: Judgement | None,
+    most: int,
+    first_step: float = FIRST_STEP,
+    least: float = STALLED,
+) -> Search:
     """Minimise leave-one-out loss plus penalty over a family, starting from the sites of a judgement.
 
     The gradient treats the sites as fixed although they change slightly; it is accurate enough to descend, but not to
@@ -107,7 +114,7 @@ def search(rows: Rows, family: Family, start: Judgement | None, most: int, first
     def objective(x: Array) -> tuple[float, Array]:
         nonlocal best, judged, failed
         reached.append(best[1])
-        if judged > PATIENCE and _has_stalled(reached[-PATIENCE], best[1]):
+        if judged > PATIENCE and _has_stalled(reached[-PATIENCE], best[1], least):
             raise StopIteration
         judged += 1
         try:
@@ -128,7 +135,7 @@ def search(rows: Rows, family: Family, start: Judgement | None, most: int, first
     return Search(best[1], judged, failed)
 
 
-def _has_stalled(before: Judgement, now: Judgement) -> bool:
+def _has_stalled(before: Judgement, now: Judgement, least: float) -> bool:
     """Whether the gain since then is small, or below its standard error."""
     gained = before.losses - now.losses
-    return float(now.shares @ gained) < max(STALLED, now.error(gained))
+    return float(now.shares @ gained) < max(least, now.error(gained))
