@@ -28,6 +28,7 @@ from bayesvm.inference.problem import Problem
 
 FIRST_STEP = 0.5  # length of the first step of a search, in logarithms
 PATIENCE, STALLED = 4, 3e-4  # stop unless this many judgements gain this many nats per row, and more than the noise
+MUCH = 4e-3  # nats per row that they must gain after enough judgements
 
 
 def loss_gradient(here: Judgement) -> FeatureGradient:
@@ -93,13 +94,14 @@ def search(
     start: Judgement | None,
     most: int,
     first_step: float = FIRST_STEP,
-    least: float = STALLED,
+    enough: int | None = None,
 ) -> Search:
     """Minimise leave-one-out loss plus penalty over a family, starting from the sites of a judgement.
 
     The gradient treats the sites as fixed although they change slightly; it is accurate enough to descend, but not to
     converge to the last digit. So the best vector visited is returned. A vector whose matrices fail counts as a bad
-    one. A request to stop ends the search.
+    one. A request to stop ends the search. After ``enough`` judgements, up to ``most``, it goes on only while it
+    gains ``MUCH``.
     """
     first = family.start()
     features = family.features(first)
@@ -114,6 +116,7 @@ def search(
     def objective(x: Array) -> tuple[float, Array]:
         nonlocal best, judged, failed
         reached.append(best[1])
+        least = STALLED if enough is None or judged < enough else MUCH
         if judged > PATIENCE and _has_stalled(reached[-PATIENCE], best[1], least):
             raise StopIteration
         judged += 1

@@ -31,7 +31,7 @@ from bayesvm.inference.effect_kernels import effects_of, residuals_of
 from bayesvm.inference.entries import Candidates, Entry, inducing_features, noise
 from bayesvm.inference.evidence import maximise
 from bayesvm.inference.families import KernelFamily
-from bayesvm.inference.hyperparameters import FIRST_STEP, STALLED, search, trying
+from bayesvm.inference.hyperparameters import FIRST_STEP, search, trying
 from bayesvm.inference.inducing import select
 from bayesvm.inference.judgements import Judgement, Rows, judge
 from bayesvm.inference.screening import Found, screened, united
@@ -47,12 +47,12 @@ class Stage(NamedTuple):
     judgements: int
     on_few: int = 0  # judgements if there are few rows, which are fast
     first_step: float = FIRST_STEP
-    least: float = STALLED  # log loss that the last judgements must gain, or the search ends
+    enough: int | None = None  # judgements after which the search goes on only while it gains a lot
 
 
 FIRST = Stage(1_000, 60, 3)
 RELEVANCE = Stage(2_000, 80, 10, on_few=15)
-REFINED = Stage(8_000, 320, 12, on_few=9, first_step=1.0, least=0.004)  # many rows allow long steps
+REFINED = Stage(8_000, 320, 12, on_few=9, first_step=1.0, enough=6)  # many rows allow long steps
 ROWS_PER_POINT = 25  # of the sample, in the refinement of a kernel
 FRESH_POINTS = 160  # for comparing candidates on fresh rows; also the minimum in the refinement of a kernel
 LONGER_BELOW = 5_000  # rows
@@ -316,7 +316,7 @@ class Tuner:
 
     def _longer(self, stage: Stage) -> Stage:
         few = len(self.sample.y) < LONGER_BELOW
-        return stage._replace(judgements=stage.on_few, least=STALLED) if few else stage
+        return stage._replace(judgements=stage.on_few, enough=None) if few else stage
 
     def _half(self) -> int:
         """The number of rows for learning many parameters; the same number is left to judge them."""
@@ -351,7 +351,7 @@ class Tuner:
         """The best entry with points of its own, with a line in the report."""
         points = select(rows.source, "kmeans", min(stage.n_points, self.most_points), self.rng, kernel, self.head)
         family, began = KernelFamily(kernel, points), time.monotonic()
-        found = search(rows, family, start, stage.judgements, stage.first_step, stage.least)
+        found = search(rows, family, start, stage.judgements, stage.first_step, stage.enough)
         self.log.fail(found.failed)
         label = name + (", relevance" if kernel.has_relevance else "")
         seconds = time.monotonic() - began
