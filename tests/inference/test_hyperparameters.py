@@ -383,3 +383,18 @@ def test_a_search_ends_when_its_gain_is_little_or_below_its_noise():
         (np.full(100, 1.01), True),
     ):
         assert hyperparameters._has_stalled(before, judged(losses), hyperparameters.STALLED) == ends
+    assert hyperparameters._has_stalled(before, judged(np.full(100, 0.99)), 0.02)
+
+
+def test_after_enough_judgements_a_search_goes_on_only_while_it_gains_much(monkeypatch):
+    rows = some_rows(TWO)
+    start = RBF(np.full(6, 0.3), 0.05)
+
+    def judged(**limits):
+        return search(rows, KernelFamily(start, POINTS), None, 12, **limits).judged
+
+    assert judged() > 8  # a bad start: there is much to gain
+    monkeypatch.setattr(hyperparameters, "MUCH", 10.0)
+    assert judged(enough=6) == 6
+    monkeypatch.setattr(hyperparameters, "MUCH", hyperparameters.STALLED)
+    assert judged(enough=6) == judged()
