@@ -60,7 +60,7 @@ class Model:
         if any(not isinstance(row, dict) for row in rows):
             raise ValueError(f"each row must be an object with the columns {', '.join(self.inputs)}")
         if unknown := {name for row in rows for name in row} - set(self.inputs):
-            raise ValueError(f"there is no column {min(unknown)!r}; there are {', '.join(self.inputs)}")
+            raise ValueError(f"unknown column {min(unknown)!r}; the columns are {', '.join(self.inputs)}")
         return {
             name: np.array([[self.value(name, row.get(name))] for row in rows], self.kind(name)) for name in self.inputs
         }

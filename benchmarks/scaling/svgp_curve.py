@@ -1,4 +1,4 @@
-"""Scaling: GPyTorch's SVGP on covtype: its log loss as time goes on. Runs in the environment that has torch.
+"""Scaling: GPyTorch's SVGP on covtype: its log loss over time. Runs in the environment that has torch.
 
 Adam in everything: the posterior, one length-scale, the variance, a constant mean and the inducing points, from the
 centres of k-means on some rows. It prints one line of JSON.

@@ -22,7 +22,7 @@ PAGE, QUICK_PAGE = Path("docs/calibration.md"), store.QUICK_FOLDER / "calibratio
 
 
 def measure(folder, set_names, answer_names, *, fewer=1, again=False):
-    """Whatever is not kept yet; a set that cannot be had is told and left out."""
+    """Measure whatever is not stored yet; sets that are not available are skipped with a message."""
     for set_name in set_names:
         wanted = [
             name for name in answer_names if sets.SETS[set_name].answers is None or name in sets.SETS[set_name].answers

@@ -44,7 +44,7 @@ def _write(where, arrays, about):
 
 
 def read(folder, set_name, answer_name):
-    """Arrays by name, and what is told about them; None if it was not measured."""
+    """Arrays by name and their metadata; None if they were not measured."""
     where = path(folder, set_name, answer_name)
     if not where.exists():
         return None

@@ -1,6 +1,6 @@
 """Reproduction: big data: SUSY as far as it is at hand, and generated rows up to the paper's five million.
 
-Every run on generated rows has a process of its own, whose peak of memory is told.
+Every run on generated rows has its own process, whose peak memory is reported.
 """
 
 from sklearn.kernel_approximation import Nystroem

@@ -1,7 +1,7 @@
 """Reproduction: the paper's claims, one line each: what it says, what we measured, whether it holds.
 
-A verdict follows from the measured lines by the rule that is written here, never by hand; the rule is told with the
-figures. Claims of speed hold from half the claimed ratio on.
+A verdict follows from the measured lines by the rule that is written here, never by hand; the page states the rule with
+the figures. Claims of speed hold from half the claimed ratio on.
 """
 
 from collections.abc import Callable

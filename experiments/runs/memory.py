@@ -24,5 +24,5 @@ def peak_megabytes():
         import resource  # noqa: PLC0415  (not on Windows)
     except ImportError:
         return float("nan")
-    unit = 2**20 if sys.platform == "darwin" else 2**10  # there it is told in bytes
+    unit = 2**20 if sys.platform == "darwin" else 2**10  # macOS reports bytes
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / unit

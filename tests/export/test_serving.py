@@ -98,7 +98,7 @@ def test_a_table_model_is_exported_and_served(saved, run, serve, capsys):
         ({"row": []}, "ask for"),
         ({"rows": []}, "ask for"),
         ({"rows": [[39, "self"]]}, "each row must be an object with the columns age, hours, sex, work, town"),
-        ({"rows": [{"agee": 3}]}, "there is no column 'agee'; there are age, hours"),
+        ({"rows": [{"agee": 3}]}, "unknown column 'agee'; the columns are age, hours"),
         ({"rows": [{"age": "old"}]}, "column 'age': 'old' is not a number"),
         ({"rows": [{"age": [39]}]}, "column 'age': [39] is not a number"),
         ({"rows": [{"age": 10**400}]}, "is no number that a model can use"),

@@ -386,7 +386,7 @@ def test_a_search_ends_when_its_gain_is_little_or_below_its_noise():
     assert hyperparameters._has_stalled(before, judged(np.full(100, 0.99)), 0.02)
 
 
-def test_after_enough_judgements_a_search_goes_on_only_while_it_gains_much(monkeypatch):
+def test_after_enough_judgements_a_search_continues_only_while_it_gains_much(monkeypatch):
     rows = some_rows(TWO)
     start = RBF(np.full(6, 0.3), 0.05)
 

@@ -31,7 +31,7 @@ def stacked(losses: Array, weight: Array, least: float, most: int) -> Array:
     """
     n_members = losses.shape[1]
     kept = np.arange(n_members)
-    # Relative to the best member of each row, so that nothing underflows.
+    # Relative to the best member of each row, to prevent underflow.
     density = np.exp(losses.min(axis=1, keepdims=True) - losses)
     while True:
         share = _mixture_weights(density[:, kept], weight)

@@ -100,8 +100,8 @@ def search(
 
     The gradient treats the sites as fixed although they change slightly; it is accurate enough to descend, but not to
     converge to the last digit. So the best vector visited is returned. A vector whose matrices fail counts as a bad
-    one. A request to stop ends the search. After ``enough`` judgements, up to ``most``, it goes on only while it
-    gains ``MUCH``.
+    one. A request to stop ends the search. After ``enough`` judgements, it continues, up to ``most``, only while
+    it gains ``MUCH``.
     """
     first = family.start()
     features = family.features(first)

@@ -47,7 +47,7 @@ class Stage(NamedTuple):
     judgements: int
     on_few: int = 0  # judgements if there are few rows, which are fast
     first_step: float = FIRST_STEP
-    enough: int | None = None  # judgements after which the search goes on only while it gains a lot
+    enough: int | None = None  # judgements after which the search continues only while it gains a lot
 
 
 FIRST = Stage(1_000, 60, 3)
