@@ -1,4 +1,4 @@
-"""Scaling: the generated rows of `collisions`, written to files part by part, so they are never in memory as a whole."""
+"""Scaling: the generated rows of `collisions`, written to files part by part, never in memory as a whole."""
 
 import os
 from pathlib import Path

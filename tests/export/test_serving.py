@@ -101,7 +101,7 @@ def test_a_table_model_is_exported_and_served(saved, run, serve, capsys):
         ({"rows": [{"agee": 3}]}, "unknown column 'agee'; the columns are age, hours"),
         ({"rows": [{"age": "old"}]}, "column 'age': 'old' is not a number"),
         ({"rows": [{"age": [39]}]}, "column 'age': [39] is not a number"),
-        ({"rows": [{"age": 10**400}]}, "is no number that a model can use"),
+        ({"rows": [{"age": 10**400}]}, "is not a number that a model can use"),
         ({"rows": [{"age": float("inf")}]}, "column 'age': inf is not a number"),
         ({"rows": [{"work": {}}]}, "column 'work': {} is not text"),
     ):
