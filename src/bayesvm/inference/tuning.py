@@ -353,9 +353,9 @@ class Tuner:
         family, began = KernelFamily(kernel, points), time.monotonic()
         found = search(rows, family, start, stage.judgements, stage.first_step, stage.enough)
         self.log.fail(found.failed)
-        label = name + (", relevance" if kernel.has_relevance else "")
+        shown = name + (", relevance" if kernel.has_relevance else "")
         seconds = time.monotonic() - began
-        trial = Trial(what, scale, label, rows.source.n_rows, len(points), found.best.loo, seconds)
+        trial = Trial(what, scale, shown, rows.source.n_rows, len(points), found.best.loo, seconds)
         return Entry(scale, name, rows, found.best, self.log.add(trial))
 
     def _best(self, entries: Sequence[Entry], errors: float = 0.0) -> Entry:
