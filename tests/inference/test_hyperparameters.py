@@ -386,6 +386,14 @@ def test_a_search_ends_when_its_gain_is_little_or_below_its_noise():
     assert hyperparameters._has_stalled(before, judged(np.full(100, 0.99)), 0.02)
 
 
+def test_a_search_ends_with_what_it_has_when_the_time_is_up():
+    rows, family = some_rows(TWO), KernelFamily(RBF(np.full(6, 0.3), 0.05), POINTS)
+    left = iter([False, False, True])
+    found = search(rows, family, None, 12, over=lambda: next(left))
+    assert found.judged == 3
+    assert objective(found.best, family, rows) < objective(judge(rows, family.features(family.start())), family, rows)
+
+
 def test_after_enough_judgements_a_search_continues_only_while_it_gains_much(monkeypatch):
     rows = some_rows(TWO)
     start = RBF(np.full(6, 0.3), 0.05)

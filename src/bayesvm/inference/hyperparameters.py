@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial, reduce
@@ -95,13 +95,14 @@ def search(
     most: int,
     first_step: float = FIRST_STEP,
     enough: int | None = None,
+    over: Callable[[], bool] = lambda: False,
 ) -> Search:
     """Minimise leave-one-out loss plus penalty over a family, starting from the sites of a judgement.
 
     The gradient treats the sites as fixed although they change slightly; it is accurate enough to descend, but not to
     converge to the last digit. So the best vector visited is returned. A vector whose matrices fail counts as a bad
-    one. A request to stop ends the search. After ``enough`` judgements, it continues, up to ``most``, only while
-    it gains ``MUCH``.
+    one. After ``enough`` judgements, the search continues, up to ``most``, only while it gains ``MUCH``. A request to
+    stop ends it, and so does ``over``, which checks the time limit.
     """
     first = family.start()
     features = family.features(first)
@@ -115,6 +116,8 @@ def search(
 
     def objective(x: Array) -> tuple[float, Array]:
         nonlocal best, judged, failed
+        if judged and over():
+            raise StopIteration
         reached.append(best[1])
         least = STALLED if enough is None or judged < enough else MUCH
         if judged > PATIENCE and _has_stalled(reached[-PATIENCE], best[1], least):

@@ -294,7 +294,7 @@ class Tuner:
         began = time.monotonic()
         family = KernelFamily(entry.kernel, points, learn_points=True, effects=entry.effects)
         with trying():
-            found = search(entry.rows, family, entry.judgement, POINTS)
+            found = search(entry.rows, family, entry.judgement, POINTS, over=self.clock.over)
         self.log.fail(found.failed)
         seconds = time.monotonic() - began
         trial = replace(entry.trial, what="learned points", n_inducing=len(points), loo=found.best.loo, seconds=seconds)
@@ -351,7 +351,7 @@ class Tuner:
         """The best entry with points of its own, with a line in the report."""
         points = select(rows.source, "kmeans", min(stage.n_points, self.most_points), self.rng, kernel, self.head)
         family, began = KernelFamily(kernel, points), time.monotonic()
-        found = search(rows, family, start, stage.judgements, stage.first_step, stage.enough)
+        found = search(rows, family, start, stage.judgements, stage.first_step, stage.enough, self.clock.over)
         self.log.fail(found.failed)
         shown = name + (", relevance" if kernel.has_relevance else "")
         seconds = time.monotonic() - began
