@@ -1,7 +1,8 @@
 """From SVC and a grid search to one fit
 =====================================
 
-An ``SVC`` needs a scaler, a grid of ``C`` and ``gamma``, cross-validation and a sigmoid. ``BayesianSVC`` needs one call.
+An ``SVC`` needs a scaler, a grid of ``C`` and ``gamma``, cross-validation and a sigmoid. ``BayesianSVC`` needs one
+call.
 """
 
 import matplotlib.pyplot as plt
