@@ -4,7 +4,7 @@ import csv
 
 
 def read_csv(path):
-    """The lines of a CSV file of the page, without empty fields; none if there is no file yet."""
+    """The lines of a CSV file of the page, without empty fields; an empty list for a missing file."""
     if not path.exists():
         return []
     with path.open(newline="", encoding="utf-8") as file:
